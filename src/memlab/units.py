@@ -1,0 +1,102 @@
+"""Bytes to text and back: the only place in memlab that rounds.
+
+Memory is counted in powers of two (KiB, MiB, GiB, TiB). Powers of ten (kB, MB, GB, TB) are for the
+names of cards, for disks and for bandwidth. Everything here is integer arithmetic, so that no byte
+is lost to a float, and plain enough to run under MicroPython in the page's calculator.
+"""
+
+KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
+# IEC 80000-13:2025 for the binary names, SI Brochure (9th edition) for the decimal ones.
+kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+
+BINARY = {"B": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB, "TiB": TiB}
+DECIMAL = {"B": 1, "kB": kB, "MB": MB, "GB": GB, "TB": TB}
+
+
+def whole(name: str, value: int) -> int:
+    """Return `value` if it is a non-negative whole number, or say what it is.
+
+    Raises      TypeError for anything but an int (a bool or a float is not a count),
+                ValueError for a negative one
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; a whole number is needed")
+    if value < 0:
+        raise ValueError(f"{name}={value} is negative; a count is zero or more")
+    return value
+
+
+def text(count: int, *, decimal: bool = False, digits: int = 4) -> str:
+    """Bytes as a person reads them, rounded half up to `digits` significant digits.
+
+    Example     text(536870912) -> "512 MiB", text(-1536) -> "-1.5 KiB"
+    Unit        the largest of B, KiB, MiB, GiB, TiB (kB … TB with `decimal`) not above the number
+    Leaves out  what rounding drops; `exact` drops nothing
+    Raises      TypeError if `count` is not a whole number
+    """
+    if count < 0:
+        return "-" + text(-count, decimal=decimal, digits=digits)
+    whole("count", count)
+    table = list((DECIMAL if decimal else BINARY).items())
+    for i in range(len(table) - 1, -1, -1):
+        name, size = table[i]
+        if count >= size or i == 0:
+            break
+    places = max(0, digits - len(str(count // size))) if size > 1 else 0
+    scaled = (count * 10**places * 2 + size) // (size * 2)
+    # 1023.99 KiB rounds up to 1024 KiB: say 1 MiB instead.
+    if i + 1 < len(table) and scaled * size >= table[i + 1][1] * 10**places:
+        name, scaled = table[i + 1][0], 10**places
+    return f"{_digits(scaled, places)} {name}"
+
+
+def exact(count: int, *, decimal: bool = False) -> str:
+    """Bytes as text that `parse` turns back into the same number, always.
+
+    Example     exact(1610612736) -> "1.5 GiB", exact(3621632) -> "3,621,632 B"
+    Unit        the largest in which the number needs at most three decimals, else bytes
+    Raises      TypeError if `count` is not a whole number
+    """
+    if count < 0:
+        return "-" + exact(-count, decimal=decimal)
+    whole("count", count)
+    for name, size in reversed(list((DECIMAL if decimal else BINARY).items())):
+        if count >= size and count * 1000 % size == 0:
+            return f"{_digits(count * 1000 // size, 3)} {name}"
+    return "0 B"
+
+
+def parse(words: str) -> int:
+    """The whole number of bytes that a text such as "1.5 GiB", "80 GB" or "3,621,632 B" says.
+
+    Unit        bytes; a number without a unit is bytes
+    Raises      ValueError for an unknown unit, for something that is not a number, and for a
+                quantity that is not a whole number of bytes ("0.3 B")
+    """
+    if not isinstance(words, str):
+        raise TypeError(f"words={words!r} is a {type(words).__name__}; text is needed")
+    line = words.strip()
+    cut = len(line)
+    while cut and line[cut - 1].isalpha():
+        cut -= 1
+    number, name = line[:cut].strip(), line[cut:] or "B"
+    size = BINARY.get(name) or DECIMAL.get(name)
+    if size is None:
+        known = ", ".join([*BINARY, *list(DECIMAL)[1:]])
+        raise ValueError(f"unknown unit {name!r} in {words!r}; known: {known}")
+    sign = -1 if number[:1] == "-" else 1
+    before, _, after = number.lstrip("+-" if number[:1] in ("+", "-") else "").partition(".")
+    digits = before.replace(",", "") + after
+    if not digits or not all(c in "0123456789" for c in digits):
+        raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632")
+    scaled = int(digits) * size
+    if scaled % 10 ** len(after):
+        raise ValueError(f"{words!r} is not a whole number of bytes")
+    return sign * (scaled // 10 ** len(after))
+
+
+def _digits(scaled: int, places: int) -> str:
+    """`scaled` / 10**places with thousands separators and no trailing zeros."""
+    size = 10**places
+    after = str(scaled % size + size)[1:].rstrip("0") if places else ""
+    return f"{scaled // size:,}" + (f".{after}" if after else "")
