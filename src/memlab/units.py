@@ -85,7 +85,7 @@ def parse(words: str) -> int:
         known = ", ".join([*BINARY, *list(DECIMAL)[1:]])
         raise ValueError(f"unknown unit {name!r} in {words!r}; known: {known}")
     sign = -1 if number[:1] == "-" else 1
-    before, _, after = number.lstrip("+-" if number[:1] in ("+", "-") else "").partition(".")
+    before, _, after = (number[1:] if number[:1] in ("+", "-") else number).partition(".")
     digits = before.replace(",", "") + after
     if not digits or not all(c in "0123456789" for c in digits):
         raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632")

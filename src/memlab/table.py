@@ -1,0 +1,52 @@
+"""Tables of text cells as aligned text and as HTML: how everything in memlab prints."""
+
+import html
+
+from .units import exact
+
+Table = list[list[str]]
+
+
+def cell(count: int | None) -> str:
+    """A whole number with thousands separators; nothing for a missing one."""
+    return "" if count is None else f"{count:,}"
+
+
+def signed(count: int | None) -> str:
+    """A difference in bytes, exact, with its sign: "+0 B", "−1.5 KiB"."""
+    if count is None:
+        return ""
+    return f"+{exact(count)}" if count >= 0 else exact(count).replace("-", "−")
+
+
+def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
+    """Aligned lines: words left, figures right, a rule above the last `foot` rows."""
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    body = table[1:]
+    worded = [any(row[i][:1].isalpha() for row in body) for i in range(len(widths))]
+
+    def line(row: list[str]) -> str:
+        pairs = zip(row, widths, worded, strict=True)
+        return "   ".join(c.ljust(w) if words else c.rjust(w) for c, w, words in pairs).rstrip()
+
+    lines = [line(row) for row in table]
+    if foot:
+        lines.insert(-foot, "─" * max(map(len, lines)))
+    return "\n".join(([title] if title else []) + lines)
+
+
+def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
+    """The same table as HTML, escaped, with row and column headings for screen readers."""
+
+    def row(cells: list[str]) -> str:
+        rest = "".join(f"<td>{html.escape(c)}</td>" for c in cells[1:])
+        return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
+
+    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
+    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in table[0])
+    end = len(table) - foot
+    tail = f"<tfoot>{''.join(map(row, table[end:]))}</tfoot>" if foot else ""
+    return (
+        f'<table class="memlab-ledger">{caption}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(map(row, table[1:end]))}</tbody>{tail}</table>"
+    )

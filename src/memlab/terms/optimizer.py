@@ -1,0 +1,194 @@
+"""Optimizer state: what an optimizer remembers of each parameter between two steps.
+
+P parameters of one tensor · R, C its rows and columns · b bytes per value
+
+Every function counts ONE parameter tensor, because the rules below are rules per tensor. `state`
+is the way in; the named formulas are there to be read, one a paragraph.
+"""
+
+from ..formats import format_of, storage
+from ..units import whole
+
+# torch/optim/adamw.py, adafactor: `step` is a tensor of one fp32 value for each parameter tensor
+# (kept on the CPU unless the optimizer is fused or capturable).
+STEP_BYTES = 4
+
+# torchao/optim/adam.py, `_subclass_zeros`: "follow bitsandbytes, only quantize tensors >= 4096
+# values", and only where the block divides the number of values.
+SMALLEST_QUANTIZED = 4096
+
+# torchao/optim: block length, and the lookup table that each 8-bit and 4-bit state carries along
+# (256 and 16 fp32 values). The FP8 state needs none.
+QUANTIZED = {
+    "adamw8bit": ("int8/256", 256 * 4),
+    "adamw4bit": ("int4/128", 16 * 4),
+    "adamw_fp8": ("fp8_e4m3/256", 0),
+}
+
+
+def sgd(shape, format="fp32"):
+    """Bytes of plain SGD: none.
+
+    Formula     0
+    Unit        bytes, a whole number
+    Source      torch.optim.SGD with momentum=0
+    """
+    numel(shape)
+    return 0
+
+
+def momentum(shape, format="fp32"):
+    """Bytes of SGD with momentum: one running mean.
+
+    Formula     P · b
+    Unit        bytes, a whole number
+    Source      torch.optim.SGD, `momentum_buffer`
+    """
+    return storage(numel(shape), format)
+
+
+def adamw(shape, format="fp32"):
+    """Bytes of AdamW: a running mean of the gradient, one of its square, and a step counter.
+
+    Formula     2 · P · b + 4
+    Shapes      exp_avg, exp_avg_sq: the parameter's shape; step: one fp32 value
+    Unit        bytes, a whole number
+    Source      Loshchilov & Hutter 2019, arXiv:1711.05101; torch.optim.AdamW
+    Leaves out  temporary copies inside `step()` (one more P · b with foreach)
+    """
+    return 2 * storage(numel(shape), format) + STEP_BYTES
+
+
+def amsgrad(shape, format="fp32"):
+    """Bytes of AdamW with amsgrad: a third state, the largest second moment so far.
+
+    Formula     3 · P · b + 4
+    Unit        bytes, a whole number
+    Source      Reddi et al. 2018, arXiv:1904.09237; torch.optim.AdamW(amsgrad=True)
+    """
+    return 3 * storage(numel(shape), format) + STEP_BYTES
+
+
+def adafactor(shape, format="fp32"):
+    """Bytes of Adafactor: the second moment as a row and a column, no first moment.
+
+    Formula     (R + C) · b + 4 for a matrix, P · b + 4 for a vector
+    Shapes      row_var [R, 1], col_var [1, C]; variance [P]
+    Unit        bytes, a whole number
+    Source      Shazeer & Stern 2018, arXiv:1804.04235; torch.optim.Adafactor
+    """
+    count = numel(shape)
+    if len(shape) < 2:
+        return storage(count, format) + STEP_BYTES
+    rows, columns = shape[-2], shape[-1]
+    stacked = count // (rows * columns) if count else 0
+    return storage(stacked * rows, format) + storage(stacked * columns, format) + STEP_BYTES
+
+
+def lion(shape, format="fp32"):
+    """Bytes of Lion: one running mean, whose sign is the update.
+
+    Formula     P · b
+    Unit        bytes, a whole number
+    Source      Chen et al. 2023, arXiv:2302.06675
+    """
+    return storage(numel(shape), format)
+
+
+def muon(shape, format="fp32"):
+    """Bytes of Muon for one hidden matrix: one running mean, orthogonalized at each step.
+
+    Formula     P · b
+    Shapes      momentum_buffer: the matrix's shape
+    Unit        bytes, a whole number
+    Source      Jordan et al. 2024, kellerjordan.github.io/posts/muon; torch.optim.Muon
+    Leaves out  the bf16 working copies of the Newton-Schulz iteration
+    Raises      ValueError for anything but a matrix: embeddings, norms and biases go to AdamW
+    """
+    if len(shape) != 2:
+        raise ValueError(f"shape={tuple(shape)} is not a matrix; Muon takes 2-D weights only")
+    return storage(numel(shape), format)
+
+
+def quantized_adamw(shape, format="fp32", kind="adamw8bit"):
+    """Bytes of AdamW whose two moments are stored in blocks of 8 or 4 bits.
+
+    Formula     2 · (P · bits/8 + 4 · P/block + table) + 4,
+                2 · P · b + 4 for a tensor of fewer than 4,096 values or one that the block does
+                not divide
+    Unit        bytes, a whole number
+    Source      Dettmers et al. 2022, arXiv:2110.02861; torchao.optim
+    Raises      ValueError for an unknown kind (known: adamw8bit, adamw4bit, adamw_fp8)
+    """
+    if kind not in QUANTIZED:
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(QUANTIZED)}")
+    stored, table = QUANTIZED[kind]
+    return 2 * block_state(shape, stored, format, table) + STEP_BYTES
+
+
+def block_state(shape, stored, format="fp32", table=0):
+    """Bytes of one state in a block format, with the rule for small tensors.
+
+    Formula     P · bits/8 + scales + table; P · b where the tensor is too small or not divisible
+    Unit        bytes, a whole number
+    Source      torchao/optim/adam.py, `_subclass_zeros`
+    """
+    count = numel(shape)
+    block = format_of(stored).block
+    if block > 1 and (count < SMALLEST_QUANTIZED or count % block):
+        return storage(count, format)
+    return storage(count, stored) + table
+
+
+def numel(shape):
+    """How many values a tensor of this shape holds."""
+    count = 1
+    for size in shape:
+        count *= whole("size", size)
+    return count
+
+
+# name: bytes of one tensor's state. Muon stands here for its matrices; `hidden` decides below.
+OPTIMIZERS = {
+    "sgd": sgd,
+    "momentum": momentum,
+    "adamw": adamw,
+    "amsgrad": amsgrad,
+    "adafactor": adafactor,
+    "lion": lion,
+    "muon": muon,
+    "adamw8bit": quantized_adamw,
+    "adamw4bit": quantized_adamw,
+    "adamw_fp8": quantized_adamw,
+}
+
+# How many numbers each keeps per parameter, and whether it counts steps: what a recipe that names
+# its own state formats replaces. Adafactor keeps rows and columns, so it is not in this list.
+STATES = {"sgd": 0, "momentum": 1, "adamw": 2, "amsgrad": 3, "lion": 1, "muon": 1}
+
+
+def state(optimizer, shape, format="fp32", hidden=True, formats=None):
+    """Bytes of an optimizer's state for one parameter tensor.
+
+    Formula     that of the named optimizer; with `formats`, one block state for each of them
+    Shapes      shape: the parameter's; hidden: a matrix inside the network (not an embedding, the
+                output head, a norm or a bias), which is what Muon takes; AdamW takes the rest
+    Unit        bytes, a whole number
+    Raises      ValueError for an unknown optimizer, or a number of formats that it has no use for
+    """
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+    if optimizer == "muon" and not hidden:
+        return adamw(shape, format)
+    if formats is None:
+        if optimizer in QUANTIZED:
+            return quantized_adamw(shape, format, optimizer)
+        return OPTIMIZERS[optimizer](shape, format)
+    if len(formats) != STATES.get(optimizer, -1):
+        wanted = STATES.get(optimizer)
+        raise ValueError(
+            f"{len(formats)} state formats for {optimizer}, which "
+            + (f"keeps {wanted}" if wanted is not None else "fixes its own")
+        )
+    steps = STEP_BYTES if optimizer in ("adamw", "amsgrad") else 0
+    return sum(block_state(shape, stored, format) for stored in formats) + steps
