@@ -1,0 +1,56 @@
+"""What the models of one family have in common, as defaults of `Model`'s flags.
+
+A family here is a `model_type` of Hugging Face transformers (read from its modelling code, release
+5.23), plus nanochat. Every flag can be overridden for one model.
+"""
+
+from typing import Any
+
+# What a family does unless its row says otherwise: the llama block, the most common one today.
+_COMMON: dict[str, Any] = {
+    "tied": False,  # the output head reuses the embedding
+    "gated": True,  # the feed-forward layer has a gate matrix
+    "norm": "rmsnorm",  # or "layernorm", which has a bias too
+    "norm_affine": True,  # the norms have parameters
+    "final_norm": True,  # one more norm before the output head
+    "qk_norm": False,  # norms on queries and keys, of width H, shared by the heads
+    "qkv_bias": False,
+    "out_bias": False,
+    "ff_bias": False,
+    "fused_qkv": False,  # one matrix for q, k and v
+    "conv1d": False,  # weights stored [inputs, outputs], the transpose of nn.Linear
+    "learned_positions": False,  # otherwise rotary: no parameters
+    "position_offset": 0,  # rows of the position table beyond `positions`
+    "value_embeddings": False,  # one more table on every second layer, the last included
+    "residual_scalars": False,  # learned scalars that mix the residual stream
+}
+
+_BIASES: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "ff_bias": True}
+_CLASSIC: dict[str, Any] = {"norm": "layernorm", "gated": False, **_BIASES}
+
+_OWN: dict[str, dict[str, Any]] = {
+    "gpt2": {
+        **_CLASSIC,
+        "tied": True,
+        "fused_qkv": True,
+        "conv1d": True,
+        "learned_positions": True,
+    },
+    "llama": {},
+    "mistral": {},
+    "qwen2": {"qkv_bias": True},
+    "qwen3": {"qk_norm": True},
+    "gemma": {"tied": True},
+    "opt": {**_CLASSIC, "tied": True, "learned_positions": True, "position_offset": 2},
+    "gpt_neox": {**_CLASSIC, "fused_qkv": True},
+    # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
+    "nanochat": {
+        "gated": False,
+        "norm_affine": False,
+        "qk_norm": True,
+        "value_embeddings": True,
+        "residual_scalars": True,
+    },
+}
+
+FAMILIES = {name: {**_COMMON, **own} for name, own in _OWN.items()}
