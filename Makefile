@@ -1,0 +1,82 @@
+# The two commands of this project are `make book` and `make test`; `make help` lists the rest.
+# They need Python 3.11-3.13, git and make. Another interpreter: make book PYTHON=/path/to/python
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+PORT ?= 8000
+PYTHON ?=
+VENV := .venv
+RUN := $(VENV)/bin/python
+ENGLISH := README.md CONTRIBUTING.md book notebooks src tests tools
+
+# A stamp's name carries what an install depends on: the pins, the extras and the place of the checkout.
+# Change one of them and the name changes, so the next make installs; otherwise it installs nothing.
+KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' ' -f 1)
+FITS := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+.PHONY: help book serve lab test check notebooks clean
+
+help:  ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+book: $(VENV)/.book-$(KEY)  ## build the book into _build/html and print its first page
+	@$(RUN) tools/book.py
+
+serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
+	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters
+	$(RUN) -m jupyterlab notebooks
+
+test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
+	$(RUN) -m pytest --nbval
+
+check: $(VENV)/.dev-$(KEY)  ## run only the linters, the type check and the spelling check
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+	$(RUN) -m codespell_lib $(ENGLISH)
+
+notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
+	$(RUN) tools/notebooks.py run
+	$(RUN) tools/notebooks.py clean
+
+clean:  ## remove everything that make made
+	rm -rf $(VENV) _build node_modules
+
+# The book alone needs no torch, so `make book` on a fresh machine installs a fraction of what the tests need.
+# Both sets share one environment; the larger one contains the smaller.
+$(VENV)/.book-$(KEY):
+	@$(call install,book)
+	@touch $@
+
+$(VENV)/.dev-$(KEY):
+	@$(call install,dev)
+	@touch $@ $(VENV)/.book-$(KEY)
+
+define install
+set -e; \
+if ! $(RUN) -c '$(FITS)' 2>/dev/null || ! $(RUN) -m pip --version >/dev/null 2>&1; then \
+	found=''; \
+	for candidate in $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python); do \
+		if "$$candidate" -c '$(FITS)' >/dev/null 2>&1; then found="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo 'No Python 3.11, 3.12 or 3.13 (with its venv module) was found among: $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)' >&2; \
+		echo 'Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python' >&2; \
+		exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$found" --version)"; \
+	"$$found" -m venv --clear $(VENV); \
+fi; \
+rm -f $(VENV)/.book-* $(VENV)/.dev-*; \
+echo 'Installing the pinned packages ($(1)) into $(VENV); the first time takes minutes'; \
+$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
+endef
+
+# One test runs the core under MicroPython; where there is no npm, or no network, that test says why it is skipped.
+node_modules/.stamp: package-lock.json
+	@mkdir -p node_modules
+	@if command -v npm >/dev/null; then \
+		npm ci --silent --ignore-scripts --no-audit --no-fund && touch $@ || echo 'npm ci failed: the tests that need node will be skipped'; \
+	else echo 'no npm: the tests that need node will be skipped'; fi
