@@ -34,7 +34,7 @@ def text(count: int, *, decimal: bool = False, digits: int = 4) -> str:
     Leaves out  what rounding drops; `exact` drops nothing
     Raises      TypeError if `count` is not a whole number
     """
-    if count < 0:
+    if isinstance(count, int) and count < 0:
         return "-" + text(-count, decimal=decimal, digits=digits)
     whole("count", count)
     table = list((DECIMAL if decimal else BINARY).items())
@@ -57,7 +57,7 @@ def exact(count: int, *, decimal: bool = False) -> str:
     Unit        the largest in which the number needs at most three decimals, else bytes
     Raises      TypeError if `count` is not a whole number
     """
-    if count < 0:
+    if isinstance(count, int) and count < 0:
         return "-" + exact(-count, decimal=decimal)
     whole("count", count)
     for name, size in reversed(list((DECIMAL if decimal else BINARY).items())):
@@ -86,8 +86,11 @@ def parse(words: str) -> int:
         raise ValueError(f"unknown unit {name!r} in {words!r}; known: {known}")
     sign = -1 if number[:1] == "-" else 1
     before, _, after = (number[1:] if number[:1] in ("+", "-") else number).partition(".")
-    digits = before.replace(",", "") + after
-    if not digits or not all(c in "0123456789" for c in digits):
+    groups = before.split(",")
+    digits = "".join(groups) + after
+    # "1,5 GiB" is 1.5 to half of the world: commas may only part thousands.
+    parted = len(groups) == 1 or (groups[0] and all(len(each) == 3 for each in groups[1:]))
+    if not parted or not digits or not all(c in "0123456789" for c in digits):
         raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632")
     scaled = int(digits) * size
     if scaled % 10 ** len(after):
