@@ -1,1 +1,27 @@
-"""placeholder until the modules land."""
+"""memlab: where every byte of memory goes when a language model is trained or served.
+
+Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `memlab.lab` do.
+"""
+
+from .estimate import estimate as estimate
+from .exercises import check as check
+from .formats import bytes_per_value as bytes_per_value
+from .formats import format_of as format_of
+from .formats import storage as storage
+from .ledger import Ledger as Ledger
+from .ledger import Row as Row
+from .model import Model as Model
+from .model import presets as presets
+from .recipe import Recipe as Recipe
+from .recipe import recipes as recipes
+from .units import GB as GB
+from .units import MB as MB
+from .units import GiB as GiB
+from .units import KiB as KiB
+from .units import MiB as MiB
+from .units import TiB as TiB
+from .units import exact as exact
+from .units import parse as parse
+from .units import text as text
+
+__version__ = "0.1.0"

@@ -66,12 +66,12 @@ def _estimate(options: argparse.Namespace) -> str:
 
 
 def _measure(options: argparse.Namespace) -> str:
+    model, recipe = _model(options.model), Recipe.named(options.recipe)
     try:
         from .lab.train import train
     except ModuleNotFoundError as error:
         raise ValueError(f"measuring needs {error.name}: pip install 'memlab[torch]'") from error
 
-    model, recipe = _model(options.model), Recipe.named(options.recipe)
     run = train(model, recipe, steps=options.steps)
     ledger: Ledger = estimate(model, recipe).beside(run.ledger)
     if options.json:

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .formats import Format, format_of
+from .formats import Format, bytes_per_value, format_of
 from .recipe_table import NAMED
-from .terms.optimizer import OPTIMIZERS, STATES, state
-
-ELEMENTARY = ("fp32", "fp16", "bf16")
+from .terms.optimizer import state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +104,16 @@ class Recipe:
             "gradients": self.gradients,
             "accumulator": self.accumulator,
         }
-        side = 2**12  # large enough for every block; the step counter is taken off below
-        square = self.state_bytes((side, side)) // side / side
-        table = {copy: _per_value(name) for copy, name in kept.items() if name is not None}
-        return table | {"optimizer": round(square, 2) if square % 1 else square}
+        table = {copy: bytes_per_value(name) for copy, name in kept.items() if name is not None}
+        # The cost of growing a large matrix: what a tensor pays once (a counter, a table) cancels.
+        side = 2**12
+        grown = self.state_bytes((2 * side, side)) - self.state_bytes((side, side))
+        return table | {"optimizer": grown / side**2}
 
     def __str__(self) -> str:
         parts = [f"{copy} {size:g}" for copy, size in self.bytes_per_parameter().items() if size]
         total = sum(self.bytes_per_parameter().values())
-        cast = f" (+{_per_value(self.autocast):g} while autocast)" if self.autocast else ""
+        cast = f" (+{bytes_per_value(self.autocast):g} while autocast)" if self.autocast else ""
         return f"{self.name}: {' + '.join(parts)} = {total:g} B per parameter{cast}"
 
 
@@ -128,11 +127,3 @@ def _known_format(field: str, value: str | Format) -> None:
         format_of(value)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{field}: {error}") from None
-
-
-def _per_value(name: str) -> float:
-    size: Format = format_of(name)
-    return size.bits_per_value / 8
-
-
-__all__ = ["ELEMENTARY", "OPTIMIZERS", "STATES", "Recipe", "recipes"]

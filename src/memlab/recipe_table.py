@@ -1,6 +1,8 @@
 """The bytes per parameter that people quote, as recipes: each figure with what it hides."""
 
-NAMED = {
+from typing import Any
+
+NAMED: dict[str, dict[str, Any]] = {
     # 4 + 4 + 8: torch.optim.AdamW on an fp32 module, nothing else.
     "fp32": dict(
         hides="nothing resident; activations, logits and temporaries come on top",

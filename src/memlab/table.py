@@ -2,8 +2,6 @@
 
 import html
 
-from .units import exact
-
 Table = list[list[str]]
 
 
@@ -13,10 +11,8 @@ def cell(count: int | None) -> str:
 
 
 def signed(count: int | None) -> str:
-    """A difference in bytes, exact, with its sign: "+0 B", "−1.5 KiB"."""
-    if count is None:
-        return ""
-    return f"+{exact(count)}" if count >= 0 else exact(count).replace("-", "−")
+    """A difference in bytes with its sign: "+0 B", "−1,536 B"."""
+    return "" if count is None else f"{count:+,} B".replace("-", "−")
 
 
 def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
