@@ -53,7 +53,7 @@ def text(count: int, *, decimal: bool = False, digits: int = 4) -> str:
 def exact(count: int, *, decimal: bool = False) -> str:
     """Bytes as text that `parse` turns back into the same number, always.
 
-    Example     exact(1610612736) -> "1.5 GiB", exact(3621632) -> "3,621,632 B"
+    Example     exact(1610612736) -> "1.5 GiB", exact(3621633) -> "3,621,633 B"
     Unit        the largest in which the number needs at most three decimals, else bytes
     Raises      TypeError if `count` is not a whole number
     """
