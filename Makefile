@@ -71,7 +71,7 @@ if ! $(RUN) -c '$(FITS)' 2>/dev/null || ! $(RUN) -m pip --version >/dev/null 2>&
 fi; \
 rm -f $(VENV)/.book-* $(VENV)/.dev-*; \
 echo 'Installing the pinned packages ($(1)) into $(VENV); the first time takes minutes'; \
-$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
+$(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 endef
 
 # One test runs the core under MicroPython; where there is no npm, or no network, that test says why it is skipped.

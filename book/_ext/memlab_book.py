@@ -1,0 +1,61 @@
+"""Local Sphinx extension: formulas become MathML while building, and no page loads a script it does not use.
+
+With MathML the browser draws the formulas itself: no JavaScript, no fonts to fetch, no request that leaves the site.
+"""
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+logger = logging.getLogger(__name__)
+
+
+def mathml(node, display):
+    latex = node.astext()
+    if display == "block" and r"\\" in latex and r"\begin" not in latex:
+        latex = r"\begin{aligned}" + latex + r"\end{aligned}"
+    # The converter numbers align and keeps an unknown command as it is; the book wants neither.
+    latex = latex.replace("{align*}", "{aligned}").replace("{align}", "{aligned}")
+    result = convert(latex, display=display)
+    if "\\" in result:
+        logger.warning("no MathML for this formula: %s", latex, location=node)
+    return result
+
+
+def visit_math(self, node):
+    self.body.append(self.starttag(node, "span", "", CLASS="math notranslate"))
+    self.body.append(mathml(node, "inline") + "</span>")
+    raise nodes.SkipNode
+
+
+def visit_displaymath(self, node):
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate"))
+    self.body.append(mathml(node, "block"))
+    if node["number"]:
+        self.body.append(f'<span class="eqno">({get_node_equation_number(self, node)})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def drop_scripts(app, pagename, templatename, context, doctree):
+    """Jupyter Book always adds sphinx-thebe, which fetches from a network and declares one constant twice."""
+
+    def needed(script):
+        body = (getattr(script, "attributes", None) or {}).get("body") or ""
+        return "thebe" not in body.lower() and "sphinx-thebe" not in str(
+            getattr(script, "filename", script)
+        )
+
+    context["script_files"] = [s for s in context.get("script_files", []) if needed(s)]
+    context["css_files"] = [
+        c for c in context.get("css_files", []) if "sphinx-thebe" not in str(c)
+    ]
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.connect("html-page-context", drop_scripts, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,165 @@
+"""Build the book: stage the sources of a language, let Jupyter Book build them, keep the result by content.
+
+    python tools/book.py              build what changed, print the first page
+    python tools/book.py --lang en    only these languages (all of LANGUAGES otherwise)
+    python tools/book.py --force      build although nothing changed
+
+    _build/src/en/    what Jupyter Book reads: book/* at the top, notebooks/ beside it, _config.yml, _toc.yml
+    _build/work/en/   where it works, and its log
+    _build/html/en/   the finished pages; _build/html/index.html leads to them
+
+The whole language is built again from nothing when any input changed: Sphinx never deletes a page that is gone,
+and its own idea of what is unchanged does not know the settings, the figures and the tools.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "_build"
+SITE = BUILD / "html"
+LANGUAGES = {"en": "English"}  # folder of the site -> the language's own name
+FIRST = "intro.html"
+
+INPUTS = ["_config.yml", "_toc.yml", "book", "notebooks", "tools/book.py", "constraints.txt"]
+NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+INDEX = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>memlab</title>
+<link rel="icon" href="{first}/_static/favicon.svg">
+<meta http-equiv="refresh" content="0; url={first}/{page}">
+<body style="font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem; padding: 0 1rem">
+<h1>memlab</h1>
+<ul>
+{links}
+</ul>
+</body>
+</html>
+"""
+
+
+def files_below(*paths):
+    """Every file below these paths, sorted, without hidden folders and Python's caches."""
+    for path in paths:
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            parts = file.relative_to(path).parts
+            if file.is_file() and not any(p[0] == "." or p == "__pycache__" for p in parts):
+                yield file
+
+
+def inputs_key(language):
+    """A hash over everything that the pages of this language are made from."""
+    key = hashlib.sha256(f"{language} {platform.python_version()}".encode())
+    for file in files_below(*(ROOT / name for name in INPUTS)):
+        content = file.read_bytes()
+        key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
+        key.update(content)
+    return key.hexdigest()
+
+
+def output_key(pages):
+    """A hash over names and sizes, so that a page lost or cut short counts as a change too."""
+    names = [f"{file.relative_to(pages)} {file.stat().st_size}" for file in files_below(pages)]
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def without_widgets(notebook, name):
+    """A page has no kernel: each widget leaves the static HTML that it stored beside itself."""
+    notebook["metadata"].pop("widgets", None)
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if data.pop(WIDGET, None) and "text/html" not in data:
+                sys.exit(f"{name}, cell {cell.get('id')}: a widget without static text/html")
+    return notebook
+
+
+def stage(language):
+    """Lay the sources of one language into _build/src/<language>, from nothing."""
+    source = BUILD / "src" / language
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(ROOT / "book", source, ignore=NEVER)
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(ROOT / name, source)
+    (source / "notebooks").mkdir()
+    for file in files_below(ROOT / "notebooks"):
+        target = source / "notebooks" / file.relative_to(ROOT / "notebooks")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".ipynb":
+            notebook = json.loads(file.read_text(encoding="utf-8"))
+            text = json.dumps(without_widgets(notebook, file.name), ensure_ascii=False, indent=1)
+            target.write_text(text + "\n", encoding="utf-8")
+        else:
+            shutil.copy(file, target)
+    return source
+
+
+def jupyter_book(source, work):
+    """Run Jupyter Book with warnings as errors; its output goes to a log that is shown when it fails."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    # Not the console script: its first line holds the absolute path of the environment.
+    start = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", start, "build", str(source), "--path-output", str(work)]
+    command += ["-W", "-n", "--keep-going"]
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"}
+    log = work / "log.txt"
+    with log.open("w", encoding="utf-8") as out:
+        result = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=environment
+        )
+    if result.returncode:
+        print(log.read_text(encoding="utf-8"), file=sys.stderr)
+        sys.exit(f"The book did not build: {log.relative_to(ROOT)}")
+    return work / "_build" / "html"
+
+
+def build(language, force=False):
+    """Build one language unless its pages already stand for exactly these inputs."""
+    pages, stamp = SITE / language, BUILD / f"{language}.key"
+    key = inputs_key(language)
+    if not force and stamp.exists() and pages.is_dir():
+        if stamp.read_text() == f"{key} {output_key(pages)}":
+            return
+    # A failed build must not leave yesterday's pages behind.
+    stamp.unlink(missing_ok=True)
+    shutil.rmtree(pages, ignore_errors=True)
+    built = jupyter_book(stage(language), BUILD / "work" / language)
+    pages.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(built, pages)
+    stamp.write_text(f"{key} {output_key(pages)}")
+
+
+def write_index():
+    """The way in: the first language at once, all of them as links; it needs no script and no server."""
+    there = [lang for lang in LANGUAGES if (SITE / lang / FIRST).exists()]
+    links = "\n".join(f'<li><a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a></li>' for x in there)
+    page = INDEX.format(first=there[0], page=FIRST, links=links)
+    (SITE / "index.html").write_text(page, encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lang", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
+    parser.add_argument("--force", action="store_true", help="build although nothing changed")
+    options = parser.parse_args()
+    for language in options.lang:
+        build(language, options.force)
+    write_index()
+    print("First page:", os.path.relpath(SITE / options.lang[0] / FIRST))
+
+
+if __name__ == "__main__":
+    main()
