@@ -145,8 +145,8 @@ def _load(source: Any) -> tuple[Mapping[str, Any], str | None]:
 
 
 def _value(config: Mapping[str, Any], family: str, key: str, default: Any) -> Any:
-    if key not in config and family == "gpt2":
-        key = _ALIASES.get(key, key)
+    if family == "gpt2" and key not in config and _ALIASES.get(key) in config:
+        key = _ALIASES[key]
     value = config.get(key, default)
     if value is REQUIRED or (value is None and default is REQUIRED):
         raise ValueError(f"the {family} config has no {key!r}")

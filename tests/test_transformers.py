@@ -1,0 +1,244 @@
+"""Every parameter tensor of a Model against what transformers builds from the same config."""
+
+import random
+import warnings
+from collections import Counter
+
+import pytest
+import torch
+
+from memlab.config import KEYS
+from memlab.model import Model, presets
+
+HF_FAMILIES = list(KEYS)
+
+# Shapes of published models, with the number of parameters that each is known by.
+PUBLISHED = {
+    "gpt2-xl": (
+        {"model_type": "gpt2", "n_layer": 48, "n_embd": 1600, "n_head": 25, "vocab_size": 50257},
+        1_557_611_200,
+    ),
+    "opt-350m": (  # embeddings narrower than the model, norms after the blocks
+        {
+            "model_type": "opt",
+            "num_hidden_layers": 24,
+            "hidden_size": 1024,
+            "num_attention_heads": 16,
+            "ffn_dim": 4096,
+            "vocab_size": 50272,
+            "word_embed_proj_dim": 512,
+            "do_layer_norm_before": False,
+        },
+        331_196_416,
+    ),
+    "pythia-70m": (
+        {
+            "model_type": "gpt_neox",
+            "num_hidden_layers": 6,
+            "hidden_size": 512,
+            "num_attention_heads": 8,
+            "intermediate_size": 2048,
+            "vocab_size": 50304,
+        },
+        70_426_624,
+    ),
+    "gemma-2b": (  # one key/value head
+        {
+            "model_type": "gemma",
+            "num_hidden_layers": 18,
+            "hidden_size": 2048,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 1,
+            "head_dim": 256,
+            "intermediate_size": 16384,
+            "vocab_size": 256000,
+        },
+        2_506_172_416,
+    ),
+    "mistral-7b": (
+        {
+            "model_type": "mistral",
+            "num_hidden_layers": 32,
+            "hidden_size": 4096,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "intermediate_size": 14336,
+            "vocab_size": 32000,
+        },
+        7_241_732_096,
+    ),
+    "qwen2.5-0.5b": (
+        {
+            "model_type": "qwen2",
+            "num_hidden_layers": 24,
+            "hidden_size": 896,
+            "num_attention_heads": 14,
+            "num_key_value_heads": 2,
+            "intermediate_size": 4864,
+            "vocab_size": 151936,
+            "tie_word_embeddings": True,
+        },
+        494_032_768,
+    ),
+}
+
+PRESET_COUNTS = {
+    "gpt2": 124_439_808,
+    "tinyllama-1.1b": 1_100_048_384,
+    "llama-3-8b": 8_030_261_248,
+    "qwen3-0.6b": 596_049_920,
+    "qwen3-4b": 4_022_468_096,
+}
+
+
+@pytest.fixture(scope="module")
+def transformers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its imports, not ours
+        import transformers
+    transformers.logging.set_verbosity_error()
+    return transformers
+
+
+def build(transformers, config):
+    """The real configuration and the real model, without memory."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        real = transformers.AutoConfig.for_model(**config)
+        with torch.device("meta"):
+            return real, transformers.AutoModelForCausalLM.from_config(real)
+
+
+def component(name: str) -> str:
+    """The component that a parameter of transformers belongs to, by its name."""
+    for part, marks in {
+        "norm": ["norm", ".ln_"],
+        "other": ["project_in", "project_out"],
+        "positions": ["wpe", "embed_positions"],
+        "attention": ["attn.", "attention."],
+        "feed_forward": ["mlp.", "fc1.", "fc2."],
+        "lm_head": ["lm_head"],
+        "embedding": ["wte", "embed_tokens", "embed_in"],
+    }.items():
+        if any(mark in name for mark in marks):
+            return part
+    raise AssertionError(f"no component for {name}")
+
+
+def real_tensors(model: torch.nn.Module) -> Counter:
+    """(component, shape, is it a matmul layer's weight) of each parameter, tied ones once."""
+    matmuls = {
+        id(module.weight)
+        for module in model.modules()
+        if type(module).__name__ in ("Linear", "Conv1D")
+    }
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
+    return Counter(
+        (component(name), tuple(p.shape), id(p) in matmuls - tables)
+        for name, p in model.named_parameters()
+    )
+
+
+def our_tensors(model: Model) -> Counter:
+    tensors: Counter = Counter()
+    for t in model.tensors():
+        tensors[(t.component, t.shape, t.linear)] += t.copies
+    return tensors
+
+
+def check_against(model: Model, real: torch.nn.Module) -> None:
+    assert our_tensors(model) == real_tensors(real)
+    by_component: Counter = Counter(dict.fromkeys(model.parameters(), 0))
+    for name, p in real.named_parameters():
+        by_component[component(name)] += p.numel()
+    assert model.parameters() == dict(by_component)
+    assert model.parameter_count == sum(p.numel() for p in real.parameters())
+
+
+def random_config(family: str, seed: int) -> dict:
+    """A small config with some of the optional keys, the same for the same seed."""
+    rng = random.Random(f"{family} {seed}")
+    some = rng.random
+    # Where num_key_value_heads is left out, transformers has one number for models of all sizes.
+    unsaid_kv = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma": 16}.get(family)
+    grouped = family not in ("gpt2", "opt", "gpt_neox")
+    leave_out_kv = some() < 0.3
+    heads = unsaid_kv if unsaid_kv and leave_out_kv else rng.choice([1, 2, 4, 6, 8])
+    width = heads * rng.choice([2, 4, 6, 10])
+    layers, vocab = rng.randint(1, 4), rng.randint(8, 70)
+    wide = rng.choice([3 * width, 4 * width, rng.randint(5, 90)])
+    if family == "gpt2":
+        config = {"n_layer": layers, "n_embd": width, "n_head": heads, "vocab_size": vocab}
+    else:
+        config = {
+            "num_hidden_layers": layers,
+            "hidden_size": width,
+            "num_attention_heads": heads,
+            "vocab_size": vocab,
+        }
+        config["ffn_dim" if family == "opt" else "intermediate_size"] = wide
+    if grouped and not leave_out_kv:
+        divisors = [k for k in range(1, heads + 1) if heads % k == 0]
+        config["num_key_value_heads"] = rng.choice(divisors)
+    # Each optional key is there or not, and then either value.
+    optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
+    if family in ("llama", "mistral", "qwen2", "qwen3", "gemma"):
+        optional["head_dim"] = [2, 6, 16]
+    if family in ("llama", "qwen3", "gemma", "gpt_neox"):
+        optional["attention_bias"] = [True, False]
+    optional |= {
+        "llama": {"mlp_bias": [True, False]},
+        "gpt2": {"n_inner": [wide, None], "n_positions": [7, 33]},
+        "opt": {
+            "enable_bias": [True, False],
+            "layer_norm_elementwise_affine": [True, False],
+            "do_layer_norm_before": [True, False],
+            "_remove_final_layer_norm": [True, False],
+            "word_embed_proj_dim": [width, width // 2, width + 3],
+            "max_position_embeddings": [7, 33],
+        },
+        "gpt_neox": {"use_parallel_residual": [True, False]},
+    }.get(family, {})
+    config |= {key: rng.choice(those) for key, those in optional.items() if some() < 0.6}
+    # Padding tokens beyond a small vocabulary are refused by torch.
+    return {"model_type": family, **config, "pad_token_id": None}
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("family", HF_FAMILIES)
+def test_random_configs_of_every_family(transformers, tmp_path, family, seed):
+    config = random_config(family, seed)
+    real_config, real = build(transformers, config)
+    check_against(Model.from_config(config), real)
+    # What transformers itself writes to disk says the same.
+    real_config.save_pretrained(tmp_path / "saved")
+    check_against(Model.from_config(tmp_path / "saved"), real)
+
+
+def test_the_random_configs_reach_the_corners():
+    drawn = [Model.from_config(random_config(f, s)) for f in HF_FAMILIES for s in range(8)]
+    assert {m.tied for m in drawn} == {m.qkv_bias for m in drawn} == {True, False}
+    assert any(1 < m.kv_heads < m.heads for m in drawn), "GQA"
+    assert any(1 == m.kv_heads < m.heads for m in drawn), "MQA"
+    assert any(m.head_dim * m.heads != m.d_model for m in drawn), "head width of its own"
+    assert any(m.embed_dim != m.d_model for m in drawn), "projected embeddings"
+    assert any(not m.norm_affine for m in drawn) and any(not m.final_norm for m in drawn)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_configs(transformers, name):
+    config, count = PUBLISHED[name]
+    model = Model.from_config(config)
+    check_against(model, build(transformers, config)[1])
+    assert model.parameter_count == count
+
+
+@pytest.mark.parametrize("name", [n for n in presets() if n != "nanochat-d26"])
+def test_presets(transformers, name):
+    model = Model.preset(name)
+    config = {"model_type": model.family, "pad_token_id": None}
+    for field, (key, _) in KEYS[model.family].items():
+        config[key] = getattr(model, field)
+    check_against(model, build(transformers, config)[1])
+    assert model.parameter_count == PRESET_COUNTS.get(name, model.parameter_count)
+    assert model == Model.from_config(config).replace(name=name)
