@@ -2,7 +2,7 @@
 
 import pytest
 
-from memlab.estimate import estimate
+from memlab.estimate import by_component, estimate
 from memlab.model import Model, presets
 from memlab.recipe import Recipe, recipes
 
@@ -73,6 +73,20 @@ def test_quantized_weights_leave_embeddings_and_norms_in_the_other_format():
 def test_doubling_the_layers_doubles_what_layers_hold():
     one, two, three = (estimate(TINY.replace(layers=n)).total() for n in (1, 2, 3))
     assert three - two == two - one > 0
+
+
+@pytest.mark.parametrize("term", ["weights", "gradients", "optimizer"])
+def test_components_add_up_to_their_term(term):
+    for name in presets():
+        model = Model.preset(name)
+        split = by_component(model, "adamw8bit", term=term)
+        assert split.total() == estimate(model, "adamw8bit")[term].derived
+        assert set(split) == {t.component for t in model.tensors()}
+
+
+def test_a_term_that_the_recipe_lacks_is_refused():
+    with pytest.raises(ValueError, match="fp32 has no term 'master'; it has: weights, gradients"):
+        by_component(TINY, "fp32", term="master")
 
 
 def test_an_unknown_recipe_lists_the_known():

@@ -26,6 +26,23 @@ def estimate(model: Model, recipe: Recipe | str = "fp32") -> Ledger:
     return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name}")
 
 
+def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "weights") -> Ledger:
+    """One term of the estimate, split by the part of the network that pays for it.
+
+    Unit        bytes; one row a component (embedding, attention, feed_forward …)
+    Raises      ValueError for an unknown recipe, or for a term that it does not have
+    """
+    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
+    shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
+    figures: dict[str, int] = {}
+    for tensor in shaped.tensors():
+        sizes = tensor_bytes(tensor, chosen)
+        if term not in sizes:
+            raise ValueError(f"{chosen.name} has no term {term!r}; it has: {', '.join(sizes)}")
+        figures[tensor.component] = figures.get(tensor.component, 0) + sizes[term] * tensor.copies
+    return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name} · {term}")
+
+
 def tensor_bytes(tensor: Tensor, recipe: Recipe) -> dict[str, int]:
     """Bytes of each copy that a recipe keeps of one parameter tensor.
 
