@@ -163,7 +163,7 @@ def random_config(family: str, seed: int) -> dict:
     unsaid_kv = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma": 16}.get(family)
     grouped = family not in ("gpt2", "opt", "gpt_neox")
     leave_out_kv = some() < 0.3
-    heads = unsaid_kv if unsaid_kv and leave_out_kv else rng.choice([1, 2, 4, 6, 8])
+    heads = 2 * unsaid_kv if unsaid_kv and leave_out_kv else rng.choice([1, 2, 4, 6, 8])
     width = heads * rng.choice([2, 4, 6, 10])
     layers, vocab = rng.randint(1, 4), rng.randint(8, 70)
     wide = rng.choice([3 * width, 4 * width, rng.randint(5, 90)])
