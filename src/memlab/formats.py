@@ -69,7 +69,7 @@ class Format:
 
 def names() -> list[str]:
     """The named formats; block formats in general are spelled as the module says."""
-    return [*VALUES] + [name for name in BLOCKS if name not in VALUES]
+    return list(VALUES) + [name for name in BLOCKS if name not in VALUES]
 
 
 def format_of(name: "str | Format") -> Format:

@@ -5,12 +5,15 @@ names of cards, for disks and for bandwidth. Everything here is integer arithmet
 is lost to a float, and plain enough to run under MicroPython in the page's calculator.
 """
 
+from collections import OrderedDict
+
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
 # IEC 80000-13:2025 for the binary names, SI Brochure (9th edition) for the decimal ones.
 kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 
-BINARY = {"B": 1, "KiB": KiB, "MiB": MiB, "GiB": GiB, "TiB": TiB}
-DECIMAL = {"B": 1, "kB": kB, "MB": MB, "GB": GB, "TB": TB}
+# MicroPython forgets the order of a plain dict, and `text` goes through these from large to small.
+BINARY = OrderedDict([("B", 1), ("KiB", KiB), ("MiB", MiB), ("GiB", GiB), ("TiB", TiB)])
+DECIMAL = OrderedDict([("B", 1), ("kB", kB), ("MB", MB), ("GB", GB), ("TB", TB)])
 
 
 def whole(name: str, value: int) -> int:
@@ -82,7 +85,7 @@ def parse(words: str) -> int:
     number, name = line[:cut].strip(), line[cut:] or "B"
     size = BINARY.get(name) or DECIMAL.get(name)
     if size is None:
-        known = ", ".join([*BINARY, *list(DECIMAL)[1:]])
+        known = ", ".join(list(BINARY) + list(DECIMAL)[1:])
         raise ValueError(f"unknown unit {name!r} in {words!r}; known: {known}")
     sign = -1 if number[:1] == "-" else 1
     before, _, after = (number[1:] if number[:1] in ("+", "-") else number).partition(".")
