@@ -1,0 +1,111 @@
+"""Expressions that CPython and MicroPython must answer alike: see test_micropython.
+
+Good and bad input both: the page must refuse in the same words as the book.
+"""
+
+from itertools import product
+
+from memlab.formats import names
+
+COUNTS = [0, 1, 3, 1023, 1024, 1536, 3621632, 2**30 - 1, 3 * 2**29, 80 * 10**9, 10**30]
+BLOCKS = ["int8/128:bf16", "int4/32:bf16+int4", "nf4/64:fp8_e4m3/256", "int8/row"]
+
+UNITS = [
+    *(f"units.{f}({n})" for f, n in product(("text", "exact"), [*COUNTS, -1536, 1.5, True, "'1'"])),
+    *(f"units.{f}({n}, decimal=True)" for f, n in product(("text", "exact"), COUNTS)),
+    *(f"units.text({n}, digits={d})" for n, d in product(COUNTS, (1, 2, 7))),
+    *(
+        f"units.parse({words!r})"
+        for words in [
+            "1.5 GiB",
+            "80 GB",
+            "3,621,632 B",
+            " .5KiB",
+            "-1.5 KiB",
+            "+2",
+            "7",
+            "0.001 kB",
+        ]
+        + ["", "GiB", "1 KB", "one", "1,5 GiB", "0.3 B", "--5", "1e3", "1.2.3"]
+    ),
+    "units.parse(5)",
+    "units.whole('tokens', 5)",
+    "units.whole('tokens', -5)",
+    "units.whole('tokens', 'five')",
+]
+FORMATS = [
+    "formats.names()",
+    *(f"formats.storage({n}, {f!r})" for n, f in product([0, 1, 65, 10**12], [*names(), *BLOCKS])),
+    *(f"formats.storage(1280, {f!r}, row=40)" for f in [*names(), *BLOCKS]),
+    *(f"formats.{f}({n!r})" for f, n in product(("bits_per_value", "bytes_per_value"), names())),
+    *(
+        f"formats.format_of({name!r}).{field}"
+        for name in [*names(), *BLOCKS]
+        for field in ("bits", "block", "scale", "zero", "tensor_bytes", "source", "exponent_bits")
+        + ("mantissa_bits", "max_value", "smallest_normal", "epsilon", "name")
+    ),
+    *(
+        f"formats.format_of({name!r})"
+        for name in ["torch.bfloat16", "float32", "int8/128:fp32", "fp8", "", "int9/4", "int8/0"]
+        + ["int8/", "int8/x", "int8/8:", "int8/8+bf17", "int8/8:int8/row", 8, None]
+    ),
+    "formats.format_of('nf4') == formats.format_of('nf4')",
+    "formats.format_of('nf4') == formats.format_of('int4')",
+    "{formats.format_of('bf16'): 1}[formats.format_of('torch.bfloat16')]",
+    "formats.storage(10, 'bf16', row=3)",
+    "formats.storage(10, 'bf16', row=0)",
+    "formats.storage(10, 'int8/row')",
+    "formats.storage(-10, 'bf16')",
+    "formats.storage(1.5, 'bf16')",
+    "formats.bytes_per_value('int8/row', row=512)",
+    "formats.bytes_per_value('int8/row')",
+]
+
+# At least one call of every public function of memlab.terms; a test sees to that.
+TERMS = [
+    "gradients.gradients(1000)",
+    "gradients.gradients(1280, 'mxfp8', row=40)",
+    "gradients.gradients(-1)",
+    "gradients.accumulator(1000, 'bf16')",
+    "gradients.accumulator(1000, 'bf17')",
+    *(f"gradients.accumulation_transient(1000, {k})" for k in (0, 1, 8, 1.5)),
+    *(
+        f"optimizer.{name}({shape})"
+        for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")
+        for shape in ((), (7,), (64, 96), (2, 3, 5), (0, 4), (-1, 4))
+    ),
+    "optimizer.adamw((64, 96), 'bf16')",
+    *(
+        f"optimizer.quantized_adamw({shape}, 'bf16', {kind!r})"
+        for shape in ((63,), (128, 33), (64, 96))
+        for kind in ("adamw8bit", "adamw4bit", "adamw_fp8")
+    ),
+    "optimizer.block_state((64, 96), 'int8/256', 'fp32', 1024)",
+    "optimizer.block_state((3, 5), 'int8/256')",
+    "optimizer.numel((2, 3, 5))",
+    "optimizer.numel((2, 3.5))",
+    *(
+        f"optimizer.state({name!r}, (64, 96), hidden={hidden})"
+        for name in ("sgd", "muon", "adamw4bit")
+        for hidden in (True, False)
+    ),
+    "optimizer.state('adamw', (64, 96), formats=('bf16', 'int8/128'))",
+    "optimizer.state('adamw', (64, 96), formats=('bf16',))",
+    "optimizer.state('adafactor', (64, 96), formats=('bf16',))",
+    *(f"weights.weights(1000, {name!r})" for name in ("bf16", "nf4-dq", "fp8", 16)),
+    "weights.linear(1024, 512)",
+    "weights.linear(1024, 512, bias=True)",
+    "weights.linear(-1, 512)",
+    *(f"weights.group_size({n}, {k})" for n, k in ((32, 8), (32, 5), (32, 0), (1, 1), (8.0, 8))),
+    "weights.attention(4096, 32, 8, 128)",
+    "weights.attention(768, 12, 12, 64, qkv_bias=True, out_bias=True)",
+    "weights.attention(768, 12, 5, 64)",
+    "weights.feed_forward(4096, 14336, gated=True)",
+    "weights.feed_forward(768, 3072, gated=False, bias=True)",
+    "weights.norm(4096)",
+    "weights.norm(768, bias=True)",
+    "weights.embedding(50257, 768)",
+    "weights.positions(1024, 768)",
+    "weights.positions(2048, 768, offset=2)",
+    "weights.value_embedding(65536, 6, 128)",
+]

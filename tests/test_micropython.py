@@ -1,0 +1,142 @@
+"""The arithmetic core gives the same answers under MicroPython, which runs it in the browser.
+
+Node runs MicroPython's WebAssembly build (package.json). Without either the tests are skipped,
+unless MEMLAB_REQUIRE names "node".
+"""
+
+import importlib
+import inspect
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from micropython_cases import FORMATS, TERMS, UNITS
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "memlab"
+HERE = Path(__file__).parent / "micropython"
+ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
+
+CORE = ["memlab.units", "memlab.format_table", "memlab.formats"]
+TERM_MODULES = [
+    f"memlab.terms.{path.stem}"
+    for path in sorted((SOURCE / "terms").glob("*.py"))
+    if path.stem != "__init__"
+]
+
+
+def missing():
+    """Why MicroPython cannot run here, or None."""
+    if shutil.which("node") is None:
+        return "no node"
+    if not (ENGINE / "micropython.mjs").exists():
+        return "no MicroPython for node: npm ci installs it"
+    return None
+
+
+def need_node():
+    reason = missing()
+    if reason and "node" in os.environ.get("MEMLAB_REQUIRE", "").split(","):
+        pytest.fail(f"MEMLAB_REQUIRE names node, but: {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+def mounted(**extra):
+    """The files that MicroPython sees: the core as it is, and an empty `memlab/__init__.py`."""
+    files = {"memlab/__init__.py": "", **extra}
+    for name in ["memlab.terms.__init__", *CORE, *TERM_MODULES]:
+        path = name.replace(".", "/") + ".py"
+        files[path] = (SOURCE.parent / path).read_text(encoding="utf8")
+    return files
+
+
+def micropython(modules, cases, files):
+    need_node()
+    asked = {
+        "files": files,
+        "driver": (HERE / "driver.py").read_text(encoding="utf8"),
+        "modules": modules,
+        "cases": cases,
+    }
+    done = subprocess.run(
+        ["node", str(HERE / "run.mjs")],
+        input=json.dumps(asked),
+        capture_output=True,
+        encoding="utf8",
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def cpython(modules, cases):
+    scope = {}
+    exec((HERE / "driver.py").read_text(encoding="utf8"), scope)
+    return scope["answers"](modules, cases)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """What each engine answers, asked once."""
+    modules, cases = [*CORE, *TERM_MODULES], [*UNITS, *FORMATS, *TERMS]
+    return micropython(modules, cases, mounted()), cpython(modules, cases)
+
+
+@pytest.mark.parametrize("module", [*CORE, *TERM_MODULES])
+def test_the_core_imports(both, module):
+    assert both[0][module] == both[1][module] == "imported"
+
+
+@pytest.mark.parametrize("cases", [UNITS, FORMATS, TERMS], ids=["units", "formats", "terms"])
+def test_the_engines_agree(both, cases):
+    there, here = both
+    apart = {case: (there[case], here[case]) for case in cases if there[case] != here[case]}
+    assert not apart, f"{len(apart)} of {len(cases)}, as (MicroPython, CPython): {apart}"
+
+
+def test_the_cases_say_something(both):
+    """No typo hides behind two engines that fail alike: only ValueError and TypeError may."""
+    _, here = both
+    slips = {case: answer for case, answer in here.items() if answer.startswith(SLIPS)}
+    assert not slips
+    assert len(UNITS) + len(FORMATS) + len(TERMS) > 300
+
+
+SLIPS = ("NameError", "AttributeError", "SyntaxError", "KeyError", "ImportError", "IndexError")
+
+
+@pytest.mark.parametrize("module", TERM_MODULES)
+def test_every_public_function_of_terms_is_called(module):
+    last = module.split(".")[-1]
+    functions = inspect.getmembers(importlib.import_module(module), inspect.isfunction)
+    called = {case.split("(")[0] for case in TERMS}
+    for name, function in functions:
+        if function.__module__ == module and not name.startswith("_"):
+            assert f"{last}.{name}" in called, f"add a call of {last}.{name} to micropython_cases"
+
+
+def test_what_micropython_lacks_is_found():
+    """The check can fail: a dataclass does not import there, and a difference shows."""
+    wrong = "from dataclasses import dataclass\n"
+    right = "import sys\ndef engine():\n    return sys.implementation.name\n"
+    files = mounted(**{"memlab/terms/wrong.py": wrong, "memlab/terms/right.py": right})
+    asked = (["memlab.terms.wrong", "memlab.terms.right"], ["right.engine()", "wrong.x"])
+    there = micropython(*asked, files)
+    assert there["memlab.terms.wrong"].startswith("ImportError")
+    assert there["memlab.terms.right"] == "imported"
+    assert there["right.engine()"] == "'micropython'"
+    assert there["wrong.x"].startswith("NameError")
+
+
+def test_a_missing_node_skips_or_fails(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("MEMLAB_REQUIRE", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no node"):
+        need_node()
+    monkeypatch.setenv("MEMLAB_REQUIRE", "browser,node")
+    with pytest.raises(pytest.fail.Exception, match="no node"):
+        need_node()
