@@ -1,0 +1,16 @@
+"""The book's pictures: small SVGs whose text is text, the same colours for the same terms.
+
+ledger_bar   one bar per column or per ledger, stacked by term
+timeline     bytes over one step, stacked by category, the peak marked
+bits         which bit of a format says what
+picture      any matplotlib figure, made stable and readable like the others
+"""
+
+from .bar import ledger_bar
+from .canvas import Picture
+from .colours import COLOURS, colour_of
+from .layout import bits
+from .other import picture
+from .steps import timeline
+
+__all__ = ["COLOURS", "Picture", "bits", "colour_of", "ledger_bar", "picture", "timeline"]

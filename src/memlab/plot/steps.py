@@ -1,0 +1,132 @@
+"""The step timeline: bytes over the events of one step, stacked by category, the peak marked."""
+
+from typing import Any
+
+from ..units import text
+from .canvas import SIZE, WIDTH, Canvas, Picture, heading, ink_on, n, width_of
+from .colours import GREY, INK, colour_of, in_order
+from .ticks import step_of
+
+HIGH, SAMPLES = 260, 150
+
+
+def timeline(tracker: Any, *, title: str = "Bytes over one step") -> Picture:
+    """Draw what a `memlab.measure.Tracker` saw.
+
+    Shapes      x: its events in order, each as wide as the next; y: bytes, stacked by category
+    Unit        bytes
+    Leaves out  beyond 150 events, all but the highest of each stretch; the peak is never left out
+    Raises      ValueError for a tracker that saw nothing
+    """
+    events = list(tracker.timeline)
+    if not events:
+        raise ValueError("the tracker saw no event; run the step inside `with tracker:`")
+    kept = _sample([event.total for event in events])
+    layers = [tracker.contents(at=events[i].index) for i in kept]
+    terms = in_order([term for layer in layers for term in layer])
+    terms = [term for term in terms if any(layer.get(term) for layer in layers)]
+    totals = [sum(layer.values()) for layer in layers]
+    top_bytes = max(totals) or 1
+
+    sheet = Canvas()
+    step = step_of(top_bytes, 5)
+    left = max(width_of(text(size)) for size in range(0, top_bytes + 1, step)) + 10
+    scale = HIGH / top_bytes
+    wide = (WIDTH - left) / len(kept)
+    floor, spans = [0] * len(kept), {}
+    for term in terms:
+        ceiling = [low + layer.get(term, 0) for low, layer in zip(floor, layers, strict=True)]
+        spans[term] = (floor, ceiling)
+        floor = ceiling
+    phases = [events[i].phase for i in kept]
+    cuts = [i for i in range(len(kept)) if i == 0 or phases[i] != phases[i - 1]] + [len(kept)]
+    labels = {term: _place(term, *spans[term], set(cuts[1:-1]), scale, wide) for term in terms}
+
+    y = heading(sheet, title)
+    if entries := [(term, colour_of(term)) for term in terms if labels[term] is None]:
+        y += 6 + sheet.key(left, y + 6, entries)
+    base = y + 24 + HIGH
+    for size in range(0, top_bytes + 1, step):
+        sheet.line(left, base - size * scale, WIDTH, base - size * scale, "#DDDDDD")
+        sheet.words(left - 8, base - size * scale, text(size), "end", GREY)
+    for term, (low, high) in spans.items():
+        bottom, top = ([base - size * scale for size in edge] for edge in (low, high))
+        sheet.area(_outline(bottom, top, left, wide), colour_of(term))
+    for term, place in labels.items():
+        if place is not None:
+            x, height = place
+            sheet.words(left + x, base - height, term, "middle", ink_on(colour_of(term)))
+    _phases(sheet, left, base, wide, cuts, phases)
+    _peak(sheet, left, base, wide, scale, totals, phases)
+    sheet.words(WIDTH, base + 36, "allocations and frees, in order →", "end", GREY)
+    return sheet.picture(title, base + 48)
+
+
+def _sample(totals: list[int]) -> list[int]:
+    """Indices to draw: all of them, or the highest of each of 150 equal stretches."""
+    count = len(totals)
+    if count <= SAMPLES:
+        return list(range(count))
+    cuts = [count * i // SAMPLES for i in range(SAMPLES + 1)]
+    return [max(range(a, b), key=totals.__getitem__) for a, b in zip(cuts, cuts[1:], strict=False)]
+
+
+def _outline(low: list[float], high: list[float], left: float, wide: float) -> str:
+    """The path of a stack's layer: along its top to the right, along its bottom back."""
+
+    def along(values: list[float], start: int, to: int) -> str:
+        steps, last = "", None
+        for i in range(start, to, 1 if to > start else -1):
+            if n(values[i]) != last:
+                last = n(values[i])
+                steps += f"V{last}"
+            ahead = i + (1 if to > start else -1)
+            if ahead == to or n(values[ahead]) != last:
+                steps += f"H{n(left + wide * (i + 1 if to > start else i))}"
+        return steps
+
+    count = len(high)
+    return f"M{n(left)} {n(low[0])}{along(high, 0, count)}{along(low, count - 1, -1)}Z"
+
+
+def _place(term, low, high, cuts: set[int], scale: float, wide: float):
+    """Middle and height of a good spot for a layer's name: roomy, central, clear of phase lines."""
+    columns = int((width_of(term) + 8) // wide) + 1
+    best, spot = (0.0, 0.0, 0.0), None
+    for start in range(len(low) - columns + 1):
+        ceiling = min(high[start : start + columns]) * scale
+        floor = max(low[start : start + columns]) * scale
+        if ceiling - floor < SIZE + 4:
+            continue
+        clear = not any(start < cut < start + columns for cut in cuts)
+        central = -abs(start + columns / 2 - len(low) / 2)
+        rank = (float(clear), min(ceiling - floor, 4 * SIZE), central)
+        if spot is None or rank > best:
+            best, spot = rank, ((start + columns / 2) * wide, (ceiling + floor) / 2)
+    return spot
+
+
+def _phases(sheet: Canvas, left: float, base: float, wide: float, cuts: list[int], names) -> None:
+    """A dotted line where a phase begins, and its name below the axis where there is room."""
+    for cut in cuts[1:-1]:
+        x = left + cut * wide
+        sheet.line(x, base - HIGH, x, base + 6, GREY, "2 4")
+    taken: list[tuple[float, float]] = []
+    spans = sorted(zip(cuts, cuts[1:], strict=False), key=lambda span: span[0] - span[1])
+    for start, end in spans:
+        name = names[start] or ""
+        half = width_of(name) / 2
+        x = min(max(left + (start + end) / 2 * wide, left + half), WIDTH - half)
+        if name and all(x + half + 8 < a or x - half - 8 > b for a, b in taken):
+            sheet.words(x, base + 14, name, "middle")
+            taken.append((x - half, x + half))
+
+
+def _peak(sheet, left: float, base: float, wide: float, scale: float, totals, phases) -> None:
+    at = totals.index(max(totals))
+    moment = f", {phases[at]}" if phases[at] else ""
+    words = f"peak {text(totals[at])}{moment}"
+    x, y = left + (at + 0.5) * wide, base - totals[at] * scale
+    half = width_of(words, bold=True) / 2
+    sheet.dot(x, y)
+    sheet.words(min(max(x, left + half), WIDTH - half), y - 14, words, "middle", INK, bold=True)

@@ -1,0 +1,217 @@
+"""Pictures: the book's colours, text as text, nothing outside the sheet, the same bytes twice."""
+
+import re
+import xml.etree.ElementTree as ET
+from types import SimpleNamespace
+
+import pytest
+
+from memlab.formats import format_of, names
+from memlab.ledger import Ledger, Row
+from memlab.plot import COLOURS, bits, ledger_bar, picture, timeline
+from memlab.plot.canvas import MARGIN, WIDTH, width_of
+from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
+from memlab.plot.layout import PARTS, parts
+from memlab.plot.ticks import step_of
+from memlab.units import GiB, MiB
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def ledger():
+    rows = [
+        Row("optimizer", derived=4 * GiB, measured=4 * GiB + 832),
+        Row("weights", derived=2 * GiB, measured=2 * GiB),
+        Row("gradients", derived=2 * GiB, measured=2 * GiB),
+    ]
+    return Ledger("A model · a recipe", rows)
+
+
+class Tracker:
+    """What a tracker shows of a step: up through the forward pass, down through the backward."""
+
+    def __init__(self, count):
+        half = count // 2
+        self.layers = [
+            {"weights": 40 * MiB, "activations": min(i, count - i) * MiB, "inputs": 512}
+            for i in range(count)
+        ]
+        self.timeline = [
+            SimpleNamespace(
+                index=i, total=sum(layer.values()), phase="forward" if i <= half else "backward"
+            )
+            for i, layer in enumerate(self.layers)
+        ]
+
+    def contents(self, at):
+        return self.layers[at]
+
+
+def words(drawn):
+    return [text.text for text in ET.fromstring(drawn.svg).iter(f"{SVG}text")]
+
+
+def fills(drawn, tag="rect"):
+    return [shape.get("fill") for shape in ET.fromstring(drawn.svg).iter(f"{SVG}{tag}")]
+
+
+def spans(drawn):
+    """(left, right, baseline) of each text, by the widths that the layout reckons with."""
+    for text in ET.fromstring(drawn.svg).iter(f"{SVG}text"):
+        wide = width_of(text.text, text.get("font-weight") == "bold")
+        share = {"middle": 0.5, "end": 1.0}.get(text.get("text-anchor"), 0.0)
+        left = float(text.get("x")) - share * wide
+        yield left, left + wide, float(text.get("y")), text.text
+
+
+def pictures(ledger):
+    small = Ledger.of("derived", {term: (i + 1) * 2**20 for i, term in enumerate(COLOURS)})
+    return [
+        ledger_bar(ledger),
+        ledger_bar(ledger, limit="24 GiB"),
+        ledger_bar(ledger, limit="6 GiB", title="A long title " * 9),
+        ledger_bar(ledger, limit="80 GB"),
+        ledger_bar(small, title="All the terms"),
+        ledger_bar({"AdamW": ledger, "a recipe whose name has to be wrapped": small}),
+        timeline(Tracker(11)),
+        timeline(Tracker(400)),
+        bits(*names()),
+        bits("fp32", "tf32", "fp16", "bf16", "int8/128", title="Bits"),
+    ]
+
+
+def test_words_stay_on_the_sheet_and_apart(ledger):
+    for drawn in pictures(ledger):
+        found = list(spans(drawn))
+        assert found
+        for left, right, _, text in found:
+            assert left >= -MARGIN and right <= WIDTH + MARGIN, (drawn, text)
+        for i, (left, right, y, text) in enumerate(found):
+            for other_left, other_right, other_y, other in found[i + 1 :]:
+                apart = right <= other_left or other_right <= left or abs(y - other_y) >= 14
+                assert apart, (drawn, text, other)
+
+
+def test_same_bytes_twice_and_small(ledger):
+    for one, two in zip(pictures(ledger), pictures(ledger), strict=True):
+        assert one.svg == two.svg
+        assert len(one.svg.encode()) < 40_000
+        assert not re.search(r"\d\.\d{2}", re.sub(r">[^<]*<", "", one.svg))
+
+
+def test_a_screen_reader_finds_the_title(ledger):
+    root = ET.fromstring(ledger_bar(ledger)._repr_svg_())
+    assert root.get("role") == "img"
+    assert root.find(f"{SVG}title").text == "A model · a recipe"
+    assert repr(ledger_bar(ledger)) == "<Picture: A model · a recipe>"
+
+
+def test_bars_are_stacked_in_one_order_in_the_books_colours(ledger):
+    terms = [COLOURS[term] for term in ("weights", "gradients", "optimizer")]
+    drawn = [fill for fill in fills(ledger_bar(ledger)) if fill != PAPER]
+    assert drawn == terms * 2
+    assert in_order(["scratch", "optimizer", "kv_cache", "weights", "optimizer"]) == [
+        "weights",
+        "optimizer",
+        "kv_cache",
+        "scratch",
+    ]
+    assert colour_of("kv_cache") == "#CC79A7" and colour_of("scratch") == COLOURS["other"]
+
+
+def test_bar_lengths_are_the_bytes(ledger):
+    boxes = ET.fromstring(ledger_bar(ledger).svg).iter(f"{SVG}rect")
+    wide = [float(box.get("width")) for box in boxes if box.get("fill") in COLOURS.values()]
+    assert wide[2] / wide[0] == pytest.approx(2, abs=0.01)
+
+
+def test_labels_totals_and_difference(ledger):
+    found = words(ledger_bar(ledger))
+    assert found.count("weights") == found.count("optimizer") == 2
+    assert found.count("8 GiB") >= 2 and "+832 B" in found
+    assert "derived" in found and "measured" in found and "traced" not in found
+
+
+def test_a_missing_figure_is_named_not_compared():
+    rows = [Row("weights", derived=100, measured=100), Row("gradients", derived=100)]
+    found = words(ledger_bar(Ledger("x", rows)))
+    assert "without gradients" in found and not any(w.startswith("−") for w in found)
+
+
+def test_terms_without_room_go_to_the_key():
+    tiny = Ledger.of("derived", {"weights": GiB, "buffers": 4096})
+    found = words(ledger_bar(tiny))
+    assert "buffers 4 KiB" in found and "weights" in found
+
+
+def test_limit_is_drawn_with_the_words_it_was_given(ledger):
+    assert "limit 80 GB" in words(ledger_bar(ledger, limit="80 GB"))
+    assert "limit 6 GiB" in words(ledger_bar(ledger, limit=6 * GiB))
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda good: ledger_bar(Ledger("x", [])), "no figure above zero"),
+        (lambda good: ledger_bar({}), "no figure above zero"),
+        (lambda good: ledger_bar(good - good - good), "weights=-.* is negative"),
+        (lambda good: ledger_bar(good, limit=0), "limit=0 is not a size"),
+        (lambda good: ledger_bar(good, limit="24 gigs"), "unknown unit 'gigs'"),
+        (lambda good: timeline(SimpleNamespace(timeline=[])), "saw no event"),
+        (lambda good: bits(), "no format to draw"),
+        (lambda good: bits("fp7"), "unknown format 'fp7'"),
+        (lambda good: picture(None, ""), "title is empty"),
+        (lambda good: ledger_bar(good).save("bar.png"), r"'bar.png' does not end in .svg"),
+    ],
+)
+def test_wrong_input_is_named(ledger, draw, message):
+    with pytest.raises(ValueError, match=message):
+        draw(ledger)
+
+
+def test_timeline_marks_the_peak_and_its_moment():
+    for count in (12, 4001):
+        tracker = Tracker(count)
+        peak = max(tracker.timeline, key=lambda event: event.total)
+        assert peak.phase == "forward"
+        mib = 40 + count // 2
+        marked = next(word for word in words(timeline(tracker)) if word.startswith("peak"))
+        assert marked.endswith(", forward")
+        assert marked.startswith(f"peak {mib} MiB" if mib < 1000 else "peak 1.99")
+        assert "backward" in words(timeline(tracker))
+        assert fills(timeline(tracker), "path")[-4:].count(COLOURS["weights"]) <= 1
+        assert COLOURS["activations"] in fills(timeline(tracker), "path")
+
+
+def test_bits_add_up():
+    for name in names():
+        kind = format_of(name)
+        assert sum(count for _, count in parts(kind)) == kind.bits
+        assert all(part in PARTS for part, _ in parts(kind))
+    assert parts(format_of("tf32"))[-1] == ("not used", 13)
+    assert parts(format_of("e8m0")) == [("exponent", 8)]
+    assert "+ fp32 per 128 values" in words(bits("int8/128"))
+
+
+def test_every_word_can_be_read():
+    for colour in [*COLOURS.values(), *PARTS.values()]:
+        assert contrast(ink_on(colour), colour) >= 4.5
+    assert contrast("#000000", "#FFFFFF") == 21
+
+
+def test_axis_steps_are_powers_of_two():
+    assert step_of(8 * GiB, 5) == 2 * GiB
+    assert step_of(10 * GiB, 5) == 2 * GiB
+    assert step_of(11 * GiB, 5) == 4 * GiB
+
+
+def test_a_matplotlib_figure_becomes_a_picture(tmp_path):
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(6.25, 3))
+    axes = figure.subplots()
+    axes.plot([1, 2, 3], [1, 4, 9])
+    axes.set_xlabel("tokens")
+    one, two = picture(figure, "A curve"), picture(figure, "A curve")
+    assert one.svg == two.svg and "tokens" in words(one) and "<dc:date>" not in one.svg
+    one.save(tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").read_text(encoding="utf-8") == one.svg
