@@ -1,0 +1,87 @@
+"""The tables of the status page: versions, chapters and their dates, measurements on devices.
+
+`tools/book.py` puts each where book/status.md says `<!-- versions -->` and so on, so that the page
+cannot fall behind what the book was really built from.
+"""
+
+import json
+import re
+import subprocess
+
+# What a reader would ask for; everything else is in constraints.txt.
+SHOWN = [
+    "torch",
+    "torchao",
+    "transformers",
+    "numpy",
+    "jupyter-book",
+    "sphinx",
+    "nbval",
+    "ipywidgets",
+]
+
+
+def fill(text, root):
+    """The page with its markers replaced by tables.
+
+    Raises      ValueError for a marker that no table belongs to
+    """
+    tables = {"versions": versions, "chapters": chapters, "records": records}
+
+    def table(found):
+        if found[1] not in tables:
+            raise ValueError(f"unknown marker {found[1]!r}; known: {', '.join(tables)}")
+        return tables[found[1]](root)
+
+    return re.sub(r"<!-- (\w+) -->", table, text)
+
+
+def versions(root):
+    """Pinned versions of the packages that decide a measured byte or a built page."""
+    pins = dict(
+        line.strip().lower().split("==")
+        for line in (root / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line and not line.startswith("#")
+    )
+    rows = [f"| {name} | {pins[name]} |" for name in SHOWN if name in pins]
+    return "\n".join(["| package | version |", "|---|---|", *rows])
+
+
+def chapters(root):
+    """Each chapter, how many cells it proves, and when its notebook last changed."""
+    head = ["| chapter | code cells, all executed | figures | last changed |", "|---|---|---|---|"]
+    rows = []
+    for path in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        figures = [cell for cell in code if "figure" in cell["metadata"].get("tags", [])]
+        title = f"[{path.stem[:2]} {heading(cells)}](notebooks/{path.name})"
+        rows.append(f"| {title} | {len(code)} | {len(figures)} | {changed(root, path)} |")
+    return "\n".join(head + rows)
+
+
+def records(root):
+    """Measurements on devices, or the plain statement that there are none."""
+    found = sorted((root / "book" / "records").glob("*.json"))
+    if not found:
+        return "Not yet measured on a GPU."
+    rows = []
+    for path in found:
+        one = json.loads(path.read_text(encoding="utf-8"))
+        rows.append(f"| {one['device']} | {one['torch']} | {one['date']} | `{one['command']}` |")
+    return "\n".join(["| device | torch | date | command |", "|---|---|---|---|", *rows])
+
+
+def heading(cells):
+    """The first heading of a notebook, up to a colon."""
+    for cell in cells:
+        if found := re.search(r"^# ([^:\n]+)", "".join(cell["source"]), re.M):
+            return found[1].strip()
+    return "untitled"
+
+
+def changed(root, path):
+    """The day of the last commit of a file; a dash outside a git checkout."""
+    command = ["git", "log", "-1", "--format=%cs", "--", str(path)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    return done.stdout.strip() or "—"
