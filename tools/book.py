@@ -1,15 +1,15 @@
-"""Build the book: stage the sources of a language, let Jupyter Book build them, keep the result by content.
+"""Build the book: stage the sources of a language, build them, keep the result by content.
 
     python tools/book.py              build what changed, print the first page
     python tools/book.py --lang en    only these languages (all of LANGUAGES otherwise)
     python tools/book.py --force      build although nothing changed
 
-    _build/src/en/    what Jupyter Book reads: book/* at the top, notebooks/ beside it, _config.yml, _toc.yml
+    _build/src/en/    what Jupyter Book reads: book/* at the top, notebooks/, _config.yml, _toc.yml
     _build/work/en/   where it works, and its log
     _build/html/en/   the finished pages; _build/html/index.html leads to them
 
-The whole language is built again from nothing when any input changed: Sphinx never deletes a page that is gone,
-and its own idea of what is unchanged does not know the settings, the figures and the tools.
+A language is built again from nothing when any input changed: Sphinx never deletes a page that is
+gone, and its own idea of what is unchanged does not know the settings, the figures and the tools.
 """
 
 import argparse
@@ -40,7 +40,7 @@ INDEX = """<!doctype html>
 <title>memlab</title>
 <link rel="icon" href="{first}/_static/favicon.svg">
 <meta http-equiv="refresh" content="0; url={first}/{page}">
-<body style="font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem; padding: 0 1rem">
+<style>body {{ font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }}</style>
 <h1>memlab</h1>
 <ul>
 {links}
@@ -107,22 +107,21 @@ def stage(language):
 
 
 def jupyter_book(source, work):
-    """Run Jupyter Book with warnings as errors; its output goes to a log that is shown when it fails."""
+    """Run Jupyter Book with warnings as errors; what it reports goes to a log."""
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     # Not the console script: its first line holds the absolute path of the environment.
     start = "from jupyter_book.cli.main import main; main()"
     command = [sys.executable, "-c", start, "build", str(source), "--path-output", str(work)]
     command += ["-W", "-n", "--keep-going"]
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"}
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     log = work / "log.txt"
-    with log.open("w", encoding="utf-8") as out:
+    with log.open("w", encoding="utf-8") as out:  # warnings and errors stay on stderr
         result = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=environment
+            command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=ROOT
         )
     if result.returncode:
-        print(log.read_text(encoding="utf-8"), file=sys.stderr)
-        sys.exit(f"The book did not build: {log.relative_to(ROOT)}")
+        sys.exit(f"The book did not build; more in {os.path.relpath(log)}")
     return work / "_build" / "html"
 
 
@@ -143,9 +142,10 @@ def build(language, force=False):
 
 
 def write_index():
-    """The way in: the first language at once, all of them as links; it needs no script and no server."""
-    there = [lang for lang in LANGUAGES if (SITE / lang / FIRST).exists()]
-    links = "\n".join(f'<li><a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a></li>' for x in there)
+    """The way in: the first language at once, all as links; it needs no script and no server."""
+    there = [x for x in LANGUAGES if (SITE / x / FIRST).exists()]
+    item = '<li><a href="{0}/{1}" lang="{0}">{2}</a></li>'
+    links = "\n".join(item.format(x, FIRST, LANGUAGES[x]) for x in there)
     page = INDEX.format(first=there[0], page=FIRST, links=links)
     (SITE / "index.html").write_text(page, encoding="utf-8")
 

@@ -1,6 +1,6 @@
-"""Local Sphinx extension: formulas become MathML while building, and no page loads a script it does not use.
+"""Sphinx extension of this book: formulas become MathML, and no page loads a script in vain.
 
-With MathML the browser draws the formulas itself: no JavaScript, no fonts to fetch, no request that leaves the site.
+The browser draws MathML itself: no JavaScript, no fonts to fetch, no request leaves the site.
 """
 
 from docutils import nodes
@@ -14,11 +14,11 @@ logger = logging.getLogger(__name__)
 def mathml(node, display):
     latex = node.astext()
     if display == "block" and r"\\" in latex and r"\begin" not in latex:
-        latex = r"\begin{aligned}" + latex + r"\end{aligned}"
-    # The converter numbers align and keeps an unknown command as it is; the book wants neither.
-    latex = latex.replace("{align*}", "{aligned}").replace("{align}", "{aligned}")
+        latex = r"\begin{align*}" + latex + r"\end{align*}"
+    # The converter knows this aligning environment only; the unstarred one it would number itself.
+    latex = latex.replace("{aligned}", "{align*}").replace("{align}", "{align*}")
     result = convert(latex, display=display)
-    if "\\" in result:
+    if "\\" in result or "<mi>&</mi>" in result:  # what it does not know, it copies
         logger.warning("no MathML for this formula: %s", latex, location=node)
     return result
 
@@ -41,7 +41,7 @@ def visit_displaymath(self, node):
 
 
 def drop_scripts(app, pagename, templatename, context, doctree):
-    """Jupyter Book always adds sphinx-thebe, which fetches from a network and declares one constant twice."""
+    """Jupyter Book adds sphinx-thebe to every page: it fetches, and declares a name twice."""
 
     def needed(script):
         body = (getattr(script, "attributes", None) or {}).get("body") or ""
@@ -50,9 +50,7 @@ def drop_scripts(app, pagename, templatename, context, doctree):
         )
 
     context["script_files"] = [s for s in context.get("script_files", []) if needed(s)]
-    context["css_files"] = [
-        c for c in context.get("css_files", []) if "sphinx-thebe" not in str(c)
-    ]
+    context["css_files"] = [c for c in context.get("css_files", []) if "sphinx-thebe" not in str(c)]
 
 
 def setup(app):

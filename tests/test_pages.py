@@ -1,0 +1,229 @@
+"""The built book in a real browser: nothing leaves the site, nothing fails, nothing overflows."""
+
+import shutil
+import threading
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+
+SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
+PAGES = sorted(
+    path.relative_to(SITE).as_posix()
+    for path in SITE.rglob("*.html")
+    if not {"_static", "_sources"} & set(path.parts)
+)
+LEADING = [name for name in PAGES if 'http-equiv="refresh"' in (SITE / name).read_text().lower()]
+WIDTHS = (360, 768, 1280)
+BROWSERS = ("google-chrome", "google-chrome-stable", "chromium", "chromium-browser")
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
+
+pytestmark = pytest.mark.skipif(not PAGES, reason="no book: `make book` builds it")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def roots():
+    """The site as a server gives it and as a folder gives it."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=SITE))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield {"http": f"http://127.0.0.1:{server.server_port}/", "file": f"{SITE.as_uri()}/"}
+    server.shutdown()
+    server.server_close()
+
+
+class Watched:
+    """A page that blocks every request leaving its site and keeps a list of all that goes wrong."""
+
+    def __init__(self, browser, root, **options):
+        self.root, self.wrong = root, []
+        self.context = browser.new_context(**options)
+        self.context.route("**/*", self.route)
+        self.page = self.context.new_page()
+        self.page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
+        self.page.on("requestfailed", self.failed)
+        self.page.on("response", self.response)
+        self.page.on("console", self.console)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.context.close()
+
+    def route(self, route):
+        if route.request.url.startswith((self.root, "data:", "blob:")):
+            route.continue_()
+        else:
+            self.wrong.append(f"leaves the site: {route.request.url}")
+            route.abort()
+
+    def failed(self, request):
+        if request.failure != "net::ERR_ABORTED":  # what a page had asked for when another followed
+            self.wrong.append(f"failed: {request.url}")
+
+    def response(self, response):
+        if response.status >= 400:
+            self.wrong.append(f"{response.status}: {response.url}")
+
+    def console(self, message):
+        if message.type in ("error", "warning"):
+            self.wrong.append(f"console: {message.text}")
+
+
+# Formulas: each is MathML with a size (a folded one has none yet), and no TeX is left in the text.
+FORMULAS = """() => {
+    const wrong = [];
+    for (const box of document.querySelectorAll('.math')) {
+        const math = box.querySelector('math');
+        if (!math) wrong.push('not drawn: ' + box.textContent);
+        else if (math.checkVisibility() && math.getBoundingClientRect().height < 4)
+            wrong.push('empty: ' + box.textContent);
+    }
+    const article = document.querySelector('article')?.cloneNode(true);
+    article?.querySelectorAll('pre, code').forEach(code => code.remove());
+    if (/\\$\\$|\\\\(frac|begin|sum)/.test(article?.textContent)) wrong.push('TeX in the text');
+    return wrong;
+}"""
+
+# Images: each has loaded and says in words what it shows; without words the builder
+# writes the file's name.
+IMAGES = r"""() => [...document.images].filter(image =>
+    !image.alt.trim() || /\.(svg|png|jpe?g)$/.test(image.alt) ||
+    (image.complete && !image.naturalWidth)
+).map(image => 'image: ' + image.src + ' alt=' + image.alt)"""
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in LEADING])
+def test_page(browser, roots, name, scheme):
+    with Watched(browser, roots[scheme]) as watched:
+        watched.page.goto(roots[scheme] + name, wait_until="load")
+        for width in WIDTHS:
+            watched.page.set_viewport_size({"width": width, "height": 800})
+            wide = watched.page.evaluate("document.documentElement.scrollWidth")
+            if wide > width:
+                watched.wrong.append(f"{wide} px wide in a window of {width}")
+        watched.wrong += watched.page.evaluate(FORMULAS)
+        watched.wrong += watched.page.evaluate(IMAGES)
+        assert watched.wrong == []
+
+
+def test_the_watch_sees_what_is_wrong(browser, roots):
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + "en/intro.html")
+        watched.page.set_content(
+            "<article>$$x$$<img src='missing.png'><script src='https://example.org/x.js'></script>"
+            "<script>console.error('seen')</script></article>",
+            wait_until="load",
+        )
+        watched.wrong += watched.page.evaluate(FORMULAS) + watched.page.evaluate(IMAGES)
+    seen = "\n".join(watched.wrong)
+    for sign in ("leaves the site: https://example.org", "404", "seen", "TeX", "alt="):
+        assert sign in seen
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+@pytest.mark.parametrize("name", LEADING)
+def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
+    with Watched(browser, roots[scheme], java_script_enabled=False) as watched:
+        watched.page.goto(roots[scheme] + name)
+        watched.page.wait_for_url("**/en/intro.html", wait_until="load")
+        assert watched.page.locator("h1").first.inner_text()
+        # Scripts that a page preloads fail here, as they should; nothing else may.
+        assert [line for line in watched.wrong if ".js" not in line] == []
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_search_finds_something(browser, roots, scheme):
+    with Watched(browser, roots[scheme]) as watched:
+        watched.page.goto(roots[scheme] + "en/search.html?q=bytes")
+        watched.page.wait_for_selector("ul.search li a[href]")
+        # In a folder the browser refuses the search its excerpts and says so; the results come.
+        assert scheme == "file" or watched.wrong == []
+
+
+# The contrast of each ledger's text with the first ground painted behind it (WCAG 2: at least 4.5).
+CONTRAST = r"""() => {
+    const parse = c => c.match(/[\d.]+/g).map(Number);
+    const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= 0.03928 ? v / 12.92
+        : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    return [...document.querySelectorAll('table.memlab-ledger td')].map(cell => {
+        let ground = cell, colour = [255, 255, 255];
+        for (; ground; ground = ground.parentElement) {
+            const painted = parse(getComputedStyle(ground).backgroundColor);
+            if (painted.length < 4 || painted[3] > 0) { colour = painted; break; }
+        }
+        const a = light(parse(getComputedStyle(cell).color).slice(0, 3));
+        const b = light(colour.slice(0, 3));
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    });
+}"""
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_ledgers_are_readable(browser, roots, mode):
+    names = [name for name in PAGES if 'class="memlab-ledger"' in (SITE / name).read_text()]
+    with Watched(browser, roots["http"], color_scheme=mode) as watched:
+        for name in names:
+            watched.page.goto(roots["http"] + name)
+            assert watched.page.locator("html").get_attribute("data-theme") == mode
+            assert min(watched.page.evaluate(CONTRAST)) >= 4.5, name
+
+
+class Links(HTMLParser):
+    """The ids of a page, where it points, and what it loads by itself."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.ids, self.targets, self.loaded = {""}, [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.ids |= {given[key] for key in ("id", "name") if given.get(key)}
+        target = given.get("href") or given.get("src")
+        if target:
+            self.targets.append(target)
+            if tag != "a" and given.get("rel") not in ("canonical", "alternate"):
+                self.loaded.append(target)
+
+
+def test_links_inside_the_site_lead_somewhere():
+    pages = {name: Links((SITE / name).read_text(encoding="utf-8")) for name in PAGES}
+    wrong = []
+    for name, page in pages.items():
+        wrong += [f"{name} loads {url}" for url in page.loaded if urlsplit(url).netloc]
+        for target in page.targets:
+            if urlsplit(target).scheme or urlsplit(target).netloc:
+                continue
+            path, anchor = urldefrag(target)
+            path = unquote(urlsplit(path).path)
+            file = (SITE / name).parent / path if path else SITE / name
+            if not file.exists():
+                wrong.append(f"{name} -> {target}")
+            elif anchor and file.suffix == ".html":
+                there = pages.get(file.resolve().relative_to(SITE).as_posix())
+                if there and unquote(anchor) not in there.ids:
+                    wrong.append(f"{name} -> {target}: no such place in that page")
+    assert wrong == []
