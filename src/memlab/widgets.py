@@ -1,0 +1,163 @@
+"""A question with something to move: live in a notebook, its default answer everywhere else.
+
+`ask` shows sliders and, below them, what a function says to their values. Where no kernel runs (the
+page, a notebook just opened) the answer to the default values stands there as plain HTML, so a
+reader never meets a slider that does nothing.
+"""
+
+import html
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+HOW_TO = "Run this notebook to move the slider."
+HOW_TO_MANY = "Run this notebook to move the sliders."
+
+
+@dataclass(frozen=True)
+class Control:
+    """One thing to move: its label, the values it takes in order, the value it starts at.
+
+    Shapes      values: a list or a range; default: one of them, by default the first
+    Raises      ValueError for no values at all and for a default that is not among them
+    """
+
+    label: str
+    values: Sequence[Any]
+    default: Any = None
+
+    def __post_init__(self) -> None:
+        if not len(self.values):
+            raise ValueError(f"{self.label!r} has no values to choose from")
+        if self.default is None:
+            object.__setattr__(self, "default", self.values[0])
+        if self.default not in self.values:
+            known = ", ".join(map(show, self.values[:8]))
+            raise ValueError(f"{self.label!r}: default {self.default!r} is not among {known}")
+
+    def slider(self) -> Any:
+        """The control as a slider of ipywidgets that stops at each value."""
+        import ipywidgets
+
+        return ipywidgets.SelectionSlider(
+            options=[(show(value), value) for value in self.values],
+            value=self.default,
+            description=self.label,
+            tooltip=self.label,
+            continuous_update=False,
+            style={"description_width": "initial"},
+            layout={"width": "100%", "max_width": "600px"},
+        )
+
+
+class Question:
+    """What `ask` returns; a notebook shows it by itself."""
+
+    def __init__(
+        self, question: str, function: Callable[..., Any], controls: Mapping[str, Control]
+    ) -> None:
+        self.question = question
+        self.function = function
+        self.controls = dict(controls)
+        self.default = {name: control.default for name, control in self.controls.items()}
+        self.result = function(**self.default)
+
+    def answer(self, **values: Any) -> str:
+        """HTML of what the function says to these values, or to the defaults."""
+        return as_html(self.function(**(self.default | values)))
+
+    def _repr_html_(self) -> str:
+        at = "".join(
+            f"<dt>{html.escape(control.label)}</dt><dd>{html.escape(show(control.default))}</dd>"
+            for control in self.controls.values()
+        )
+        how = HOW_TO if len(self.controls) == 1 else HOW_TO_MANY
+        return (
+            f'<div class="memlab-question"><p><strong>{html.escape(self.question)}</strong></p>'
+            f"<dl>{at}</dl>{as_html(self.result)}<p><em>{how}</em></p></div>"
+        )
+
+    def __repr__(self) -> str:
+        at = ", ".join(f"{name}={value!r}" for name, value in self.default.items())
+        return f"{self.question} [{at}]\n{self.result}"
+
+    def widget(self) -> Any:
+        """The live form: the question, its sliders, and the answer that follows them."""
+        import ipywidgets
+
+        sliders = {name: control.slider() for name, control in self.controls.items()}
+        answer = ipywidgets.HTML(as_html(self.result))
+
+        def follow(_: Any) -> None:
+            values = {name: each.value for name, each in sliders.items()}
+            try:
+                answer.value = self.answer(**values)
+            except ValueError as error:  # a combination that cannot be: say which
+                answer.value = as_html(str(error))
+
+        for slider in sliders.values():
+            slider.observe(follow, names="value")
+        asked = ipywidgets.HTML(f"<strong>{html.escape(self.question)}</strong>")
+        return ipywidgets.VBox([asked, *sliders.values(), answer])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        if _live():
+            live = self.widget()._repr_mimebundle_()
+            bundle |= {mime: view for mime, view in live.items() if "widget" in mime}
+        return bundle
+
+
+def ask(
+    question: str, function: Callable[..., Any], **controls: Control | Sequence[Any]
+) -> Question:
+    """Ask a question whose answer depends on something to move.
+
+    Example     ask("How long may a conversation get?", cache, tokens=("tokens", [1024, 8192]))
+    Shapes      controls: name of the function's argument = (label, values) or
+                (label, values, default); values is a list or a range
+                function: returns a Ledger, a Picture, or text
+    Raises      ValueError without a control, and for a default that is not among the values
+    """
+    if not controls:
+        raise ValueError("a question needs something to move: name=(label, values, default)")
+    described = {
+        name: control if isinstance(control, Control) else Control(*control)
+        for name, control in controls.items()
+    }
+    return Question(question, function, described)
+
+
+def show(value: Any) -> str:
+    """A value as a slider names it: whole numbers with thousands separators."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if whole else str(value)
+
+
+def as_html(result: Any) -> str:
+    """A result as HTML: its own, or its picture, or its text with line breaks kept.
+
+    Raises      TypeError for a bare number: without a unit it says nothing
+    """
+    if isinstance(result, (int, float)):
+        raise TypeError(
+            f"the function returned the bare number {result!r}; give it a unit, as text"
+        )
+    for method in ("_repr_html_", "_repr_svg_"):
+        if hasattr(result, method):
+            return getattr(result, method)()
+    return f"<pre>{html.escape(str(result))}</pre>"
+
+
+def _live() -> bool:
+    """Whether a kernel runs this, and ipywidgets is there to talk to it."""
+    shell = sys.modules.get("IPython")
+    instance = shell.get_ipython() if shell else None
+    if getattr(instance, "kernel", None) is None:
+        return False
+    try:
+        import ipywidgets  # noqa: F401
+    except ImportError:
+        return False
+    return True

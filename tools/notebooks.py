@@ -1,0 +1,117 @@
+"""Run, clean and check the chapters.
+
+    python tools/notebooks.py run [PATH …]      execute from a clean kernel, then clean
+    python tools/notebooks.py clean [PATH …]    drop what changes from run to run; keep the outputs
+    python tools/notebooks.py check [PATH …]    report what `clean` would change and, for a chapter
+                                                (NN_noun.ipynb), what its anatomy lacks
+
+A path is a notebook or a folder of notebooks; without one, all of `notebooks/`. Running a notebook
+twice gives the same bytes, so a diff shows only what an author changed.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from chapter_anatomy import CHAPTER, problems
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from notebook_text import trim
+
+ROOT = Path(__file__).resolve().parent.parent
+WIDGET = "application/vnd.jupyter.widget-view+json"
+KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+LANGUAGE = {"name": "python", "pygments_lexer": "ipython3"}
+# All that a cell's metadata may say; editors and clocks write much more.
+CELL_KEYS = ("tags", "mystnb")
+
+
+def run(nb, folder):
+    """Execute every cell in order in a fresh kernel that starts in `folder`."""
+    client = NotebookClient(
+        nb,
+        kernel_name="python3",
+        timeout=300,
+        record_timing=False,
+        store_widget_state=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute()
+
+
+def clean(nb):
+    """Drop in place what differs between two runs; outputs, ids, tags and numbers stay."""
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    nb.nbformat, nb.nbformat_minor = 4, 5
+    for cell in nb.cells:
+        cell.source = trim(cell.source)
+        cell.metadata = nbformat.from_dict(
+            {key: cell.metadata[key] for key in CELL_KEYS if cell.metadata.get(key)}
+        )
+        if cell.cell_type == "code":
+            cell.outputs = _outputs(cell.outputs)
+
+
+def _outputs(outputs):
+    kept = []
+    for output in outputs:
+        if "metadata" in output:
+            output.metadata = nbformat.from_dict({})
+        if "text/html" in output.get("data", {}):
+            output.data.pop(WIDGET, None)
+        last = kept[-1] if kept else {}
+        # A kernel cuts a stream into pieces wherever its buffer happened to be flushed.
+        if output.output_type == "stream" == last.get("output_type") and output.name == last.name:
+            last.text += output.text
+        else:
+            kept.append(output)
+    return kept
+
+
+def text_of(nb):
+    """The notebook as the bytes of its file, as text."""
+    return nbformat.writes(nb).rstrip("\n") + "\n"
+
+
+def notebooks(paths):
+    """The notebooks that the paths name, folders opened, in order."""
+    found = []
+    for path in map(Path, paths or [ROOT / "notebooks"]):
+        found += sorted(path.glob("*.ipynb")) if path.is_dir() else [path]
+    return found
+
+
+def handle(command, path):
+    """Do `command` to one notebook; return the lines that a person should read."""
+    before = path.read_text(encoding="utf-8")
+    nb = nbformat.reads(before, as_version=4)
+    if command == "run":
+        try:
+            run(nb, path.resolve().parent)
+        except CellExecutionError as error:
+            return [f"{path}: a cell failed, the file is left as it was\n{error}"]
+    clean(nb)
+    after = text_of(nb)
+    if command != "check":
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+        return []
+    found = ["not-clean: run `python tools/notebooks.py clean`"] if after != before else []
+    if CHAPTER.fullmatch(path.name):
+        found += problems(nbformat.reads(before, as_version=4))
+    return [f"{path}: {line}" for line in found]
+
+
+def main(arguments):
+    if not arguments or arguments[0] not in ("run", "clean", "check"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    lines = []
+    for path in notebooks(arguments[1:]):
+        lines += handle(arguments[0], path)
+    print("\n".join(lines), end="\n" if lines else "")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
