@@ -22,13 +22,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import status
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
 LANGUAGES = {"en": "English"}  # folder of the site -> the language's own name
 FIRST = "intro.html"
 
-INPUTS = ["_config.yml", "_toc.yml", "book", "notebooks", "tools/book.py", "constraints.txt"]
+INPUTS = ["_config.yml", "_toc.yml", "constraints.txt", "book", "notebooks", "tools"]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -66,6 +68,7 @@ def inputs_key(language):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
+    key.update(status_page().encode())  # it holds dates, which no file holds
     return key.hexdigest()
 
 
@@ -73,6 +76,11 @@ def output_key(pages):
     """A hash over names and sizes, so that a page lost or cut short counts as a change too."""
     names = [f"{file.relative_to(pages)} {file.stat().st_size}" for file in files_below(pages)]
     return hashlib.sha256("\n".join(names).encode()).hexdigest()
+
+
+def status_page():
+    """The status page with its tables filled in from what this book is built from."""
+    return status.fill((ROOT / "book" / "status.md").read_text(encoding="utf-8"), ROOT)
 
 
 def without_widgets(notebook, name):
@@ -93,6 +101,7 @@ def stage(language):
     shutil.copytree(ROOT / "book", source, ignore=NEVER)
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(ROOT / name, source)
+    (source / "status.md").write_text(status_page(), encoding="utf-8")
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
         target = source / "notebooks" / file.relative_to(ROOT / "notebooks")

@@ -1,0 +1,154 @@
+"""Small promises about the repository itself: pins, versions, paths, and the book's build."""
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+PINS = [
+    line
+    for line in (ROOT / "constraints.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_every_pin_names_one_version_and_no_place():
+    assert [pin for pin in PINS if not re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.]+", pin)] == []
+    assert len({pin.split("==")[0].lower() for pin in PINS}) == len(PINS)
+
+
+def test_every_dependency_is_pinned():
+    pinned = {re.sub(r"[-_.]+", "-", pin.split("==")[0]).lower() for pin in PINS}
+    extras = project()["optional-dependencies"].values()
+    names = {re.match(r"[A-Za-z0-9_.-]+", need)[0].lower() for extra in extras for need in extra}
+    assert names - {"memlab"} <= pinned
+
+
+def test_the_node_package_is_locked_without_a_host():
+    wanted = json.loads((ROOT / "package.json").read_text())["devDependencies"]
+    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    for name, version in wanted.items():
+        assert packages[f"node_modules/{name}"]["version"] == version
+    assert not any("resolved" in package for package in packages.values())
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(citation)
+    assert citation["version"] == project()["version"]
+
+
+def tracked():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("no git checkout: nothing is tracked here")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_file_names_a_place_on_one_machine():
+    machine = re.compile(rb"(?<![\w.])/(home|root|Users|work|tmp|opt)/\w")
+    files = [path for path in tracked() if path != Path(__file__).resolve()]
+    assert [str(path) for path in files if machine.search(path.read_bytes())] == []
+
+
+def test_help_lists_every_target():
+    if not shutil.which("make"):
+        pytest.skip("no make")
+    text = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split()
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert re.findall(r"^  make (\w+)", told, re.M) == phony
+
+
+def test_every_chapter_is_in_the_book():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        name = f"notebooks/{path.stem}"
+        assert any(Path(name).match(e.get("glob") or e["file"]) for e in entries), name
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """tools/book.py in an empty project, where building writes one page per source."""
+    monkeypatch.setattr(sys, "path", [str(ROOT / "tools"), *sys.path])
+    spec = importlib.util.spec_from_file_location("book_under_test", ROOT / "tools" / "book.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for folder in ("book", "notebooks", "tools"):
+        (tmp_path / folder).mkdir()
+    for name in ("_config.yml", "_toc.yml", "constraints.txt", "book/status.md", "book/intro.md"):
+        (tmp_path / name).write_text(f"# {name}\n")
+
+    def build(source, work):
+        module.builds += 1
+        if "broken" in (source / "intro.md").read_text():
+            sys.exit("broken")
+        pages = work / "_build" / "html"
+        pages.mkdir(parents=True)
+        for page in source.glob("*.md"):
+            shutil.copy(page, pages / f"{page.stem}.html")
+        return pages
+
+    module.builds = 0
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "BUILD", tmp_path / "_build")
+    monkeypatch.setattr(module, "SITE", tmp_path / "_build" / "html")
+    monkeypatch.setattr(module, "jupyter_book", build)
+    return module
+
+
+@pytest.mark.parametrize("name", ["_config.yml", "book/intro.md", "tools/x.py", "notebooks/a.svg"])
+def test_a_changed_input_builds_again(book, name):
+    book.build("en")
+    book.build("en")
+    assert book.builds == 1
+    (book.ROOT / name).write_text("changed")
+    book.build("en")
+    assert book.builds == 2
+
+
+def test_a_lost_page_builds_again_and_a_removed_one_is_gone(book):
+    (book.ROOT / "book" / "old.md").write_text("old")
+    book.build("en")
+    (book.SITE / "en" / "intro.html").unlink()
+    book.build("en")
+    assert (book.SITE / "en" / "intro.html").exists() and (book.SITE / "en" / "old.html").exists()
+    (book.ROOT / "book" / "old.md").unlink()
+    book.build("en")
+    assert not (book.SITE / "en" / "old.html").exists()
+
+
+def test_a_failed_build_leaves_no_pages_and_fails_again(book):
+    book.build("en")
+    (book.ROOT / "book" / "intro.md").write_text("broken")
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="broken"):
+            book.build("en")
+        assert not (book.SITE / "en").exists()
+
+
+def test_pages_show_the_static_side_of_a_widget(book):
+    data = {book.WIDGET: {"model_id": "x"}, "text/html": "<p>default</p>"}
+    notebook = {"metadata": {"widgets": {}}, "cells": [{"id": "ask", "outputs": [{"data": data}]}]}
+    assert book.without_widgets(notebook, "x")["metadata"] == {}
+    assert data == {"text/html": "<p>default</p>"}
+    bare = {
+        "metadata": {},
+        "cells": [{"id": "ask", "outputs": [{"data": {book.WIDGET: {"a": 1}}}]}],
+    }
+    with pytest.raises(SystemExit, match="x, cell ask: a widget without static text/html"):
+        book.without_widgets(bare, "x")
