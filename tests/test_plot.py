@@ -184,6 +184,13 @@ def test_timeline_marks_the_peak_and_its_moment():
         assert COLOURS["activations"] in fills(timeline(tracker), "path")
 
 
+def test_timeline_may_start_later():
+    tracker = Tracker(40)
+    assert "forward" not in words(timeline(tracker, start=30))
+    with pytest.raises(ValueError, match="saw no event from 40 on"):
+        timeline(tracker, start=40)
+
+
 def test_bits_add_up():
     for name in names():
         kind = format_of(name)

@@ -10,17 +10,18 @@ from .ticks import step_of
 HIGH, SAMPLES = 260, 150
 
 
-def timeline(tracker: Any, *, title: str = "Bytes over one step") -> Picture:
+def timeline(tracker: Any, *, start: int = 0, title: str = "Bytes over one step") -> Picture:
     """Draw what a `memlab.measure.Tracker` saw.
 
     Shapes      x: its events in order, each as wide as the next; y: bytes, stacked by category
+                start: index of the first event to draw, such as where the second step began
     Unit        bytes
     Leaves out  beyond 150 events, all but the highest of each stretch; the peak is never left out
     Raises      ValueError for a tracker that saw nothing
     """
-    events = list(tracker.timeline)
+    events = list(tracker.timeline)[start:]
     if not events:
-        raise ValueError("the tracker saw no event; run the step inside `with tracker:`")
+        raise ValueError(f"the tracker saw no event from {start} on; run the step in its block")
     kept = _sample([event.total for event in events])
     layers = [tracker.contents(at=events[i].index) for i in kept]
     terms = in_order([term for layer in layers for term in layer])
