@@ -29,7 +29,7 @@ def test_the_default_answer_needs_no_kernel(question):
     assert set(bundle) == {"text/plain", "text/html"}
     assert "32 KiB" in bundle["text/plain"] and "tokens=2048, width=8" in bundle["text/plain"]
     page = bundle["text/html"]
-    assert "<pre>32 KiB</pre>" in page and "<dt>tokens</dt><dd>2,048</dd>" in page
+    assert "<pre>32 KiB</pre>" in page and "tokens: <strong>2,048</strong>" in page
     assert "&lt;these&gt;" in page and widgets.HOW_TO_MANY in page
 
 

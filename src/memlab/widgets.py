@@ -68,14 +68,14 @@ class Question:
         return as_html(self.function(**(self.default | values)))
 
     def _repr_html_(self) -> str:
-        at = "".join(
-            f"<dt>{html.escape(control.label)}</dt><dd>{html.escape(show(control.default))}</dd>"
+        at = " · ".join(
+            f"{html.escape(control.label)}: <strong>{html.escape(show(control.default))}</strong>"
             for control in self.controls.values()
         )
         how = HOW_TO if len(self.controls) == 1 else HOW_TO_MANY
         return (
             f'<div class="memlab-question"><p><strong>{html.escape(self.question)}</strong></p>'
-            f"<dl>{at}</dl>{as_html(self.result)}<p><em>{how}</em></p></div>"
+            f"<p>{at}</p>{as_html(self.result)}<p><em>{how}</em></p></div>"
         )
 
     def __repr__(self) -> str:
