@@ -336,6 +336,11 @@ def test_a_failing_cell_leaves_the_file_and_says_why(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_path_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(SystemExit, match="99_none.ipynb: no such notebook"):
+        notebooks.notebooks([tmp_path / "99_none.ipynb"])
+
+
 def test_text_and_notebook_say_the_same(good):
     text = notebook_text.to_text(good)
     assert text == SAMPLE

@@ -77,6 +77,8 @@ def notebooks(paths):
     """The notebooks that the paths name, folders opened, in order."""
     found = []
     for path in map(Path, paths or [ROOT / "notebooks"]):
+        if not path.exists():
+            raise SystemExit(f"{path}: no such notebook or folder")
         found += sorted(path.glob("*.ipynb")) if path.is_dir() else [path]
     return found
 
