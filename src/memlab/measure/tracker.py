@@ -7,10 +7,9 @@ would need terabytes takes a second and no memory.
 
 import itertools
 import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch._guards import active_fake_mode
@@ -34,10 +33,13 @@ class Tracker(Recorded, TorchDispatchMode):
                 (autograd kept it for backward), else other
     Existing    a storage from before the block counts from the moment it is labelled or first used
                 as an argument, as a "seen" event: label model, optimizer and inputs first
+    Fake        enter FakeTensorMode first; one entered inside is taken for a dry run of shapes
     Leaves out  scratch memory inside one kernel, numbers that autograd wraps (8 bytes each), and
                 everything after the block: counting stops there
     Changes     compiled functions run eagerly inside the block (no dispatch mode goes with
-                torch.compile), and each of their intermediate results then counts as memory
+                torch.compile), and each of their intermediate results then counts as memory;
+                gradients that meet at one tensor are added out of place (autograd does so under
+                any dispatch mode): one buffer more for a moment, seen if it falls on the peak
     Raises      RuntimeError when entered twice; ValueError for a device torch does not know
     """
 
@@ -214,10 +216,7 @@ class Tracker(Recorded, TorchDispatchMode):
             for p in thing.parameters():
                 if p.requires_grad:
                     handle = p.register_post_accumulate_grad_hook(self._found_gradient)
-                    # Before hooks that step and drop the gradient within the backward pass.
-                    cast(OrderedDict, p._post_accumulate_grad_hooks).move_to_end(
-                        handle.id, last=False
-                    )
+                    _first(p._post_accumulate_grad_hooks, handle.id)
                     handles.append(handle)
         elif isinstance(thing, torch.optim.Optimizer):
 
@@ -231,6 +230,11 @@ class Tracker(Recorded, TorchDispatchMode):
         assert self._open is not None
         for handle in handles:
             self._open.callback(handle.remove)
+
+
+def _first(hooks: Any, key: int) -> None:
+    """Put one hook before the others, which may step and drop the gradient at once."""
+    hooks.update({other: hooks.pop(other) for other in list(hooks) if other != key})
 
 
 def _default(thing: Any) -> str:
