@@ -80,7 +80,8 @@ def test_components_add_up_to_their_term(term):
     for name in presets():
         model = Model.preset(name)
         split = by_component(model, "adamw8bit", term=term)
-        assert split.total() == estimate(model, "adamw8bit")[term].derived
+        rate = 4 if term == "optimizer" else 0  # torchao's learning rate belongs to no component
+        assert split.total() + rate == estimate(model, "adamw8bit")[term].derived
         assert set(split) == {t.component for t in model.tensors()}
 
 

@@ -90,6 +90,16 @@ def test_one_million_parameters_match_the_published_coefficients():
     assert per["adamw_fp8"] == 2 * (1 + 4 / 256) + 4 / 2**20
 
 
+@pytest.mark.filterwarnings("ignore")  # torchao's own deprecations, not ours to mend
+@pytest.mark.parametrize("name", sorted(terms.QUANTIZED))
+def test_torchao_keeps_its_learning_rate_in_a_tensor(torchao_optimizers, name):
+    groups = [{"params": [torch.nn.Parameter(torch.ones(4))]} for _ in range(2)]
+    made = torchao_optimizers[name](groups)
+    rates = [group["lr"] for group in made.param_groups]
+    assert terms.learning_rates(name, 2) == sum(map(opened, rates)) == 8
+    assert terms.learning_rates("adamw") == 0
+
+
 def test_muon_leaves_what_is_not_a_hidden_matrix_to_adamw():
     assert terms.state("muon", (64, 128), hidden=True) == 64 * 128 * 4
     assert terms.state("muon", (64, 128), hidden=False) == 2 * 64 * 128 * 4 + 4
@@ -104,7 +114,7 @@ def test_states_in_a_format_of_ones_own():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: terms.state("adam", (4,)), "unknown optimizer 'adam'; known: sgd, momentum"),
+        (lambda: terms.state("adam", (4,)), "unknown optimizer 'adam'; known: adafactor, adamw"),
         (lambda: terms.state("adamw", (4,), formats=("fp32",)), "1 state formats for adamw"),
         (lambda: terms.state("adafactor", (4,), formats=("fp32",)), "adafactor, which fixes its"),
         (lambda: terms.state("adamw", (-4,)), "size=-4 is negative"),

@@ -68,7 +68,7 @@ def test_a_changed_recipe_says_that_it_is_changed():
         ({"weights": "fp31"}, ValueError, "weights: .*fp31.*known.*fp32"),
         ({"states": ("fp32", "fp99")}, ValueError, "states: .*fp99"),
         ({"states": ("fp32",)}, ValueError, "1 state formats for adamw, which keeps 2"),
-        ({"optimizer": "adam"}, ValueError, "unknown optimizer 'adam'; known: sgd"),
+        ({"optimizer": "adam"}, ValueError, "unknown optimizer 'adam'; known: adafactor"),
         ({"accumulate": 0}, ValueError, "accumulate=0; a step has at least one micro-batch"),
         ({"accumulate": 1.5}, TypeError, "accumulate=1.5"),
         ({"tie": "yes"}, TypeError, "tie='yes'"),

@@ -4,6 +4,7 @@ from .ledger import Ledger
 from .model import Model, Tensor
 from .recipe import Recipe
 from .terms.gradients import accumulator, gradients
+from .terms.optimizer import learning_rates
 from .terms.weights import weights
 
 
@@ -23,6 +24,7 @@ def estimate(model: Model, recipe: Recipe | str = "fp32") -> Ledger:
     for tensor in shaped.tensors():
         for term, size in tensor_bytes(tensor, chosen).items():
             figures[term] = figures.get(term, 0) + size * tensor.copies
+    figures["optimizer"] += learning_rates(chosen.optimizer)
     return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name}")
 
 
@@ -30,6 +32,7 @@ def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "we
     """One term of the estimate, split by the part of the network that pays for it.
 
     Unit        bytes; one row a component (embedding, attention, feed_forward …)
+    Leaves out  what belongs to no parameter (the learning rate that torchao keeps as a tensor)
     Raises      ValueError for an unknown recipe, or for a term that it does not have
     """
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe

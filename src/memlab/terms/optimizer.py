@@ -26,6 +26,10 @@ QUANTIZED = {
 }
 
 
+# torchao/optim/adam.py: the learning rate of a parameter group is a tensor of one fp32 value.
+LEARNING_RATE_BYTES = 4
+
+
 def sgd(shape, format="fp32"):
     """Bytes of plain SGD: none.
 
@@ -121,7 +125,7 @@ def quantized_adamw(shape, format="fp32", kind="adamw8bit"):
     Raises      ValueError for an unknown kind (known: adamw8bit, adamw4bit, adamw_fp8)
     """
     if kind not in QUANTIZED:
-        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(QUANTIZED)}")
+        raise ValueError(f"unknown kind {kind!r}; known: {', '.join(sorted(QUANTIZED))}")
     stored, table = QUANTIZED[kind]
     return 2 * block_state(shape, stored, format, table) + STEP_BYTES
 
@@ -177,7 +181,7 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
     Raises      ValueError for an unknown optimizer, or a number of formats that it has no use for
     """
     if optimizer not in OPTIMIZERS:
-        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(OPTIMIZERS)}")
+        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(OPTIMIZERS))}")
     if optimizer == "muon" and not hidden:
         return adamw(shape, format)
     if formats is None:
@@ -192,3 +196,16 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
         )
     steps = STEP_BYTES if optimizer in ("adamw", "amsgrad") else 0
     return sum(block_state(shape, stored, format) for stored in formats) + steps
+
+
+def learning_rates(optimizer, groups=1):
+    """Bytes of the learning rates that an optimizer keeps as tensors.
+
+    Formula     4 · groups for torchao's low-bit AdamW; none for the others, where it is a number
+    Unit        bytes, a whole number
+    Source      torchao/optim/adam.py; torch.optim, parameter groups
+    Raises      ValueError for an unknown optimizer
+    """
+    if optimizer not in OPTIMIZERS:
+        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(OPTIMIZERS))}")
+    return LEARNING_RATE_BYTES * whole("groups", groups) if optimizer in QUANTIZED else 0
