@@ -422,7 +422,8 @@ def test_wrapper_subclasses_count_what_they_are_made_of():
         x = torch.randn(4, 512, dtype=torch.bfloat16)
         torch.nn.functional.linear(x, weight.to(torch.bfloat16))
         assert tracker.current == true + x.nbytes
-        assert tracker.peak > true + 1024 * 512 * 2  # the weight in bf16, for a moment
+        # the weight in bf16 for a moment, and what unpacking it takes inside the subclass
+        assert tracker.peak > true + 2 * (1024 * 512 * 2)
 
 
 def test_sparse_tensors_count_indices_and_values():
@@ -470,7 +471,7 @@ def test_compiled_functions_run_eagerly_inside_and_freely_after():
 def test_checkpointing_keeps_inputs_then_recomputes():
     from torch.utils.checkpoint import checkpoint
 
-    block = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 64))
+    block = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.Linear(32, 16), nn.GELU())
     x = torch.randn(8, 64, requires_grad=True)
     with Tracker() as tracker:
         tracker.label(block)
@@ -478,9 +479,10 @@ def test_checkpointing_keeps_inputs_then_recomputes():
         y = checkpoint(block, x, use_reentrant=False)
         assert tracker.contents()["activations"] == 0
         y.sum().backward()
-    # recomputed: what GELU and the second Linear save; the hooks of checkpointing took both
+    # recomputed: the input of each GELU and of the second Linear. Checkpointing took them with its
+    # own hooks, and stopped at the last one by an exception.
     held = max(tracker.contents(e.index)["activations"] for e in tracker.timeline)
-    assert held == 2 * 8 * 64 * 4
+    assert held == 8 * (32 + 32 + 16) * 4
 
 
 def test_offloaded_activations_are_the_copies():
