@@ -14,6 +14,7 @@ ENGLISH := README.md CONTRIBUTING.md book notebooks src tests tools
 KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' ' -f 1)
 FITS := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
+.NOTPARALLEL:
 .PHONY: help book serve lab test check notebooks clean
 
 help:  ## list these targets
