@@ -499,11 +499,20 @@ def test_sharded_modules_and_their_meshes():
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Shard, distribute_tensor
 
     fake = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
     dist.init_process_group("fake", store=fake.FakeStore(), rank=0, world_size=4)
     try:
         mesh = init_device_mesh("cpu", (4,))
+        x = distribute_tensor(torch.ones(64, 64), mesh, [Shard(0)])
+        with Tracker() as tracker:
+            tracker.label(x, "weights")
+            y = x @ x  # gathers the right factor, inside the subclass, then drops it
+            assert (
+                tracker.current == 2 * storage_bytes(x) == 2 * 16 * 64 * 4 == 2 * storage_bytes(y)
+            )
+            assert tracker.peak >= tracker.current + 64 * 64 * 4
         model = nn.Sequential(*[nn.Linear(64, 64, bias=False) for _ in range(4)])
         for layer in model:
             fully_shard(layer, mesh=mesh)
