@@ -51,7 +51,7 @@ class Row:
 Join = Callable[[Row, Row], Row]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger:
     """Rows of named bytes that print as text, HTML and JSON, add, subtract and compare.
 
@@ -166,6 +166,8 @@ class Ledger:
     def __str__(self) -> str:
         return as_text(self.table(), foot=2, title=self.title)
 
+    __repr__ = __str__  # a notebook's plain text is the table too
+
     def _repr_html_(self) -> str:
         return as_html(self.table(), foot=2, title=self.title)
 
@@ -191,7 +193,7 @@ class Ledger:
             raise ValueError(f"not a ledger in JSON: {error}") from error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Two ledgers side by side: term, here, there, there minus here."""
 
@@ -216,6 +218,8 @@ class Comparison:
 
     def __str__(self) -> str:
         return as_text(self.table(), foot=1)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return as_html(self.table(), foot=1)

@@ -49,7 +49,8 @@ class Exercise:
         if isinstance(value, str):
             return value
         if self.unit == "B":
-            return units.exact(int(value))
+            size = int(value)
+            return f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else "")
         number = f"{value:,}" if isinstance(value, int) else f"{float(value):,.10g}"
         return f"{number} {self.unit}".rstrip()
 
