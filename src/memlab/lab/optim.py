@@ -1,0 +1,122 @@
+"""The optimizer that a recipe names, built for named parameters."""
+
+import logging
+import warnings
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+# Steps that train the two tiny models in some tens of steps; no advice for anything larger.
+LEARNING_RATES = {
+    "sgd": 0.2,
+    "momentum": 0.1,
+    "adamw": 3e-3,
+    "amsgrad": 3e-3,
+    "adafactor": 3e-2,
+    "lion": 1e-3,
+    "muon": 3e-3,
+    "adamw8bit": 3e-3,
+    "adamw4bit": 3e-3,
+    "adamw_fp8": 3e-3,
+}
+
+# torch.optim.Muon is for the matrices between the embedding and the output head.
+HIDDEN = (".attention.", ".feed_forward.")
+
+
+def optimizer(name: str, parameters: Mapping[str, Tensor], *, lr: float | None = None) -> Optimizer:
+    """The optimizer of that name for a module's named parameters.
+
+    Raises      ValueError for an unknown name, ImportError where torchao is needed and missing
+    """
+    if name not in LEARNING_RATES:
+        raise ValueError(f"unknown optimizer {name!r}; known: {', '.join(LEARNING_RATES)}")
+    rate = LEARNING_RATES[name] if lr is None else lr
+    all_of_them = list(parameters.values())
+    if name == "sgd":
+        return torch.optim.SGD(all_of_them, lr=rate)
+    if name == "momentum":
+        return torch.optim.SGD(all_of_them, lr=rate, momentum=0.9)
+    if name == "adamw":
+        return torch.optim.AdamW(all_of_them, lr=rate)
+    if name == "amsgrad":
+        return torch.optim.AdamW(all_of_them, lr=rate, amsgrad=True)
+    if name == "adafactor":
+        return torch.optim.Adafactor(all_of_them, lr=rate)
+    if name == "lion":
+        return Lion(all_of_them, lr=rate)
+    if name == "muon":
+        return _muon(parameters, rate)
+    quantized = {"adamw8bit": "AdamW8bit", "adamw4bit": "AdamW4bit", "adamw_fp8": "AdamWFp8"}
+    return getattr(torchao_optim(), quantized[name])(all_of_them, lr=rate)
+
+
+def _muon(parameters: Mapping[str, Tensor], lr: float) -> Optimizer:
+    hidden = [p for name, p in parameters.items() if p.ndim == 2 and any(h in name for h in HIDDEN)]
+    others = [p for p in parameters.values() if not any(p is h for h in hidden)]
+    # "match_rms_adamw" scales Muon's step to AdamW's, so that one rate serves both.
+    matrices = torch.optim.Muon(hidden, lr=lr, adjust_lr_fn="match_rms_adamw")
+    return Together(matrices, torch.optim.AdamW(others, lr=lr))
+
+
+class Together(Optimizer):
+    """Several optimizers, each with parameters of its own, used as if they were one."""
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        super().__init__([group for each in optimizers for group in each.param_groups], {})
+        self.optimizers = optimizers
+        for each in optimizers:  # one table of states, so that whoever counts it finds them all
+            each.state = self.state
+
+    def step(self, closure: Any = None) -> Any:
+        for each in self.optimizers:
+            each.step()
+
+
+class Lion(Optimizer):
+    """Lion: move by the sign of a running mean of the gradient; the only state is that mean.
+
+    Formula     update = sign(β1 · m + (1 - β1) · g); p -= lr · (update + decay · p);
+                m = β2 · m + (1 - β2) · g
+    Source      Chen et al. 2023, arXiv:2302.06675, algorithm 2
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        for group in self.param_groups:
+            (beta1, beta2), lr = group["betas"], group["lr"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if p not in self.state:
+                    self.state[p]["exp_avg"] = torch.zeros_like(p)
+                mean = self.state[p]["exp_avg"]
+                update = mean.lerp(p.grad, 1 - beta1).sign_()
+                p.mul_(1 - lr * group["weight_decay"]).add_(update, alpha=-lr)
+                mean.lerp_(p.grad, 1 - beta2)
+
+
+def torchao_optim() -> ModuleType:
+    """torchao.optim, imported without the lines it prints where its CUDA libraries do not load."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import torchao.optim
+    finally:
+        logging.disable(before)
+    return torchao.optim
