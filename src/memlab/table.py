@@ -35,7 +35,7 @@ def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
     """The same table as HTML, escaped, with row and column headings for screen readers."""
 
     def row(cells: list[str]) -> str:
-        rest = "".join(f"<td>{html.escape(c)}</td>" for c in cells[1:])
+        rest = "".join(f"<td{_kind(c)}>{html.escape(c)}</td>" for c in cells[1:])
         return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
 
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
@@ -46,3 +46,8 @@ def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
         f'<table class="memlab-ledger">{caption}<thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(map(row, table[1:end]))}</tbody>{tail}</table>"
     )
+
+
+def _kind(words: str) -> str:
+    """Figures stand right, words left: the style sheet asks by class."""
+    return ' class="words"' if words[:1].isalpha() else ""
