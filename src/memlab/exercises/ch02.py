@@ -1,6 +1,5 @@
 """Exercises of chapter 02, weights."""
 
-from ..estimate import estimate
 from ..model import Model
 from . import exercise
 
@@ -15,7 +14,7 @@ def _qwen() -> Model:
 
 exercise(
     "ex-weights-1",
-    answer=lambda: estimate(_llama(), "bf16")["weights"].derived,
+    answer=lambda: 2 * _llama().parameter_count,
     hint="Model.preset('llama-3-8b').parameter_count, and two bytes for each.",
     wrong={
         lambda: _llama().parameter_count: "Those are parameters; a bf16 value takes two bytes.",

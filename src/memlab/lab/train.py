@@ -4,12 +4,13 @@ One step, in the order that the ledger sees: drop old gradients, forward and bac
 micro-batch, optimizer. The last step's gradients are still there when the bytes are counted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch._guards import active_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim import Optimizer
 
@@ -104,7 +105,22 @@ def build(
     with torch.random.fork_rng(devices=[]), torch.device(on):
         torch.manual_seed(seed)
         module: nn.Module = TinyGPT(shaped) if shaped.family == "gpt2" else TinyLlama(shaped)
-    return module.to(device, DTYPES[recipe.weights])
+    if active_fake_mode() is None:
+        return module.to(device, DTYPES[recipe.weights])
+    return _replace_tensors(module, lambda tensor: tensor.to(device, DTYPES[recipe.weights]))
+
+
+def _replace_tensors(module: nn.Module, change: Callable[[Tensor], Tensor]) -> nn.Module:
+    """What `module.to` does, for fake tensors, which torch cannot swap; tied stay tied."""
+    made: dict[Tensor, nn.Parameter] = {}
+    for part in module.modules():
+        for name, parameter in part.named_parameters(recurse=False, remove_duplicate=False):
+            if parameter not in made:
+                made[parameter] = nn.Parameter(change(parameter.detach()))
+            setattr(part, name, made[parameter])
+        for name, buffer in part.named_buffers(recurse=False):
+            setattr(part, name, change(buffer))
+    return module
 
 
 @contextmanager
