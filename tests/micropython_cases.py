@@ -69,6 +69,8 @@ TERMS = [
     "gradients.accumulator(1000, 'bf16')",
     "gradients.accumulator(1000, 'bf17')",
     *(f"gradients.accumulation_transient(1000, {k})" for k in (0, 1, 8, 1.5)),
+    "gradients.accumulation_transient(1000, 2, tied=400)",
+    "gradients.accumulation_transient(1000, 1, 'bf16', tied=400)",
     *(
         f"optimizer.{name}({shape})"
         for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from memlab.measure import Tracker
 from memlab.terms.gradients import accumulation_transient, accumulator, gradients
 
 
@@ -21,6 +22,34 @@ def test_a_second_buffer_in_fp32():
 def test_only_the_second_micro_batch_needs_a_gradient_beside_grad():
     assert accumulation_transient(1000, 1) == 0
     assert accumulation_transient(1000, 2) == accumulation_transient(1000, 16) == 4000
+
+
+class Tied(torch.nn.Module):
+    """The smallest network whose table [V, D] is used twice."""
+
+    def __init__(self, vocab, width):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(vocab, width)
+        self.middle = torch.nn.Linear(width, width, bias=False)
+        self.head = torch.nn.Linear(width, vocab, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, ids):
+        return self.head(self.middle(self.embedding(ids))).sum()
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2, 3])
+def test_a_tied_table_holds_several_gradients_at_once(micro_batches):
+    vocab, width, ids = 1000, 24, torch.arange(5)
+    net, table = Tied(vocab, width), gradients(vocab * width)
+    for _ in range(micro_batches):
+        with Tracker() as tracker:
+            tracker.label(net)
+            net(ids).backward()
+    moments = [tracker.alive(event.index) for event in tracker.timeline if event.bytes == table]
+    beside = [[n for r, n in alive if r.category == "other"].count(table) for alive in moments]
+    derived = accumulation_transient(vocab * width, micro_batches, tied=vocab * width)
+    assert max(beside) * table == derived
 
 
 def test_wrong_input_fails_by_name():

@@ -33,17 +33,24 @@ def accumulator(count, format="fp32"):
     return storage(whole("count", count), format)
 
 
-def accumulation_transient(largest, micro_batches, format="fp32"):
-    """Bytes that adding to an existing `.grad` needs beside it, at the worst moment.
+def accumulation_transient(largest, micro_batches, format="fp32", tied=0):
+    """Bytes of fresh gradients beside `.grad` at the worst moment of the last micro-batch.
 
-    Formula     max P_i · b   for k > 1, nothing for k = 1
-    Shapes      the fresh gradient of one parameter, alive until it is added to `.grad`
+    Formula     k = 1: 2 · P_tied · b;  k > 1: max(max P_i, 3 · P_tied) · b
+    Shapes      P_i: one parameter, whose fresh gradient lives until it is added to `.grad`;
+                P_tied: a table that is used twice, embedding and head (0: none). Its first
+                gradient waits through the whole backward pass for its second, and their sum is a
+                third table, which becomes `.grad` (k = 1) or is added to it
     Unit        bytes, a whole number
     Source      torch/csrc/autograd/functions/accumulate_grad.h: the first gradient is moved into
                 `.grad`, a later one is added to it
-    Leaves out  weights that are used twice (tied): their two gradients meet before `.grad`
+    Leaves out  a bias, whose gradient is made together with its matrix's; under autocast the
+                narrow gradient that each wide one is cast from
     Raises      ValueError for k = 0, a negative count or an unknown format
     """
     if whole("micro_batches", micro_batches) == 0:
         raise ValueError("micro_batches=0; a step needs at least one micro-batch")
-    return storage(whole("largest", largest), format) if micro_batches > 1 else 0
+    tables = whole("tied", tied)
+    if micro_batches == 1:
+        return storage(2 * tables, format)
+    return storage(max(whole("largest", largest), 3 * tables), format)
