@@ -1,14 +1,13 @@
 """The optimizer that a recipe names, built for named parameters."""
 
-import logging
-import warnings
 from collections.abc import Mapping
-from types import ModuleType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+
+from .blocks import torchao
 
 # Steps that train the two tiny models in some tens of steps; no advice for anything larger.
 LEARNING_RATES = {
@@ -52,7 +51,7 @@ def optimizer(name: str, parameters: Mapping[str, Tensor], *, lr: float | None =
     if name == "muon":
         return _muon(parameters, rate)
     quantized = {"adamw8bit": "AdamW8bit", "adamw4bit": "AdamW4bit", "adamw_fp8": "AdamWFp8"}
-    return getattr(torchao_optim(), quantized[name])(all_of_them, lr=rate)
+    return getattr(torchao("optim"), quantized[name])(all_of_them, lr=rate)
 
 
 def _muon(parameters: Mapping[str, Tensor], lr: float) -> Optimizer:
@@ -107,16 +106,3 @@ class Lion(Optimizer):
                 update = mean.lerp(p.grad, 1 - beta1).sign_()
                 p.mul_(1 - lr * group["weight_decay"]).add_(update, alpha=-lr)
                 mean.lerp_(p.grad, 1 - beta2)
-
-
-def torchao_optim() -> ModuleType:
-    """torchao.optim, imported without the lines it prints where its CUDA libraries do not load."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import torchao.optim
-    finally:
-        logging.disable(before)
-    return torchao.optim
