@@ -203,7 +203,9 @@ class Comparison:
 
     def figures(self) -> list[tuple[str, int, int]]:
         """(term, left, right) for every term of either, then their totals."""
-        terms = list(self.left) + [term for term in self.right if term not in list(self.left)]
+        # The ledger with more terms leads: its order is the one in which the other's make sense.
+        most, rest = sorted((list(self.left), list(self.right)), key=len, reverse=True)
+        terms = most + [term for term in rest if term not in most]
 
         def of(ledger: Ledger) -> dict[str, int]:
             return {row.term: getattr(row, self.column) or 0 for row in ledger.rows}

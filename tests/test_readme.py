@@ -1,0 +1,30 @@
+"""The README shows what its commands print, and its Python runs."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import readme  # noqa: E402
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_table_is_what_the_command_prints():
+    assert "$ .venv/bin/memlab measure tiny-llama" in README
+    assert readme.readme() == README
+
+
+def test_the_picture_is_what_a_run_draws():
+    assert readme.PICTURE.read_text(encoding="utf-8") == readme.picture()
+
+
+def test_six_lines_of_code_run(capsys):
+    code = re.search(r"```python\n(.*?)```", README, re.S)[1]
+    assert len(code.strip().splitlines()) == 6
+    runnable = code.replace(
+        'Model.from_config("path/to/config.json")', 'Model.preset("qwen3-0.6b")'
+    )
+    exec(runnable, {})
+    assert "18 B per parameter" in capsys.readouterr().out
