@@ -11,8 +11,8 @@ CHAPTER = re.compile(r"\d\d_[a-z_]+\.ipynb")
 # The title says what the reader will do. A verb that is missing here may be added.
 VERBS = """Add Balance Budget Build Calculate Catch Charge Check Choose Compress Compute Count Cut
 Estimate Explain Find Fit Follow Halve Hold Keep Load Look Measure Move Offload Open Pack Plan
-Predict Quantize Read Recompute Save Share Shard Shrink Size Spend Split Store Sum Trace Track Train Trade
-Trim Watch Weigh Write""".split()
+Predict Quantize Read Recompute Save Share Shard Shrink Size Spend Split Store Sum Trace Track
+Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
 TAGS = {*NEEDED, "hide-input", "hide-cell", "hide-output", "remove-cell", "nbval-ignore-output"}
 # Where an output carries one of these, it would differ on the next machine.
