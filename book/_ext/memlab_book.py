@@ -3,12 +3,15 @@
 The browser draws MathML itself: no JavaScript, no fonts to fetch, no request leaves the site.
 """
 
+import re
+
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 logger = logging.getLogger(__name__)
+NUMBER = re.compile(r"<mn>\d{1,3}</mn>(?:<mrow><mo>(?:,|&#x0002C;)</mo></mrow><mn>\d{3}</mn>)+")
 
 
 def mathml(node, display):
@@ -18,6 +21,10 @@ def mathml(node, display):
     # The converter knows this aligning environment only; the unstarred one it would number itself.
     latex = latex.replace("{aligned}", "{align*}").replace("{align}", "{align*}")
     result = convert(latex, display=display)
+    # `1{,}024` is one number, and a comma between three of them would be spaced like a list.
+    result = NUMBER.sub(
+        lambda found: f"<mn>{','.join(re.findall('[0-9]+(?=<)', found[0]))}</mn>", result
+    )
     if "\\" in result or "<mi>&</mi>" in result:  # what it does not know, it copies
         logger.warning("no MathML for this formula: %s", latex, location=node)
     return result
