@@ -1,8 +1,8 @@
 """The `memlab` command: estimate a model, measure a tiny one, list what is known."""
 
 import argparse
+import os
 import sys
-from pathlib import Path
 
 from .estimate import estimate
 from .ledger import Ledger
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
 def _model(name: str) -> Model:
     if name in presets():
         return Model.preset(name)
-    if not Path(name).exists():
+    if not os.path.exists(name):
         raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
     return Model.from_config(name)
 

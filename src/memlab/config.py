@@ -7,10 +7,8 @@ forgotten width must not turn into somebody else's.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 REQUIRED = object()
@@ -130,6 +128,9 @@ def _load(source: Any) -> tuple[Mapping[str, Any], str | None]:
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise TypeError(f"config is a {kind}; a path or a dict is needed")
+    import json  # when a file is read: presets need neither
+    from pathlib import Path
+
     path = Path(source)
     if path.is_dir():
         path = path / "config.json"

@@ -7,7 +7,6 @@
 A row may lack a column, never hide it: a missing figure prints as an empty cell and joins no total.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,6 +172,8 @@ class Ledger:
 
     def to_json(self) -> str:
         """JSON that `from_json` reads back into an equal ledger."""
+        import json  # when asked for: most ledgers are only printed
+
         rows = [
             {"term": r.term} | {c: getattr(r, c) for c in self.columns} | {"why": r.why}
             for r in self.rows
@@ -186,6 +187,8 @@ class Ledger:
 
         Raises      ValueError for text that is not such a document
         """
+        import json
+
         try:
             document = json.loads(words)
             return cls(document["title"], [Row(**row) for row in document["rows"]])
@@ -228,6 +231,8 @@ class Comparison:
 
     def to_json(self) -> str:
         """The same figures as JSON, one object a term, the total last."""
+        import json
+
         names = (self.left.title, self.right.title)
         rows = [{"term": term, names[0]: x, names[1]: y} for term, x, y in self.figures()]
         return json.dumps(rows, ensure_ascii=False, indent=1)

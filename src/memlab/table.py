@@ -1,7 +1,5 @@
 """Tables of text cells as aligned text and as HTML: how everything in memlab prints."""
 
-import html
-
 Table = list[list[str]]
 
 
@@ -33,6 +31,7 @@ def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
 
 def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
     """The same table as HTML, escaped, with row and column headings for screen readers."""
+    import html  # when asked for: the command line never does
 
     def row(cells: list[str]) -> str:
         rest = "".join(f"<td{_kind(c)}>{html.escape(c)}</td>" for c in cells[1:])
