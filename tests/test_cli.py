@@ -1,6 +1,7 @@
 """The command line: what it prints, and how it fails."""
 
 import json
+import re
 
 import pytest
 
@@ -50,6 +51,8 @@ def test_measure_closes_the_ledger(capsys):
 def test_lists(capsys):
     assert "596,049,920 parameters" in run(capsys, "models")[1]
     assert "hides: the gradients" in run(capsys, "recipes")[1]
+    formats = run(capsys, "formats")[1]
+    assert re.search(r"^nvfp4 +4.5 +16 +589,828 ", formats, re.M) and "IEEE 754" in formats
 
 
 @pytest.mark.parametrize(

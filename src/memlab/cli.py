@@ -5,9 +5,11 @@ import os
 import sys
 
 from .estimate import estimate
+from .formats import bits_per_value, format_of, names, storage
 from .ledger import Ledger
 from .model import Model, presets
 from .recipe import Recipe, recipes
+from .table import as_text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -44,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     model_and_recipe(measured)
     measured.add_argument("--steps", type=int, default=30, help="optimizer steps (default: 30)")
     command("models", lambda _: _models(), "List the presets and their parameters.")
+    command("formats", lambda _: _formats(), "List the storage formats, their bytes and sources.")
     command("recipes", lambda _: _recipes(), "List the recipes, their bytes and what they hide.")
     return parser
 
@@ -85,6 +88,16 @@ def _models() -> str:
         f"{name.ljust(width)}  {Model.preset(name).parameter_count:>14,} parameters"
         for name in presets()
     )
+
+
+def _formats() -> str:
+    rows = [["format", "bits each", "block", "bytes of 2^20 values", "source"]]
+    for name in names():
+        kind = format_of(name)
+        block = str(kind.block) if kind.block > 1 else "none"
+        size = f"{storage(2**20, kind):,}"
+        rows.append([name, f"{bits_per_value(kind):g}", block, size, kind.source])
+    return as_text(rows)
 
 
 def _recipes() -> str:
