@@ -1,0 +1,434 @@
+"""Real training steps of small models on the CPU, counted to the byte: what estimates must equal.
+
+One step is what a user writes: `loss = model(ids, labels=ids).loss` (the other outputs are dropped
+at once), backward, drop the loss, `AdamW.step()`, `zero_grad(set_to_none=True)`. It runs twice: the
+first step creates the optimizer's states, the second is the steady state.
+
+    python tests/real_steps.py --configs 60 --seed 0 --out real.json
+"""
+
+import argparse
+import contextlib
+import gc
+import io
+import json
+import random
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+
+from memlab import Model
+from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.train import one_thread
+from memlab.measure import Saved, Tracker, resident
+from memlab.measure.log import Event
+
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
+PRECISIONS = ("fp32", "bf16", "autocast-bf16")
+ATTENTIONS = ("eager", "sdpa")
+OPTIMIZERS = {
+    "forloop": {"foreach": False},
+    "foreach": {"foreach": True},
+    "fused": {"fused": True},
+}
+CHECKPOINTS = ("none", "block")
+DROPOUTS = {  # the keys of each family's config; nn.Dropout modules and attention alike
+    "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
+    "opt": ("dropout", "attention_dropout"),
+    "gpt_neox": ("attention_dropout", "hidden_dropout"),
+}
+
+
+@dataclass(frozen=True)
+class StepConfig:
+    """A model and a recipe of its training step.
+
+    config          a config.json as a dict: `model_type`, shape, any other key of the family
+    implementation  transformers, or memlab: TinyGPT for gpt2, TinyLlama for the llama-like
+    dropout         the probability of every dropout that the family has
+    """
+
+    config: dict[str, Any]
+    implementation: str = "transformers"
+    precision: str = "fp32"
+    attention: str = "sdpa"
+    optimizer: str = "forloop"
+    checkpoint: str = "none"
+    batch: int = 2
+    tokens: int = 16
+    dropout: float = 0.0
+
+    @property
+    def family(self) -> str:
+        return self.config["model_type"]
+
+    @property
+    def full_config(self) -> dict[str, Any]:
+        """The config with every dropout set, and without special tokens beyond a small vocabulary.
+
+        Without a padding token no row of the embedding is treated apart.
+        """
+        keys = DROPOUTS.get(self.family, ("attention_dropout",))
+        given = dict.fromkeys(keys, self.dropout)
+        return {**given, "pad_token_id": None, **self.config}
+
+    def replace(self, **changes: Any) -> "StepConfig":
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        shape = {k: v for k, v in self.config.items() if k not in ("model_type",)}
+        said = ", ".join(f"{key}={value}" for key, value in shape.items())
+        recipe = f"{self.precision} {self.attention} {self.optimizer} B={self.batch}"
+        extra = f" p={self.dropout}" if self.dropout else ""
+        extra += f" checkpoint={self.checkpoint}" if self.checkpoint != "none" else ""
+        return f"{self.implementation} {self.family} {recipe} T={self.tokens}{extra} ({said})"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes of one step, the moment they were reached, and what they were.
+
+    phase       forward (up to the output head), loss, backward, optimizer
+    index       the event of `RealStep.events` that reached it first
+    """
+
+    bytes: int
+    phase: str
+    op: str
+    index: int
+    contents: dict[str, int]
+
+
+@dataclass(frozen=True)
+class RealStep:
+    """What two real steps held.
+
+    activations     autograd keeps it for backward, born before the output head is applied
+    logits          autograd keeps it, born from the output head on: the loss and its inputs
+    saved           all that saved-tensor hooks report, parameters excluded: both of the above,
+                    the token ids, and any buffer that is saved
+    held            all bytes alive in the second step, by moment
+    resident        weights, buffers, gradients (before zero_grad), optimizer
+    events          the log of both steps; `second` is the first event of the second step
+    """
+
+    parameters: int
+    activations: int
+    logits: int
+    saved: int
+    held: dict[str, int]
+    held_contents: dict[str, dict[str, int]]
+    resident: dict[str, int]
+    first_peak: Peak
+    peak: Peak
+    second: int
+    seconds: float
+    events: tuple[Event, ...] = field(repr=False)
+    tracker: Tracker = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        left_out = ("events", "tracker")
+        slim = replace(self, events=(), tracker=None)  # type: ignore[arg-type]
+        return {key: value for key, value in asdict(slim).items() if key not in left_out}
+
+    def alive(self, at: int) -> list[tuple[Any, int]]:
+        """(record, bytes) of every storage right after event `at`, largest first."""
+        return self.tracker.alive(at)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Nothing that an import or a model of transformers says reaches the reader."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def hugging_face() -> Any:
+    """transformers, imported without its warnings."""
+    with quiet():
+        import transformers
+    transformers.logging.set_verbosity_error()
+    return transformers
+
+
+def build(step: StepConfig) -> torch.nn.Module:
+    """The real module on the CPU, in training mode."""
+    _check(step)
+    dtype = torch.bfloat16 if step.precision == "bf16" else torch.float32
+    torch.manual_seed(0)
+    if step.implementation == "memlab":
+        model = Model.from_config(step.config)
+        if step.family == "gpt2":
+            return TinyGPT(model, dropout=step.dropout).to(dtype).train()
+        return TinyLlama(model).to(dtype).train()
+    transformers = hugging_face()
+    with quiet():
+        config = transformers.AutoConfig.for_model(**step.full_config, use_cache=False)
+        module = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=dtype, attn_implementation=step.attention
+        )
+    if step.checkpoint == "block":
+        module.gradient_checkpointing_enable({"use_reentrant": False})
+    return module.train()
+
+
+def real_step(step: StepConfig) -> RealStep:
+    """Run the step twice under the tracker and report the second, with the first one's peak.
+
+    Raises      ValueError for a name that is not known, or what the model itself raises
+    """
+    began = time.perf_counter()
+    # Garbage collection is off: bytes must not depend on when Python looks for cycles.
+    with one_thread(), quiet(), _no_garbage():
+        module = build(step)
+        optimizer = torch.optim.AdamW(module.parameters(), **OPTIMIZERS[step.optimizer])
+        ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
+        with Saved(exclude=module) as saved:
+            loss = _forward(step, module, ids)
+        del loss
+        return _track(step, module, optimizer, ids, saved.bytes, began)
+
+
+def _track(
+    step: StepConfig,
+    module: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    ids: torch.Tensor,
+    saved: int,
+    began: float,
+) -> RealStep:
+    tracker = Tracker()
+    held: dict[str, int] = {}
+    moments: dict[str, int] = {}
+    peaks = []
+    starts = []
+
+    def note(moment: str) -> None:
+        held[moment] = tracker.current
+        moments[moment] = len(tracker.timeline) - 1
+
+    with tracker:
+        tracker.label(module)
+        tracker.label(optimizer)
+        tracker.label(ids, "inputs")
+        for _ in range(2):
+            starts.append(len(tracker.timeline))
+            tracker.reset_peak()
+            with tracker.phase("forward"):
+                loss = _forward(step, module, ids, tracker)
+            note("after_forward")
+            with tracker.phase("backward"):
+                loss.backward()
+            del loss
+            note("after_backward")
+            with tracker.phase("optimizer"):
+                optimizer.step()
+            stay = resident(module, optimizer)
+            with tracker.phase("zero_grad"):
+                optimizer.zero_grad(set_to_none=True)
+            note("between_steps")
+            peaks.append(tracker.peak_event)
+    kept = [
+        (tracker.timeline[_birth(tracker, record.ident)].phase, size)
+        for record, size in tracker.alive(moments["after_forward"])
+        if record.category == "activations"
+    ]
+    logits = sum(size for phase, size in kept if phase == "loss")
+    first, second = (_peak(tracker, event) for event in peaks)
+    return RealStep(
+        parameters=sum(p.numel() for p in module.parameters()),
+        activations=sum(size for _, size in kept) - logits,
+        logits=logits,
+        saved=saved,
+        held=held,
+        held_contents={moment: tracker.contents(at) for moment, at in moments.items()},
+        resident=stay,
+        first_peak=first,
+        peak=second,
+        second=starts[1],
+        seconds=time.perf_counter() - began,
+        events=tuple(tracker.timeline),
+        tracker=tracker,
+    )
+
+
+def _forward(
+    step: StepConfig, module: torch.nn.Module, ids: torch.Tensor, tracker: Tracker | None = None
+) -> torch.Tensor:
+    """The loss alone; with a tracker, what comes from the output head on is phase "loss"."""
+    cast = step.precision == "autocast-bf16"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(torch.autocast("cpu", torch.bfloat16) if cast else nullcontext())
+        if tracker is not None:
+            phases = stack.enter_context(contextlib.ExitStack())
+
+            def head(*_: Any) -> None:
+                phases.enter_context(tracker.phase("loss"))
+
+            handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
+            stack.callback(handle.remove)
+        if step.implementation == "memlab":
+            return module(ids, ids)
+        return module(ids, labels=ids).loss
+
+
+def module_vocab(module: torch.nn.Module) -> int:
+    return module.get_submodule("lm_head").weight.shape[0]
+
+
+def _birth(tracker: Tracker, ident: int) -> int:
+    return next(event.index for event in tracker.timeline if event.ident == ident)
+
+
+def _peak(tracker: Tracker, event: Event) -> Peak:
+    contents = {name: size for name, size in tracker.contents(event.index).items() if size}
+    return Peak(event.total, event.phase, event.op, event.index, contents)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    gc.collect()
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _check(step: StepConfig) -> None:
+    for name, value, known in (
+        ("family", step.family, FAMILIES),
+        ("implementation", step.implementation, ("transformers", "memlab")),
+        ("precision", step.precision, PRECISIONS),
+        ("attention", step.attention, ATTENTIONS),
+        ("optimizer", step.optimizer, tuple(OPTIMIZERS)),
+        ("checkpoint", step.checkpoint, CHECKPOINTS),
+    ):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
+
+
+def random_configs(
+    n: int,
+    seed: int = 0,
+    *,
+    families: tuple[str, ...] = FAMILIES,
+    implementations: tuple[str, ...] = ("transformers",),
+    checkpoints: tuple[str, ...] = ("none",),
+    dropouts: tuple[float, ...] = (0.0, 0.1),
+) -> list[StepConfig]:
+    """`n` configs, the same for the same arguments; families take turns."""
+    rng = random.Random(f"memlab {seed}")
+    return [
+        _random_config(
+            rng,
+            families[i % len(families)],
+            rng.choice(implementations),
+            rng.choice(checkpoints),
+            rng.choice(dropouts),
+        )
+        for i in range(n)
+    ]
+
+
+def _random_config(
+    rng: random.Random, family: str, implementation: str, checkpoint: str, dropout: float
+) -> StepConfig:
+    # The peak is somewhere else when weights, sequence or vocabulary are large, so draw each.
+    large = rng.choice(["weights", "tokens", "vocab", "nothing"])
+    heads, head_dim = rng.choice([1, 2, 3, 4, 6, 8]), rng.choice([8, 16, 24, 32])
+    width = heads * head_dim
+    layers = rng.randint(1, 5)
+    tokens = rng.randint(100, 200) if large == "tokens" else rng.randint(5, 60)
+    vocab = rng.randint(1500, 4000) if large == "vocab" else rng.randint(50, 400)
+    wide = rng.choice([4 * width, 3 * width, rng.randint(10, 5 * width)])
+    batch = 1 if large == "weights" else rng.randint(1, 5)
+    config: dict[str, Any] = {"model_type": family}
+    if family == "gpt2":
+        config |= {"n_layer": layers, "n_embd": width, "n_head": heads, "vocab_size": vocab}
+        config |= {"n_inner": rng.choice([None, wide]), "n_positions": tokens + rng.randint(0, 50)}
+    else:
+        config |= {"num_hidden_layers": layers, "hidden_size": width, "vocab_size": vocab}
+        config |= {"num_attention_heads": heads}
+        config["ffn_dim" if family == "opt" else "intermediate_size"] = wide
+        config["max_position_embeddings"] = tokens + rng.randint(0, 50)
+    if family in ("llama", "mistral", "qwen2", "qwen3", "gemma"):
+        shared = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
+        config["num_key_value_heads"] = shared
+        config["head_dim"] = head_dim
+        if implementation == "transformers":
+            config["head_dim"] = rng.choice([head_dim, 8, 16, 40])
+            if rng.random() < 0.4:
+                config["hidden_size"] = 2 * heads * rng.randint(8 // heads + 1, 130 // heads)
+    if family == "opt" and rng.random() < 0.3:
+        config["word_embed_proj_dim"] = rng.choice([width // 2, width + 8])
+    # Each optional key is there or not, and then either value.
+    optional: dict[str, list[Any]] = {"tie_word_embeddings": [True, False]}
+    if family in ("llama", "qwen3", "gemma", "gpt_neox"):
+        optional["attention_bias"] = [True, False]
+    if implementation == "transformers":
+        optional |= {
+            "llama": {"mlp_bias": [True, False]},
+            "opt": {
+                "enable_bias": [True, False],
+                "layer_norm_elementwise_affine": [True, False],
+                "do_layer_norm_before": [True, False],
+            },
+            "gpt_neox": {
+                "use_parallel_residual": [True, False],
+                "rope_parameters": [
+                    {"rope_type": "default", "rope_theta": 10000, "partial_rotary_factor": share}
+                    for share in (0.25, 0.5, 1.0)
+                ],
+            },
+        }.get(family, {})
+    config |= {key: rng.choice(those) for key, those in optional.items() if rng.random() < 0.5}
+    eager = implementation == "transformers" and rng.random() < 0.5
+    return StepConfig(
+        config=config,
+        implementation=implementation,
+        precision=rng.choice(PRECISIONS),
+        attention="eager" if eager else "sdpa",
+        optimizer=rng.choice(list(OPTIMIZERS)),
+        checkpoint=checkpoint,
+        batch=batch,
+        tokens=tokens,
+        dropout=dropout,
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Count real training steps of random configs.")
+    parser.add_argument("--configs", type=int, default=60, help="how many")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--families", default=",".join(FAMILIES), help="separated by commas")
+    parser.add_argument("--out", help="a JSON file; standard output if left out")
+    chosen = parser.parse_args(arguments)
+    rows = []
+    for step in random_configs(
+        chosen.configs, chosen.seed, families=tuple(chosen.families.split(","))
+    ):
+        found = real_step(step)
+        rows.append({"step": asdict(step), "real": found.to_json()})
+        peak = found.peak
+        print(f"{peak.bytes:>13,} B  {peak.phase:9} {peak.op:38} {step}", file=sys.stderr)
+    text = json.dumps({"torch": torch.__version__, "seed": chosen.seed, "rows": rows}, indent=1)
+    if chosen.out is None:
+        print(text)
+    else:
+        with open(chosen.out, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
