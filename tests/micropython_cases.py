@@ -98,6 +98,22 @@ TERMS = [
     "optimizer.quantized_adamw((63,), 'bf16', 'adamw2bit')",
     "optimizer.learning_rates('adamw8bit', 3)",
     "optimizer.learning_rates('adam')",
+    *(
+        f"kv_cache.kv_cache(32, 8, 128, 2, 100, {name!r})"
+        for name in ("bf16", "fp8_e4m3", "int8/64:bf16", "int4/row:fp16", "fp9")
+    ),
+    "kv_cache.kv_cache(1, 1, 8, 1, -1)",
+    "kv_cache.per_token(126, 8, 128)",
+    "kv_cache.per_token(1, 2.0, 8)",
+    "kv_cache.static_cache(32, 8, 128, 2, 4096)",
+    *(f"kv_cache.windowed_cache((6, None, {w}), 2, 24, 2, 14)" for w in (20, 6, 0, -1)),
+    "kv_cache.mla_cache(61, 512, 64, 1, 4096)",
+    "kv_cache.mla_cache(1, 512, 64, 1, 1, 'fp8_e4m3/128', 'bf16')",
+    *(f"kv_cache.growth(2, 16, 2, 14, {new}, 'fp32')" for new in (0, 1, 14, 15)),
+    *(f"kv_cache.pages({tokens})" for tokens in (0, 1, 16, 17)),
+    "kv_cache.pages(5, 0)",
+    "kv_cache.paged_cache(4, 2, 16, (1, 16, 17, 100))",
+    "kv_cache.page_waste(4, 2, 16, (1, 16, 17, 100), 8, 'fp8_e4m3')",
     *(f"weights.weights(1000, {name!r})" for name in ("bf16", "nf4-dq", "fp8", 16)),
     "weights.linear(1024, 512)",
     "weights.linear(1024, 512, bias=True)",
