@@ -114,6 +114,33 @@ TERMS = [
     "kv_cache.pages(5, 0)",
     "kv_cache.paged_cache(4, 2, 16, (1, 16, 17, 100))",
     "kv_cache.page_waste(4, 2, 16, (1, 16, 17, 100), 8, 'fp8_e4m3')",
+    *(
+        f"linear_cross_entropy.{call}"
+        for call in (
+            "chunk_rows(1024, 8192, 64)",
+            "chunk_rows(8192, 128256, 4096, 'bf16')",
+            "chunk_rows(1, 64, 8)",
+            "reference_peak(32, 128, 'bf16')",
+            "forward_peak(12, 64, 8, 5)",
+            "forward_peak(12, 64, 8, 5, 'bf16')",
+            "forward_peak(12, 64, 8, 13)",
+            "forward_peak(12, 4, 8, 5)",
+            "backward_peak(12, 64, 8)",
+            "backward_peak(12, 64, 8, 'fp16')",
+        )
+    ),
+    "logits.logits(8192, 128256)",
+    *(
+        f"logits.{function}32, 128, {name!r}, upcast={upcast}, kept={kept})"
+        for function in ("copies(", "peak(", "alive('head', ", "alive('nll_backward', ")
+        for name, upcast, kept in product(("fp32", "bf16"), (True, False), (True, False))
+    ),
+    "logits.peak(32, 128, backward=False)",
+    "logits.peak(32, -1)",
+    "logits.alive('loss', 32, 128)",
+    *(f"logits.scalars('bf16', upcast={upcast})" for upcast in (True, False)),
+    *(f"logits.labels({batch}, 16, padded={p})" for batch, p in product((1, 2), (True, False))),
+    *(f"logits.chunked_peak(50, 64, 16, {k}, {f!r})" for k in (0, 1, 7) for f in ("fp32", "bf16")),
     *(f"weights.weights(1000, {name!r})" for name in ("bf16", "nf4-dq", "fp8", 16)),
     "weights.linear(1024, 512)",
     "weights.linear(1024, 512, bias=True)",
