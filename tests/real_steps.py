@@ -162,7 +162,7 @@ class StepTracker(Tracker):
 
 
 def _alone(tensor: torch.Tensor) -> bool:
-    """Whether only autograd holds it, not counting what the mode adds: three, and one of storage."""
+    """Whether only autograd holds it; the mode itself adds three holders, and one of storage."""
     storage = tensor.untyped_storage()._cdata
     dense = tensor.is_contiguous() or tensor.transpose(-1, -2).is_contiguous()
     return dense and tensor._use_count() <= 4 and torch._C._storage_Use_Count(storage) <= 2
