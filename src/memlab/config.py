@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 REQUIRED = object()
 

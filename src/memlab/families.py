@@ -4,7 +4,11 @@ A family here is a `model_type` of Hugging Face transformers (read from its mode
 5.23), plus nanochat. Every flag can be overridden for one model.
 """
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 # What a family does unless its row says otherwise: the llama block, the most common one today.
 _COMMON: dict[str, Any] = {

@@ -7,12 +7,17 @@
 A row may lack a column, never hide it: a missing figure prints as an empty cell and joins no total.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from .frozen import dataclass, replace
 from .table import Table, as_html, as_text, cell, signed
 from .units import text
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 COLUMNS = ("derived", "traced", "measured")
 
@@ -69,7 +74,7 @@ class Ledger:
                 raise ValueError(f"term {name!r} stands in {names.count(name)} rows of {title!r}")
 
     @classmethod
-    def of(cls, column: str, figures: Mapping[str, int], *, title: str = "") -> "Ledger":
+    def of(cls, column: str, figures: Mapping[str, int], *, title: str = "") -> Ledger:
         """A ledger of one column from {term: bytes}."""
         _known_column(column)
         return cls(title, [_row(t, {column: n}) for t, n in figures.items()])
@@ -99,7 +104,7 @@ class Ledger:
         gaps = [row.difference for row in self.rows]
         return None if None in gaps or not gaps else sum(gap for gap in gaps if gap is not None)
 
-    def beside(self, other: "Ledger", *, title: str | None = None) -> "Ledger":
+    def beside(self, other: Ledger, *, title: str | None = None) -> Ledger:
         """Join the columns of two ledgers row by row.
 
         Raises      ValueError if both hold a figure in the same place
@@ -117,24 +122,24 @@ class Ledger:
         joined = self._merge(other, join)
         return joined if title is None else Ledger(title, joined.rows)
 
-    def explain(self, **reasons: str) -> "Ledger":
+    def explain(self, **reasons: str) -> Ledger:
         """The same ledger with the reason for a row's difference: explain(weights="…")."""
         for term in reasons:
             _ = self[term]
         return Ledger(self.title, [replace(r, why=reasons.get(r.term, r.why)) for r in self.rows])
 
-    def __add__(self, other: "Ledger") -> "Ledger":
+    def __add__(self, other: Ledger) -> Ledger:
         return self._merge(other, _combine(1), " + ")
 
-    def __sub__(self, other: "Ledger") -> "Ledger":
+    def __sub__(self, other: Ledger) -> Ledger:
         return self._merge(other, _combine(-1), " − ")
 
-    def compare(self, other: "Ledger", *, column: str = "derived") -> "Comparison":
+    def compare(self, other: Ledger, *, column: str = "derived") -> Comparison:
         """Two ledgers side by side in one column: what each term costs here and there."""
         _known_column(column)
         return Comparison(self, other, column)
 
-    def _merge(self, other: "Ledger", join: Join, sign: str = "") -> "Ledger":
+    def _merge(self, other: Ledger, join: Join, sign: str = "") -> Ledger:
         if not isinstance(other, Ledger):
             raise TypeError(f"{other!r} is a {type(other).__name__}; a Ledger is needed")
         terms = list(self) + [term for term in other if term not in list(self)]
@@ -182,7 +187,7 @@ class Ledger:
         return json.dumps(document, ensure_ascii=False, indent=1)
 
     @classmethod
-    def from_json(cls, words: str) -> "Ledger":
+    def from_json(cls, words: str) -> Ledger:
         """Read what `to_json` wrote.
 
         Raises      ValueError for text that is not such a document

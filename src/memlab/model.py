@@ -6,19 +6,21 @@ heads, H head width (head_dim), V vocabulary, T positions.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from . import config
 from .families import FAMILIES
+from .frozen import dataclass, replace
 from .parameters import parameters_of
 from .presets import PRESETS
 from .tensors import Tensor, tensors_of
 from .terms.weights import group_size
 from .units import whole
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 FILLED: Any = None  # left out by the caller, known after construction
 _COUNTS = ("layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab", "embed_dim")
@@ -140,7 +142,7 @@ class Model:
         }
         follow: dict[str, Any] = {k: None for k, v in filled.items() if getattr(self, k) == v}
         follow["name"] = self.name.removesuffix(" (changed)") + " (changed)"
-        return dataclasses.replace(self, **{**follow, **changes})
+        return replace(self, **{**follow, **changes})
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every kind of parameter tensor, with its true shape and how many there are.

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .tensors import COMPONENTS, SMEAR_GATE_WIDTH, VALUE_GATE_WIDTH
 from .terms import weights
 
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .model import Model
 

@@ -1,6 +1,10 @@
 """Shapes of well-known models, and of two small ones that train on a CPU in seconds."""
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 PRESETS: dict[str, dict[str, Any]] = {
     # Made for the notebooks: bytes as tokens (V=256), sized so that norms and biases stay below

@@ -5,13 +5,18 @@ which optimizer. A Recipe says it. The named ones reproduce the figures in circu
 says what its figure hides.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
 
 from .formats import Format, bytes_per_value, format_of
+from .frozen import dataclass, replace
 from .recipe_table import NAMED
 from .terms.optimizer import state
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +71,7 @@ class Recipe:
         self.state_bytes((1,))  # an unknown optimizer or a wrong number of states fails here
 
     @classmethod
-    def named(cls, name: str) -> "Recipe":
+    def named(cls, name: str) -> Recipe:
         """A recipe by name; `recipes()` lists them.
 
         Raises      ValueError for an unknown name
@@ -75,7 +80,7 @@ class Recipe:
             raise ValueError(f"unknown recipe {name!r}; known: {', '.join(NAMED)}")
         return cls(name=name, **NAMED[name])
 
-    def replace(self, **changes: Any) -> "Recipe":
+    def replace(self, **changes: Any) -> Recipe:
         """A copy with some fields changed; its name says so unless it is changed too."""
         changes.setdefault("name", f"{self.name}*")
         return replace(self, **changes)

@@ -1,6 +1,10 @@
 """The bytes per parameter that people quote, as recipes: each figure with what it hides."""
 
-from typing import Any
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 NAMED: dict[str, dict[str, Any]] = {
     # 4 + 4 + 8: torch.optim.AdamW on an fp32 module, nothing else.
