@@ -1,0 +1,66 @@
+"""AdamW's step: its states in the first step, its temporaries in every one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from .engine import Engine, Parameter
+
+IMPLEMENTATIONS = ("forloop", "foreach", "fused")
+
+
+def step(engine: Engine, layers: int, implementation: str) -> None:
+    """One AdamW.step(): make missing states, then update.
+
+    forloop     two temporaries of each parameter's size, the last one kept until the next: sqrt of
+                the second moment, and that over the bias correction
+    foreach     the square roots of all second moments at once; all further work is in place
+    fused       nothing beside the states
+    Source      torch/optim/adam.py, torch 2.13
+    """
+    for parameter in _in_order(engine, layers):
+        if parameter.node is not None and not parameter.state:
+            parameter.state = [
+                engine.new(name, shape, dtype, "optimizer").storage
+                for name, shape, dtype in (
+                    ("step", (), "fp32"),
+                    ("exp_avg", parameter.shape, parameter.dtype),
+                    ("exp_avg_sq", parameter.shape, parameter.dtype),
+                )
+            ]
+    if implementation == "forloop":
+        last: list[Any] = []
+        for parameter in _in_order(engine, layers):
+            if parameter.node is not None:
+                temporaries = [
+                    engine.new(name, parameter.shape, parameter.dtype) for name in ("sqrt", "div")
+                ]
+                last = temporaries[1:]
+                del temporaries
+        last.clear()
+    elif implementation == "foreach":
+        one = engine.new("one", (), "fp32")  # what the step counters are raised by
+        del one
+        first = len(engine.log.events)
+        roots = [
+            engine.new("foreach_sqrt", p.shape, p.dtype)
+            for p in _in_order(engine, layers)
+            if p.node is not None
+        ]
+        engine.log.undo(first)
+        del roots
+
+
+def zero_grad(engine: Engine, layers: int) -> None:
+    """Drop all gradients."""
+    for parameter in _in_order(engine, layers):
+        parameter.grad = None
+
+
+def _in_order(engine: Engine, layers: int) -> Iterator[Parameter]:
+    """Parameters in the order of registration, the layers between the simulated ones included."""
+    inside = [p for p in engine.parameters if p.layer is not None]
+    start = engine.parameters.index(inside[0])
+    yield from engine.parameters[:start]
+    for layer in engine.each_layer(layers):
+        yield from (parameter for parameter in inside if parameter.layer == layer)
+    yield from (p for p in engine.parameters[start:] if p.layer is None)

@@ -1,0 +1,365 @@
+"""The memory of a computation without the computation: shapes, a graph, and who still holds what.
+
+An implementation is written down as the torch code that it describes, on tensors that have a shape
+and a dtype but no values. A storage lives as long as something holds it: a Python variable, as in
+the real code, or autograd, which keeps what an operator's backward needs and lets go of it when
+that backward has run. So the order of allocations and frees is that of a real step.
+
+Letters     a size is a `Dim`: a whole number that knows its letter, such as T or N·H
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from sys import getrefcount
+from typing import Any
+
+SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "bool": 1, "uint8": 1}
+
+# Layers that are simulated one by one: the first two and the last two. Those between are alike, so
+# the running total is linear in their number and its largest value lies at one of the two ends.
+SHOWN = 4
+
+
+class Dim(int):
+    """A whole number with the letters that it stands for."""
+
+    letters: str
+
+    def __new__(cls, letters: str, value: int) -> "Dim":
+        made = super().__new__(cls, value)
+        made.letters = letters
+        return made
+
+
+def count(shape: Sequence[int]) -> int:
+    """How many values a tensor of this shape holds."""
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+class Record:
+    """What is known of one storage; the category may still change, as with memlab.measure."""
+
+    __slots__ = ("bytes", "category", "dtype", "name", "op", "part", "shape")
+
+    def __init__(self, op: str, shape: tuple[int, ...], dtype: str, category: str, part: str):
+        self.bytes = count(shape) * SIZES[dtype]
+        self.op, self.shape, self.dtype, self.category, self.part = op, shape, dtype, category, part
+        self.name = op
+
+
+class Storage:
+    """Memory; goes when nothing refers to it any more."""
+
+    __slots__ = ("log", "record")
+
+    def __init__(self, log: "Log", record: Record) -> None:
+        self.log, self.record = log, record
+        log.note(record, record.bytes)
+
+    def __del__(self) -> None:
+        self.log.note(self.record, -self.record.bytes)
+
+
+class Log:
+    """Every allocation (+) and free (-) in order, with the total after it.
+
+    An event is (record, bytes, total); for layers that are not simulated, (None, bytes, total) and
+    an entry in `repeats`: the events from `first` to before `last`, `times` more.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Record | None, int, int]] = []
+        self.repeats: dict[int, tuple[int, int, int]] = {}
+        self.marks: dict[str, int] = {}
+        self.total = 0
+        self.closed = False
+
+    def note(self, record: Record | None, change: int) -> None:
+        if not self.closed:
+            self.total += change
+            self.events.append((record, change, self.total))
+
+    def repeat(self, first: int, last: int, times: int) -> None:
+        """What the events [first, last) added, `times` more."""
+        change = sum(change for _, change, _ in self.events[first:last])
+        self.repeats[len(self.events)] = (first, last, times)
+        self.note(None, change * times)
+
+    def undo(self, first: int) -> None:
+        """Take back what layers that are not simulated added since event `first`."""
+        for index, (start, stop, times) in list(self.repeats.items()):
+            if index >= first:
+                self.repeats[len(self.events)] = (start, stop, -times)
+                self.note(None, -self.events[index][1])
+
+    def mark(self, name: str) -> None:
+        """Name the moment before the next event."""
+        self.marks[name] = len(self.events)
+
+    def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
+        """Bytes alive before event `at`, by a key of their records."""
+        totals: dict[str, int] = {}
+
+        def add(first: int, last: int, times: int) -> None:
+            for index in range(first, last):
+                record, change, _ = self.events[index]
+                if record is None:
+                    start, stop, more = self.repeats[index]
+                    add(start, stop, times * more)
+                else:
+                    name = key(record)
+                    totals[name] = totals.get(name, 0) + times * change
+
+        add(0, at, 1)
+        return totals
+
+
+class Tensor:
+    """A shape, a dtype, a storage, and the node of the graph whose output `slot` it is."""
+
+    __slots__ = ("dtype", "node", "shape", "slot", "storage")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        storage: Storage,
+        node: "Node | None" = None,
+        slot: int = 0,
+    ) -> None:
+        self.shape, self.dtype, self.storage = shape, dtype, storage
+        self.node, self.slot = node, slot
+
+    @property
+    def record(self) -> Record:
+        return self.storage.record
+
+
+class Parameter(Tensor):
+    """A leaf: its gradient stays. `layer` is the simulated layer it belongs to, or None."""
+
+    __slots__ = ("grad", "layer", "state")
+
+    def __init__(self, shape: tuple[int, ...], dtype: str, storage: Storage, layer: int | None):
+        super().__init__(shape, dtype, storage)
+        self.grad: Tensor | None = None
+        self.layer = layer
+        self.state: list[Storage] = []
+
+
+# grads (None where nothing came), what the node kept, which inputs need a gradient -> gradients
+Backward = Callable[[list[Any], list[Any], list[bool]], Sequence[Tensor | None]]
+
+
+class Node:
+    """One operator of the graph: what it keeps for backward, and where its gradients go."""
+
+    __slots__ = ("edges", "op", "parameter", "run", "saved", "seq", "slots")
+
+    def __init__(
+        self, op: str, seq: int, edges: list[Any], saved: list[Any], run: Any, slots: int
+    ) -> None:
+        self.op, self.seq, self.edges, self.saved, self.run = op, seq, edges, saved, run
+        self.parameter: Parameter | None = None
+        self.slots = slots
+
+
+class Engine:
+    """Makes tensors, records the graph, and runs it backwards as torch's autograd engine does.
+
+    Source      torch/csrc/autograd/engine.cpp: of the nodes that are ready, the one made last in
+                the forward pass runs first; a parameter's gradient is stored at once; a node's
+                incoming gradients go when it has run, then what it kept
+    in_place    where gradients meet at one tensor, the second is added to the first, if autograd
+                alone holds it. False: into a new tensor, as any dispatch mode makes autograd do
+    Leaves out  hooks, gradients of gradients, accumulation over micro-batches
+    """
+
+    def __init__(self, *, in_place: bool = True) -> None:
+        self.in_place = in_place
+        self.log = Log()
+        self.parameters: list[Parameter] = []
+        self.saves: list[tuple[str, str, tuple[int, ...], Record]] = []
+        self.part = ""
+        self.grad = True
+        self._seq = 0
+        self._layer: int | None = None
+        self._between = 0  # layers that are not simulated
+        self._spans: dict[str, int] = {}
+
+    def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
+        """A fresh tensor."""
+        shape = tuple(shape)
+        return Tensor(
+            shape, dtype, Storage(self.log, Record(op, shape, dtype, category, self.part))
+        )
+
+    def parameter(
+        self, name: str, shape: Sequence[int], dtype: str, *, trained: bool = True
+    ) -> Parameter:
+        """A weight, in the order in which the real module registers it."""
+        shape = tuple(shape)
+        record = Record(name, shape, dtype, "weights", self.part)
+        made = Parameter(shape, dtype, Storage(self.log, record), self._layer)
+        if trained:
+            made.node = Node("AccumulateGrad", 1 << 60, [], [], None, 1)
+            made.node.parameter = made
+        self.parameters.append(made)
+        return made
+
+    def view(self, x: Tensor, *shape: int) -> Tensor:
+        """Another shape of the same storage and values: no memory, and no node of its own."""
+        return Tensor(shape, x.dtype, x.storage, x.node, x.slot)
+
+    def detach(self, x: Tensor) -> Tensor:
+        return Tensor(x.shape, x.dtype, x.storage)
+
+    def apply(
+        self,
+        op: str,
+        inputs: Sequence[Tensor | None],
+        outputs: Sequence[Tensor],
+        run: Backward,
+        saved: Sequence[tuple[str, Tensor] | None] = (),
+    ) -> None:
+        """Record an operator in the graph if an input needs a gradient.
+
+        saved       (argument, tensor) that it keeps, or None in the place of one that it need not
+        """
+        if not self.grad or not any(x is not None and x.node is not None for x in inputs):
+            return
+        edges = [
+            (x.node, x.slot, x.shape, x.dtype) if x is not None and x.node is not None else None
+            for x in inputs
+        ]
+        kept: list[Any] = []
+        for pair in saved:
+            kept.append(None if pair is None else pair[1].storage)
+            if pair is not None:
+                self.saves.append((op, pair[0], pair[1].shape, pair[1].record))
+                if pair[1].record.category == "other":
+                    pair[1].record.category = "activations"
+        self._seq += 1
+        node = Node(op, self._seq, edges, kept, run, len(outputs))
+        for slot, out in enumerate(outputs):
+            out.node, out.slot = node, slot
+
+    def begin_loss(self) -> None:
+        """From here on (the output head) the forward pass makes logits and the loss."""
+        self.part = "loss"
+        self.log.mark("loss")
+
+    def backward(self, loss: Tensor) -> None:
+        """Run the graph behind `loss` backwards and leave gradients in the parameters."""
+        assert loss.node is not None
+        waiting = _dependencies(loss.node)
+        seed = self.new("ones_like", loss.shape, loss.dtype)
+        buffers: dict[Node, list[Any]] = {loss.node: [None] * loss.node.slots}
+        buffers[loss.node][loss.slot] = seed
+        ready = [(-loss.node.seq, id(loss.node), loss.node)]
+        while ready:
+            node = heappop(ready)[2]
+            if node.parameter is not None:
+                self._accumulate(node.parameter, buffers.pop(node))
+                continue
+            results = self._call(node, buffers.pop(node))
+            node.saved = None  # type: ignore[assignment]
+            node.run = None
+            for edge in node.edges:
+                result = results.pop(0)
+                if edge is None:
+                    continue
+                target, slot = edge[0], edge[1]
+                held = buffers.setdefault(target, [None] * target.slots)
+                if held[slot] is None:
+                    held[slot] = result
+                elif result is not None and not (self.in_place and _alone(held, slot)):
+                    held[slot] = self.new("add", result.shape, result.dtype)
+                result = None
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    heappush(ready, (-target.seq, id(target), target))
+            node.edges = []
+
+    def _call(self, node: Node, grads: list[Any]) -> list[Tensor | None]:
+        """Run one node; bring each gradient to the shape and dtype of the input it belongs to."""
+        needs = [edge is not None for edge in node.edges]
+        results = list(node.run(grads, node.saved, needs))
+        for i, edge in enumerate(node.edges):
+            result = results[i]
+            if edge is None or result is None:
+                results[i] = None
+                continue
+            if count(result.shape) != count(edge[2]):
+                results[i] = result = self.new("sum", edge[2], result.dtype)
+            if result.dtype != edge[3]:
+                results[i] = self.new("to", edge[2], edge[3])
+            result = None
+        return results
+
+    def _accumulate(self, parameter: Parameter, grads: list[Any]) -> None:
+        grad = grads[0]
+        if grad is not None and parameter.grad is None:
+            grad.record.category = "gradients"
+            parameter.grad = self.detach(grad)
+
+    def each_layer(self, layers: int) -> Iterator[int]:
+        """0, 1, … for the layers that are simulated; accounts for those between them.
+
+        Each round must add the same: parameters made, states made, gradients dropped.
+        """
+        self._between = max(0, layers - SHOWN)
+        for layer in range(min(layers, SHOWN)):
+            self._layer = layer
+            first = len(self.log.events)
+            yield layer
+            if layer == 1 and layers > SHOWN:
+                self.log.repeat(first, len(self.log.events), layers - SHOWN)
+        self._layer = None
+
+    def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
+        """Between two layers: where backward accounts for the layers that are not simulated."""
+        if layers <= SHOWN:
+            return x
+        out = Tensor(x.shape, x.dtype, x.storage)
+        log, spans = self.log, self._spans
+
+        def run(grads: list[Any], saved: list[Any], needs: list[bool]) -> list[Any]:
+            if layer == 2:
+                spans["first"] = len(log.events)
+            elif layer == 1:
+                log.repeat(spans["first"], len(log.events), layers - SHOWN)
+            return grads
+
+        self.apply("boundary", [x], [out], run)
+        return out
+
+
+def call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call as a torch module is called: its arguments live until it returns, whatever it does."""
+    return function(*arguments)
+
+
+def _alone(held: list[Any], slot: int) -> bool:
+    """Whether a waiting gradient is held here only, and so is its storage.
+
+    Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
+    """
+    return getrefcount(held[slot]) == 2 and getrefcount(held[slot].storage) == 2
+
+
+def _dependencies(root: Node) -> dict[Node, int]:
+    """How many gradients each node waits for."""
+    waiting: dict[Node, int] = {root: 0}
+    todo = [root]
+    while todo:
+        for edge in todo.pop().edges:
+            if edge is not None:
+                if edge[0] not in waiting:
+                    waiting[edge[0]] = 0
+                    todo.append(edge[0])
+                waiting[edge[0]] += 1
+    return waiting

@@ -1,0 +1,104 @@
+"""memlab.lab's TinyLlama: the llama, mistral, qwen2 and qwen3 families in plain torch."""
+
+from ..engine import Dim, Parameter, Tensor, call
+from ..ops import Ops
+from ..setting import Setting
+
+
+class TinyLlama:
+    """Mirrors memlab.lab.models.llama line by line."""
+
+    def __init__(self, f: Ops, setting: Setting) -> None:
+        self.f, self.setting = f, setting
+        s, m, dtype = setting, setting.model, setting.dtype
+        self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
+        self.layers = [self._weights() for _ in f.each_layer(m.layers)]
+        self.final_norm = f.parameter("final_norm", (s.D,), dtype)
+        self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+        table = (Dim("positions", m.positions), s.H)
+        self.tables = [f.new(name, table, dtype, "buffers") for name in ("cos", "sin")]
+        self.angles = [f.view(table, s.T, s.H) for table in self.tables]
+
+    def _weights(self) -> dict[str, Parameter]:
+        f, s, m = self.f, self.setting, self.setting.model
+        shapes: dict[str, tuple[int, ...]] = {"attention_norm": (s.D,)}
+        for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
+            shapes |= linear(name, outputs, s.D, m.qkv_bias)
+        shapes |= linear("out", s.D, s.queries, m.out_bias)
+        if m.qk_norm:
+            shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
+        shapes["feed_forward_norm"] = (s.D,)
+        for name in ("gate", "up"):
+            shapes |= linear(name, s.F, s.D, m.ff_bias)
+        shapes |= linear("down", s.D, s.F, m.ff_bias)
+        return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
+
+    def forward(self, ids: Tensor) -> Tensor:
+        f = self.f
+        x = f.embedding(self.embedding, ids)
+        layers = self.setting.model.layers
+        for i in f.each_layer(layers):
+            x = call(self.layer, self.layers[i], x)
+            x = f.boundary(x, i, layers)
+        logits = self.head(rms_norm(f, x, self.final_norm))
+        return next_token_loss(f, logits, ids)
+
+    def head(self, x: Tensor) -> Tensor:
+        self.f.begin_loss()
+        return self.f.linear(x, self.lm_head)
+
+    def layer(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+        f = self.f
+        x = f.add(x, call(self.attention, w, rms_norm(f, x, w["attention_norm"])))
+        return f.add(x, call(self.feed_forward, w, rms_norm(f, x, w["feed_forward_norm"])))
+
+    def attention(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+        f, (B, T, _) = self.f, x.shape
+        q = self.heads(w, "q", x, self.setting.N)
+        k = self.heads(w, "k", x, self.setting.K)
+        v = self.heads(w, "v", x, self.setting.K)
+        y = f.attention(rotate(f, q, *self.angles), rotate(f, k, *self.angles), v)
+        return f.linear(f.view(y, B, T, w["out"].shape[1]), w["out"], w.get("out.bias"))
+
+    def heads(self, w: dict[str, Parameter], name: str, x: Tensor, heads: int) -> Tensor:
+        f, (B, T, _), H = self.f, x.shape, self.setting.H
+        y = f.linear(x, w[name], w.get(f"{name}.bias"))
+        if f"{name}_norm" in w:
+            y = rms_norm(f, f.view(y, B, T, heads, H), w[f"{name}_norm"])
+        return f.view(y, B, heads, T, H)
+
+    def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+        f = self.f
+        gate = f.activation(f.linear(x, w["gate"], w.get("gate.bias")), "silu")
+        up = f.linear(x, w["up"], w.get("up.bias"))
+        return f.linear(f.mul(gate, up), w["down"], w.get("down.bias"))
+
+
+def linear(name: str, outputs: int, inputs: int, bias: bool) -> dict[str, tuple[int, ...]]:
+    """The shapes of a linear layer's weight and bias, in the order in which they are registered."""
+    return {name: (outputs, inputs)} | ({f"{name}.bias": (outputs,)} if bias else {})
+
+
+def rms_norm(f: Ops, x: Tensor, weight: Tensor) -> Tensor:
+    """torch.nn.RMSNorm on the CPU: narrow inputs in fp32, then back."""
+    wide = f.to(x, "fp32")
+    square = f.square(wide)  # one C++ expression: what it makes lives to its end
+    mean = f.mean(square)
+    root = f.rsqrt(mean)
+    del square, mean
+    normal = f.mul(wide, root)
+    return f.to(f.mul(normal, weight), x.dtype)
+
+
+def rotate(f: Ops, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = f.halves(x)
+    return f.add(f.mul(x, cos), f.mul(f.cat([f.neg(second), first]), sin))
+
+
+def next_token_loss(f: Ops, logits: Tensor, ids: Tensor) -> Tensor:
+    """memlab.lab.models.common: labels shifted by padding, logits in fp32."""
+    B, T, V = logits.shape
+    labels = f.new("pad", (B, T), "int64")
+    rows = Dim("B·T", B * T)
+    wide = f.to(logits, "fp32")
+    return f.cross_entropy(f.view(wide, rows, V), labels)

@@ -1,0 +1,52 @@
+"""What a network needs to know to describe one training step: shapes, dtype, attention, dropout."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..model import Model
+from .engine import Dim
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model, a batch, and the choices of its implementation; sizes know their letters."""
+
+    model: Model
+    dtype: str
+    batch: int
+    tokens: int
+    attention: str = "sdpa"
+    dropout: float = 0.0
+    extra: Any = None  # keys of a config.json that change no parameter
+
+    def __getattr__(self, letter: str) -> Dim:
+        model = self.__dict__["model"]
+        sizes = {
+            "B": self.__dict__["batch"],
+            "T": self.__dict__["tokens"],
+            "L": model.layers,
+            "D": model.d_model,
+            "F": model.d_ff,
+            "N": model.heads,
+            "K": model.kv_heads,
+            "H": model.head_dim,
+            "V": model.vocab,
+        }
+        if letter not in sizes:
+            raise AttributeError(letter)
+        return Dim(letter, sizes[letter])
+
+    @property
+    def rows(self) -> Dim:
+        """All tokens of the batch: B·T."""
+        return Dim("B·T", self.batch * self.tokens)
+
+    @property
+    def queries(self) -> Dim:
+        """The width of all query heads: N·H."""
+        return Dim("N·H", self.model.heads * self.model.head_dim)
+
+    @property
+    def keys(self) -> Dim:
+        """The width of all key heads, and of all value heads: K·H."""
+        return Dim("K·H", self.model.kv_heads * self.model.head_dim)

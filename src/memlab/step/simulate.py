@@ -1,0 +1,200 @@
+"""Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..model import Model
+from ..recipe import Recipe
+from ..units import whole
+from . import adamw
+from .engine import Log, Record
+from .networks import NETWORKS
+from .ops import Ops
+from .setting import Setting
+
+PHASES = ("forward", "loss", "backward", "optimizer", "zero_grad")
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most bytes of a step, and when.
+
+    moment      forward (up to the output head), loss, backward or optimizer
+    op          the operator whose result reached it
+    contents    bytes by term; they add to `bytes`
+    """
+
+    bytes: int
+    moment: str
+    op: str
+    contents: dict[str, int]
+    first_step_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A simulated step in the steady state (the second: optimizer states exist).
+
+    rows        weights, buffers, gradients, optimizer; activations and logits: what autograd keeps
+                after the forward pass, before the output head and from it on
+    held        all bytes after_forward, after_backward, between_steps
+    log         every allocation and free of both steps
+    """
+
+    rows: dict[str, int]
+    held: dict[str, int]
+    held_contents: dict[str, dict[str, int]]
+    peak: Peak
+    log: Log
+    saves: list[tuple[str, str, tuple[int, ...], Record]]
+
+
+def simulate(
+    model: Model,
+    recipe: Recipe | str = "fp32",
+    *,
+    batch: int,
+    tokens: int,
+    implementation: str = "transformers",
+    attention: str = "sdpa",
+    backend: str = "cpu",
+    optimizer_impl: str = "forloop",
+    checkpoint: str = "none",
+    dropout: float = 0.0,
+    in_place: bool = True,
+) -> Step:
+    """What a training step of this model holds, to the byte, without running it.
+
+    The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
+                zero_grad(set_to_none=True); twice, in training mode, without a cache
+    recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
+    Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
+    Source      memlab.step.networks, each line from the code that it describes
+    Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each)
+    Raises      ValueError for a combination that is not described, which it names
+    """
+    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
+    shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
+    dtype = _dtype(chosen)
+    network, attentions = _network(implementation, shaped.family)
+    _known("attention", attention, attentions)
+    _known("backend", backend, ("cpu",))
+    _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
+    _known("checkpoint", checkpoint, ("none",))
+    if dropout:
+        raise ValueError(f"dropout={dropout} is not described for {implementation} {shaped.family}")
+    for name, value in (("batch", batch), ("tokens", tokens)):
+        if whole(name, value) == 0:
+            raise ValueError(f"{name}=0; at least 1 is needed")
+    f = Ops(chosen.autocast, in_place=in_place)
+    setting = Setting(shaped, dtype, batch, tokens, attention, dropout)
+    return _run(f, network(f, setting), setting, optimizer_impl)
+
+
+def _run(f: Ops, network: Any, setting: Setting, optimizer_impl: str) -> Step:
+    log, layers = f.log, setting.model.layers
+    ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    for step in ("first", "second"):
+        log.mark(f"{step}.forward")
+        f.part, f.saves = "", []
+        loss = network.forward(ids)
+        f.end_autocast()
+        log.marks[f"{step}.loss"] = log.marks.pop("loss")
+        log.mark(f"{step}.backward")
+        f.backward(loss)
+        del loss
+        log.mark(f"{step}.optimizer")
+        adamw.step(f, layers, optimizer_impl)
+        log.mark(f"{step}.zero_grad")
+        adamw.zero_grad(f, layers)
+        log.mark(f"{step}.end")
+    log.closed = True  # what goes from here on is not the step's
+    moments = {
+        "after_forward": log.marks["second.backward"],
+        "after_backward": log.marks["second.optimizer"],
+        "between_steps": log.marks["second.end"],
+    }
+    contents = {moment: log.contents(at, term) for moment, at in moments.items()}
+    rows = {
+        "weights": contents["between_steps"]["weights"],
+        "buffers": contents["between_steps"].get("buffers", 0),
+        "gradients": contents["after_backward"]["gradients"],
+        "optimizer": contents["between_steps"]["optimizer"],
+        "activations": _kept(log, moments["after_forward"], "layers"),
+        "logits": _kept(log, moments["after_forward"], "loss"),
+    }
+    first = max(total for _, _, total in log.events[log.marks["first.forward"] :][: _length(log)])
+    return Step(
+        rows,
+        {moment: log.events[at - 1][2] for moment, at in moments.items()},
+        contents,
+        _peak(log, first),
+        log,
+        f.saves,
+    )
+
+
+def term(record: Record) -> str:
+    """weights, gradients, optimizer, buffers, inputs, activations, logits or other.
+
+    Logits are all copies of them, kept for backward or not, and their gradients.
+    """
+    last = getattr(record.shape[-1], "letters", "") if record.shape else ""
+    if record.category in ("activations", "other") and last == "V":
+        return "logits"
+    return record.category
+
+
+def _kept(log: Log, at: int, part: str) -> int:
+    def key(record: Record) -> str:
+        kept = record.category == "activations" and (record.part == "loss") == (part == "loss")
+        return "kept" if kept else "rest"
+
+    return log.contents(at, key).get("kept", 0)
+
+
+def _length(log: Log) -> int:
+    return log.marks["first.end"] - log.marks["first.forward"]
+
+
+def _peak(log: Log, first: int) -> Peak:
+    start = log.marks["second.forward"]
+    at = max(range(start, log.marks["second.end"]), key=lambda i: log.events[i][2])
+    record, _, total = log.events[at]
+    moment = [p for p in PHASES if log.marks[f"second.{p}"] <= at][-1]
+    found = {name: size for name, size in log.contents(at + 1, term).items() if size}
+    return Peak(total, moment, "" if record is None else record.op, found, first)
+
+
+def _dtype(recipe: Recipe) -> str:
+    """The dtype of weights, gradients and states, which torch keeps alike."""
+    told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
+    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
+    if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
+        raise ValueError(
+            f"recipe {recipe.name!r} is not described for a step; known: AdamW with weights, "
+            "gradients and states all in fp32 or all in bf16"
+        )
+    known = {("fp32", None), ("bf16", None), ("fp32", "bf16")}
+    if (recipe.weights, recipe.autocast) not in known or recipe.accumulate != 1:
+        raise ValueError(
+            f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}, "
+            f"accumulate {recipe.accumulate}) is not described; known: fp32, bf16, fp32 under "
+            "autocast bf16, one micro-batch"
+        )
+    return recipe.weights
+
+
+def _network(implementation: str, family: str) -> tuple[Any, tuple[str, ...]]:
+    _known("implementation", implementation, sorted({name for name, _ in NETWORKS}))
+    if (implementation, family) not in NETWORKS:
+        families = ", ".join(f for name, f in NETWORKS if name == implementation)
+        raise ValueError(
+            f"family {family!r} is not described for {implementation}; known: {families}"
+        )
+    return NETWORKS[implementation, family]
+
+
+def _known(name: str, value: str, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")
