@@ -61,8 +61,37 @@ FORMATS = [
     "formats.bytes_per_value('int8/row')",
 ]
 
+# Storages by number, as traces have them: splits, joins, another size, both pools, a retry.
+TRACE = (
+    [("seen", 0, 3 * 2**20), ("alloc", 1, 100), ("alloc", 2, 30 * 2**20), ("alloc", 3, 2**20)]
+    + [("free", 0, 0), ("resize", 1, 5 * 2**20), ("alloc", 4, 12 * 2**20), ("free", 2, 0)]
+    + [("alloc", 5, 0), ("alloc", 6, 40 * 2**20), ("free", 1, 0), ("free", 4, 0)]
+    + [("alloc", 7, 25 * 2**20), ("free", 5, 0)]
+)
+
 # At least one call of every public function of memlab.terms; a test sees to that.
 TERMS = [
+    *(
+        f"allocator.{f}({n})"
+        for f, n in product(
+            ("rounded", "segment_for"),
+            (0, 1, 512, 513, 2**20, 2**20 + 1, 10 * 2**20 - 511, 10 * 2**20 + 1, 2**40, -1, 1.5),
+        )
+    ),
+    *(
+        f"str(replay.replay({TRACE}, {capacity}, {expandable}){field})"
+        for capacity, expandable, field in product(
+            (None, 60 * 2**20, 75 * 2**20, 0),
+            (False, True),
+            ("", ".reserved", ".allocated", ".out_of_memory", ".allocator.retries"),
+        )
+    ),
+    f"replay.replay({TRACE})",
+    "replay.replay([('steal', 1, 5)])",
+    "replay.replay([('free', 1, 5)])",
+    "allocator.CachingAllocator(-1)",
+    "allocator.CachingAllocator().malloc(1, 5)",
+    "allocator.CachingAllocator(0).malloc(1, 5)",
     "gradients.gradients(1000)",
     "gradients.gradients(1280, 'mxfp8', row=40)",
     "gradients.gradients(-1)",
