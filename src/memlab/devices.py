@@ -1,0 +1,200 @@
+"""GPUs and the memory they really offer: what is on the box, what the driver says, what CUDA gives.
+
+Three numbers, because they differ. The size on the box is a round number of GB. `nvidia-smi` shows
+what the driver manages, in MiB. A program gets less: the driver keeps a part for itself (and for
+error correction on some cards), and what is left is `total_memory` in torch.cuda, "total capacity"
+in an out-of-memory message, totalGlobalMem in CUDA. All of them shift a little with driver,
+operating system and ECC; each number below is one reading, and its source says whose.
+"""
+
+from __future__ import annotations
+
+from .frozen import dataclass
+from .units import GiB, MiB, text
+
+# Words around a name that do not tell two of these cards apart.
+NOISE = "nvidia geforce tesla gpu tensor core card sxm sxm2 sxm4 sxm5 pcie hbm2 hbm2e hbm3 hbm3e"
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU.
+
+    marketed    GB on the box; some makers' GB are GiB, so it is a name more than a number
+    driver      bytes that nvidia-smi reports, or None where no reading with a source was found
+    usable      bytes that a CUDA program sees in all, or None likewise
+    sources     where the two were read: users' own output in public threads
+    Leaves out  the CUDA context of each process (hundreds of MiB, by card, driver and library),
+                other programs, a desktop on the same card
+    """
+
+    name: str
+    marketed: int
+    driver: int | None
+    usable: int | None
+    sources: tuple[str, ...]
+
+    @property
+    def limit(self) -> int:
+        """The best number there is for "does it fit": usable bytes, else those of the driver."""
+        limit = self.driver if self.usable is None else self.usable
+        assert limit is not None  # a test sees to it that each device has one of the two
+        return limit
+
+    def __str__(self) -> str:
+        usable = "unknown" if self.usable is None else text(self.usable)
+        return f"{self.name} ({self.marketed} GB, usable {usable})"
+
+
+def _mib(count: int) -> int:
+    return count * MiB
+
+
+def _gib(hundredths: int) -> int:
+    """Bytes of a number that was printed in GiB with two decimals: right to 5 MiB."""
+    return hundredths * GiB // 100
+
+
+_SMI = "https://github.com/modal-labs/modal-client/pull/2797 (nvidia-smi)"
+_DEVICES = (
+    Device(
+        "RTX 3090",
+        24,
+        _mib(24576),
+        _gib(2356),
+        ("https://github.com/noonghunna/club-3090/issues/58 (nvidia-smi, and PyTorch's message)",),
+    ),
+    Device(
+        "RTX 4090",
+        24,
+        _mib(24564),
+        _gib(2364),
+        (
+            "https://github.com/RLinf/RLinf/issues/255 (nvidia-smi)",
+            "https://github.com/3DTopia/Phidias-Diffusion/issues/8 (PyTorch's message)",
+        ),
+    ),
+    Device(
+        "RTX 5090",
+        32,
+        _mib(32607),
+        33677180928,
+        (
+            "https://github.com/noonghunna/club-3090/issues/1229 (nvidia-smi)",
+            "https://github.com/aikitoria/open-gpu-kernel-modules/issues/1 (deviceQuery)",
+        ),
+    ),
+    Device(
+        "RTX 4060 Laptop",
+        8,
+        None,
+        _gib(775),
+        (
+            "https://github.com/ESRSchao/EdgeRegNet/issues/2 (PyTorch's message; an RTX 4060 with "
+            "8 GB beside a Core Ultra 9 185H, which is a processor for laptops)",
+        ),
+    ),
+    Device(
+        "RTX A6000",
+        48,
+        _mib(49140),
+        _gib(4754),
+        (
+            "https://github.com/noonghunna/club-3090/issues/1047 (nvidia-smi)",
+            "https://github.com/google-research/semivl/issues/18 (PyTorch's message)",
+        ),
+    ),
+    Device(
+        "L40S",
+        48,
+        _mib(46068),
+        _gib(4442),
+        (_SMI, "https://github.com/stepfun-ai/Step-Video-T2V/issues/8 (PyTorch's message)"),
+    ),
+    Device(
+        "A100 40GB",
+        40,
+        _mib(40960),
+        42298834944,
+        (_SMI, "https://github.com/bottlerocket-os/bottlerocket/pull/3873 (deviceQuery)"),
+    ),
+    Device(
+        "A100 80GB",
+        80,
+        _mib(81920),
+        _gib(7925),
+        (_SMI, "https://github.com/levihsu/OOTDiffusion/issues/235 (PyTorch's message)"),
+    ),
+    Device(
+        "H100 80GB",
+        80,
+        _mib(81559),
+        _gib(7911),
+        (_SMI, "https://github.com/vllm-project/vllm/issues/27508 (PyTorch's message)"),
+    ),
+    Device(
+        "H200",
+        141,
+        _mib(143771),
+        None,
+        ("https://github.com/NVIDIA/cuda-samples/issues/311 (nvidia-smi)",),
+    ),
+    Device(
+        "B200",
+        180,
+        _mib(183359),
+        _gib(17835),
+        (
+            "https://github.com/NVIDIA/TensorRT-LLM/issues/10278 (nvidia-smi)",
+            "https://github.com/pytorch/ao/pull/4002 (totalGlobalMem)",
+        ),
+    ),
+)
+
+
+def devices() -> tuple[Device, ...]:
+    """Every device that memlab knows, as `memlab devices` lists them."""
+    return _DEVICES
+
+
+def device(name: str | Device) -> Device:
+    """The device of that name; capitals, spaces, hyphens and the maker's words do not matter.
+
+    Example     device("rtx4090"), device("NVIDIA A100-SXM4-80GB"), device("h100")
+    Raises      ValueError for a name that fits two devices or none, with those that come close
+    """
+    if isinstance(name, Device):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"name={name!r} is a {type(name).__name__}; text such as 'A100 80GB'")
+    wanted = "".join(_words(name))
+    found = [each for each in _DEVICES if wanted in _spellings(each)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"{name!r} may be {' or '.join(each.name for each in found)}")
+    from difflib import get_close_matches  # slow to import, and only needed here
+
+    spelled = {spelling: each.name for each in _DEVICES for spelling in _spellings(each)}
+    close = dict.fromkeys(spelled[match] for match in get_close_matches(wanted, spelled))
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    raise ValueError(
+        f"unknown device {name!r}; {hint}known: {', '.join(each.name for each in _DEVICES)}"
+    )
+
+
+def _words(name: str) -> list[str]:
+    spaced = "".join(letter if letter.isalnum() else " " for letter in name.lower())
+    return [word for word in spaced.split() if word not in NOISE.split()]
+
+
+def _spellings(device: Device) -> set[str]:
+    """With or without RTX before it, GB behind it, and the size."""
+    words = _words(device.name)
+    ways = [words]
+    if words[-1].endswith("gb"):
+        ways += [[*words[:-1], words[-1][:-2]], words[:-1]]
+    else:
+        ways.append([*words, f"{device.marketed}gb"])
+    ways += [way[1:] for way in ways if way[0] == "rtx"]
+    return {"".join(way) for way in ways}

@@ -1,0 +1,102 @@
+"""Devices: the numbers are what their sources say, and names are found however they are typed."""
+
+import pytest
+
+from memlab import GB, GiB, MiB
+from memlab.devices import Device, device, devices
+
+# As printed in the sources: nvidia-smi in MiB, then deviceQuery in bytes or PyTorch in GiB.
+READINGS = {
+    "RTX 3090": (24, 24576, 23.56),
+    "RTX 4090": (24, 24564, 23.64),
+    "RTX 5090": (32, 32607, 33677180928),
+    "RTX 4060 Laptop": (8, None, 7.75),
+    "RTX A6000": (48, 49140, 47.54),
+    "L40S": (48, 46068, 44.42),
+    "A100 40GB": (40, 40960, 42298834944),
+    "A100 80GB": (80, 81920, 79.25),
+    "H100 80GB": (80, 81559, 79.11),
+    "H200": (141, 143771, None),
+    "B200": (180, 183359, 178.35),
+}
+
+
+def test_each_number_is_one_reading():
+    assert [each.name for each in devices()] == list(READINGS)
+    for each in devices():
+        marketed, smi, cuda = READINGS[each.name]
+        assert each.marketed == marketed
+        assert each.driver == (None if smi is None else smi * MiB)
+        if isinstance(cuda, float):
+            assert f"{each.usable / GiB:.2f}" == f"{cuda:.2f}"
+        else:
+            assert each.usable == cuda
+
+
+@pytest.mark.parametrize("each", devices(), ids=lambda each: each.name)
+def test_the_numbers_are_plausible(each):
+    """Usable is less than the driver's, and neither is far from the box."""
+    numbers = [number for number in (each.usable, each.driver) if number is not None]
+    assert numbers == sorted(numbers) and each.limit == numbers[0]
+    assert all(0.92 * each.marketed * GiB < n <= 1.09 * each.marketed * GiB for n in numbers)
+    assert all(n > each.marketed * GB * 0.98 for n in numbers)
+    assert all(source.startswith("https://") for source in each.sources)
+    # nvidia-smi is named where the driver's number is given, a CUDA program where usable is
+    said = " ".join(each.sources)
+    assert ("nvidia-smi" in said) == (each.driver is not None)
+    seen = any(program in said for program in ("PyTorch", "deviceQuery", "totalGlobalMem"))
+    assert seen == (each.usable is not None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("RTX 4090", "RTX 4090"),
+        ("rtx4090", "RTX 4090"),
+        ("  4090 ", "RTX 4090"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("rtx-4090 24GB", "RTX 4090"),
+        ("rtx 4060 laptop gpu", "RTX 4060 Laptop"),
+        ("A6000", "RTX A6000"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB"),
+        ("a100-80", "A100 80GB"),
+        ("A100-PCIE-40GB", "A100 40GB"),
+        ("h100", "H100 80GB"),
+        ("NVIDIA H100 80GB HBM3", "H100 80GB"),
+        ("h200 141GB", "H200"),
+        ("nvidia b200", "B200"),
+        ("L40S", "L40S"),
+    ],
+)
+def test_names_as_people_type_them(typed, name):
+    assert device(typed).name == name
+    assert device(device(typed)) is device(name)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("A100", "'A100' may be A100 40GB or A100 80GB"),
+        ("RTX 4900", r"did you mean .*RTX 4090.*\? known: RTX 3090, RTX 4090, RTX 5090"),
+        ("RTX 3090 Ti", r"unknown device 'RTX 3090 Ti'; did you mean RTX 3090"),
+        ("H100 NVL 94GB", "unknown device 'H100 NVL 94GB'"),
+        ("RTX 4060", "unknown device 'RTX 4060'; did you mean .*RTX 4060 Laptop"),
+        ("toaster", "unknown device 'toaster'; known: RTX 3090"),
+        ("", "unknown device ''; known"),
+        ("nvidia", "unknown device 'nvidia'; known"),
+    ],
+)
+def test_other_names_are_refused(typed, message):
+    with pytest.raises(ValueError, match=message):
+        device(typed)
+
+
+def test_a_name_is_text():
+    with pytest.raises(TypeError, match="name=4090 is a int"):
+        device(4090)
+
+
+def test_as_text():
+    assert str(device("5090")) == "RTX 5090 (32 GB, usable 31.36 GiB)"
+    assert str(device("h200")) == "H200 (141 GB, usable unknown)"
+    assert isinstance(device("h200"), Device)
