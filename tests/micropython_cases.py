@@ -169,6 +169,7 @@ TERMS = [
     "logits.alive('loss', 32, 128)",
     *(f"logits.scalars('bf16', upcast={upcast})" for upcast in (True, False)),
     *(f"logits.labels({batch}, 16, padded={p})" for batch, p in product((1, 2), (True, False))),
+    *(f"logits.saved({b}, 16, 128, 'bf16', upcast={u})" for b, u in product((1, 2), (True, False))),
     *(f"logits.chunked_peak(50, 64, 16, {k}, {f!r})" for k in (0, 1, 7) for f in ("fp32", "bf16")),
     *(f"weights.weights(1000, {name!r})" for name in ("bf16", "nf4-dq", "fp8", 16)),
     "weights.linear(1024, 512)",

@@ -209,6 +209,9 @@ def test_blocks_restart_at_each_head():
 
 def test_pages():
     lengths = [1, 16, 17, 100, 0]
+    assert kv.paged_cache(4, 2, 16, lengths) == kv.paged_cache(4, 2, 16, lengths, 16)
+    assert kv.page_waste(4, 2, 16, lengths) == kv.page_waste(4, 2, 16, lengths, 16)
+    assert kv.growth(2, 16, 3, 14) == 3 * 13 * 2 * 16 * 2
     assert [kv.pages(n) for n in lengths] == [1, 1, 2, 7, 0]
     whole = kv.paged_cache(4, 2, 16, lengths, 16)
     assert whole == kv.kv_cache(4, 2, 16, 11, 16)

@@ -9,6 +9,10 @@ import torch.nn.functional as F  # noqa: E402
 from memlab.lab.loss import chunked_cross_entropy  # noqa: E402
 from memlab.lab.models.common import next_token_loss  # noqa: E402
 from memlab.measure import Tracker  # noqa: E402
+from memlab.measure import saved as measure_saved  # noqa: E402
+from memlab.model import Model  # noqa: E402
+from memlab.step.networks import NETWORKS  # noqa: E402
+from memlab.step.simulate import simulate  # noqa: E402
 from memlab.terms import linear_cross_entropy as lce  # noqa: E402
 from memlab.terms import logits as terms  # noqa: E402
 from memlab.terms.logits import MOMENTS, copies, peak, scalars  # noqa: E402
@@ -158,6 +162,40 @@ def test_labels_of_memlab(shape):
     tracker = traced(given, lambda x, head, y: (None, next_token_loss(F.linear(x, head), y)))
     made = [r.bytes for r in tracker.records.values() if r.dtype == "int64"][1:]
     assert made == [terms.labels(B, T, padded=False)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("format", DTYPES)
+@pytest.mark.parametrize("upcast", [True, False])
+def test_what_the_loss_keeps(shape, format, upcast):
+    B, T, V, D = shape
+    x, head, y = inputs(*shape, DTYPES[format])
+    logits = F.linear(x, head)
+
+    def loss():
+        next_BT = F.pad(y[:, 1:], (0, 1), value=-100)
+        wide = logits.float() if upcast else logits
+        return F.cross_entropy(wide.flatten(0, 1), next_BT.flatten())
+
+    kept = measure_saved(loss, exclude=[x, head, y])
+    assert kept.bytes == terms.saved(B, T, V, format, upcast=upcast, padded=False)
+
+
+@pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize(
+    "implementation", sorted({name for name, family in NETWORKS if family == "llama"})
+)
+def test_the_simulated_step_says_the_same(recipe, batch, implementation):
+    model = Model(layers=1, d_model=16, d_ff=24, heads=2, vocab=3000)  # the logits are the peak
+    step = simulate(model, recipe, batch=batch, tokens=32, implementation=implementation)
+    format = "fp32" if recipe == "fp32" else "bf16"
+    padded = implementation == "transformers"
+    assert step.peak.op == "log_softmax_backward"
+    assert step.peak.contents["logits"] == peak(batch * 32, 3000, format)
+    assert step.peak.contents["other"] == scalars(format)
+    narrow = 0 if recipe != "autocast" else 2 * (batch * 32 + 3000) * 16  # its copies of x and head
+    assert step.rows["logits"] - narrow == terms.saved(batch, 32, 3000, format, padded=padded)
 
 
 CHUNKS = [(48, 128, 8, 1), (48, 128, 8, 4), (48, 96, 24, 5), (50, 64, 16, 7), (6, 3, 8, 2)]

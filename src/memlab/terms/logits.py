@@ -122,6 +122,21 @@ def labels(batch, tokens, *, padded=True):
     return 8 * (tokens + 1 if padded and batch == 1 else batch * tokens)
 
 
+def saved(batch, tokens, vocab, format="bf16", *, upcast=True, padded=True):
+    """Bytes that cross-entropy keeps from its forward to its backward.
+
+    Formula     R · V · b (log-probabilities) + `labels` + b (the sum of label weights), b: the
+                loss's format
+    Unit        bytes, a whole number
+    Source      torch 2.13, tools/autograd/derivatives.yaml: log_softmax and nll_loss
+    Leaves out  the head's input, an activation; logits that somebody else holds
+    Raises      as `logits`
+    """
+    rows = whole("batch", batch) * whole("tokens", tokens)
+    loss = "fp32" if upcast else format
+    return logits(rows, vocab, loss) + labels(batch, tokens, padded=padded) + storage(1, loss)
+
+
 def chunked_peak(rows, vocab, d_model, chunks, format="bf16"):
     """Bytes above the inputs at the peak of memlab.lab.loss.chunked_cross_entropy.
 
