@@ -118,9 +118,12 @@ class Log:
 
 
 class Tensor:
-    """A shape, a dtype, a storage, and the node of the graph whose output `slot` it is."""
+    """A shape, a dtype, a storage, and the node of the graph whose output `slot` it is.
 
-    __slots__ = ("dtype", "node", "shape", "slot", "storage")
+    view        whether another tensor stands behind it and holds the storage too
+    """
+
+    __slots__ = ("dtype", "node", "shape", "slot", "storage", "view")
 
     def __init__(
         self,
@@ -132,6 +135,7 @@ class Tensor:
     ) -> None:
         self.shape, self.dtype, self.storage = shape, dtype, storage
         self.node, self.slot = node, slot
+        self.view = False
 
     @property
     def record(self) -> Record:
@@ -212,7 +216,9 @@ class Engine:
 
     def view(self, x: Tensor, *shape: int) -> Tensor:
         """Another shape of the same storage and values: no memory, and no node of its own."""
-        return Tensor(shape, x.dtype, x.storage, x.node, x.slot)
+        out = Tensor(shape, x.dtype, x.storage, x.node, x.slot)
+        out.view = True
+        return out
 
     def detach(self, x: Tensor) -> Tensor:
         return Tensor(x.shape, x.dtype, x.storage)
@@ -224,15 +230,27 @@ class Engine:
         outputs: Sequence[Tensor],
         run: Backward,
         saved: Sequence[tuple[str, Tensor] | None] = (),
+        *,
+        broadcast: bool = False,
     ) -> None:
         """Record an operator in the graph if an input needs a gradient.
 
         saved       (argument, tensor) that it keeps, or None in the place of one that it need not
+        broadcast   whether inputs of fewer dimensions are spread: their gradients are sums, even
+                    over dimensions of size 1
         """
         if not self.grad or not any(x is not None and x.node is not None for x in inputs):
             return
         edges = [
-            (x.node, x.slot, x.shape, x.dtype) if x is not None and x.node is not None else None
+            None
+            if x is None or x.node is None
+            else (
+                x.node,
+                x.slot,
+                x.shape,
+                x.dtype,
+                broadcast and len(x.shape) < len(outputs[0].shape),
+            )
             for x in inputs
         ]
         kept: list[Any] = []
@@ -293,7 +311,7 @@ class Engine:
             if edge is None or result is None:
                 results[i] = None
                 continue
-            if count(result.shape) != count(edge[2]):
+            if edge[4] or count(result.shape) != count(edge[2]):
                 results[i] = result = self.new("sum", edge[2], result.dtype)
             if result.dtype != edge[3]:
                 results[i] = self.new("to", edge[2], edge[3])
@@ -348,7 +366,8 @@ def _alone(held: list[Any], slot: int) -> bool:
 
     Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
     """
-    return getrefcount(held[slot]) == 2 and getrefcount(held[slot].storage) == 2
+    alone = getrefcount(held[slot]) == 2 and getrefcount(held[slot].storage) == 2
+    return alone and not held[slot].view
 
 
 def _dependencies(root: Node) -> dict[Node, int]:

@@ -29,7 +29,11 @@ class Ops(Engine):
 
     def add(self, a: Tensor, b: Tensor) -> Tensor:
         out = self.new("add", _broadcast(a, b), _promote(a, b))
-        self.apply("add", [a, b], [out], lambda grads, saved, needs: [grads[0], grads[0]])
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [grads[0], grads[0]]
+
+        self.apply("add", [a, b], [out], run, broadcast=True)
         return out
 
     def shift(self, x: Tensor) -> Tensor:
@@ -50,7 +54,7 @@ class Ops(Engine):
                 for i in (0, 1)
             ]
 
-        self.apply("mul", [a, b], [out], run, kept)
+        self.apply("mul", [a, b], [out], run, kept, broadcast=True)
         return out
 
     def scale(self, x: Tensor) -> Tensor:
@@ -198,7 +202,9 @@ class Ops(Engine):
             made: Grads = [None, None, None]
             for i in order:
                 if needs[i]:
-                    made[i] = self.new("sum" if i == 2 else "mm", shapes[i], grads[0].dtype)
+                    grad = self.new("sum" if i == 2 else "mm", shapes[i], grads[0].dtype)
+                    made[i] = self.view(grad, *shapes[i])  # of rows, or of the transpose
+                    del grad
             return made
 
         kept = [("input", a) if w.node else None, ("weight", w) if a.node else None]
@@ -261,6 +267,57 @@ class Ops(Engine):
         inputs = [("query", query), ("key", key), ("value", value)]
         kept = [*inputs, ("output", out), ("logsumexp", lse)]
         self.apply(op, [query, key, value], [out], run, kept)
+        return out
+
+    def repeat_heads(self, x: Tensor, heads: int) -> Tensor:
+        """repeat_kv: x [B, K, T, H] copied so that each of N heads has its own.
+
+        x itself if K = N, and a view of it, whose gradient is a sum, if K = 1.
+        """
+        shape = (x.shape[0], heads, *x.shape[2:])
+        if x.shape[1] == heads:
+            return x
+        if x.shape[1] == 1:
+            out = Tensor(shape, x.dtype, x.storage)
+        else:
+            out = self.new("clone", shape, x.dtype)
+        self.apply("clone", [x], [out], lambda grads, saved, needs: [grads[0]])
+        return out
+
+    def folded(self, x: Tensor) -> Tensor:
+        """A view whose gradient comes in an order that no view can undo: it is copied."""
+        out = Tensor(x.shape, x.dtype, x.storage)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("clone", grads[0].shape, grads[0].dtype)]
+
+        self.apply("view", [x], [out], run)
+        return out
+
+    def matmul(
+        self, a: Tensor, b: Tensor, last: int, *, strided: tuple[bool, bool] = (False, False)
+    ) -> Tensor:
+        """Batches of matrix products, a [B, N, T, inner]: returns [B, N, T, last].
+
+        strided     whether a and b are stored as [B, T, N, ...]: their first two dimensions are
+                    joined for the kernel, which takes a copy unless one of the two is 1
+        """
+        narrow_b, narrow_a = self._cast(b), self._cast(a)
+        joins = a.shape[0] == 1 or a.shape[1] == 1
+        left = self.copy(narrow_a) if strided[0] and not joins else narrow_a
+        right = self.copy(narrow_b) if strided[1] and not joins else narrow_b
+        out = self.new("bmm", (*a.shape[:3], last), left.dtype)
+        shapes = (left.shape, right.shape)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            made: Grads = [None, None]
+            for i in (1, 0):
+                if needs[i]:
+                    made[i] = self.new("bmm", shapes[i], grads[0].dtype)
+            return made
+
+        kept = [("self", left) if right.node else None, ("mat2", right) if left.node else None]
+        self.apply("bmm", [left, right], [out], run, kept)
         return out
 
     def softmax(self, x: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """What a network needs to know to describe one training step: shapes, dtype, attention, dropout."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,8 @@ class Setting:
     tokens: int
     attention: str = "sdpa"
     dropout: float = 0.0
-    extra: Any = None  # keys of a config.json that change no parameter
+    extra: Mapping[str, Any] | None = None  # keys of a config.json that change no parameter
+    window: int | None = None  # positions that a token sees, itself included
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]

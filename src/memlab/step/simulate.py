@@ -61,6 +61,7 @@ def simulate(
     optimizer_impl: str = "forloop",
     checkpoint: str = "none",
     dropout: float = 0.0,
+    window: int | None = 4096,
     in_place: bool = True,
 ) -> Step:
     """What a training step of this model holds, to the byte, without running it.
@@ -68,6 +69,8 @@ def simulate(
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
+    window      of the mistral family: its config's sliding_window (4096 if left out there), or None
+    in_place    see memlab.step.engine.Engine
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks, each line from the code that it describes
     Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each)
@@ -83,11 +86,11 @@ def simulate(
     _known("checkpoint", checkpoint, ("none",))
     if dropout:
         raise ValueError(f"dropout={dropout} is not described for {implementation} {shaped.family}")
-    for name, value in (("batch", batch), ("tokens", tokens)):
-        if whole(name, value) == 0:
-            raise ValueError(f"{name}=0; at least 1 is needed")
+    _check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, in_place=in_place)
-    setting = Setting(shaped, dtype, batch, tokens, attention, dropout)
+    setting = Setting(
+        shaped, dtype, batch, tokens, attention, dropout, window=_window(shaped, window)
+    )
     return _run(f, network(f, setting), setting, optimizer_impl)
 
 
@@ -193,6 +196,24 @@ def _network(implementation: str, family: str) -> tuple[Any, tuple[str, ...]]:
             f"family {family!r} is not described for {implementation}; known: {families}"
         )
     return NETWORKS[implementation, family]
+
+
+def _window(model: Model, window: int | None) -> int | None:
+    return window if model.family == "mistral" else None
+
+
+def _check_shape(
+    model: Model, implementation: str, batch: int, tokens: int, window: int | None
+) -> None:
+    if whole("batch", batch) == 0:
+        raise ValueError("batch=0; at least 1 is needed")
+    if whole("tokens", tokens) < 2:
+        raise ValueError(f"tokens={tokens}; at least 2 are needed: each is to predict the next")
+    near = _window(model, window)
+    if implementation == "transformers" and near is not None and tokens >= near:
+        raise ValueError(f"tokens={tokens} with a sliding window of {near} is not described")
+    if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
+        raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
 
 
 def _known(name: str, value: str, known: Any) -> None:

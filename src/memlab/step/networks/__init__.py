@@ -16,9 +16,15 @@ to an argument; `f.view` for views and free reshapes, `f.copy` where torch reall
 
 from typing import Any
 
+from .hf_llama import HFLlama
+from .tiny_gpt import TinyGPT
 from .tiny_llama import TinyLlama
+
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 
 # (implementation, family): the class, and the attention kernels that it describes.
 NETWORKS: dict[tuple[str, str], tuple[type[Any], tuple[str, ...]]] = {
-    ("memlab", family): (TinyLlama, ("sdpa",)) for family in ("llama", "mistral", "qwen2", "qwen3")
+    ("memlab", "gpt2"): (TinyGPT, ("sdpa",)),
+    **{("memlab", family): (TinyLlama, ("sdpa",)) for family in LLAMAS},
+    **{("transformers", family): (HFLlama, ("sdpa", "eager")) for family in (*LLAMAS, "gemma")},
 }

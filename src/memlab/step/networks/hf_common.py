@@ -1,0 +1,91 @@
+"""What transformers' decoders share: the mask, eager attention, the loss."""
+
+from ..engine import Dim, Tensor
+from ..ops import Ops
+from ..setting import Setting
+
+
+def packed_check(f: Ops, s: Setting) -> None:
+    """Whether position ids start again inside a row: several texts packed into one."""
+    first = f.new("sub", (s.B, 1), "int64")
+    joined = f.new("cat", (s.B, Dim("(T+1)", s.T + 1)), "int64")
+    difference = f.new("sub", (s.B, s.T), "int64")
+    del joined
+    jumps = f.new("ne", (s.B, s.T), "bool")
+    packed = f.new("cumsum", (s.B, s.T), "int64")
+    del jumps
+    none = f.new("eq", (s.B,), "bool")
+    answer = f.new("all", (), "bool")
+    del none, answer, first, difference, packed
+
+
+def causal_mask(f: Ops, s: Setting, dtype: str) -> Tensor:
+    """A mask of zeros and the smallest number, [B, 1, T, T]: eager attention adds it."""
+    allowed = _boolean_mask(f, s)
+    zero = f.new("zeros", (), dtype)
+    smallest = f.new("scalar", (), dtype)
+    mask = f.new("mask", (s.B, 1, s.T, s.T), dtype)
+    del allowed, zero, smallest
+    return mask
+
+
+def _boolean_mask(f: Ops, s: Setting) -> Tensor:
+    rows = f.new("arange", (s.B,), "int64")
+    heads = f.new("arange", (1,), "int64")
+    indices = []
+    for _ in range(2):
+        plain = f.new("arange", (s.T,), "int64")
+        indices.append(f.new("add", (s.T,), "int64"))
+        del plain
+    causal = (1, 1, s.T, s.T)
+    if s.window is None:
+        mask = f.new("le", causal, "bool")
+    else:
+        mask = f.new("ones", (), "bool")
+        first = f.new("sub", (1, 1, s.T, 1), "int64")
+        near = f.new("gt", causal, "bool")
+        del first
+        mask = f.new("and", causal, "bool")
+        del near
+        past = f.new("le", causal, "bool")
+        mask = f.new("and", causal, "bool")
+        del past
+    del rows, heads, indices
+    return mask
+
+
+def eager_attention(
+    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Attention spelled out: scores, mask, softmax in fp32, weighted values."""
+    keys = f.repeat_heads(k, s.N)
+    values = f.repeat_heads(v, s.N)
+    weights = f.scale(f.matmul(q, keys, s.T, strided=(True, strided(f, k, keys))))
+    weights = f.add(weights, mask)
+    weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
+    out = f.matmul(weights, values, s.H, strided=(False, strided(f, v, values)))
+    if s.N > 1:
+        if s.B > 1:
+            out = f.folded(out)
+        out = f.copy(out)
+    return out, weights
+
+
+def strided(f: Ops, x: Tensor, repeated: Tensor) -> bool:
+    """Whether heads are not next to each other in memory: as projected, or one shared by all.
+
+    A cast of a shared one writes it out for each head.
+    """
+    cast = f.autocast is not None and x.dtype != f.autocast
+    return repeated is x or (x.shape[1] == 1 and not cast)
+
+
+def causal_lm_loss(f: Ops, logits: Tensor) -> Tensor:
+    """Cross-entropy of every next token, in fp32: labels shifted, then copied."""
+    B, T, V = logits.shape
+    wide = f.to(logits, "fp32")
+    labels = f.new("pad", (B, Dim("(T+1)", T + 1)), "int64")
+    shifted = labels if B == 1 else f.new("clone", (B, T), "int64")  # one row is contiguous
+    loss = f.cross_entropy(f.view(wide, Dim("B·T", B * T), V), shifted)
+    del labels
+    return loss

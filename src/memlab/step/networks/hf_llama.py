@@ -1,0 +1,163 @@
+"""transformers' llama, mistral, qwen2, qwen3 and gemma: one block, few differences.
+
+Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
+            sdpa_attention.py, loss/loss_utils.py
+Leaves out  sliding windows that are shorter than the sequence, padding masks, scaled rotary bases
+"""
+
+from ..engine import Dim, Parameter, Tensor, call
+from ..ops import Ops
+from ..setting import Setting
+from .hf_common import causal_lm_loss, causal_mask, eager_attention, packed_check
+from .tiny_llama import linear
+
+Weights = dict[str, Parameter]
+
+
+class HFLlama:
+    """LlamaForCausalLM and its like, line by line."""
+
+    def __init__(self, f: Ops, setting: Setting) -> None:
+        self.f, self.setting = f, setting
+        s, m, dtype = setting, setting.model, setting.dtype
+        self.gemma = m.family == "gemma"
+        self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
+        self.scale = f.new("embed_scale", (), dtype, "buffers") if self.gemma else None
+        self.layers = [self._weights() for _ in f.each_layer(m.layers)]
+        self.final_norm = f.parameter("final_norm", (s.D,), dtype)
+        half = (Dim("H/2", m.head_dim // 2),)
+        self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
+        self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+
+    def _weights(self) -> Weights:
+        f, s, m = self.f, self.setting, self.setting.model
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
+            shapes |= linear(name, outputs, s.D, m.qkv_bias)
+        shapes |= linear("out", s.D, s.queries, m.out_bias)
+        if m.qk_norm:
+            shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
+        for name in ("gate", "up"):
+            shapes |= linear(name, s.F, s.D, m.ff_bias)
+        shapes |= linear("down", s.D, s.F, m.ff_bias)
+        shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
+        return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
+
+    def forward(self, ids: Tensor) -> Tensor:
+        hidden = call(self.body, ids)
+        self.f.begin_loss()
+        logits = self.f.linear(hidden, self.lm_head)
+        return causal_lm_loss(self.f, logits)
+
+    def body(self, ids: Tensor) -> Tensor:
+        f, s, layers = self.f, self.setting, self.setting.model.layers
+        embeds = call(self.embed, ids)
+        positions = f.new("arange", (s.T,), "int64")
+        positions = f.new("add", (s.T,), "int64")
+        packed_check(f, s)
+        mask = causal_mask(f, s, embeds.dtype) if s.attention == "eager" else None
+        hidden = embeds
+        angles = call(self.rotary, embeds.dtype)
+        for i in f.each_layer(layers):
+            hidden = call(self.layer, self.layers[i], hidden, angles, mask)
+            hidden = f.boundary(hidden, i, layers)
+        hidden = call(self.norm, hidden, self.final_norm)
+        del positions
+        return hidden
+
+    def embed(self, ids: Tensor) -> Tensor:
+        f = self.f
+        if self.scale is None:
+            return f.embedding(self.embedding, ids)
+        x = f.embedding(self.embedding, ids)
+        return f.mul(x, f.to(self.scale, self.setting.dtype))
+
+    def rotary(self, dtype: str) -> tuple[Tensor, Tensor]:
+        f, s = self.f, self.setting
+        half = (1, s.T, self.rates[0].shape[0])
+        wide = f.new("to", (1, s.T, 1), "fp32")
+        frequencies = f.new("mul", half, "fp32")
+        del wide
+        angles = f.cat([frequencies, frequencies])
+        tables = []
+        for name in ("cos", "sin"):
+            table = f.new(name, (1, s.T, s.H), "fp32")
+            tables.append(f.scale(table))
+            del table
+        cos, sin = f.to(tables[0], dtype), f.to(tables[1], dtype)
+        del frequencies, angles
+        return cos, sin
+
+    def layer(
+        self, w: Weights, x: Tensor, angles: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> Tensor:
+        f = self.f
+        residual = x
+        hidden = call(self.norm, x, w["attention_norm"])
+        hidden, kept = call(self.attention, w, hidden, angles, mask)
+        hidden = f.add(residual, hidden)
+        residual = hidden
+        hidden = call(self.norm, hidden, w["feed_forward_norm"])
+        hidden = call(self.feed_forward, w, hidden)
+        hidden = f.add(residual, hidden)
+        del kept
+        return hidden
+
+    def norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        f = self.f
+        if self.gemma:
+            wide = f.to(x, "fp32")
+            normal = f.mul(wide, f.rsqrt(f.shift(f.mean(f.square(wide)))))
+            del wide
+            normal = f.mul(normal, f.shift(f.to(weight, "fp32")))
+            return f.to(normal, x.dtype)
+        hidden = f.to(x, "fp32")
+        variance = f.mean(f.square(hidden))
+        hidden = f.mul(hidden, f.rsqrt(f.shift(variance)))
+        return f.mul(weight, f.to(hidden, x.dtype))
+
+    def attention(
+        self, w: Weights, x: Tensor, angles: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        f, s = self.f, self.setting
+        q = self.heads(w, "q", x, s.N)
+        k = self.heads(w, "k", x, s.K)
+        v = self.heads(w, "v", x, s.K)
+        q, k = call(self.rotate, q, k, *angles)
+        kept = None
+        if mask is not None:
+            y, kept = eager_attention(f, s, q, k, v, mask)
+        else:
+            y = f.attention(q, k, v)
+        y = f.view(y, s.B, s.T, s.queries)
+        y = f.linear(y, w["out"], w.get("out.bias"))
+        return y, kept
+
+    def heads(self, w: Weights, name: str, x: Tensor, heads: int) -> Tensor:
+        f, s = self.f, self.setting
+        y = f.view(f.linear(x, w[name], w.get(f"{name}.bias")), s.B, s.T, heads, s.H)
+        # Gradients of q and k come head by head, as slices of them are written into zeros; those
+        # of v too, but for the kernel's. The projection wants them token by token.
+        if heads > 1 and (name != "v" or s.attention == "eager"):
+            y = f.folded(y)
+        if f"{name}_norm" in w:
+            y = call(self.norm, y, w[f"{name}_norm"])
+        return f.view(y, s.B, heads, s.T, s.H)
+
+    def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        f = self.f
+        turned = f.add(f.mul(q, cos), f.mul(self.rotate_half(q), sin))
+        return turned, f.add(f.mul(k, cos), f.mul(self.rotate_half(k), sin))
+
+    def rotate_half(self, x: Tensor) -> Tensor:
+        f, half = self.f, (*x.shape[:-1], self.rates[0].shape[0])
+        first = f.part_of(x, *half)
+        second = f.part_of(x, *half)
+        return f.cat([f.neg(second), first])
+
+    def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+        f, activation = self.f, "gelu" if self.gemma else "silu"
+        gate = call(f.activation, f.linear(x, w["gate"], w.get("gate.bias")), activation)
+        return f.linear(
+            f.mul(gate, f.linear(x, w["up"], w.get("up.bias"))), w["down"], w.get("down.bias")
+        )
