@@ -1,0 +1,150 @@
+"""transformers' GPT-2: models/gpt2/modeling_gpt2.py of release 5.23, on the CPU."""
+
+from ..engine import Parameter, Tensor, call
+from ..ops import Grads, Ops
+from ..setting import Setting
+from .gpt_parts import (
+    Weights,
+    causal_loss,
+    causal_mask,
+    dropout,
+    eager_attention,
+    layer_norm,
+    norm_weights,
+    pieces,
+    reordered,
+)
+
+ACTIVATIONS = ("gelu_new", "gelu", "gelu_pytorch_tanh", "relu", "silu")
+
+
+class GPT2:
+    """Mirrors GPT2LMHeadModel.
+
+    Leaves out  cross-attention, the upcast and reordered attention
+    Raises      ValueError for an activation function that is not described
+    """
+
+    def __init__(self, f: Ops, s: Setting) -> None:
+        self.f, self.s = f, s
+        self.act = (s.extra or {}).get("activation_function", "gelu_new")
+        if self.act not in ACTIVATIONS:
+            raise ValueError(
+                f"activation_function={self.act!r} is not described; "
+                f"known: {', '.join(ACTIVATIONS)}"
+            )
+        self.wte = f.parameter("embedding", (s.V, s.D), s.dtype)
+        self.wpe = f.parameter("positions", (s.model.positions, s.D), s.dtype)
+        self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
+        self.final = norm_weights(f, s, "final_norm")
+        self.lm_head = self.wte
+        if not s.model.tied:
+            self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
+
+    def layer_weights(self) -> Weights:
+        f, s = self.f, self.s
+        w = norm_weights(f, s, "attention_norm")
+        w |= self.conv1d_weights("qkv", s.D, 3 * s.D) | self.conv1d_weights("out", s.D, s.D)
+        w |= norm_weights(f, s, "feed_forward_norm")
+        return w | self.conv1d_weights("up", s.D, s.F) | self.conv1d_weights("down", s.F, s.D)
+
+    def conv1d_weights(self, name: str, inputs: int, outputs: int) -> Weights:
+        return {
+            name: self.f.parameter(name, (inputs, outputs), self.s.dtype),
+            f"{name}.bias": self.f.parameter(f"{name}.bias", (outputs,), self.s.dtype),
+        }
+
+    def forward(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        x = call(self.body, ids)
+        f.begin_loss()
+        logits = f.linear(x, self.lm_head)
+        return causal_loss(f, s, logits)
+
+    def body(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        embeds = f.embedding(self.wte, ids)
+        position_ids = f.new("arange", (1, s.T), "int64")
+        position_embeds = f.embedding(self.wpe, position_ids)
+        x = f.add(embeds, position_embeds)
+        mask = causal_mask(f, s)
+        x = dropout(f, x, s.dropout)
+        for i in f.each_layer(s.L):
+            x = call(self.block, self.layers[i], x, mask)
+            x = f.boundary(x, i, s.L)
+        return layer_norm(f, x, self.final, "final_norm")
+
+    def block(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+        f = self.f
+        hidden = layer_norm(f, x, w, "attention_norm")
+        attended = call(self.attention, w, hidden, mask)
+        hidden = f.add(attended, x)
+        residual = hidden
+        hidden = layer_norm(f, hidden, w, "feed_forward_norm")
+        fed = call(self.mlp, w, hidden)
+        return f.add(residual, fed)
+
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+        f, s = self.f, self.s
+        q, k, v = self.heads(conv1d(f, x, w["qkv"], w["qkv.bias"]))
+        if mask is not None:
+            y = eager_attention(f, s, q, k, v, mask, upcast=False, rows=True)
+        else:
+            y = f.view(f.attention(q, k, v), s.B, s.T, s.D)
+        y = conv1d(f, y, w["out"], w["out.bias"])
+        return dropout(f, y, s.dropout)
+
+    def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """In the order of the real code; products give their gradients in another order."""
+        s, shape = self.s, (self.s.B, self.s.N, self.s.T, self.s.H)
+        q, k, v = pieces(self.f, qkv, 3)
+        copies = s.attention == "eager" and s.N > 1
+        key = self.f.view(k, *shape)  # transposed twice on its way: its gradient needs no copy
+        value = reordered(self.f, v, *shape, copies=copies)
+        query = reordered(self.f, q, *shape, copies=copies)
+        return query, key, value
+
+    def mlp(self, w: Weights, x: Tensor) -> Tensor:
+        f = self.f
+        hidden = conv1d(f, x, w["up"], w["up.bias"])
+        hidden = call(self.activation, hidden)
+        hidden = conv1d(f, hidden, w["down"], w["down.bias"])
+        return dropout(f, hidden, self.s.dropout)
+
+    def activation(self, x: Tensor) -> Tensor:
+        if self.act == "gelu_new":
+            return gelu_new(self.f, x)
+        return self.f.activation(x, "gelu" if self.act.startswith("gelu") else self.act)
+
+
+def gelu_new(f: Ops, x: Tensor) -> Tensor:
+    """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))), written out: four tensors are kept."""
+    half = f.scale(x)
+    cube = f.square  # another power, the same memory
+    return f.mul(half, f.shift(tanh(f, f.scale(f.add(x, f.scale(cube(x)))))))
+
+
+def tanh(f: Ops, x: Tensor) -> Tensor:
+    out = f.new("tanh", x.shape, x.dtype)
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        return [f.new("tanh_backward", grads[0].shape, grads[0].dtype)]
+
+    f.apply("tanh", [x], [out], run, [("result", out)])
+    return out
+
+
+def conv1d(f: Ops, x: Tensor, weight: Parameter, bias: Parameter) -> Tensor:
+    """A linear layer whose weight is stored [inputs, outputs]."""
+    w = f._cast(weight)
+    a = f._cast(x)
+    b = f._cast(bias)
+    out = f.new("addmm", (*x.shape[:-1], w.shape[1]), a.dtype)
+    shapes = (a.shape, w.shape, b.shape)
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        ops = ("mm", "mm", "sum")
+        return [f.new(ops[i], shapes[i], grads[0].dtype) if needs[i] else None for i in range(3)]
+
+    f.apply("addmm", [a, w, b], [out], run, [("mat1", a), ("mat2", w)])
+    return out

@@ -1,0 +1,144 @@
+"""transformers' GPT-NeoX: models/gpt_neox/modeling_gpt_neox.py of release 5.23, on the CPU."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..engine import Dim, Tensor, call
+from ..ops import Ops
+from ..setting import Setting
+from .gpt_parts import (
+    Weights,
+    causal_loss,
+    causal_mask,
+    dropout,
+    eager_attention,
+    layer_norm,
+    linear,
+    linear_weights,
+    merge_heads,
+    norm_weights,
+    pieces,
+    reordered,
+)
+
+ACTIVATIONS = ("gelu", "gelu_pytorch_tanh", "relu", "silu")
+
+
+class GPTNeoX:
+    """Mirrors GPTNeoXForCausalLM.
+
+    R           the width of a head that rotary turns, often a quarter of H
+    Raises      ValueError for an activation function that is not described
+    """
+
+    def __init__(self, f: Ops, s: Setting) -> None:
+        self.f, self.s = f, s
+        extra, m = s.extra or {}, s.model
+        self.act = extra.get("hidden_act", "gelu")
+        if self.act not in ACTIVATIONS:
+            raise ValueError(
+                f"hidden_act={self.act!r} is not described; known: {', '.join(ACTIVATIONS)}"
+            )
+        self.parallel = extra.get("use_parallel_residual", True)
+        rates = -(-int(s.H * rotary_share(extra)) // 2)
+        self.R = Dim("R", 2 * rates)
+        self.embedding = f.parameter("embedding", (s.V, s.D), s.dtype)
+        self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
+        self.final = norm_weights(f, s, "final_norm")
+        self.lm_head = self.embedding
+        if not m.tied:
+            self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
+        self.rates = [f.new("inv_freq", (rates,), "fp32", "buffers") for _ in range(2)]
+
+    def layer_weights(self) -> Weights:
+        f, s, m = self.f, self.s, self.s.model
+        w = norm_weights(f, s, "attention_norm") | norm_weights(f, s, "feed_forward_norm")
+        w |= linear_weights(f, s, "qkv", 3 * s.D, s.D, m.qkv_bias)
+        w |= linear_weights(f, s, "out", s.D, s.D, m.out_bias)
+        w |= linear_weights(f, s, "up", s.F, s.D, m.ff_bias)
+        return w | linear_weights(f, s, "down", s.D, s.F, m.ff_bias)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        x = call(self.body, ids)
+        f.begin_loss()
+        logits = f.linear(x, self.lm_head)
+        return causal_loss(f, s, logits)
+
+    def body(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        embeds = f.embedding(self.embedding, ids)
+        position_ids = f.new("arange", (1, s.T), "int64")
+        mask = causal_mask(f, s)
+        x = dropout(f, embeds, s.dropout)
+        angles = [f.new(name, (1, s.T, self.R), x.dtype) for name in ("cos", "sin")]
+        for i in f.each_layer(s.L):
+            x = call(self.layer, self.layers[i], x, mask, angles)
+            x = f.boundary(x, i, s.L)
+        x = layer_norm(f, x, self.final, "final_norm")
+        del position_ids
+        return x
+
+    def layer(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Tensor:
+        f, p = self.f, self.s.dropout
+        attended = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
+        attended = dropout(f, attended, p)
+        if self.parallel:
+            fed = call(self.mlp, w, layer_norm(f, x, w, "feed_forward_norm"))
+            fed = dropout(f, fed, p)
+            return f.add(f.add(fed, attended), x)
+        attended = f.add(attended, x)
+        fed = call(self.mlp, w, layer_norm(f, attended, w, "feed_forward_norm"))
+        fed = dropout(f, fed, p)
+        return f.add(fed, attended)
+
+    def mlp(self, w: Weights, x: Tensor) -> Tensor:
+        f = self.f
+        hidden = linear(f, x, w, "up")
+        hidden = f.activation(hidden, "gelu" if self.act.startswith("gelu") else self.act)
+        return linear(f, hidden, w, "down")
+
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Tensor:
+        f, s = self.f, self.s
+        qkv = linear(f, x, w, "qkv")
+        qkv = reordered(f, qkv, s.B, s.N, s.T, 3 * s.H, copies=s.N > 1)
+        query, key, value = pieces(f, qkv, 3)
+        query, key = self.rotate(query, key, *angles)
+        if mask is not None:
+            y = eager_attention(f, s, query, key, value, mask, upcast=True, rows=False)
+        else:
+            y = f.attention(query, key, value)
+            y = merge_heads(f, y, s)
+        return linear(f, y, w, "out")
+
+    def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        """The first R of H; the rest passes."""
+        f = self.f
+        q_rot, q_pass = self.cut(q)
+        k_rot, k_pass = self.cut(k)
+        q_new = f.add(f.mul(q_rot, cos), f.mul(self.turned(q_rot), sin))
+        k_new = f.add(f.mul(k_rot, cos), f.mul(self.turned(k_rot), sin))
+        q_new = f.cat([q_new, f.to(q_pass, q_new.dtype)])
+        k_new = f.cat([k_new, f.to(k_pass, k_new.dtype)])
+        return q_new, k_new
+
+    def cut(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x[..., :R] and x[..., R:]; all of x is x itself."""
+        f, B, N, T, H = self.f, *x.shape
+        first = f.view(x, *x.shape) if self.R == H else f.part_of(x, B, N, T, self.R)
+        return first, f.part_of(x, B, N, T, H - self.R)
+
+    def turned(self, x: Tensor) -> Tensor:
+        f, shape = self.f, (*x.shape[:-1], self.R // 2)
+        first, second = f.part_of(x, *shape), f.part_of(x, *shape)
+        return f.cat([f.neg(second), first])
+
+
+def rotary_share(extra: Mapping[str, Any]) -> float:
+    """The share of a head that rotary turns, by either of the keys that configs use."""
+    rope = extra.get("rope_parameters") or extra.get("rope_scaling") or {}
+    kind = rope.get("rope_type", "default")
+    if kind != "default":
+        raise ValueError(f"rope_type={kind!r} is not described for gpt_neox; known: default")
+    share = rope.get("partial_rotary_factor", extra.get("rotary_pct", 0.25))
+    return share

@@ -1,0 +1,144 @@
+"""What transformers' gpt2, opt and gpt_neox share: attention, masks, norms, dropout, the loss.
+
+Memory depends on strides: before a batched product torch merges batch and heads, and copies where
+they do not follow each other. Heads cut out of a wider row are such a case, unless there is only
+one head, or only one sequence.
+"""
+
+from ..engine import Parameter, Tensor
+from ..ops import Grads, Ops
+from ..setting import Setting
+
+Weights = dict[str, Parameter]
+
+
+def scattered(s: Setting) -> bool:
+    """Whether heads that lie side by side in a row must be copied for a batched product."""
+    return s.B > 1 and s.N > 1
+
+
+def reordered(f: Ops, x: Tensor, *shape: int, copies: bool) -> Tensor:
+    """A view whose gradient, where it `copies`, is copied into the order of x."""
+    if not copies:
+        return f.view(x, *shape)
+    out = Tensor(shape, x.dtype, x.storage)
+    before, dtype = x.shape, x.dtype
+    f.apply("view", [x], [out], lambda grads, saved, needs: [f.new("clone", before, dtype)])
+    return out
+
+
+def pieces(f: Ops, x: Tensor, count: int) -> list[Tensor]:
+    """x split along its last dimension: views, whose gradients are joined in one copy."""
+    shape = (*x.shape[:-1], x.shape[-1] // count)
+    outs = [Tensor(shape, x.dtype, x.storage) for _ in range(count)]
+    whole, dtype = x.shape, x.dtype
+    f.apply("split", [x], outs, lambda grads, saved, needs: [f.new("cat", whole, dtype)])
+    return outs
+
+
+def merge_heads(f: Ops, x: Tensor, s: Setting) -> Tensor:
+    """[B, N, T, H] in this order of memory as [B, T, N·H]: a copy, unless there is one head."""
+    return f.view(f.copy(x) if s.N > 1 else x, s.B, s.T, s.queries)
+
+
+def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
+    """torch.matmul of batches; the gradient of the second factor is made first.
+
+    copies      whether each factor must be copied to be one batch
+    """
+    second, first = f._cast(b), f._cast(a)
+    left = f.copy(first) if copies[0] else first
+    right = f.copy(second) if copies[1] else second
+    out = f.new("bmm", shape, left.dtype)
+    shapes = (a.shape, b.shape)
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        last = f.new("bmm", shapes[1], grads[0].dtype)
+        return [f.new("bmm", shapes[0], grads[0].dtype), last]
+
+    f.apply("bmm", [left, right], [out], run, [("self", left), ("mat2", right)])
+    return out
+
+
+def eager_attention(
+    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, upcast: bool, rows: bool
+) -> Tensor:
+    """The attention that transformers writes out; returns [B, T, N·H].
+
+    upcast      softmax in fp32 whatever the scores are
+    rows        q and k lie in rows of all heads, as v always does
+    """
+    copies = scattered(s)
+    scores = f.scale(product(f, q, k, s.B, s.N, s.T, s.T, copies=(copies and rows,) * 2))
+    scores = f.add(scores, mask)
+    if upcast:
+        scores = f.to(_softmax_fp32(f, scores), q.dtype)
+    else:
+        scores = f.softmax(scores)
+        scores = f.to(scores, v.dtype)
+    scores = dropout(f, scores, s.dropout)
+    y = _weighted(f, s, scores, v)
+    return merge_heads(f, y, s)
+
+
+def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
+    wide = f.to(scores, "fp32")
+    return f.softmax(wide)
+
+
+def _weighted(f: Ops, s: Setting, scores: Tensor, v: Tensor) -> Tensor:
+    copies = scattered(s)
+    y = product(f, scores, v, *v.shape, copies=(False, copies))
+    return reordered(f, y, *v.shape, copies=copies)
+
+
+def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
+    """On the CPU a product with a mask of x's own dtype, which is kept."""
+    if p == 0:
+        return x
+    noise = f.new("bernoulli", x.shape, x.dtype)
+    return f.mul(x, noise)
+
+
+def norm_weights(f: Ops, s: Setting, name: str) -> Weights:
+    if not s.model.norm_affine:
+        return {}
+    return {part: f.parameter(part, (s.D,), s.dtype) for part in (name, f"{name}.bias")}
+
+
+def linear_weights(f: Ops, s: Setting, name: str, rows: int, columns: int, bias: bool) -> Weights:
+    """A weight as it is stored, and a bias of the width `rows`."""
+    made = {name: f.parameter(name, (rows, columns), s.dtype)}
+    if bias:
+        made[f"{name}.bias"] = f.parameter(f"{name}.bias", (rows,), s.dtype)
+    return made
+
+
+def linear(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
+    return f.linear(x, w[name], w.get(f"{name}.bias"))
+
+
+def layer_norm(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
+    if name in w:
+        return f.layer_norm(x, w[name], w[f"{name}.bias"])
+    rows = (*x.shape[:-1], 1)
+    out, mean, rstd = (f.new("native_layer_norm", n, x.dtype) for n in (x.shape, rows, rows))
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        return [f.new("native_layer_norm_backward", grads[0].shape, grads[0].dtype)]
+
+    f.apply("layer_norm", [x], [out], run, [("input", x), ("mean", mean), ("rstd", rstd)])
+    return out
+
+
+def causal_mask(f: Ops, s: Setting) -> Tensor | None:
+    """create_causal_mask: one is added to eager scores, SDPA needs none."""
+    return f.new("where", (s.B, 1, s.T, s.T), s.dtype) if s.attention == "eager" else None
+
+
+def causal_loss(f: Ops, s: Setting, logits: Tensor) -> Tensor:
+    """ForCausalLMLoss: logits in fp32; labels padded, then cut, which copies them if B > 1."""
+    wide = f.to(logits, "fp32")
+    padded = f.new("pad", (s.B, s.T + 1), "int64")
+    shifted = f.new("clone", (s.B, s.T), "int64") if s.B > 1 else padded
+    return f.cross_entropy(f.view(wide, s.rows, s.V), shifted)

@@ -1,0 +1,127 @@
+"""transformers' OPT: models/opt/modeling_opt.py of release 5.23, on the CPU."""
+
+from ..engine import Dim, Tensor, call
+from ..ops import Ops
+from ..setting import Setting
+from .gpt_parts import (
+    Weights,
+    causal_loss,
+    causal_mask,
+    dropout,
+    eager_attention,
+    layer_norm,
+    linear,
+    linear_weights,
+    norm_weights,
+    reordered,
+)
+
+ACTIVATIONS = ("relu", "gelu", "silu")
+
+
+class OPT:
+    """Mirrors OPTForCausalLM.
+
+    Leaves out  layerdrop, which skips layers at random
+    Raises      ValueError for an activation function that is not described, and for layerdrop
+    """
+
+    def __init__(self, f: Ops, s: Setting) -> None:
+        self.f, self.s = f, s
+        extra, m = s.extra or {}, s.model
+        self.act = extra.get("activation_function", "relu")
+        if self.act not in ACTIVATIONS:
+            raise ValueError(
+                f"activation_function={self.act!r} is not described; "
+                f"known: {', '.join(ACTIVATIONS)}"
+            )
+        if extra.get("layerdrop"):
+            raise ValueError(f"layerdrop={extra['layerdrop']} is not described; known: 0")
+        self.before = extra.get("do_layer_norm_before", m.final_norm)
+        width = self.width = Dim("E", m.embed_dim) if m.embed_dim != m.d_model else s.D
+        self.embedding = f.parameter("embedding", (s.V, width), s.dtype)
+        self.positions = f.parameter("positions", (m.positions + m.position_offset, s.D), s.dtype)
+        self.projections: Weights = {}
+        if width != s.D:
+            self.projections |= linear_weights(f, s, "project_out", width, s.D, False)
+            self.projections |= linear_weights(f, s, "project_in", s.D, width, False)
+        self.final = norm_weights(f, s, "final_norm") if m.final_norm else None
+        self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
+        self.lm_head = self.embedding
+        if not m.tied:
+            self.lm_head = f.parameter("lm_head", (s.V, width), s.dtype)
+
+    def layer_weights(self) -> Weights:
+        f, s, m = self.f, self.s, self.s.model
+        w: Weights = {}
+        for name in ("k", "v", "q", "out"):
+            w |= linear_weights(f, s, name, s.D, s.D, m.qkv_bias)
+        w |= norm_weights(f, s, "attention_norm")
+        w |= linear_weights(f, s, "up", s.F, s.D, m.ff_bias)
+        w |= linear_weights(f, s, "down", s.D, s.F, m.ff_bias)
+        return w | norm_weights(f, s, "feed_forward_norm")
+
+    def forward(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        x = call(self.body, ids)
+        f.begin_loss()
+        logits = f.linear(x, self.lm_head)
+        return causal_loss(f, s, logits)
+
+    def body(self, ids: Tensor) -> Tensor:
+        f, s = self.f, self.s
+        embeds = f.embedding(self.embedding, ids)
+        attended = f.new("ones", (s.B, s.T), "fp32")
+        position_ids = f.new("to", (s.B, s.T), "int64")
+        mask = causal_mask(f, s)
+        position_embeds = f.embedding(self.positions, f.new("add", (s.B, s.T), "int64"))
+        if self.projections:
+            embeds = linear(f, embeds, self.projections, "project_in")
+        x = f.add(embeds, position_embeds)
+        for i in f.each_layer(s.L):
+            x = call(self.layer, self.layers[i], x, mask)
+            x = f.boundary(x, i, s.L)
+        if self.final is not None:
+            x = layer_norm(f, x, self.final, "final_norm")
+        if self.projections:
+            x = linear(f, x, self.projections, "project_out")
+        del attended, position_ids
+        return x
+
+    def layer(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+        f, s = self.f, self.s
+        residual = hidden = x
+        if self.before:
+            hidden = layer_norm(f, hidden, w, "attention_norm")
+        hidden = call(self.attention, w, hidden, mask)
+        hidden = dropout(f, hidden, s.dropout)
+        hidden = f.add(residual, hidden)
+        if not self.before:
+            hidden = layer_norm(f, hidden, w, "attention_norm")
+        hidden = f.view(hidden, s.rows, s.D)
+        residual = hidden
+        if self.before:
+            hidden = layer_norm(f, hidden, w, "feed_forward_norm")
+        hidden = linear(f, hidden, w, "up")
+        hidden = f.activation(hidden, self.act)
+        hidden = linear(f, hidden, w, "down")
+        hidden = dropout(f, hidden, s.dropout)
+        hidden = f.view(f.add(residual, hidden), s.B, s.T, s.D)
+        if not self.before:
+            hidden = layer_norm(f, hidden, w, "feed_forward_norm")
+        return hidden
+
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+        f, s = self.f, self.s
+        shape, copies = (s.B, s.N, s.T, s.H), mask is not None and s.N > 1
+        query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
+        key = linear(f, x, w, "k")
+        # The product with its transpose gives the gradient back transposed.
+        key = reordered(f, key, *shape, copies=mask is not None and s.B > 1)
+        value = linear(f, x, w, "v")
+        value = reordered(f, value, *shape, copies=copies)
+        if mask is not None:
+            y = eager_attention(f, s, query, key, value, mask, upcast=True, rows=True)
+        else:
+            y = f.view(f.attention(query, key, value), s.B, s.T, s.D)
+        return linear(f, y, w, "out")
