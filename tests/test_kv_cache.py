@@ -149,6 +149,27 @@ def test_a_quantized_cache():
     ]
 
 
+def test_a_quantized_cache_is_read_in_full_precision():
+    """Beside the old cache of a layer: a longer one, two fp32 copies of the values, bf16 keys."""
+    layer, past, heads, width = tf.cache_utils.Fp8QuantizedLayer(), 64, 2, 16
+    layer.update(*torch.randn(2, B, heads, past, width, dtype=torch.bfloat16))
+    fresh = torch.randn(2, B, heads, 1, width, dtype=torch.bfloat16)
+    with Tracker() as tracker:
+        tracker.label(fresh, "inputs")
+        tracker.label([*layer._quantized_keys, *layer._quantized_values], "kv_cache")
+        before = tracker.current
+        layer.update(*fresh)
+    values, new = B * heads * (past + 1) * width, B * heads * width
+    longer, upcast, scaled, keys, quantized = (
+        2 * values,
+        4 * values,
+        4 * values,
+        2 * values,
+        2 * new,
+    )
+    assert tracker.peak - before == longer + upcast + scaled + keys + quantized
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("new", [1, 4])
 def test_growing_keeps_the_old_copy_of_one_tensor(dtype, new):

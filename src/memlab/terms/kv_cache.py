@@ -18,7 +18,8 @@ def kv_cache(layers, kv_heads, head_dim, batch, tokens, format="bf16"):
     Unit        bytes, a whole number
     Source      Shazeer 2019, arXiv:1911.02150; Ainslie et al. 2023, arXiv:2305.13245
     Leaves out  the copy made while a cache grows (`growth`), pages (`paged_cache`), the query;
-                layers that read another layer's cache (pass only those that own one)
+                layers that read another layer's cache (pass only those that own one); the wide
+                copies of one layer from which a quantized cache is read
     Raises      TypeError or ValueError for a count below zero or an unknown format
     """
     count = whole("batch", batch) * whole("tokens", tokens)
