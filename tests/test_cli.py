@@ -21,13 +21,50 @@ def test_estimate_prints_a_ledger(capsys):
     assert "1,192,099,840" in out
 
 
-def test_estimate_as_json_can_be_read_back(capsys):
-    _, out, _ = run(capsys, "estimate", "tiny-llama", "--json")
-    assert {row["term"] for row in json.loads(out)["rows"]} == {
-        "weights",
-        "gradients",
-        "optimizer",
-    }
+def test_json_has_the_keys_that_programs_rely_on(capsys):
+    words = "estimate tiny-llama --batch 2 --tokens 32 --implementation memlab --json".split()
+    whole = json.loads(run(capsys, *words)[1])
+    resident = json.loads(run(capsys, "estimate", "tiny-llama", "--json")[1])
+    keys = "parameters rows held peak allocator recipe leaves_out".split()
+    for document in (whole, resident):
+        assert all(key in document for key in keys)
+        assert list(document["rows"])[:6] == [
+            "weights",
+            "gradients",
+            "optimizer",
+            "activations",
+            "logits",
+            "kv_cache",
+        ]
+    assert list(whole["held"]) == ["after_forward", "after_backward", "between_steps"]
+    assert set(whole["peak"]) == {"bytes", "moment", "contents", "first_step_bytes"}
+    assert sum(whole["peak"]["contents"].values()) == whole["peak"]["bytes"]
+    assert resident["peak"] is None and resident["rows"]["activations"] is None
+    assert any("--tokens" in line for line in resident["leaves_out"])
+
+
+def test_the_peak_grows_with_the_batch(capsys):
+    words = "estimate tiny-llama --tokens 32 --implementation memlab --json".split()
+    peaks = [
+        json.loads(run(capsys, *words, "--batch", str(batch))[1])["peak"]["bytes"]
+        for batch in (4, 8)
+    ]
+    assert peaks[0] < peaks[1]
+    assert "peak" in run(capsys, *words[:-1])[1]
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_inference_phases(capsys, phase):
+    words = f"estimate tiny-llama --phase {phase} --tokens 32 --precision bf16 --json".split()
+    rows = json.loads(run(capsys, *words)[1])["rows"]
+    assert rows["kv_cache"] > 0 and rows["gradients"] == rows["optimizer"] == 0
+
+
+def test_precision_and_optimizer_make_a_recipe(capsys):
+    words = "estimate gpt2 --precision bf16 --optimizer sgd --json".split()
+    document = json.loads(run(capsys, *words)[1])
+    assert document["rows"]["optimizer"] == 0
+    assert document["rows"]["weights"] == 2 * document["parameters"]
 
 
 def test_two_recipes_side_by_side(capsys):
@@ -50,6 +87,7 @@ def test_measure_closes_the_ledger(capsys):
 
 def test_lists(capsys):
     assert "596,049,920 parameters" in run(capsys, "models")[1]
+    assert re.search(r"^RTX 4090 +24 GB +23.99 GiB +23.64 GiB", run(capsys, "devices")[1], re.M)
     assert "hides: the gradients" in run(capsys, "recipes")[1]
     formats = run(capsys, "formats")[1]
     assert re.search(r"^nvfp4 +4.5 +16 +589,828 ", formats, re.M) and "IEEE 754" in formats
@@ -61,6 +99,10 @@ def test_lists(capsys):
         (["estimate", "gpt5"], "'gpt5' is neither a file nor a preset; known: tiny-gpt"),
         (["estimate", "gpt2", "--recipe", "x"], "unknown recipe 'x'; known: fp32"),
         (["measure", "gpt2", "--recipe", "x"], "unknown recipe 'x'"),
+        (["estimate", "gpt2", "--recipe", "bf16", "--precision", "fp32"], "give one of them"),
+        (["estimate", "gpt2", "--phase", "decode"], "--phase decode needs --tokens"),
+        (["estimate", "llama-3-8b", "--tokens", "0"], "tokens=0; at least 2 are needed"),
+        (["estimate", "nanochat-d26", "--tokens", "8"], "family 'nanochat' is not described"),
     ],
 )
 def test_wrong_input_fails_by_name(capsys, words, message):

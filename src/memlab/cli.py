@@ -1,15 +1,16 @@
 """The `memlab` command: estimate a model, measure a tiny one, list what is known."""
 
 import argparse
-import os
 import sys
 
+from . import cli_estimate
 from .estimate import estimate
 from .formats import bits_per_value, format_of, names, storage
 from .ledger import Ledger
 from .model import Model, presets
 from .recipe import Recipe, recipes
 from .table import as_text
+from .units import text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,7 +18,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         print(options.run(options))
-    except (ValueError, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         print(f"memlab: {error}", file=sys.stderr)
         return 2
     return 0
@@ -34,42 +35,20 @@ def _parser() -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
-    def model_and_recipe(made: argparse.ArgumentParser) -> None:
-        made.add_argument("model", help="a preset (`memlab models`), a config.json, or its folder")
-        made.add_argument("--recipe", default="fp32", help="see `memlab recipes` (default fp32)")
-        made.add_argument("--json", action="store_true", help="print the ledger as JSON")
-
-    derived = command("estimate", _estimate, "Derive the resident bytes of a training run.")
-    model_and_recipe(derived)
-    derived.add_argument("--against", metavar="RECIPE", help="a second recipe, side by side")
+    cli_estimate.add_parser(commands)
     measured = command("measure", _measure, "Train a small model and compare it with the formula.")
-    model_and_recipe(measured)
+    cli_estimate.add_model(measured)
+    measured.add_argument("--recipe", default="fp32", help="see `memlab recipes` (default fp32)")
     measured.add_argument("--steps", type=int, default=30, help="optimizer steps (default: 30)")
+    command("devices", lambda _: _devices(), "List GPUs and the memory that they really offer.")
     command("models", lambda _: _models(), "List the presets and their parameters.")
     command("formats", lambda _: _formats(), "List the storage formats, their bytes and sources.")
     command("recipes", lambda _: _recipes(), "List the recipes, their bytes and what they hide.")
     return parser
 
 
-def _model(name: str) -> Model:
-    if name in presets():
-        return Model.preset(name)
-    if not os.path.exists(name):
-        raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
-    return Model.from_config(name)
-
-
-def _estimate(options: argparse.Namespace) -> str:
-    model = _model(options.model)
-    ledger = estimate(model, options.recipe)
-    if options.against:
-        comparison = ledger.compare(estimate(model, options.against))
-        return comparison.to_json() if options.json else str(comparison)
-    return ledger.to_json() if options.json else str(ledger)
-
-
 def _measure(options: argparse.Namespace) -> str:
-    model, recipe = _model(options.model), Recipe.named(options.recipe)
+    model, recipe = cli_estimate.model_of(options.model), Recipe.named(options.recipe)
     try:
         from .lab.train import train
     except ModuleNotFoundError as error:
@@ -88,6 +67,16 @@ def _models() -> str:
         f"{name.ljust(width)}  {Model.preset(name).parameter_count:>14,} parameters"
         for name in presets()
     )
+
+
+def _devices() -> str:
+    from .devices import devices
+
+    rows = [["device", "on the box", "driver", "usable", "read by"]]
+    for one in devices():
+        sizes = [text(size) if size else "unknown" for size in (one.driver, one.usable)]
+        rows.append([one.name, f"{one.marketed} GB", *sizes, one.sources[0]])
+    return as_text(rows)
 
 
 def _formats() -> str:

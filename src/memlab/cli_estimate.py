@@ -1,0 +1,188 @@
+"""`memlab estimate`: what a model's config alone says about its memory, for people and programs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from .estimate import estimate
+from .ledger import Ledger
+from .model import Model, presets
+from .recipe import Recipe
+from .units import text
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "autocast-bf16": "autocast"}
+TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
+
+RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
+ALWAYS = ("scratch memory inside one kernel", "what the CUDA allocator and the CUDA context add")
+
+
+def add_parser(commands: Any) -> None:
+    """Hook the command into `memlab`."""
+    words = "Derive memory from a config: what stays, and with --tokens the peak of a step."
+    parser = commands.add_parser("estimate", help=words, description=words)
+    parser.set_defaults(run=run)
+    add_model(parser)
+    parser.add_argument("--recipe", help="see `memlab recipes` (default: what --precision says)")
+    parser.add_argument("--against", metavar="RECIPE", help="a second recipe, side by side")
+    parser.add_argument("--batch", type=int, default=1, help="sequences at a time (default 1)")
+    parser.add_argument("--tokens", type=int, help="tokens in each; without it, no peak")
+    parser.add_argument("--precision", choices=list(PRECISIONS), help="default fp32")
+    parser.add_argument("--optimizer", help="default: the recipe's")
+    parser.add_argument(
+        "--optimizer-impl", choices=["forloop", "foreach", "fused"], default="forloop"
+    )
+    parser.add_argument("--attention", choices=["eager", "sdpa", "flash"], default="sdpa")
+    parser.add_argument("--checkpoint", choices=["none", "block"], default="none")
+    parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--phase", choices=["train", "prefill", "decode"], default="train")
+    parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
+    parser.add_argument(
+        "--implementation",
+        choices=["transformers", "memlab"],
+        default="transformers",
+        help="whose code runs the model (default transformers)",
+    )
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that every command about a model takes."""
+    words = "a preset (`memlab models`), a config.json, or its folder"
+    parser.add_argument("model", metavar="CONFIG", help=words)
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def model_of(name: str) -> Model:
+    """A preset, whatever its capitals, or the model of a config file.
+
+    Raises      ValueError for something that is neither; what `Model.from_config` raises
+    """
+    if name.lower() in presets():
+        return Model.preset(name.lower())
+    if not os.path.exists(name):
+        raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
+    return Model.from_config(name)
+
+
+def recipe_of(options: argparse.Namespace) -> Recipe:
+    """The recipe that --recipe, --precision and --optimizer say together.
+
+    Raises      ValueError for --recipe beside --precision, which would say the same thing twice
+    """
+    if options.recipe and options.precision:
+        raise ValueError("--recipe and --precision both set the formats; give one of them")
+    recipe = Recipe.named(options.recipe or PRECISIONS[options.precision or "fp32"])
+    if options.optimizer and options.optimizer != recipe.optimizer:
+        name = f"{recipe.name}, {options.optimizer}"
+        recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
+    return recipe
+
+
+def run(options: argparse.Namespace) -> str:
+    """What the command prints."""
+    model, recipe = model_of(options.model), recipe_of(options)
+    if options.against:
+        comparison = estimate(model, recipe).compare(estimate(model, options.against))
+        return comparison.to_json() if options.json else str(comparison)
+    if options.tokens is None:
+        if options.phase != "train":
+            raise ValueError(f"--phase {options.phase} needs --tokens")
+        return _resident(model, recipe, options)
+    if options.phase != "train":
+        return _inference(model, recipe, options)
+    return _step(model, recipe, options)
+
+
+def _resident(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
+    ledger = estimate(model, recipe)
+    if not options.json:
+        return str(ledger)
+    rows = {row.term: row.derived for row in ledger.rows}
+    return _json(model, recipe, rows, leaves_out=[RESIDENT_ONLY, *ALWAYS])
+
+
+def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
+    from .step import simulate  # only a peak needs it
+
+    step = simulate(
+        model,
+        recipe,
+        batch=options.batch,
+        tokens=options.tokens,
+        implementation=options.implementation,
+        attention=options.attention,
+        backend=options.backend,
+        optimizer_impl=options.optimizer_impl,
+        checkpoint=options.checkpoint,
+        dropout=options.dropout,
+    )
+    if options.json:
+        rows = {name: step.rows.get(name, 0) for name in TERMS}
+        rows["other"] = sum(size for name, size in step.rows.items() if name not in TERMS)
+        peak = {
+            "bytes": step.peak.bytes,
+            "moment": step.peak.moment,
+            "contents": step.peak.contents,
+            "first_step_bytes": step.peak.first_step_bytes,
+        }
+        return _json(model, recipe, rows, dict(step.held), peak, list(ALWAYS))
+    what = f"{options.batch} x {options.tokens} tokens, {options.implementation}"
+    title = f"{model.name} · {recipe.name} · {what}: the peak, in {step.peak.moment}"
+    order = [name for name in TERMS[:-1] if name in step.peak.contents]
+    order += [name for name in step.peak.contents if name not in order]
+    ledger = Ledger.of("derived", {name: step.peak.contents[name] for name in order}, title=title)
+    moments = {**step.held, "peak of the first step": step.peak.first_step_bytes}
+    lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
+    return "\n".join([str(ledger), *lines])
+
+
+def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
+    from .inference import decode, prefill
+
+    phase = prefill if options.phase == "prefill" else decode
+    sizes = {"batch": options.batch, "tokens": options.tokens, "format": recipe.weights}
+    ledger = phase(model, cache="growing", **sizes)
+    if not options.json:
+        return str(ledger)
+    found = {row.term: row.derived or 0 for row in ledger.rows}
+    rows = {name: found.get(name, found.get(name.replace("_", " "), 0)) for name in TERMS}
+    rows["other"] = ledger.total() - sum(rows.values()) + rows["other"]
+    peak = {"bytes": ledger.total(), "moment": ledger.title, "contents": found}
+    return _json(model, recipe, rows, peak=peak, leaves_out=list(ALWAYS))
+
+
+def _json(
+    model: Model,
+    recipe: Recipe,
+    rows: dict[str, Any],
+    held: dict[str, int] | None = None,
+    peak: dict[str, Any] | None = None,
+    leaves_out: list[str] | None = None,
+) -> str:
+    """The document that programs read; a figure that was not derived is null."""
+    import json
+
+    document = {
+        "model": model.name,
+        "parameters": model.parameter_count,
+        "unit": "bytes",
+        "rows": {name: rows.get(name) for name in TERMS} | rows,
+        "held": held,
+        "peak": peak,
+        "allocator": None,
+        "recipe": {
+            "name": recipe.name,
+            "weights": recipe.weights,
+            "gradients": recipe.gradients,
+            "master": recipe.master,
+            "optimizer": recipe.optimizer,
+            "autocast": recipe.autocast,
+        },
+        "leaves_out": leaves_out,
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1)
