@@ -5,9 +5,23 @@ import logging
 from . import cuda
 from .saved import Saved, saved
 from .storages import resident, storage_bytes
+from .trace import trace
+from .traced import Trace
 from .tracker import CATEGORIES, Tracker
+from .untraceable import CannotTrace
 
-__all__ = ["CATEGORIES", "Saved", "Tracker", "cuda", "resident", "saved", "storage_bytes"]
+__all__ = [
+    "CATEGORIES",
+    "CannotTrace",
+    "Saved",
+    "Trace",
+    "Tracker",
+    "cuda",
+    "resident",
+    "saved",
+    "storage_bytes",
+    "trace",
+]
 
 # On import torchao reports, with the time of day, kernels that only some GPUs have, and torch
 # reports a registration of torchao's; a notebook's stored output could never match those lines.

@@ -1,0 +1,47 @@
+"""A tracker of fake tensors that adds gradients as autograd does when nobody watches: in place."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .tracker import Tracker
+
+
+class InPlaceTracker(Tracker):
+    """Where two gradients meet at one tensor, the second is added to the first without a new one.
+
+    Autograd does so if it alone holds the first, and never under a dispatch mode, where every such
+    meeting costs one buffer more for a moment. So the mode does it instead.
+
+    Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        meets = func is torch.ops.aten.add.Tensor and not kwargs and not torch.is_grad_enabled()
+        if meets and torch._C._current_graph_task_id() != -1 and _alone(*args):
+            return args[0].add_(args[1])
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+# Who else holds a tensor while a mode handles it: its Python object, the arguments, autograd's
+# buffer and the call in progress; and the storage's Python object beside the tensor.
+TENSOR_HOLDERS, STORAGE_HOLDERS = 4, 2
+
+
+def _alone(first: Any, second: Any) -> bool:
+    """Whether only autograd holds the first, and the second can be added to it in place."""
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return False
+    storage = first.untyped_storage()._cdata
+    dense = first.is_contiguous() or first.transpose(-1, -2).is_contiguous()
+    alike = first.shape == second.shape and first.dtype == second.dtype
+    holders = first._use_count()  # type: ignore[attr-defined]
+    return (
+        dense
+        and alike
+        and holders <= TENSOR_HOLDERS
+        and torch._C._storage_Use_Count(storage) <= STORAGE_HOLDERS
+    )

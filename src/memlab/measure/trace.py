@@ -1,0 +1,263 @@
+"""A whole training step without memory and without a GPU: what it would hold, at every moment.
+
+Fake tensors have shapes and no values. The step runs on them in full (forward, loss, backward,
+optimizer, twice, since the second step finds the optimizer's state in place), and a tracker counts
+the storages that a real run would have.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.optim import Optimizer
+
+from ..units import whole
+from .cuda_graph import CudaGraph
+from .fakes import Fakes
+from .hugging_face import real_masks
+from .in_place import InPlaceTracker
+from .traced import MOMENTS, Trace
+from .tracker import Tracker
+from .untraceable import explained
+
+BACKENDS = ("cuda", "cpu")
+PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def trace(
+    model: nn.Module | Callable[[], nn.Module],
+    inputs: Any,
+    *,
+    optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = torch.optim.AdamW,
+    backend: str = "cuda",
+    steps: int = 2,
+    autocast: str | torch.dtype | None = None,
+    loss: Callable[[Any], Tensor] | None = None,
+    attention: str = "auto",
+    vocab: int | None = None,
+    title: str = "",
+) -> Trace:
+    """Run training steps of `model` on tensors without values; what the last one holds, and when.
+
+    Example     trace(model, {"input_ids": ids, "labels": ids}).peak
+    model       a module, on any device or on meta, which is copied and not changed; or a function
+                that builds one, which is called on the meta device
+    inputs      a tensor, a tuple of arguments or a dict of named ones, of which only shapes count;
+                or a function of the module that returns the loss, or None if it ran backward too
+    optimizer   a function of the parameters, such as lambda p: SGD(p, momentum=0.9); None for none
+    backend     "cuda" keeps for backward what the CUDA kernels keep, foreach optimizers being the
+                default there; "cpu" is the run on this machine
+    autocast    "bf16" or "fp16": the forward pass and the loss run under torch.autocast
+    loss        a function of the model's output, if that is no loss and has no `.loss`
+    attention   the kernel on CUDA: "auto", "flash", "efficient" or "math"
+    vocab       width of the logits, to give them a row of their own; found for most language models
+    Leaves out  scratch memory inside kernels, the CUDA context, compiled graphs, several devices;
+                counters that optimizers leave on the host count too (4 bytes a tensor)
+    Raises      CannotTrace, naming operation and line, where a step needs the values of tensors;
+                TypeError and ValueError for arguments that make no sense
+    """
+    _check(model, optimizer, backend, steps)
+    precision = _precision(autocast)
+    built = _built(model)
+    mode = active_fake_mode() or FakeTensorMode(allow_non_fake_inputs=True)
+    with explained(), mode, ExitStack() as stack:
+        fakes = Fakes(mode)
+        module = fakes.module(built)
+        given = inputs if callable(inputs) else fakes.inputs(inputs)
+        opt = None if optimizer is None else _made(optimizer, module, backend)
+        stack.enter_context(_foreach_takes_fakes())
+        stack.enter_context(_no_garbage())
+        stack.enter_context(real_masks(inputs))
+        if backend == "cuda":
+            stack.enter_context(CudaGraph(attention))
+        tracker = stack.enter_context(InPlaceTracker())
+        tracker.label(module)
+        if opt is not None:
+            tracker.label(opt)
+        if not callable(inputs):
+            _label_inputs(tracker, given)
+        peaks, marks = [], dict.fromkeys(MOMENTS, -1)
+        for _ in range(steps):
+            tracker.reset_peak()
+            start = len(tracker.timeline)
+            _forward_backward(module, given, loss, precision, tracker, marks)
+            marks["after_backward"] = len(tracker.timeline) - 1
+            if opt is not None:
+                with tracker.phase("optimizer"):
+                    opt.step()
+            module.zero_grad(set_to_none=True)
+            marks["between_steps"] = len(tracker.timeline) - 1
+            peaks.append(tracker.peak)
+        _name_logits(tracker, vocab or _width(_head(module)))
+    name = title or f"{_name(model, module)} · {backend}"
+    return Trace(name, tracker, start, marks, peaks[0])
+
+
+def _forward_backward(
+    module: nn.Module,
+    given: Any,
+    loss: Callable[[Any], Tensor] | None,
+    precision: torch.dtype | None,
+    tracker: Tracker,
+    marks: dict[str, int],
+) -> None:
+    """One pass each way; nothing but gradients outlives it."""
+    with ExitStack() as phase, torch.autocast("cpu", precision, enabled=precision is not None):
+        phase.enter_context(tracker.phase("forward"))
+        head = _head(module)
+        if head is not None:  # what comes from the output head on is the loss
+            enter = phase.enter_context
+            hook = head.register_forward_pre_hook(lambda *_: enter(tracker.phase("loss")) and None)
+            phase.callback(hook.remove)
+        value = given(module) if callable(given) else _loss(_call(module, given), loss)
+    marks["after_forward"] = len(tracker.timeline) - 1
+    if value is None and callable(given):
+        return
+    value = _scalar(value)
+    with tracker.phase("backward"):
+        value.backward()
+
+
+def _call(module: nn.Module, given: Any) -> Any:
+    if isinstance(given, dict):
+        return module(**given)
+    return module(*given) if isinstance(given, (list, tuple)) else module(given)
+
+
+def _loss(output: Any, loss: Callable[[Any], Tensor] | None) -> Any:
+    if loss is not None:
+        return loss(output)
+    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    return output if found is None else found
+
+
+def _scalar(value: Any) -> Tensor:
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        what = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else value
+        kind = what if isinstance(what, str) else f"a {type(value).__name__}"
+        raise TypeError(
+            f"the step gave {kind} where a loss of one number is needed; "
+            "give loss=, a function of the model's output"
+        )
+    if not value.requires_grad:
+        raise ValueError("the loss needs no gradient: is every parameter frozen, or no_grad on?")
+    return value
+
+
+def _built(model: Any) -> nn.Module:
+    if isinstance(model, nn.Module):
+        return model
+    with explained(), torch.device("meta"):
+        made = model()
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"model() returned a {type(made).__name__}; a torch.nn.Module is needed")
+    return made
+
+
+def _made(optimizer: Any, module: nn.Module, backend: str) -> Optimizer:
+    opt = optimizer([p for p in module.parameters() if p.requires_grad])
+    if not isinstance(opt, Optimizer):
+        raise TypeError(f"optimizer(...) returned a {type(opt).__name__}; an Optimizer is needed")
+    for group in opt.param_groups:
+        # torch/optim/optimizer.py, _default_to_fused_or_foreach: on CUDA, not asked means foreach
+        free = group.get("foreach", 0) is None and not group.get("fused")
+        fixed = group.get("differentiable") or isinstance(group.get("lr"), Tensor)
+        if backend == "cuda" and free and not fixed:
+            group["foreach"] = True
+    return opt
+
+
+@contextmanager
+def _foreach_takes_fakes() -> Iterator[None]:
+    """torch clips with foreach for known types only: let fake tensors pass as real ones do."""
+    kinds: Any = torch.utils._foreach_utils._foreach_supported_types
+    kinds.append(FakeTensor)
+    try:
+        yield
+    finally:
+        kinds.remove(FakeTensor)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Bytes must not depend on when Python looks for cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _label_inputs(tracker: Tracker, given: Any) -> None:
+    if isinstance(given, Tensor):
+        tracker.label(given, "inputs")
+    elif isinstance(given, (dict, list, tuple)):
+        for value in given.values() if isinstance(given, dict) else given:
+            _label_inputs(tracker, value)
+
+
+def _head(module: nn.Module) -> nn.Module | None:
+    """The output head, where the module has one as language models do."""
+    found = getattr(module, "lm_head", None)
+    theirs: Any = getattr(module, "get_output_embeddings", None)  # transformers
+    if found is None and theirs is not None:
+        found = theirs()
+    return found if isinstance(found, nn.Module) else None
+
+
+def _width(head: nn.Module | None) -> int | None:
+    weight = getattr(head, "weight", None)
+    return weight.shape[0] if isinstance(weight, Tensor) else None
+
+
+def _name_logits(tracker: Tracker, vocab: int | None) -> None:
+    """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients."""
+    if vocab is None:
+        return
+    births: dict[int, str] = {}
+    for event in tracker.timeline:
+        births.setdefault(event.ident, event.phase)
+    for record in tracker.records.values():
+        wide = len(record.shape) > 1 and record.shape[-1] == vocab and "float" in record.dtype
+        passing = births.get(record.ident) in ("forward", "loss", "backward")
+        if wide and passing and record.category in ("activations", "other"):
+            record.category = "logits"
+
+
+def _name(model: Any, module: nn.Module) -> str:
+    config = getattr(module, "config", None)
+    return getattr(config, "name_or_path", "") or type(module).__name__
+
+
+def _precision(autocast: Any) -> torch.dtype | None:
+    if autocast is None or autocast in PRECISIONS.values():
+        return autocast
+    if autocast not in PRECISIONS:
+        raise ValueError(f"unknown autocast={autocast!r}; known: {', '.join(PRECISIONS)}, None")
+    return PRECISIONS[autocast]
+
+
+def _check(model: Any, optimizer: Any, backend: str, steps: int) -> None:
+    if not isinstance(model, nn.Module) and not callable(model):
+        raise TypeError(
+            f"model is a {type(model).__name__}; a torch.nn.Module or a function that builds one"
+        )
+    if isinstance(optimizer, Optimizer):
+        kind = type(optimizer).__name__
+        raise TypeError(
+            f"optimizer is one {kind}, which belongs to real parameters; give a function of the "
+            f"parameters, such as lambda params: {kind}(params, lr=1e-3)"
+        )
+    if optimizer is not None and not callable(optimizer):
+        raise TypeError(f"optimizer is a {type(optimizer).__name__}; a function of the parameters")
+    if backend not in BACKENDS:
+        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
+    if whole("steps", steps) == 0:
+        raise ValueError("steps=0; at least 1 is needed")

@@ -1,0 +1,142 @@
+"""What a traced step tells: a ledger, a timeline, the peak and its moment, and where it fits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ledger import Ledger
+from ..table import as_html, as_text, cell
+from ..units import parse, text
+from .log import Event
+from .recorded import CATEGORIES
+from .tracker import Tracker
+
+MOMENTS = ("after_forward", "after_backward", "between_steps")
+TERMS = (*CATEGORIES[:-1], "logits", "other")
+
+
+class Trace:
+    """A training step that was traced; the steady state is its last step.
+
+    ledger              what is held at the peak: column "traced", one row a category
+    peak, peak_event    bytes, and the event that reached them first (its .phase, its .op)
+    first_step_peak     bytes; in the first step the optimizer makes its states
+    held                bytes after_forward, after_backward, between_steps
+    tracker             every event of every step; `timeline` has those of the last
+    Unit                bytes as tensors ask for them; `reserved()` is what an allocator makes of it
+    """
+
+    def __init__(
+        self, title: str, tracker: Tracker, start: int, marks: dict[str, int], first_peak: int
+    ) -> None:
+        self.title = title
+        self.tracker = tracker
+        self.start = start
+        self.first_step_peak = first_peak
+        self._marks = marks
+        self.peak = tracker.peak
+        self.peak_event = tracker.peak_event
+
+    @property
+    def timeline(self) -> Sequence[Event]:
+        """The events of the last step, in order."""
+        return self.tracker.timeline[self.start :]
+
+    @property
+    def held(self) -> dict[str, int]:
+        """Bytes alive at the three quiet moments of the last step."""
+        return {name: sum(self.contents(name).values()) for name in self._marks}
+
+    def contents(self, at: int | str = "peak") -> dict[str, int]:
+        """Bytes by category at the "peak", at a moment of `held`, or right after an event.
+
+        Raises      ValueError for another moment
+        """
+        if isinstance(at, str) and at != "peak":
+            if at not in self._marks:
+                known = ", ".join(("peak", *self._marks))
+                raise ValueError(f"unknown moment {at!r}; known: {known}, or an event's index")
+            at = self._marks[at]
+        found = self.tracker.contents(at)
+        return {term: found.pop(term, 0) for term in TERMS} | found
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is held at the peak; the column is "traced"."""
+        figures = {term: size for term, size in self.contents("peak").items() if size}
+        return Ledger.of("traced", figures, title=f"{self.title}: held at the peak, {self.moment}")
+
+    @property
+    def moment(self) -> str:
+        """When the peak was reached: the phase, and the operator that reached it."""
+        event = self.peak_event
+        return "no event" if event is None else f"{event.phase or 'setup'} ({_short(event.op)})"
+
+    def reserved(self, *, expandable: bool = False) -> int:
+        """Bytes that PyTorch's caching allocator takes from the driver for all this, at most.
+
+        Source      `memlab.terms.allocator`, fed with every event
+        """
+        from .snapshot import replay_tracker
+
+        return replay_tracker(self.tracker, expandable=expandable).peak_reserved
+
+    def fits(self, device: Any, *, expandable: bool = False) -> bool:
+        """Whether the step runs on `device` without an out-of-memory error.
+
+        device      the name of a card, such as "RTX 4090", a number of bytes, or "24 GiB"
+        Source      the trace is replayed through the caching allocator with that many bytes
+        Raises      ValueError for a name that is not known
+        """
+        from .snapshot import replay_tracker
+
+        return replay_tracker(self.tracker, usable(device), expandable=expandable).fits
+
+    def plot(self, title: str = "") -> Any:
+        """The timeline of the last step as a picture, stacked by category."""
+        from ..plot import timeline
+
+        return timeline(self.tracker, start=self.start, title=title or self.title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain numbers and words, ready for JSON."""
+        contents = {term: size for term, size in self.contents("peak").items() if size}
+        return {
+            "title": self.title,
+            "rows": contents,
+            "held": self.held,
+            "peak": {
+                "bytes": self.peak,
+                "moment": self.moment,
+                "contents": contents,
+                "first_step_bytes": self.first_step_peak,
+            },
+        }
+
+    def _moments(self) -> list[list[str]]:
+        sizes = {"peak of the first step": self.first_step_peak, "peak": self.peak}
+        sizes |= {name.replace("_", " "): size for name, size in self.held.items()}
+        return [["moment", "bytes", "size"]] + [[n, cell(b), text(b)] for n, b in sizes.items()]
+
+    def __str__(self) -> str:
+        return f"{self.ledger}\n\n{as_text(self._moments())}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.ledger._repr_html_() + as_html(self._moments())
+
+
+def usable(device: Any) -> int:
+    """Bytes that a step may use on a device: a card by name, a number, or text such as "24 GiB"."""
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device
+    try:
+        return parse(device)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"device={device!r} is neither bytes nor a size such as '24 GiB'"
+        ) from error
+
+
+def _short(op: str) -> str:
+    return op.removeprefix("aten.").removesuffix(".default")

@@ -1,0 +1,351 @@
+"""A traced step: equal to a real one on the CPU, and to closed forms on CUDA."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+from real_steps import OPTIMIZERS, StepConfig, build, module_vocab, quiet, random_configs, real_step
+from small_models import GPT, TOKENS, VOCAB
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from memlab import Model, estimate
+from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.measure import CannotTrace, Trace, trace
+
+TINY = Model(
+    family="llama", layers=3, d_model=64, d_ff=96, heads=4, kv_heads=2, vocab=61, positions=32
+)
+IDS = torch.zeros(2, 24, dtype=torch.long)
+
+
+def tiny():
+    return TinyLlama(TINY)
+
+
+def traced(step: StepConfig, backend: str = "cpu") -> Trace:
+    with quiet():
+        module = build(step)
+    ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
+    named = {"input_ids": ids, "labels": ids}
+    with quiet():
+        return trace(
+            module,
+            (ids, ids) if step.implementation == "memlab" else named,
+            optimizer=lambda p: torch.optim.AdamW(p, **OPTIMIZERS[step.optimizer]),
+            backend=backend,
+            autocast="bf16" if step.precision == "autocast-bf16" else None,
+        )
+
+
+def same(step: StepConfig) -> None:
+    real, found = real_step(step), traced(step)
+    assert found.peak == real.peak.bytes, step
+    assert found.first_step_peak == real.first_peak.bytes, step
+    assert found.held == real.held, step
+    assert found.peak_event.phase == real.peak.phase
+    # The logits have a row of their own here; a real run counts them where autograd put them.
+    contents = found.contents()
+    spread = contents["logits"] + contents["activations"] + contents["other"]
+    expected = real.peak.contents
+    assert spread == expected.get("activations", 0) + expected.get("other", 0)
+    for term in ("weights", "buffers", "gradients", "optimizer", "inputs"):
+        assert contents[term] == expected.get(term, 0), (term, step)
+
+
+@pytest.mark.parametrize(
+    "step", random_configs(8, seed=11, checkpoints=("none", "block")), ids=lambda s: s.family
+)
+def test_a_trace_on_the_cpu_equals_a_real_step_of_transformers(step):
+    same(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    random_configs(4, seed=3, implementations=("memlab",), families=("llama", "gpt2")),
+    ids=str,
+)
+def test_a_trace_on_the_cpu_equals_a_real_step_of_memlabs_models(step):
+    same(step)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "qwen3"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("block", ["none", "block"])
+def test_transformers_models_take_the_kernels_of_cuda(family, attention, block):
+    (step,) = random_configs(1, seed=1, families=(family,))
+    step = step.replace(precision="bf16", attention=attention, checkpoint=block, dropout=0.0)
+    found = traced(step, "cuda")
+    calls = [e.op for e in found.timeline if e.phase == "forward" and "attention" in e.op]
+    assert bool(calls) == (attention == "sdpa")
+    assert all("_scaled_dot_product_flash_attention" in op for op in calls)
+    again = [e.op for e in found.timeline if e.phase == "backward" and e.op in calls]
+    assert bool(again) == (block == "block" and attention == "sdpa")
+
+
+def test_activations_on_cuda_are_the_blocks_of_the_closed_form():
+    L, T, B, D, N, K, F_, V = 3, 24, 2, 64, 4, 2, 96, 61
+    step = trace(lambda: tiny().to(torch.bfloat16), (IDS, IDS))
+    block = 12 * T * B * D + 4 * T * B * D * K // N + 8 * T * B * F_ + 4 * N * B * T + 8 * T * B
+    tables = 2 * 2 * TINY.positions * D // N  # kept by every rotation, and no activations
+    norm = 2 * (2 * T * B * D) + 4 * T * B  # the final one: its input, its output, and rstd
+    loss = 8 * T * B + 4  # the shifted labels, and how many there are
+    contents = step.contents("after_forward")
+    # Each block's flash attention also keeps 24 bytes of random state.
+    assert contents["activations"] == L * (block + 24) + norm + loss
+    assert contents["logits"] == 4 * T * B * V  # the logarithm of softmax, in fp32
+    assert contents["buffers"] == tables
+    assert contents["other"] == 4  # the loss
+
+
+def test_the_ledger_adds_up_and_prints():
+    step = trace(tiny, (IDS, IDS), title="three layers")
+    assert step.ledger.total("traced") == step.peak == step.peak_event.total
+    assert step.ledger.columns == ("traced",)
+    derived = estimate(TINY, "fp32")
+    for term in ("weights", "gradients", "optimizer"):
+        assert step.ledger[term].traced == derived[term].derived
+    assert step.held["between_steps"] < step.held["after_backward"] < step.held["after_forward"]
+    assert step.first_step_peak <= step.peak
+    words, page = str(step), step._repr_html_()
+    for part in ("three layers", "peak of the first step", "after forward", f"{step.peak:,}"):
+        assert part in words and part in page
+    assert json.loads(json.dumps(step.to_dict()))["peak"]["bytes"] == step.peak
+    assert "<svg" in step.plot()._repr_svg_()
+
+
+def test_contents_at_every_moment():
+    step = trace(tiny, (IDS, IDS))
+    for moment, size in step.held.items():
+        assert sum(step.contents(moment).values()) == size
+    event = step.timeline[len(step.timeline) // 2]
+    assert sum(step.contents(event.index).values()) == event.total
+    with pytest.raises(
+        ValueError, match="unknown moment 'after_lunch'; known: peak, after_forward"
+    ):
+        step.contents("after_lunch")
+
+
+def test_it_fits_or_not():
+    step = trace(tiny, (IDS, IDS))
+    assert step.reserved() >= step.peak
+    assert step.fits(step.reserved()) and not step.fits(step.peak - 1)
+    assert step.fits("24 GiB") and not step.fits("1 KiB")
+    with pytest.raises(ValueError, match="'a big one'"):
+        step.fits("a big one")
+
+
+def test_a_real_module_is_only_read():
+    module = tiny()
+    module.layers[0].attention.q.weight.requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    addresses = [p.data_ptr() for p in module.parameters()]
+    step = trace(module, (IDS, IDS))
+    assert [p.data_ptr() for p in module.parameters()] == addresses
+    assert all(torch.equal(before[name], t) for name, t in module.state_dict().items())
+    assert all(p.grad is None and not p._backward_hooks for p in module.parameters())
+    frozen = 4 * module.layers[0].attention.q.weight.numel()
+    assert step.ledger["weights"].traced - step.ledger["gradients"].traced == frozen
+    assert isinstance(module(IDS, IDS).item(), float)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_tied_weights_stay_tied_and_count_once(device):
+    tied = Model(family="gpt2", layers=1, d_model=32, d_ff=64, heads=2, vocab=51, positions=24)
+    with torch.device(device):
+        module = TinyGPT(tied)
+    assert module.embedding.weight is module.lm_head.weight
+    step = trace(module, (IDS, IDS))
+    held = step.contents("after_backward")
+    assert held["weights"] == held["gradients"] == 4 * tied.parameter_count
+
+
+def test_views_of_one_storage_stay_views():
+    class Flat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            flat = torch.randn(48)
+            self.a = nn.Parameter(flat[:32].view(8, 4))
+            self.b = nn.Parameter(flat[32:].view(4, 4))
+
+        def forward(self, x):
+            return (x @ self.a @ self.b).sum()
+
+    step = trace(Flat(), torch.ones(3, 8))
+    assert step.ledger["weights"].traced == 4 * 48
+
+
+def test_what_a_step_may_be():
+    whole = trace(tiny, (IDS, IDS))
+    assert trace(tiny, {"ids_BT": IDS, "labels_BT": IDS}).peak == whole.peak
+    assert trace(tiny, lambda module: module(IDS.clone(), IDS.clone())).peak == whole.peak
+
+    def two_micro_batches(module):
+        for _ in range(2):
+            (module(IDS.clone(), IDS.clone()) / 2).backward()
+
+    assert trace(tiny, two_micro_batches).held["between_steps"] > 0
+    by_hand = trace(tiny, IDS, loss=lambda logits: logits.float().logsumexp(-1).mean())
+    assert by_hand.ledger["weights"] == whole.ledger["weights"]
+    assert trace(tiny, (IDS, IDS), optimizer=None).contents()["optimizer"] == 0
+
+
+def test_optimizers_as_on_the_backend():
+    weights = 4 * TINY.parameter_count
+
+    def temporary(**options):
+        step = trace(tiny, (IDS[:1, :2], IDS[:1, :2]), **options)
+        held = step.contents("between_steps")
+        assert step.peak_event.phase == "optimizer"
+        return step.peak - sum(held.values()) - weights
+
+    loop = temporary(backend="cpu")
+    assert temporary(backend="cuda") == weights > loop
+    assert temporary(optimizer=lambda p: torch.optim.AdamW(p, foreach=False)) == loop
+    assert temporary(backend="cpu", optimizer=lambda p: torch.optim.AdamW(p, foreach=True)) > loop
+    sgd = trace(tiny, (IDS, IDS), optimizer=lambda p: torch.optim.SGD(p, momentum=0.9))
+    assert sgd.contents()["optimizer"] == weights
+
+
+def test_dropout_masks_have_one_byte_on_cuda():
+    class Drop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x):
+            return F.dropout(self.linear(x), 0.5).sum()
+
+    x = torch.ones(100, 8)
+    cpu, cuda = (trace(Drop(), x, backend=b).held["after_forward"] for b in ("cpu", "cuda"))
+    assert cpu - cuda == 3 * 800
+
+
+def test_checkpointed_regions_are_computed_again():
+    class Blocks(nn.Module):
+        def __init__(self, again):
+            super().__init__()
+            self.again = again
+            self.layers = nn.ModuleList(
+                nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(4)
+            )
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = checkpoint(layer, x, use_reentrant=False) if self.again else layer(x)
+            return x.sum()
+
+    x = torch.ones(50, 16)
+    plain, again = (trace(lambda r=r: Blocks(r), x) for r in (False, True))
+    assert again.contents("after_forward")["activations"] == 3 * 4 * x.numel()
+    assert again.peak < plain.peak
+
+
+class Branch(nn.Module):
+    def __init__(self, operation):
+        super().__init__()
+        self.linear = nn.Linear(8, 8)
+        self.operation = operation
+
+    def forward(self, x):
+        return self.operation(self.linear(x)).sum()
+
+
+@torch.library.custom_op("memlab_test::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+OLD = torch.library.Library("memlab_old", "DEF")
+OLD.define("same(Tensor x) -> Tensor")
+OLD.impl("same", lambda x: x.clone(), "CPU")
+
+UNTRACEABLE = {
+    "aten._local_scalar_dense.default": lambda x: x if x.sum() > 0 else -x,
+    "aten.nonzero.default": lambda x: x[x > 0],
+    "aten._unique2.default": lambda x: x.unique(),
+    "memlab_test::twice": lambda x: twice(x),
+    "memlab_old.same.default": lambda x: torch.ops.memlab_old.same(x),
+    "numpy": lambda x: torch.from_numpy(x.detach().numpy()),
+    "cuda": lambda x: x.to("cuda"),
+}
+
+
+@pytest.mark.parametrize("name", UNTRACEABLE)
+def test_what_cannot_be_traced_is_named_with_its_line(name):
+    with pytest.raises(CannotTrace, match=r"cannot trace .* at ") as caught:
+        trace(Branch(UNTRACEABLE[name]), torch.ones(2, 8))
+    error = caught.value
+    assert name in error.operation
+    number = UNTRACEABLE[name].__code__.co_firstlineno
+    assert re.search(rf"test_trace\.py:{number}, in <lambda>: ", error.line), error.line
+    assert len(str(error).splitlines()) == 2
+
+
+def test_other_errors_pass_as_they_are():
+    with pytest.raises(RuntimeError, match="reduction dim") as caught:
+        trace(Branch(lambda x: x @ torch.ones(3, 3)), torch.ones(2, 8))
+    assert not isinstance(caught.value, CannotTrace)
+
+
+@pytest.mark.parametrize(
+    "arguments, error, words",
+    [
+        ({"backend": "tpu"}, ValueError, "unknown backend 'tpu'; known: cuda, cpu"),
+        ({"steps": 0}, ValueError, "steps=0; at least 1"),
+        ({"autocast": "fp8"}, ValueError, "unknown autocast='fp8'; known: bf16, fp16"),
+        ({"attention": "eager"}, ValueError, "unknown attention 'eager'; known: auto"),
+        ({"optimizer": 3}, TypeError, "optimizer is a int; a function"),
+        ({"optimizer": lambda p: 3}, TypeError, "returned a int; an Optimizer"),
+        ({"model": 3}, TypeError, "model is a int; a torch.nn.Module"),
+        ({"model": lambda: 3}, TypeError, "returned a int; a torch.nn.Module"),
+        ({"inputs": IDS}, TypeError, r"tensor of shape \(2, 24, 61\) where a loss"),
+        ({"loss": lambda out: None}, TypeError, "NoneType where a loss"),
+        ({"inputs": lambda m: torch.ones(())}, ValueError, "every parameter frozen"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, error, words):
+    given = {"model": tiny, "inputs": (IDS, IDS), **arguments}
+    with pytest.raises(error, match=words):
+        trace(**given)
+
+
+def test_an_optimizer_of_real_parameters_is_refused():
+    module = tiny()
+    with pytest.raises(TypeError, match="optimizer is one AdamW, which belongs to real parameters"):
+        trace(module, (IDS, IDS), optimizer=torch.optim.AdamW(module.parameters()))
+
+
+def test_a_module_with_a_mask_and_a_tie_of_its_own():
+    ids = torch.randint(VOCAB, (2, TOKENS))
+    cuda, cpu = (trace(GPT(), (ids, ids), backend=backend) for backend in ("cuda", "cpu"))
+    assert cuda.ledger["weights"] == cpu.ledger["weights"]
+    assert cuda.held["after_forward"] < cpu.held["after_forward"]
+
+
+EIGHT = """
+import resource, torch
+from memlab import Model
+from memlab.lab.models import TinyLlama
+from memlab.measure import trace
+ids = torch.empty(1, 4096, dtype=torch.long, device="meta")
+model = Model.preset("llama-3-8b")
+step = trace(lambda: TinyLlama(model).to(torch.bfloat16), (ids, ids))
+print(step.peak, step.moment, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_llama_3_8b_is_traced_in_less_than_a_gibibyte():
+    out = subprocess.run([sys.executable, "-c", EIGHT], capture_output=True, text=True, check=True)
+    peak, *moment, kib = out.stdout.split()
+    P = Model.preset("llama-3-8b").parameter_count
+    # Weights, gradients, two moments and foreach's square roots, 2 B each; 291 step counters, the
+    # rotary tables, the ids.
+    assert int(peak) == 5 * 2 * P + 291 * 4 + 2 * 2 * 8192 * 128 + 8 * 4096
+    assert moment == ["optimizer", "(_foreach_sqrt)"]
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert int(kib) * unit < 2**30
