@@ -1,6 +1,6 @@
 """Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..model import Model
@@ -45,8 +45,8 @@ class Step:
     held: dict[str, int]
     held_contents: dict[str, dict[str, int]]
     peak: Peak
-    log: Log
-    saves: list[tuple[str, str, tuple[int, ...], Record]]
+    log: Log = field(repr=False)
+    saves: list[tuple[str, str, tuple[int, ...], Record]] = field(repr=False)
 
 
 def simulate(

@@ -1,0 +1,191 @@
+"""The simulated step against real ones, to the byte: what is held when, the peak, every event."""
+
+import subprocess
+import sys
+
+import pytest
+from real_steps import StepConfig, random_configs, real_step
+
+from memlab import Model, Recipe
+from memlab.step import engine, ops, simulate
+
+RECIPES = {
+    "fp32": Recipe(),
+    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
+    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
+}
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+TINY = [
+    *random_configs(8, 21, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
+    *random_configs(4, 22, families=("gpt2",), implementations=("memlab",), dropouts=(0.0,)),
+]
+HUGGING_FACE = random_configs(25, 23, families=(*LLAMAS, "gemma"), dropouts=(0.0,))
+ALL = TINY + HUGGING_FACE
+
+
+def simulated(step: StepConfig, **more):
+    return simulate(
+        Model.from_config(step.config),
+        RECIPES[step.precision],
+        batch=step.batch,
+        tokens=step.tokens,
+        implementation=step.implementation,
+        attention=step.attention,
+        optimizer_impl=step.optimizer,
+        **more,
+    )
+
+
+def merged(contents):
+    """What is no weight, gradient or state, as one figure: the tracker knows no logits."""
+    rest = ("activations", "logits", "other")
+    kept = {name: size for name, size in contents.items() if size and name not in rest}
+    return kept | {"rest": sum(contents.get(name, 0) for name in rest)}
+
+
+def apart(real, found):
+    """Differences, real minus simulated, of every figure that both have."""
+    figures = {moment: (real.held[moment], found.held[moment]) for moment in found.held}
+    figures |= {name: (real.resident[name], found.rows[name]) for name in real.resident}
+    figures["activations"] = (real.activations, found.rows["activations"])
+    figures["logits"] = (real.logits, found.rows["logits"])
+    figures["peak"] = (real.peak.bytes, found.peak.bytes)
+    figures["first peak"] = (real.first_peak.bytes, found.peak.first_step_bytes)
+    for name, size in merged(real.peak.contents).items():
+        figures[f"{name} at the peak"] = (size, merged(found.peak.contents).get(name, 0))
+    for moment, contents in found.held_contents.items():
+        for name, size in merged(real.held_contents[moment]).items():
+            figures[f"{name} {moment}"] = (size, merged(contents).get(name, 0))
+    return {name: there - here for name, (there, here) in figures.items() if there != here}
+
+
+@pytest.mark.parametrize("step", ALL, ids=str)
+def test_every_figure_is_the_real_one(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    assert real.peak.phase == found.peak.moment
+    assert sum(found.peak.contents.values()) == found.peak.bytes
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in ALL if Model.from_config(step.config).layers <= 4][::3], ids=str
+)
+def test_every_allocation_is_the_real_one(step):
+    """Size of each allocation and the total after it, in order, where nothing is added in place."""
+    real, found = real_step(step, in_place=False), simulated(step, in_place=False)
+    there = [(e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc"]
+    log = found.log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    assert [(size, total) for _, size, total in events if size > 0] == there
+
+
+@pytest.mark.parametrize("step", ALL[::4], ids=str)
+@pytest.mark.parametrize("layers", [4, 5, 6, 11])
+def test_layers_left_out_change_nothing(monkeypatch, step, layers):
+    """Four layers and a factor give what all of them give, one by one."""
+    model = Model.from_config(step.config).replace(layers=layers)
+    options = dict(batch=step.batch, tokens=step.tokens, implementation=step.implementation)
+    options |= dict(attention=step.attention, optimizer_impl=step.optimizer)
+    short = simulate(model, RECIPES[step.precision], **options)
+    monkeypatch.setattr(engine, "SHOWN", layers)
+    long = simulate(model, RECIPES[step.precision], **options)
+    for figure in ("rows", "held", "held_contents"):
+        assert getattr(short, figure) == getattr(long, figure)
+    assert (short.peak.bytes, short.peak.contents) == (long.peak.bytes, long.peak.contents)
+    assert short.peak.first_step_bytes == long.peak.first_step_bytes
+
+
+@pytest.mark.parametrize("op", ["rsqrt", "flash_attention", "log_softmax", "silu"])
+def test_one_byte_more_is_noticed(monkeypatch, op):
+    step = StepConfig(
+        dict(
+            model_type="llama",
+            num_hidden_layers=2,
+            hidden_size=16,
+            intermediate_size=24,
+            num_attention_heads=2,
+            vocab_size=50,
+        )
+    )
+    real = real_step(step)
+    assert apart(real, simulated(step)) == {}
+
+    class Wrong(engine.Record):
+        def __init__(self, name, *rest):
+            super().__init__(name, *rest)
+            self.bytes += name == op
+
+    monkeypatch.setattr(engine, "Record", Wrong)
+    assert apart(real, simulated(step))["after_forward"] < 0
+
+
+def test_the_work_does_not_grow_with_the_model():
+    llama = Model.preset("llama-3-8b")
+    small = simulate(llama, RECIPES["bf16"], batch=2, tokens=2)
+    large = simulate(llama.replace(layers=1000), RECIPES["bf16"], batch=64, tokens=8192)
+    assert len(small.log.events) == len(large.log.events) < 6000
+    assert large.peak.bytes > 1000 * small.peak.bytes / 32
+
+
+def test_it_needs_no_torch():
+    code = (
+        "import sys, memlab.step, memlab; "
+        "memlab.step.simulate(memlab.Model.preset('llama-3-8b'), batch=1, tokens=4096); "
+        "assert not {'torch', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_largest_moment_moves():
+    """Long sequences peak in the loss, wide layers in the optimizer."""
+    model = Model(layers=3, d_model=64, d_ff=160, heads=4, vocab=3000)
+    at = {tokens: simulate(model, batch=1, tokens=tokens).peak for tokens in (2, 512)}
+    assert [at[t].moment for t in (2, 512)] == ["optimizer", "backward"]
+    assert at[512].contents["logits"] == 3 * 4 * 512 * 3000  # log-probabilities, two gradients
+
+
+WRONG = {
+    "implementation": ("jax", "known: memlab, transformers"),
+    "attention": ("flash", "attention='flash' is not described; known: sdpa, eager"),
+    "backend": ("cuda", "backend='cuda' is not described"),
+    "optimizer_impl": ("lamb", "known: forloop, foreach, fused"),
+    "checkpoint": ("block", "checkpoint='block' is not described"),
+    "dropout": (0.1, "dropout=0.1 is not described for transformers llama"),
+    "batch": (0, "batch=0"),
+    "tokens": (1, "at least 2"),
+    "recipe": ("bf16-mixed", "is not described"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_not_described_is_named(name):
+    value, words = WRONG[name]
+    if name == "recipe":
+        value = Recipe(name="bf16-mixed", weights="bf16", gradients="bf16", master="fp32")
+    arguments = {"recipe": "fp32", "batch": 1, "tokens": 8} | {name: value}
+    with pytest.raises(ValueError, match=words):
+        simulate(Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8), **arguments)
+
+
+def test_what_a_family_may_lack():
+    mistral = Model(family="mistral", layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
+    assert simulate(mistral, batch=1, tokens=5000, window=None).peak.bytes
+    with pytest.raises(ValueError, match="tokens=5000 with a sliding window of 4096"):
+        simulate(mistral, batch=1, tokens=5000)
+    nanochat = Model(family="nanochat", layers=1, d_model=32, d_ff=8, heads=1, vocab=8)
+    with pytest.raises(ValueError, match="family 'nanochat' is not described for transformers"):
+        simulate(nanochat, batch=1, tokens=8)
+    wide = Model(layers=1, d_model=8, d_ff=8, heads=2, kv_heads=1, head_dim=264, vocab=8)
+    with pytest.raises(ValueError, match="H=264 with shared"):
+        simulate(wide, batch=1, tokens=8)
+
+
+def test_weight_copies_of_autocast_are_made_once():
+    """A tied head under autocast is cast for the head, and the table stays fp32 for the lookup."""
+    f = ops.Ops("bf16")
+    weight = f.parameter("w", (4, 4), "fp32")
+    x = f.new("x", (2, 4), "fp32")
+    first, second = f.linear(x, weight), f.linear(x, weight)
+    copies = [r for r, size, _ in f.log.events if r and size > 0 and r.op == "to"]
+    assert [copy.shape for copy in copies] == [(4, 4), (2, 4), (2, 4)]
+    assert first.dtype == second.dtype == "bf16"
