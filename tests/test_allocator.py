@@ -1,7 +1,9 @@
 """The model of the CUDA caching allocator, rule by rule against PyTorch's source.
 
-The proof, on one page. File A is c10/cuda/CUDACachingAllocator.cpp, file B is
-c10/core/AllocatorConfig.h; the sizes in B are read from the installed torch and compared.
+The proof, on one page. File A is c10/cuda/CUDACachingAllocator.cpp of pytorch/pytorch, read at
+commit 001074d25084; file B is c10/core/AllocatorConfig.h, whose sizes are read from the installed
+torch and compared. Since that commit the sizes moved from A to B, and 20 MiB became the default of
+an option, large_segment_size_mb.
 
     rule                                                where                  tested by
     ---------------------------------------------------------------------------------------------
@@ -20,8 +22,8 @@ c10/core/AllocatorConfig.h; the sizes in B are read from the installed torch and
     then: out of memory, nothing changed hands          A malloc               test_out_of_memory
     a moved storage holds both blocks for a moment      aten/native/cuda/      test_resize
                                                         Resize.cpp
-    expandable: one range of addresses a pool, pages    A ExpandableSegment,   test_pages,
-        of 2 and 20 MiB, space for 9/8 of the device    find_expandable_block  test_one_range
+    expandable: one range of addresses a pool, pages    A ExpandableSegment,   test_one_range
+        of 2 and 20 MiB, space for 9/8 of the device    find_expandable_block  test_nine_eighths
     memory is mapped at the lowest address with room    A find_expandable_     test_fills_gaps
                                                         block, map_block
     a block that can grow counts as large as it can     A get_free_block       test_tail_comes_last
@@ -290,13 +292,24 @@ def test_unmaps_pages():
     assert allocator.reserved == 20 * MiB
 
 
-def test_fills_gaps():
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [(45, ["large 45 (5) 10"]), (50, ["large 50 10"]), (51, ["large (10) 10 51 (9)"])],
+)
+def test_fills_gaps(size, expected):
     allocator = filled(50 * MiB, 10 * MiB, expandable=True)
     allocator.free(0)
     allocator.empty_cache()
-    allocator.malloc("new", 45 * MiB)
-    assert shape(allocator) == ["large 45 (5) 10"]
-    assert allocator.reserved == 60 * MiB
+    allocator.malloc("new", size * MiB)
+    assert shape(allocator) == expected
+    assert allocator.reserved == (60 if size <= 50 else 80) * MiB
+
+
+def test_nine_eighths():
+    """The small pool's range begins where the large one's ends."""
+    allocator = filled(20 * MiB, MiB, capacity=1600 * MiB, expandable=True)
+    (_, large), (_, small) = allocator.segments()
+    assert small[0].address - large[0].address == 1800 * MiB
 
 
 def test_retry_expandable():
