@@ -21,6 +21,7 @@ from .cuda_graph import CudaGraph
 from .fakes import Fakes
 from .hugging_face import real_masks
 from .in_place import InPlaceTracker
+from .terms import births, head, name_logits, rows, width
 from .traced import MOMENTS, Trace
 from .tracker import Tracker
 from .untraceable import explained
@@ -90,12 +91,15 @@ def trace(
             if opt is not None:
                 with tracker.phase("optimizer"):
                     opt.step()
-            module.zero_grad(set_to_none=True)
+            with tracker.phase("zero_grad"):
+                module.zero_grad(set_to_none=True)
             marks["between_steps"] = len(tracker.timeline) - 1
             peaks.append(tracker.peak)
-        _name_logits(tracker, vocab or _width(_head(module)))
+        born = births(tracker)
+        kept = rows(tracker, marks, born)
+        name_logits(tracker, born, vocab or width(head(module)))
     name = title or f"{_name(model, module)} · {backend}"
-    return Trace(name, tracker, start, marks, peaks[0])
+    return Trace(name, tracker, kept, start, marks, peaks[0])
 
 
 def _forward_backward(
@@ -109,10 +113,12 @@ def _forward_backward(
     """One pass each way; nothing but gradients outlives it."""
     with ExitStack() as phase, torch.autocast("cpu", precision, enabled=precision is not None):
         phase.enter_context(tracker.phase("forward"))
-        head = _head(module)
-        if head is not None:  # what comes from the output head on is the loss
+        output = head(module)
+        if output is not None:  # what comes from the output head on is the loss
             enter = phase.enter_context
-            hook = head.register_forward_pre_hook(lambda *_: enter(tracker.phase("loss")) and None)
+            hook = output.register_forward_pre_hook(
+                lambda *_: enter(tracker.phase("loss")) and None
+            )
             phase.callback(hook.remove)
         value = given(module) if callable(given) else _loss(_call(module, given), loss)
     marks["after_forward"] = len(tracker.timeline) - 1
@@ -201,34 +207,6 @@ def _label_inputs(tracker: Tracker, given: Any) -> None:
     elif isinstance(given, (dict, list, tuple)):
         for value in given.values() if isinstance(given, dict) else given:
             _label_inputs(tracker, value)
-
-
-def _head(module: nn.Module) -> nn.Module | None:
-    """The output head, where the module has one as language models do."""
-    found = getattr(module, "lm_head", None)
-    theirs: Any = getattr(module, "get_output_embeddings", None)  # transformers
-    if found is None and theirs is not None:
-        found = theirs()
-    return found if isinstance(found, nn.Module) else None
-
-
-def _width(head: nn.Module | None) -> int | None:
-    weight = getattr(head, "weight", None)
-    return weight.shape[0] if isinstance(weight, Tensor) else None
-
-
-def _name_logits(tracker: Tracker, vocab: int | None) -> None:
-    """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients."""
-    if vocab is None:
-        return
-    births: dict[int, str] = {}
-    for event in tracker.timeline:
-        births.setdefault(event.ident, event.phase)
-    for record in tracker.records.values():
-        wide = len(record.shape) > 1 and record.shape[-1] == vocab and "float" in record.dtype
-        passing = births.get(record.ident) in ("forward", "loss", "backward")
-        if wide and passing and record.category in ("activations", "other"):
-            record.category = "logits"
 
 
 def _name(model: Any, module: nn.Module) -> str:

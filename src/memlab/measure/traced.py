@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from ..devices import device
 from ..ledger import Ledger
 from ..table import as_html, as_text, cell
 from ..units import parse, text
@@ -17,7 +18,10 @@ TERMS = (*CATEGORIES[:-1], "logits", "other")
 class Trace:
     """A training step that was traced; the steady state is its last step.
 
-    ledger              what is held at the peak: column "traced", one row a category
+    ledger              what is held at the peak: column "traced", one row a category; logits are
+                        all copies of them and their gradients, kept for backward or not
+    rows                weights, buffers, gradients, optimizer; and what autograd keeps after the
+                        forward pass: activations before the output head, logits from it on
     peak, peak_event    bytes, and the event that reached them first (its .phase, its .op)
     first_step_peak     bytes; in the first step the optimizer makes its states
     held                bytes after_forward, after_backward, between_steps
@@ -26,10 +30,17 @@ class Trace:
     """
 
     def __init__(
-        self, title: str, tracker: Tracker, start: int, marks: dict[str, int], first_peak: int
+        self,
+        title: str,
+        tracker: Tracker,
+        rows: dict[str, int],
+        start: int,
+        marks: dict[str, int],
+        first_peak: int,
     ) -> None:
         self.title = title
         self.tracker = tracker
+        self.rows = rows
         self.start = start
         self.first_step_peak = first_peak
         self._marks = marks
@@ -63,13 +74,19 @@ class Trace:
     def ledger(self) -> Ledger:
         """What is held at the peak; the column is "traced"."""
         figures = {term: size for term, size in self.contents("peak").items() if size}
-        return Ledger.of("traced", figures, title=f"{self.title}: held at the peak, {self.moment}")
+        title = f"{self.title}: the peak, in {self.moment} ({self.op})"
+        return Ledger.of("traced", figures, title=title)
 
     @property
     def moment(self) -> str:
-        """When the peak was reached: the phase, and the operator that reached it."""
-        event = self.peak_event
-        return "no event" if event is None else f"{event.phase or 'setup'} ({_short(event.op)})"
+        """The phase of the peak: forward, loss (from the output head on), backward or optimizer."""
+        return "" if self.peak_event is None else self.peak_event.phase
+
+    @property
+    def op(self) -> str:
+        """The operator whose result reached the peak."""
+        op = "" if self.peak_event is None else self.peak_event.op
+        return op.removeprefix("aten.").removesuffix(".default")
 
     def reserved(self, *, expandable: bool = False) -> int:
         """Bytes that PyTorch's caching allocator takes from the driver for all this, at most.
@@ -80,16 +97,17 @@ class Trace:
 
         return replay_tracker(self.tracker, expandable=expandable).peak_reserved
 
-    def fits(self, device: Any, *, expandable: bool = False) -> bool:
-        """Whether the step runs on `device` without an out-of-memory error.
+    def fits(self, card: Any, *, expandable: bool = False) -> bool:
+        """Whether the step runs on `card` without an out-of-memory error.
 
-        device      the name of a card, such as "RTX 4090", a number of bytes, or "24 GiB"
+        card        the name of one, such as "RTX 4090", a number of bytes, or "24 GiB"
         Source      the trace is replayed through the caching allocator with that many bytes
+        Leaves out  the CUDA context and other programs on the card: hundreds of MiB
         Raises      ValueError for a name that is not known
         """
         from .snapshot import replay_tracker
 
-        return replay_tracker(self.tracker, usable(device), expandable=expandable).fits
+        return replay_tracker(self.tracker, usable(card), expandable=expandable).fits
 
     def plot(self, title: str = "") -> Any:
         """The timeline of the last step as a picture, stacked by category."""
@@ -102,11 +120,12 @@ class Trace:
         contents = {term: size for term, size in self.contents("peak").items() if size}
         return {
             "title": self.title,
-            "rows": contents,
+            "rows": dict(self.rows),
             "held": self.held,
             "peak": {
                 "bytes": self.peak,
                 "moment": self.moment,
+                "op": self.op,
                 "contents": contents,
                 "first_step_bytes": self.first_step_peak,
             },
@@ -126,17 +145,16 @@ class Trace:
         return self.ledger._repr_html_() + as_html(self._moments())
 
 
-def usable(device: Any) -> int:
-    """Bytes that a step may use on a device: a card by name, a number, or text such as "24 GiB"."""
-    if isinstance(device, int) and not isinstance(device, bool):
-        return device
-    try:
-        return parse(device)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"device={device!r} is neither bytes nor a size such as '24 GiB'"
-        ) from error
+def usable(what: Any) -> int:
+    """Bytes that a program may use on a device: a card by name, a number, or "24 GiB".
 
-
-def _short(op: str) -> str:
-    return op.removeprefix("aten.").removesuffix(".default")
+    Raises      ValueError for a name that is no device's, with those that come close
+    """
+    if isinstance(what, int) and not isinstance(what, bool):
+        return what
+    if isinstance(what, str):
+        try:
+            return parse(what)
+        except ValueError:
+            pass  # no size, so a name
+    return device(what).limit

@@ -1,0 +1,51 @@
+"""Which term of a ledger the storages of a traced step belong to: above all, the logits."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from .tracker import Tracker
+
+
+def head(module: nn.Module) -> nn.Module | None:
+    """The output head, where the module has one as language models do."""
+    found = getattr(module, "lm_head", None)
+    theirs: Any = getattr(module, "get_output_embeddings", None)  # transformers
+    if found is None and theirs is not None:
+        found = theirs()
+    return found if isinstance(found, nn.Module) else None
+
+
+def width(head: nn.Module | None) -> int | None:
+    weight = getattr(head, "weight", None)
+    return weight.shape[0] if isinstance(weight, Tensor) else None
+
+
+def births(tracker: Tracker) -> dict[int, str]:
+    """The phase in which each storage was met first."""
+    phases: dict[int, str] = {}
+    for event in tracker.timeline:
+        phases.setdefault(event.ident, event.phase)
+    return phases
+
+
+def rows(tracker: Tracker, marks: dict[str, int], births: dict[int, str]) -> dict[str, int]:
+    """What stays, and what autograd keeps: before the output head, and from it on (logits)."""
+    stay, both = (tracker.contents(marks[at]) for at in ("between_steps", "after_backward"))
+    rows = {name: stay[name] for name in ("weights", "buffers")}
+    rows |= {"gradients": both["gradients"], "optimizer": stay["optimizer"]}
+    rows |= {"activations": 0, "logits": 0}
+    if marks["after_forward"] >= 0:
+        for record, size in tracker.alive(marks["after_forward"]):
+            if record.category == "activations":
+                rows["logits" if births[record.ident] == "loss" else "activations"] += size
+    return rows
+
+
+def name_logits(tracker: Tracker, births: dict[int, str], vocab: int | None) -> None:
+    """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients."""
+    for record in tracker.records.values():
+        wide = len(record.shape) > 1 and record.shape[-1] == vocab and "float" in record.dtype
+        passing = births.get(record.ident) in ("forward", "loss", "backward")
+        if wide and passing and record.category in ("activations", "other"):
+            record.category = "logits"
