@@ -60,6 +60,18 @@ def test_inference_phases(capsys, phase):
     assert rows["kv_cache"] > 0 and rows["gradients"] == rows["optimizer"] == 0
 
 
+def test_fit_answers_three_questions(capsys):
+    words = "fit qwen3-0.6b --precision bf16 --on".split() + ["RTX 4090"]
+    assert "largest batch on RTX 4090" in run(capsys, *words, "--tokens", "1024")[1]
+    assert "largest sequence on RTX 4090" in run(capsys, *words, "--batch", "2")[1]
+    both = ("--batch", "8", "--tokens", "1024")
+    assert "micro-batches" in run(capsys, *words, *both)[1]
+    changes = json.loads(run(capsys, *words, *both, "--json")[1])
+    assert changes["fits"] is False and changes["changes"][-1]["peak"] < 24 * 2**30
+    assert "as it is" in run(capsys, *words, "--batch", "1", "--tokens", "64")[1]
+    assert json.loads(run(capsys, *words, "--batch", "2", "--json")[1])["value"] > 1000
+
+
 def test_precision_and_optimizer_make_a_recipe(capsys):
     words = "estimate gpt2 --precision bf16 --optimizer sgd --json".split()
     document = json.loads(run(capsys, *words)[1])
@@ -100,6 +112,8 @@ def test_lists(capsys):
         (["estimate", "gpt2", "--recipe", "x"], "unknown recipe 'x'; known: fp32"),
         (["measure", "gpt2", "--recipe", "x"], "unknown recipe 'x'"),
         (["estimate", "gpt2", "--recipe", "bf16", "--precision", "fp32"], "give one of them"),
+        (["fit", "gpt2", "--on", "H100"], "give --tokens (for the largest batch)"),
+        (["fit", "gpt2", "--on", "RTX 9", "--batch", "2"], "RTX 9"),
         (["estimate", "gpt2", "--phase", "decode"], "--phase decode needs --tokens"),
         (["estimate", "llama-3-8b", "--tokens", "0"], "tokens=0; at least 2 are needed"),
         (["estimate", "nanochat-d26", "--tokens", "8"], "family 'nanochat' is not described"),

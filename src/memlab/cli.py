@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from . import cli_estimate
+from . import cli_estimate, cli_fit
 from .estimate import estimate
 from .formats import bits_per_value, format_of, names, storage
 from .ledger import Ledger
@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     cli_estimate.add_parser(commands)
+    cli_fit.add_parser(commands)
     measured = command("measure", _measure, "Train a small model and compare it with the formula.")
     cli_estimate.add_model(measured)
     measured.add_argument("--recipe", default="fp32", help="see `memlab recipes` (default fp32)")

@@ -28,10 +28,16 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("estimate", help=words, description=words)
     parser.set_defaults(run=run)
     add_model(parser)
-    parser.add_argument("--recipe", help="see `memlab recipes` (default: what --precision says)")
     parser.add_argument("--against", metavar="RECIPE", help="a second recipe, side by side")
     parser.add_argument("--batch", type=int, default=1, help="sequences at a time (default 1)")
     parser.add_argument("--tokens", type=int, help="tokens in each; without it, no peak")
+    parser.add_argument("--phase", choices=["train", "prefill", "decode"], default="train")
+    add_step(parser)
+
+
+def add_step(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say how a training step is run."""
+    parser.add_argument("--recipe", help="see `memlab recipes` (default: what --precision says)")
     parser.add_argument("--precision", choices=list(PRECISIONS), help="default fp32")
     parser.add_argument("--optimizer", help="default: the recipe's")
     parser.add_argument(
@@ -40,7 +46,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--attention", choices=["eager", "sdpa", "flash"], default="sdpa")
     parser.add_argument("--checkpoint", choices=["none", "block"], default="none")
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--phase", choices=["train", "prefill", "decode"], default="train")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
     parser.add_argument(
         "--implementation",
@@ -48,6 +53,12 @@ def add_parser(commands: Any) -> None:
         default="transformers",
         help="whose code runs the model (default transformers)",
     )
+
+
+def choices_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What `add_step` asked, as arguments of memlab.step.simulate."""
+    names = "implementation attention backend optimizer_impl checkpoint dropout".split()
+    return {name: getattr(options, name) for name in names}
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -109,18 +120,8 @@ def _resident(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
 def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
     from .step import simulate  # only a peak needs it
 
-    step = simulate(
-        model,
-        recipe,
-        batch=options.batch,
-        tokens=options.tokens,
-        implementation=options.implementation,
-        attention=options.attention,
-        backend=options.backend,
-        optimizer_impl=options.optimizer_impl,
-        checkpoint=options.checkpoint,
-        dropout=options.dropout,
-    )
+    sizes = {"batch": options.batch, "tokens": options.tokens}
+    step = simulate(model, recipe, **sizes, **choices_of(options))
     if options.json:
         rows = {name: step.rows.get(name, 0) for name in TERMS}
         rows["other"] = sum(size for name, size in step.rows.items() if name not in TERMS)

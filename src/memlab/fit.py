@@ -1,0 +1,192 @@
+"""The inverse: what fits a device — the largest batch, the longest sequence, the cheapest change.
+
+Every answer comes from simulating the step (memlab.step), so it is as exact as that, and the bytes
+that a simulation leaves out must be left free: the CUDA context, kernels' scratch memory, rounding
+and fragmentation. `spare` says how many, and the default is a guess that the docstring owns up to.
+"""
+
+from __future__ import annotations
+
+from .devices import Device, device
+from .frozen import dataclass
+from .model import Model
+from .recipe import Recipe
+from .step import simulate
+from .units import GiB, parse, text, whole
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+# A CUDA context with its libraries takes 0.5 to 1.8 GiB by version, and rounding and fragmentation
+# a few per cent (book: notation, "80 GB"). One GiB is a habit, not a measurement: measure yours.
+SPARE = GiB
+
+# What a step may do instead, in the order of what it costs in time, and why it costs that.
+CHANGES = (
+    ("fused AdamW", {"optimizer_impl": "fused"}, "no time: one kernel, no temporaries"),
+    ("SDPA attention", {"attention": "sdpa"}, "no time: no [B, N, T, T] tensor is kept"),
+    ("autocast", {"recipe": "autocast"}, "no time: most products in bf16"),
+    ("pure bf16", {"recipe": "bf16"}, "no time, but small updates are rounded away"),
+    ("block checkpointing", {"checkpoint": "block"}, "about a third more computing"),
+)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The largest number that fits, and the peaks that decided it.
+
+    value       a batch or a number of tokens; 0: not even the smallest fits
+    peak        bytes of the step with `value` (of the smallest one where value is 0)
+    limit       bytes that the step may take: the device's, less what is spared
+    """
+
+    what: str
+    value: int
+    peak: int
+    limit: int
+    device: str
+
+    def __str__(self) -> str:
+        if not self.value:
+            over = text(self.peak - self.limit)
+            return f"no {self.what} fits {self.device}: the smallest step is {over} too large"
+        return (
+            f"largest {self.what} on {self.device}: {self.value:,} "
+            f"(peak {text(self.peak)} of {text(self.limit)})"
+        )
+
+
+def largest_batch(
+    model: Model,
+    recipe: Recipe | str = "fp32",
+    *,
+    on: str | int | Device,
+    tokens: int,
+    spare: int = SPARE,
+    most: int = 4096,
+    **choices: Any,
+) -> Fit:
+    """The largest batch whose training step fits.
+
+    Unit        sequences of `tokens` tokens
+    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate
+    Leaves out  what `spare` bytes are left free for
+    Raises      ValueError for an unknown device and for what `simulate` does not describe
+    """
+    return _search(
+        "batch",
+        lambda n: _peak(model, recipe, batch=n, tokens=tokens, **choices),
+        on,
+        spare,
+        1,
+        most,
+    )
+
+
+def longest_sequence(
+    model: Model,
+    recipe: Recipe | str = "fp32",
+    *,
+    on: str | int | Device,
+    batch: int = 1,
+    spare: int = SPARE,
+    **choices: Any,
+) -> Fit:
+    """The most tokens in a sequence whose training step fits, up to the model's positions.
+
+    Unit        tokens
+    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate
+    Leaves out  what `spare` bytes are left free for
+    Raises      ValueError for an unknown device and for what `simulate` does not describe
+    """
+
+    def peak(n: int) -> int:
+        return _peak(model, recipe, batch=batch, tokens=n, **choices)
+
+    return _search("sequence", peak, on, spare, 2, model.positions)
+
+
+def cheapest_change(
+    model: Model,
+    recipe: Recipe | str = "fp32",
+    *,
+    on: str | int | Device,
+    batch: int,
+    tokens: int,
+    spare: int = SPARE,
+    **choices: Any,
+) -> list[tuple[str, str, int]]:
+    """The first changes, in the order of what they cost in time, that make a step fit.
+
+    Returns     (name, what it costs, peak with all changes so far), the last of them fits; an
+                empty list if the step fits as it is
+    Formula     micro-batches add all gradients to the peak, at most: P · b
+    Leaves out  changes that are not described for this model
+    Raises      ValueError if it does not fit with all of them either
+    """
+    limit, name = _limit(on, spare)
+    told: dict[str, Any] = {"recipe": recipe, **choices}
+    made: list[tuple[str, str, int]] = []
+    now = _peak(model, batch=batch, tokens=tokens, **told)
+    for words, change, cost in CHANGES:
+        if now <= limit:
+            return made
+        try:
+            after = _peak(model, batch=batch, tokens=tokens, **(told | change))
+        except ValueError:  # not described for this implementation
+            continue
+        if after < now:
+            told, now = told | change, after
+            made.append((words, cost, now))
+    parts = 1
+    while now > limit and parts < batch:
+        parts *= 2
+        step = simulate(model, batch=-(-batch // parts), tokens=tokens, **told)
+        # From the second micro-batch on, all gradients are there when the activations are.
+        now = step.peak.bytes + step.rows["gradients"]
+    if now > limit:
+        raise ValueError(
+            f"{model.name} needs {text(now)} with every change known here; {name} has "
+            f"{text(limit)} to give"
+        )
+    if parts > 1:
+        made.append((f"{parts} micro-batches", "less parallel work in each", now))
+    return made
+
+
+def _search(what: str, peak: Any, on: Any, spare: int, least: int, most: int) -> Fit:
+    """The largest n in least … most with peak(n) <= limit; the peak grows with n."""
+    limit, name = _limit(on, spare)
+    low, at_low = least - 1, peak(least)
+    if at_low > limit:
+        return Fit(what, 0, at_low, limit, name)
+    high = most + 1
+    step = least
+    while low + step < high:  # double until it is too large, so that few large steps are simulated
+        if peak(low + step) > limit:
+            high = low + step
+            break
+        low, step = low + step, 2 * step
+    while high - low > 1:
+        middle = (low + high) // 2
+        if peak(middle) > limit:
+            high = middle
+        else:
+            low = middle
+    return Fit(what, low, peak(low), limit, name)
+
+
+def _limit(on: str | int | Device, spare: int) -> tuple[int, str]:
+    """Bytes that a step may take, and the device's name."""
+    whole("spare", spare)
+    if isinstance(on, int):
+        return max(0, whole("on", on) - spare), text(on)
+    if isinstance(on, str) and on[:1].isdigit():
+        return max(0, parse(on) - spare), on
+    found = device(on)
+    return max(0, found.limit - spare), found.name
+
+
+def _peak(model: Model, recipe: Recipe | str, **setting: Any) -> int:
+    return simulate(model, recipe, **setting).peak.bytes
