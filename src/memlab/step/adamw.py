@@ -1,9 +1,14 @@
 """AdamW's step: its states in the first step, its temporaries in every one."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
 
 from .engine import Engine, Parameter
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 IMPLEMENTATIONS = ("forloop", "foreach", "fused")
 

@@ -8,10 +8,18 @@ that backward has run. So the order of allocations and frees is that of a real s
 Letters     a size is a `Dim`: a whole number that knows its letter, such as T or N·H
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
-from typing import Any
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    # grads (None where nothing came), what the node kept, which inputs need one -> gradients
+    Backward = Callable[[list[Any], list[Any], list[bool]], Sequence["Tensor | None"]]
 
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "bool": 1, "uint8": 1}
 
@@ -25,7 +33,7 @@ class Dim(int):
 
     letters: str
 
-    def __new__(cls, letters: str, value: int) -> "Dim":
+    def __new__(cls, letters: str, value: int) -> Dim:
         made = super().__new__(cls, value)
         made.letters = letters
         return made
@@ -55,7 +63,7 @@ class Storage:
 
     __slots__ = ("log", "record")
 
-    def __init__(self, log: "Log", record: Record) -> None:
+    def __init__(self, log: Log, record: Record) -> None:
         self.log, self.record = log, record
         log.note(record, record.bytes)
 
@@ -130,7 +138,7 @@ class Tensor:
         shape: tuple[int, ...],
         dtype: str,
         storage: Storage,
-        node: "Node | None" = None,
+        node: Node | None = None,
         slot: int = 0,
     ) -> None:
         self.shape, self.dtype, self.storage = shape, dtype, storage
@@ -154,10 +162,6 @@ class Parameter(Tensor):
         self.state: list[Storage] = []
 
 
-# grads (None where nothing came), what the node kept, which inputs need a gradient -> gradients
-Backward = Callable[[list[Any], list[Any], list[bool]], Sequence[Tensor | None]]
-
-
 class Node:
     """One operator of the graph: what it keeps for backward, and where its gradients go."""
 
@@ -169,6 +173,16 @@ class Node:
         self.op, self.seq, self.edges, self.saved, self.run = op, seq, edges, saved, run
         self.parameter: Parameter | None = None
         self.slots = slots
+
+
+class Save:
+    """One tensor that one operator keeps for backward, in a simulated layer or outside of all."""
+
+    __slots__ = ("argument", "layer", "op", "record", "shape")
+
+    def __init__(self, op: str, argument: str, tensor: Tensor, layer: int | None) -> None:
+        self.op, self.argument, self.layer = op, argument, layer
+        self.shape, self.record = tensor.shape, tensor.record
 
 
 class Engine:
@@ -186,7 +200,7 @@ class Engine:
         self.in_place = in_place
         self.log = Log()
         self.parameters: list[Parameter] = []
-        self.saves: list[tuple[str, str, tuple[int, ...], Record]] = []
+        self.saves: list[Save] = []
         self.part = ""
         self.grad = True
         self._seq = 0
@@ -257,7 +271,7 @@ class Engine:
         for pair in saved:
             kept.append(None if pair is None else pair[1].storage)
             if pair is not None:
-                self.saves.append((op, pair[0], pair[1].shape, pair[1].record))
+                self.saves.append(Save(op, pair[0], pair[1], self._layer))
                 if pair[1].record.category == "other":
                     pair[1].record.category = "activations"
         self._seq += 1

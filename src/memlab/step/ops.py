@@ -4,12 +4,19 @@ Each method is one operator: it makes its output, says what autograd keeps of it
 backward in the same words. Temporaries are Python variables of the function that makes them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
 
 from .engine import Engine, Tensor, count
 
-Grads = list[Any]
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    Grads = list[Any]
+else:
+    Grads = list
 
 
 class Ops(Engine):
@@ -208,7 +215,7 @@ class Ops(Engine):
             return made
 
         kept = [("input", a) if w.node else None, ("weight", w) if a.node else None]
-        self.apply("linear", [a, w, b], [out], run, kept)
+        self.apply(f"linear {weight.record.op}", [a, w, b], [out], run, kept)
         return out
 
     def _cast(self, x: Tensor) -> Tensor:

@@ -1,11 +1,16 @@
 """What a network needs to know to describe one training step: shapes, dtype, attention, dropout."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ..frozen import dataclass
 from ..model import Model
 from .engine import Dim
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,33 @@
 """Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from __future__ import annotations
 
+from ..frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
+from ..table import as_html, as_text, cell
 from ..units import whole
 from . import adamw
 from .engine import Log, Record
-from .networks import NETWORKS
+from .networks import NETWORKS, network
 from .ops import Ops
+from .saved import SavedTable
 from .setting import Setting
 
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+TERMS = (
+    "weights",
+    "buffers",
+    "gradients",
+    "optimizer",
+    "inputs",
+    "activations",
+    "logits",
+    "other",
+)
 PHASES = ("forward", "loss", "backward", "optimizer", "zero_grad")
 
 
@@ -31,13 +47,14 @@ class Peak:
     first_step_bytes: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False)
 class Step:
     """A simulated step in the steady state (the second: optimizer states exist).
 
     rows        weights, buffers, gradients, optimizer; activations and logits: what autograd keeps
                 after the forward pass, before the output head and from it on
     held        all bytes after_forward, after_backward, between_steps
+    saved       what one layer keeps for backward, tensor by tensor
     log         every allocation and free of both steps
     """
 
@@ -45,8 +62,25 @@ class Step:
     held: dict[str, int]
     held_contents: dict[str, dict[str, int]]
     peak: Peak
-    log: Log = field(repr=False)
-    saves: list[tuple[str, str, tuple[int, ...], Record]] = field(repr=False)
+    saved: SavedTable
+    log: Log
+
+    def table(self) -> list[list[str]]:
+        """Terms, and what is alive of each at the three moments and at the peak."""
+        columns = {**self.held_contents, f"peak ({self.peak.moment})": self.peak.contents}
+        names = [n for n in TERMS if any(found.get(n) for found in columns.values())]
+        head = ["bytes", *(moment.replace("_", " ") for moment in columns)]
+        body = [[n, *(cell(found.get(n, 0)) for found in columns.values())] for n in names]
+        totals = [*self.held.values(), self.peak.bytes]
+        return [head, *body, ["total", *map(cell, totals)]]
+
+    def __str__(self) -> str:
+        return as_text(self.table(), foot=1)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self.table(), foot=1)
 
 
 def simulate(
@@ -79,7 +113,7 @@ def simulate(
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
     dtype = _dtype(chosen)
-    network, attentions = _network(implementation, shaped.family)
+    attentions = _attentions(implementation, shaped.family)
     _known("attention", attention, attentions)
     _known("backend", backend, ("cpu",))
     _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
@@ -91,16 +125,17 @@ def simulate(
     setting = Setting(
         shaped, dtype, batch, tokens, attention, dropout, window=_window(shaped, window)
     )
-    return _run(f, network(f, setting), setting, optimizer_impl)
+    described = network(implementation, shaped.family)(f, setting)
+    return _run(f, described, setting, optimizer_impl)
 
 
-def _run(f: Ops, network: Any, setting: Setting, optimizer_impl: str) -> Step:
+def _run(f: Ops, described: Any, setting: Setting, optimizer_impl: str) -> Step:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     for step in ("first", "second"):
         log.mark(f"{step}.forward")
         f.part, f.saves = "", []
-        loss = network.forward(ids)
+        loss = described.forward(ids)
         f.end_autocast()
         log.marks[f"{step}.loss"] = log.marks.pop("loss")
         log.mark(f"{step}.backward")
@@ -132,8 +167,8 @@ def _run(f: Ops, network: Any, setting: Setting, optimizer_impl: str) -> Step:
         {moment: log.events[at - 1][2] for moment, at in moments.items()},
         contents,
         _peak(log, first),
+        SavedTable.of_layer(f.saves, layers),
         log,
-        f.saves,
     )
 
 
@@ -188,14 +223,14 @@ def _dtype(recipe: Recipe) -> str:
     return recipe.weights
 
 
-def _network(implementation: str, family: str) -> tuple[Any, tuple[str, ...]]:
+def _attentions(implementation: str, family: str) -> tuple[str, ...]:
     _known("implementation", implementation, sorted({name for name, _ in NETWORKS}))
     if (implementation, family) not in NETWORKS:
         families = ", ".join(f for name, f in NETWORKS if name == implementation)
         raise ValueError(
             f"family {family!r} is not described for {implementation}; known: {families}"
         )
-    return NETWORKS[implementation, family]
+    return NETWORKS[implementation, family][2]
 
 
 def _window(model: Model, window: int | None) -> int | None:

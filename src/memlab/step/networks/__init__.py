@@ -14,17 +14,29 @@ nest the same calls (`call` is for modules: their arguments live until they retu
 to an argument; `f.view` for views and free reshapes, `f.copy` where torch really copies.
 """
 
-from typing import Any
+from __future__ import annotations
 
-from .hf_llama import HFLlama
-from .tiny_gpt import TinyGPT
-from .tiny_llama import TinyLlama
+import importlib
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 
-# (implementation, family): the class, and the attention kernels that it describes.
-NETWORKS: dict[tuple[str, str], tuple[type[Any], tuple[str, ...]]] = {
-    ("memlab", "gpt2"): (TinyGPT, ("sdpa",)),
-    **{("memlab", family): (TinyLlama, ("sdpa",)) for family in LLAMAS},
-    **{("transformers", family): (HFLlama, ("sdpa", "eager")) for family in (*LLAMAS, "gemma")},
+# (implementation, family): module and class, imported when asked for, and the attention kernels
+# that it describes.
+NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
+    ("memlab", "gpt2"): ("tiny_gpt", "TinyGPT", ("sdpa",)),
+    **{("memlab", family): ("tiny_llama", "TinyLlama", ("sdpa",)) for family in LLAMAS},
+    **{
+        ("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager"))
+        for family in (*LLAMAS, "gemma")
+    },
 }
+
+
+def network(implementation: str, family: str) -> Any:
+    """The class that describes a family as an implementation runs it."""
+    module, name, _ = NETWORKS[implementation, family]
+    return getattr(importlib.import_module(f".{module}", __name__), name)
