@@ -1,18 +1,21 @@
 """transformers' GPT-2: models/gpt2/modeling_gpt2.py of release 5.23, on the CPU."""
 
+from typing import Any
+
 from ..engine import Parameter, Tensor, call
 from ..ops import Grads, Ops
 from ..setting import Setting
 from .gpt_parts import (
     Weights,
+    attend,
     causal_loss,
     causal_mask,
     dropout,
-    eager_attention,
     layer_norm,
     norm_weights,
     pieces,
     reordered,
+    splits,
 )
 
 ACTIVATIONS = ("gelu_new", "gelu", "gelu_pytorch_tanh", "relu", "silu")
@@ -77,28 +80,25 @@ class GPT2:
     def block(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
         f = self.f
         hidden = layer_norm(f, x, w, "attention_norm")
-        attended = call(self.attention, w, hidden, mask)
+        attended, _ = call(self.attention, w, hidden, mask)
         hidden = f.add(attended, x)
         residual = hidden
         hidden = layer_norm(f, hidden, w, "feed_forward_norm")
         fed = call(self.mlp, w, hidden)
         return f.add(residual, fed)
 
-    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.s
         q, k, v = self.heads(conv1d(f, x, w["qkv"], w["qkv.bias"]))
-        if mask is not None:
-            y = eager_attention(f, s, q, k, v, mask, upcast=False, rows=True)
-        else:
-            y = f.view(f.attention(q, k, v), s.B, s.T, s.D)
+        y, weights = attend(f, s, q, k, v, mask, upcast=False)
         y = conv1d(f, y, w["out"], w["out.bias"])
-        return dropout(f, y, s.dropout)
+        return dropout(f, y, s.dropout), weights
 
     def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """In the order of the real code; products give their gradients in another order."""
         s, shape = self.s, (self.s.B, self.s.N, self.s.T, self.s.H)
         q, k, v = pieces(self.f, qkv, 3)
-        copies = s.attention == "eager" and s.N > 1
+        copies = splits(s)
         key = self.f.view(k, *shape)  # transposed twice on its way: its gradient needs no copy
         value = reordered(self.f, v, *shape, copies=copies)
         query = reordered(self.f, q, *shape, copies=copies)

@@ -8,14 +8,13 @@ from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import (
     Weights,
+    attend,
     causal_loss,
     causal_mask,
     dropout,
-    eager_attention,
     layer_norm,
     linear,
     linear_weights,
-    merge_heads,
     norm_weights,
     pieces,
     reordered,
@@ -81,7 +80,7 @@ class GPTNeoX:
 
     def layer(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Tensor:
         f, p = self.f, self.s.dropout
-        attended = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
+        attended, _ = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
         attended = dropout(f, attended, p)
         if self.parallel:
             fed = call(self.mlp, w, layer_norm(f, x, w, "feed_forward_norm"))
@@ -98,18 +97,14 @@ class GPTNeoX:
         hidden = f.activation(hidden, "gelu" if self.act.startswith("gelu") else self.act)
         return linear(f, hidden, w, "down")
 
-    def attention(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Tensor:
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Any:
         f, s = self.f, self.s
         qkv = linear(f, x, w, "qkv")
         qkv = reordered(f, qkv, s.B, s.N, s.T, 3 * s.H, copies=s.N > 1)
         query, key, value = pieces(f, qkv, 3)
         query, key = self.rotate(query, key, *angles)
-        if mask is not None:
-            y = eager_attention(f, s, query, key, value, mask, upcast=True, rows=False)
-        else:
-            y = f.attention(query, key, value)
-            y = merge_heads(f, y, s)
-        return linear(f, y, w, "out")
+        y, weights = attend(f, s, query, key, value, mask, rows=False)
+        return linear(f, y, w, "out"), weights
 
     def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
         """The first R of H; the rest passes."""

@@ -5,6 +5,8 @@ they do not follow each other. Heads cut out of a wider row are such a case, unl
 one head, or only one sequence.
 """
 
+from typing import Any
+
 from ..engine import Parameter, Tensor
 from ..ops import Grads, Ops
 from ..setting import Setting
@@ -41,14 +43,19 @@ def merge_heads(f: Ops, x: Tensor, s: Setting) -> Tensor:
     return f.view(f.copy(x) if s.N > 1 else x, s.B, s.T, s.queries)
 
 
-def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
-    """torch.matmul of batches; the gradient of the second factor is made first.
+def matmul(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
+    """torch.matmul of heads, which autocast makes narrow.
 
     copies      whether each factor must be copied to be one batch
     """
     second, first = f._cast(b), f._cast(a)
-    left = f.copy(first) if copies[0] else first
-    right = f.copy(second) if copies[1] else second
+    return product(f, first, second, *shape, copies=copies)
+
+
+def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
+    """The same in the dtype of the factors; the gradient of the second one is made first."""
+    left = f.copy(a) if copies[0] else a
+    right = f.copy(b) if copies[1] else b
     out = f.new("bmm", shape, left.dtype)
     shapes = (a.shape, b.shape)
 
@@ -60,16 +67,41 @@ def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]
     return out
 
 
-def eager_attention(
-    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, upcast: bool, rows: bool
-) -> Tensor:
-    """The attention that transformers writes out; returns [B, T, N·H].
+def attend(
+    f: Ops,
+    s: Setting,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    *,
+    upcast: bool = True,
+    rows: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """Attention by the kernel of the setting: [B, T, N·H], and eager's weights, which it returns.
 
-    upcast      softmax in fp32 whatever the scores are
+    upcast      eager's softmax is in fp32 whatever the scores are
     rows        q and k lie in rows of all heads, as v always does
     """
-    copies = scattered(s)
-    scores = f.scale(product(f, q, k, s.B, s.N, s.T, s.T, copies=(copies and rows,) * 2))
+    if mask is not None:
+        return eager_attention(f, s, q, k, v, mask, upcast=upcast, rows=rows)
+    if s.dropout:
+        return merge_heads(f, math_attention(f, s, q, k, v, rows=rows), s), None
+    y = f.attention(q, k, v)  # in the order of memory of q
+    return f.view(y, s.B, s.T, s.queries) if rows else merge_heads(f, y, s), None
+
+
+def splits(s: Setting) -> bool:
+    """Whether gradients of q and v come head by head, to be copied into rows: not from flash."""
+    return s.N > 1 and (s.attention == "eager" or s.dropout > 0)
+
+
+def eager_attention(
+    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, upcast: bool, rows: bool
+) -> tuple[Tensor, Tensor]:
+    """The attention that transformers writes out, as `attend` returns it."""
+    copies = scattered(s) and rows
+    scores = f.scale(matmul(f, q, k, s.B, s.N, s.T, s.T, copies=(copies, copies)))
     scores = f.add(scores, mask)
     if upcast:
         scores = f.to(_softmax_fp32(f, scores), q.dtype)
@@ -77,8 +109,29 @@ def eager_attention(
         scores = f.softmax(scores)
         scores = f.to(scores, v.dtype)
     scores = dropout(f, scores, s.dropout)
-    y = _weighted(f, s, scores, v)
-    return merge_heads(f, y, s)
+    y = weighted(f, s, scores, v, matmul)
+    return merge_heads(f, y, s), scores
+
+
+def math_attention(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows: bool) -> Tensor:
+    """What SDPA does on the CPU with dropout, which its flash kernel lacks: all of it in fp32.
+
+    Source      aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math
+    """
+    value, key, query = f._cast(v), f._cast(k), f._cast(q)
+    dtype = query.dtype
+    wide_q, wide_k, wide_v = f.to(query, "fp32"), f.to(key, "fp32"), f.to(value, "fp32")
+    scaled = f.scale(wide_q)
+    mask = f.new("where", (s.T, s.T), "fp32")
+    copies = scattered(s) and rows
+    scores = product(f, scaled, f.scale(wide_k), s.B, s.N, s.T, s.T, copies=(copies, copies))
+    scores = f.add(scores, mask)
+    scores = f.softmax(scores)
+    scores = dropout(f, scores, s.dropout)
+    narrow = f.to(scores, dtype)  # returned as well, and dropped by the caller
+    y = f.to(weighted(f, s, scores, wide_v, product), dtype)
+    del narrow
+    return y
 
 
 def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
@@ -86,9 +139,9 @@ def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
     return f.softmax(wide)
 
 
-def _weighted(f: Ops, s: Setting, scores: Tensor, v: Tensor) -> Tensor:
+def weighted(f: Ops, s: Setting, scores: Tensor, v: Tensor, multiply: Any) -> Tensor:
     copies = scattered(s)
-    y = product(f, scores, v, *v.shape, copies=(False, copies))
+    y = multiply(f, scores, v, *v.shape, copies=(False, copies))
     return reordered(f, y, *v.shape, copies=copies)
 
 

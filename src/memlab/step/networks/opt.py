@@ -1,19 +1,22 @@
 """transformers' OPT: models/opt/modeling_opt.py of release 5.23, on the CPU."""
 
+from typing import Any
+
 from ..engine import Dim, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import (
     Weights,
+    attend,
     causal_loss,
     causal_mask,
     dropout,
-    eager_attention,
     layer_norm,
     linear,
     linear_weights,
     norm_weights,
     reordered,
+    splits,
 )
 
 ACTIVATIONS = ("relu", "gelu", "silu")
@@ -93,7 +96,7 @@ class OPT:
         residual = hidden = x
         if self.before:
             hidden = layer_norm(f, hidden, w, "attention_norm")
-        hidden = call(self.attention, w, hidden, mask)
+        hidden, _ = call(self.attention, w, hidden, mask)
         hidden = dropout(f, hidden, s.dropout)
         hidden = f.add(residual, hidden)
         if not self.before:
@@ -111,17 +114,14 @@ class OPT:
             hidden = layer_norm(f, hidden, w, "feed_forward_norm")
         return hidden
 
-    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+    def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.s
-        shape, copies = (s.B, s.N, s.T, s.H), mask is not None and s.N > 1
+        shape, copies = (s.B, s.N, s.T, s.H), splits(s)
         query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
         key = linear(f, x, w, "k")
         # The product with its transpose gives the gradient back transposed.
-        key = reordered(f, key, *shape, copies=mask is not None and s.B > 1)
+        key = reordered(f, key, *shape, copies=s.B > 1 and (mask is not None or s.dropout > 0))
         value = linear(f, x, w, "v")
         value = reordered(f, value, *shape, copies=copies)
-        if mask is not None:
-            y = eager_attention(f, s, query, key, value, mask, upcast=True, rows=True)
-        else:
-            y = f.view(f.attention(query, key, value), s.B, s.T, s.D)
-        return linear(f, y, w, "out")
+        y, weights = attend(f, s, query, key, value, mask)
+        return linear(f, y, w, "out"), weights
