@@ -88,14 +88,21 @@ class Trace:
         op = "" if self.peak_event is None else self.peak_event.op
         return op.removeprefix("aten.").removesuffix(".default")
 
+    def allocated(self) -> int:
+        """The peak in blocks of the caching allocator: each storage rounded up to 512 bytes."""
+        return self._replayed(None, False).peak_allocated
+
     def reserved(self, *, expandable: bool = False) -> int:
         """Bytes that PyTorch's caching allocator takes from the driver for all this, at most.
 
         Source      `memlab.terms.allocator`, fed with every event
         """
+        return self._replayed(None, expandable).peak_reserved
+
+    def _replayed(self, capacity: int | None, expandable: bool) -> Any:
         from .snapshot import replay_tracker
 
-        return replay_tracker(self.tracker, expandable=expandable).peak_reserved
+        return replay_tracker(self.tracker, capacity, expandable=expandable)
 
     def fits(self, card: Any, *, expandable: bool = False) -> bool:
         """Whether the step runs on `card` without an out-of-memory error.
@@ -105,9 +112,7 @@ class Trace:
         Leaves out  the CUDA context and other programs on the card: hundreds of MiB
         Raises      ValueError for a name that is not known
         """
-        from .snapshot import replay_tracker
-
-        return replay_tracker(self.tracker, usable(card), expandable=expandable).fits
+        return self._replayed(usable(card), expandable).fits
 
     def plot(self, title: str = "") -> Any:
         """The timeline of the last step as a picture, stacked by category."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from .cli_estimate import add_model, add_step, choices_of, model_of, recipe_of
-from .units import parse, text
+from ..units import parse, text
+from .estimate import add_model, add_step, choices_of, model_of, recipe_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> str:
 
     Raises      ValueError without --batch and without --tokens
     """
-    from .fit import cheapest_change, largest_batch, longest_sequence
+    from ..fit import cheapest_change, largest_batch, longest_sequence
 
     model, recipe = model_of(options.model), recipe_of(options)
     given = {"on": options.on, "spare": parse(options.spare), **choices_of(options)}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 
-from .estimate import estimate
-from .ledger import Ledger
-from .model import Model, presets
-from .recipe import Recipe
-from .units import text
+from ..estimate import estimate
+from ..ledger import Ledger
+from ..model import Model, presets
+from ..recipe import Recipe
+from ..units import text
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _resident(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
 
 
 def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
-    from .step import simulate  # only a peak needs it
+    from ..step import simulate  # only a peak needs it
 
     sizes = {"batch": options.batch, "tokens": options.tokens}
     step = simulate(model, recipe, **sizes, **choices_of(options))
@@ -143,7 +143,7 @@ def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
 
 
 def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
-    from .inference import decode, prefill
+    from ..inference import decode, prefill
 
     phase = prefill if options.phase == "prefill" else decode
     sizes = {"batch": options.batch, "tokens": options.tokens, "format": recipe.weights}
