@@ -1,6 +1,6 @@
 """transformers' GPT-2: models/gpt2/modeling_gpt2.py of release 5.23, on the CPU."""
 
-from typing import Any
+from __future__ import annotations
 
 from ..engine import Parameter, Tensor, call
 from ..ops import Grads, Ops
@@ -8,15 +8,20 @@ from ..setting import Setting
 from .gpt_parts import (
     Weights,
     attend,
-    causal_loss,
-    causal_mask,
+    counted_positions,
     dropout,
+    eager_mask,
     layer_norm,
     norm_weights,
     pieces,
     reordered,
     splits,
 )
+from .hf_common import causal_lm_loss
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 ACTIVATIONS = ("gelu_new", "gelu", "gelu_pytorch_tanh", "relu", "silu")
 
@@ -58,19 +63,19 @@ class GPT2:
         }
 
     def forward(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f = self.f
         x = call(self.body, ids)
         f.begin_loss()
         logits = f.linear(x, self.lm_head)
-        return causal_loss(f, s, logits)
+        return causal_lm_loss(f, logits)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.wte, ids)
-        position_ids = f.new("arange", (1, s.T), "int64")
-        position_embeds = f.embedding(self.wpe, position_ids)
+        position_ids = counted_positions(f, s)
+        position_embeds = f.embedding(self.wpe, f.view(position_ids, 1, s.T))
         x = f.add(embeds, position_embeds)
-        mask = causal_mask(f, s)
+        mask = eager_mask(f, s, positions=True)
         x = dropout(f, x, s.dropout)
         for i in f.each_layer(s.L):
             x = call(self.block, self.layers[i], x, mask)

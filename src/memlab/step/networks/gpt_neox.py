@@ -1,7 +1,6 @@
 """transformers' GPT-NeoX: models/gpt_neox/modeling_gpt_neox.py of release 5.23, on the CPU."""
 
-from collections.abc import Mapping
-from typing import Any
+from __future__ import annotations
 
 from ..engine import Dim, Tensor, call
 from ..ops import Ops
@@ -9,9 +8,9 @@ from ..setting import Setting
 from .gpt_parts import (
     Weights,
     attend,
-    causal_loss,
-    causal_mask,
+    counted_positions,
     dropout,
+    eager_mask,
     layer_norm,
     linear,
     linear_weights,
@@ -19,6 +18,12 @@ from .gpt_parts import (
     pieces,
     reordered,
 )
+from .hf_common import causal_lm_loss
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 ACTIVATIONS = ("gelu", "gelu_pytorch_tanh", "relu", "silu")
 
@@ -58,19 +63,19 @@ class GPTNeoX:
         return w | linear_weights(f, s, "down", s.D, s.F, m.ff_bias)
 
     def forward(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f = self.f
         x = call(self.body, ids)
         f.begin_loss()
         logits = f.linear(x, self.lm_head)
-        return causal_loss(f, s, logits)
+        return causal_lm_loss(f, logits)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.embedding, ids)
-        position_ids = f.new("arange", (1, s.T), "int64")
-        mask = causal_mask(f, s)
+        position_ids = counted_positions(f, s)
+        mask = eager_mask(f, s, positions=True)
         x = dropout(f, embeds, s.dropout)
-        angles = [f.new(name, (1, s.T, self.R), x.dtype) for name in ("cos", "sin")]
+        angles = call(self.angles, x.dtype)
         for i in f.each_layer(s.L):
             x = call(self.layer, self.layers[i], x, mask, angles)
             x = f.boundary(x, i, s.L)
@@ -78,7 +83,19 @@ class GPTNeoX:
         del position_ids
         return x
 
-    def layer(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Tensor:
+    def angles(self, dtype: str) -> tuple[Tensor, Tensor]:
+        f, s, half = self.f, self.s, Dim("R/2", self.R // 2)
+        wide = f.new("to", (1, s.T, 1), "fp32")
+        rates = f.new("mul", (1, s.T, half), "fp32")
+        del wide
+        angle = f.cat([rates, rates])
+        cos = f.scale(f.new("cos", angle.shape, "fp32"))
+        sin = f.scale(f.new("sin", angle.shape, "fp32"))
+        return f.to(cos, dtype), f.to(sin, dtype)
+
+    def layer(
+        self, w: Weights, x: Tensor, mask: Tensor | None, angles: tuple[Tensor, Tensor]
+    ) -> Tensor:
         f, p = self.f, self.s.dropout
         attended, _ = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
         attended = dropout(f, attended, p)
@@ -97,7 +114,9 @@ class GPTNeoX:
         hidden = f.activation(hidden, "gelu" if self.act.startswith("gelu") else self.act)
         return linear(f, hidden, w, "down")
 
-    def attention(self, w: Weights, x: Tensor, mask: Tensor | None, angles: list[Tensor]) -> Any:
+    def attention(
+        self, w: Weights, x: Tensor, mask: Tensor | None, angles: tuple[Tensor, Tensor]
+    ) -> Any:
         f, s = self.f, self.s
         qkv = linear(f, x, w, "qkv")
         qkv = reordered(f, qkv, s.B, s.N, s.T, 3 * s.H, copies=s.N > 1)

@@ -1,15 +1,20 @@
-"""What transformers' gpt2, opt and gpt_neox share: attention, masks, norms, dropout, the loss.
+"""What transformers' gpt2, opt and gpt_neox share: attention, norms, dropout, positions.
 
 Memory depends on strides: before a batched product torch merges batch and heads, and copies where
 they do not follow each other. Heads cut out of a wider row are such a case, unless there is only
 one head, or only one sequence.
 """
 
-from typing import Any
+from __future__ import annotations
 
 from ..engine import Parameter, Tensor
 from ..ops import Grads, Ops
 from ..setting import Setting
+from .hf_common import causal_mask, packed_check
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 Weights = dict[str, Parameter]
 
@@ -122,7 +127,7 @@ def math_attention(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows:
     dtype = query.dtype
     wide_q, wide_k, wide_v = f.to(query, "fp32"), f.to(key, "fp32"), f.to(value, "fp32")
     scaled = f.scale(wide_q)
-    mask = f.new("where", (s.T, s.T), "fp32")
+    mask = _triangle(f, s)
     copies = scattered(s) and rows
     scores = product(f, scaled, f.scale(wide_k), s.B, s.N, s.T, s.T, copies=(copies, copies))
     scores = f.add(scores, mask)
@@ -132,6 +137,17 @@ def math_attention(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows:
     y = f.to(weighted(f, s, scores, wide_v, product), dtype)
     del narrow
     return y
+
+
+def _triangle(f: Ops, s: Setting) -> Tensor:
+    """SDPA's own causal mask, first as truth values, then as numbers to add."""
+    ones = f.new("ones", (s.T, s.T), "bool")
+    lower = f.new("tril", (s.T, s.T), "bool")
+    del ones
+    zero, smallest = f.new("scalar_tensor", (), "fp32"), f.new("scalar_tensor", (), "fp32")
+    mask = f.new("where", (s.T, s.T), "fp32")
+    del zero, smallest, lower
+    return mask
 
 
 def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
@@ -184,14 +200,18 @@ def layer_norm(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
     return out
 
 
-def causal_mask(f: Ops, s: Setting) -> Tensor | None:
-    """create_causal_mask: one is added to eager scores, SDPA needs none."""
-    return f.new("where", (s.B, 1, s.T, s.T), s.dtype) if s.attention == "eager" else None
+def eager_mask(f: Ops, s: Setting, *, positions: bool) -> Tensor | None:
+    """create_causal_mask: one is added to eager's scores, SDPA needs none.
+
+    positions   whether the model gives its position ids, which are then checked for packed texts
+    """
+    if positions:
+        packed_check(f, s)
+    return causal_mask(f, s, s.dtype) if s.attention == "eager" else None
 
 
-def causal_loss(f: Ops, s: Setting, logits: Tensor) -> Tensor:
-    """ForCausalLMLoss: logits in fp32; labels padded, then cut, which copies them if B > 1."""
-    wide = f.to(logits, "fp32")
-    padded = f.new("pad", (s.B, s.T + 1), "int64")
-    shifted = f.new("clone", (s.B, s.T), "int64") if s.B > 1 else padded
-    return f.cross_entropy(f.view(wide, s.rows, s.V), shifted)
+def counted_positions(f: Ops, s: Setting) -> Tensor:
+    """torch.arange(T) + 0"""
+    plain = f.new("arange", (s.T,), "int64")
+    shifted = f.new("add", plain.shape, "int64")
+    return shifted

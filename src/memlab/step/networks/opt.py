@@ -1,6 +1,6 @@
 """transformers' OPT: models/opt/modeling_opt.py of release 5.23, on the CPU."""
 
-from typing import Any
+from __future__ import annotations
 
 from ..engine import Dim, Tensor, call
 from ..ops import Ops
@@ -8,9 +8,8 @@ from ..setting import Setting
 from .gpt_parts import (
     Weights,
     attend,
-    causal_loss,
-    causal_mask,
     dropout,
+    eager_mask,
     layer_norm,
     linear,
     linear_weights,
@@ -18,6 +17,11 @@ from .gpt_parts import (
     reordered,
     splits,
 )
+from .hf_common import causal_lm_loss
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 ACTIVATIONS = ("relu", "gelu", "silu")
 
@@ -65,18 +69,18 @@ class OPT:
         return w | norm_weights(f, s, "feed_forward_norm")
 
     def forward(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f = self.f
         x = call(self.body, ids)
         f.begin_loss()
         logits = f.linear(x, self.lm_head)
-        return causal_loss(f, s, logits)
+        return causal_lm_loss(f, logits)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.embedding, ids)
         attended = f.new("ones", (s.B, s.T), "fp32")
-        position_ids = f.new("to", (s.B, s.T), "int64")
-        mask = causal_mask(f, s)
+        position_ids = self.position_ids()
+        mask = eager_mask(f, s, positions=False)
         position_embeds = f.embedding(self.positions, f.new("add", (s.B, s.T), "int64"))
         if self.projections:
             embeds = linear(f, embeds, self.projections, "project_in")
@@ -90,6 +94,17 @@ class OPT:
             x = linear(f, x, self.projections, "project_out")
         del attended, position_ids
         return x
+
+    def position_ids(self) -> Tensor:
+        """A running count of the tokens that are attended, from 0."""
+        f, shape = self.f, (self.s.B, self.s.T)
+        counts = f.new("cumsum", shape, "fp32")
+        product = f.new("mul", shape, "fp32")
+        from_zero = f.new("sub", shape, "fp32")
+        del product
+        ids = f.new("to", shape, "int64")
+        del from_zero, counts
+        return ids
 
     def layer(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
         f, s = self.f, self.s
