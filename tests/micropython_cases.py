@@ -92,6 +92,25 @@ TERMS = [
     "allocator.CachingAllocator(-1)",
     "allocator.CachingAllocator().malloc(1, 5)",
     "allocator.CachingAllocator(0).malloc(1, 5)",
+    *(
+        f"activations.{call}{where})"
+        for call in (
+            "rms_norm(2, 16, 64",
+            "layer_norm(2, 16, 64",
+            "linear_input(2, 16, 64, 3",
+            "attention(2, 16, 4, 2, 8",
+            "llama_layer(2, 16, 64, 160, 4, 2, 8",
+            "gpt_layer(2, 16, 64, 160, 4, 8",
+        )
+        for where in ("", ", 'fp32'", ", 'autocast-bf16', 'cuda'", ", 'fp64'", ", 'bf16', 'tpu'")
+    ),
+    "activations.eager_attention(2, 16, 4, 8)",
+    "activations.eager_attention(2, 16, 4, 8, 'autocast-bf16')",
+    "activations.feed_forward(2, 16, 160)",
+    "activations.feed_forward(2, 16, 160, False, 'fp32')",
+    "activations.feed_forward(2, -16, 160)",
+    "activations.weight_copies(1000)",
+    "activations.weight_copies(1000, 'bf16')",
     "gradients.gradients(1000)",
     "gradients.gradients(1280, 'mxfp8', row=40)",
     "gradients.gradients(-1)",
