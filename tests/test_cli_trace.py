@@ -1,0 +1,185 @@
+"""`memlab trace`: what it prints, for people and programs, and how it fails."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from memlab import Model
+from memlab.cli import COMMANDS, main
+from memlab.lab.subject import subject
+from memlab.measure import resident
+
+SOURCE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.linear(x)
+
+def inputs():
+    return torch.nn.Sequential(Net(), torch.nn.Flatten(0), torch.nn.Linear(32, 1)), torch.ones(8, 8)
+
+def step():
+    return Net(), lambda net: net(torch.ones(3, 8)).sum()
+
+def branch():
+    return Net(), lambda net: net(torch.ones(3, 8)).max() if net.linear.bias[0] else None
+
+def module():
+    return Net()
+
+number = 3
+"""
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    monkeypatch.setitem(COMMANDS, "trace", "trace")
+
+    def run(*words):
+        status = main(["trace", *map(str, words)])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path):
+    shape = {
+        "model_type": "gpt2",
+        "n_layer": 2,
+        "n_embd": 32,
+        "n_head": 2,
+        "vocab_size": 53,
+        "n_positions": 40,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(shape))
+    return tmp_path
+
+
+def test_it_prints_a_ledger_the_moments_and_the_answer(run):
+    status, out, err = run("tiny-llama", "--tokens", 16, "--fits", "RTX 4090")
+    assert (status, err) == (0, "")
+    assert out.startswith("tiny-llama · fp32 · 1 x 16 tokens, memlab on cuda: the peak, in ")
+    for words in ("traced", "optimizer", "after forward", "reserved by", "RTX 4090: it fits"):
+        assert words in out
+    assert "out of memory" in run("tiny-llama", "--tokens", 16, "--fits", "1 MiB")[1]
+
+
+def test_json_has_the_keys_of_estimate(run):
+    _, out, _ = run("tiny-gpt", "--batch", 2, "--tokens", 16, "--precision", "bf16", "--json")
+    document = json.loads(out)
+    P = Model.preset("tiny-gpt").parameter_count
+    assert document["parameters"] == P
+    terms = "weights gradients optimizer activations logits kv_cache other".split()
+    assert list(document["rows"]) == terms
+    assert document["rows"]["weights"] == document["rows"]["gradients"] == 2 * P
+    assert list(document["held"]) == ["after_forward", "after_backward", "between_steps"]
+    peak, allocator = document["peak"], document["allocator"]
+    assert sum(peak["contents"].values()) == peak["bytes"] <= allocator["allocated"]
+    assert allocator["allocated"] <= allocator["reserved"]
+    assert peak["moment"] in ("forward", "loss", "backward", "optimizer")
+    assert document["recipe"]["weights"] == "bf16"
+
+
+def test_the_options_reach_the_step(run):
+    def rows(*words):
+        document = json.loads(run("tiny-gpt", "--tokens", 64, "--json", *words)[1])
+        return document["rows"], document["peak"]["bytes"]
+
+    plain, peak = rows()
+    assert rows("--checkpoint", "block")[0]["activations"] < plain["activations"] / 4
+    assert rows("--dropout", 0.1)[0]["activations"] > plain["activations"]
+    assert rows("--backend", "cpu")[0]["activations"] != plain["activations"]
+    assert rows("--optimizer-impl", "fused")[1] <= peak
+    assert rows("--attention", "flash", "--precision", "autocast-bf16")[0]["logits"] > 0
+    theirs = rows("--implementation", "transformers", "--attention", "eager")[0]
+    assert theirs["weights"] == plain["weights"] and theirs["activations"] > plain["activations"]
+
+
+@pytest.mark.parametrize("implementation", ["memlab", "transformers"])
+def test_a_config_file_or_its_folder(run, config, implementation):
+    words = ("--tokens", 16, "--json", "--implementation", implementation)
+    folder, file = (json.loads(run(path, *words)[1]) for path in (config, config / "config.json"))
+    assert folder["peak"] == file["peak"]
+    assert folder["rows"]["weights"] == 4 * Model.from_config(config).parameter_count
+
+
+def test_a_picture(run, tmp_path):
+    path = tmp_path / "step.svg"
+    assert run("tiny-llama", "--tokens", 16, "--plot", path)[0] == 0
+    assert path.read_text().startswith("<svg")
+    status, _, err = run("tiny-llama", "--tokens", 16, "--plot", tmp_path / "step.png")
+    assert status == 2 and "does not end in .svg" in err
+
+
+def test_a_function_of_ones_own(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    document = json.loads(run(f"{path}:step", "--json")[1])
+    assert document["parameters"] == 36 and document["rows"]["weights"] == 4 * 36
+    assert json.loads(run(f"{path}:inputs", "--json")[1])["parameters"] == 36 + 33
+
+
+@pytest.mark.parametrize(
+    "function, words",
+    [
+        ("branch", r"cannot trace aten._local_scalar_dense.default at .*mine.py:19, in <lambda>"),
+        ("module", r"module\(\) returned a Net; a torch.nn.Module and its inputs"),
+        ("number", "has no function 'number'"),
+        ("nothing", "has no function 'nothing'"),
+    ],
+)
+def test_a_function_that_will_not_do(run, tmp_path, function, words):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    status, out, err = run(f"{path}:{function}")
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1
+
+    assert re.search(words, err), err
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["nope"], "'nope' is neither a file nor a preset; known: tiny-gpt"),
+        (["nope.py:f"], "no file 'nope.py'"),
+        (["tiny-llama", "--tokens", "999"], "tokens=999 is more than the 256 positions"),
+        (["tiny-llama", "--batch", "0"], "batch=0; at least 1"),
+        (["tiny-llama", "--tokens", "8", "--attention", "eager"], "in transformers only"),
+        (["tiny-llama", "--tokens", "8", "--dropout", "0.1"], "memlab's llama has none"),
+        (["nanochat-d26", "--tokens", "8"], "family 'nanochat' is not built here"),
+        (["tiny-gpt", "--tokens", "8", "--fits", "RTX 4099"], "unknown device 'RTX 4099'"),
+    ],
+)
+def test_bad_input_is_one_clear_line(run, arguments, words):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert words in err and len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "mistral", "qwen2", "qwen3"])
+def test_both_implementations_of_a_config_have_the_same_parameters(family):
+    shape = Model(
+        family=family, layers=2, d_model=48, d_ff=80, heads=4, vocab=53, positions=40, head_dim=12
+    )
+    sizes = []
+    for implementation in ("memlab", "transformers"):
+        with torch.device("meta"):
+            module = subject(shape, implementation=implementation, dtype=torch.bfloat16)
+        assert module.training
+        sizes.append(resident(module)["weights"])
+    assert sizes == [2 * shape.parameter_count] * 2
+
+
+def test_an_unknown_implementation_is_named():
+    with pytest.raises(ValueError, match="unknown implementation 'mine'; known: memlab, trans"):
+        subject(Model.preset("tiny-gpt"), implementation="mine")
