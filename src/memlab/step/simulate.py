@@ -9,13 +9,14 @@ from ..table import as_html, as_text, cell
 from ..units import whole
 from . import adamw
 from .engine import Log, Record
-from .networks import NETWORKS, network
+from .networks import CHECKPOINT, DROPOUT, NETWORKS, network
 from .ops import Ops
 from .saved import SavedTable
 from .setting import Setting
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 TERMS = (
@@ -96,6 +97,7 @@ def simulate(
     checkpoint: str = "none",
     dropout: float = 0.0,
     window: int | None = 4096,
+    extra: Mapping[str, Any] | None = None,
     in_place: bool = True,
 ) -> Step:
     """What a training step of this model holds, to the byte, without running it.
@@ -104,6 +106,9 @@ def simulate(
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
     window      of the mistral family: its config's sliding_window (4096 if left out there), or None
+    dropout     the probability of every dropout that the family has
+    extra       the config.json as a dict, for the keys that change no parameter but change the
+                step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks, each line from the code that it describes
@@ -117,13 +122,21 @@ def simulate(
     _known("attention", attention, attentions)
     _known("backend", backend, ("cpu",))
     _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
-    _known("checkpoint", checkpoint, ("none",))
-    if dropout:
-        raise ValueError(f"dropout={dropout} is not described for {implementation} {shaped.family}")
+    region = ("none", "block") if (implementation, shaped.family) in CHECKPOINT else ("none",)
+    _known("checkpoint", checkpoint, region)
+    _check_dropout(dropout, implementation, shaped.family)
     _check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, in_place=in_place)
     setting = Setting(
-        shaped, dtype, batch, tokens, attention, dropout, window=_window(shaped, window)
+        shaped,
+        dtype,
+        batch,
+        tokens,
+        attention,
+        dropout,
+        extra,
+        _window(shaped, window),
+        checkpoint == "block",
     )
     described = network(implementation, shaped.family)(f, setting)
     return _run(f, described, setting, optimizer_impl)
@@ -231,6 +244,13 @@ def _attentions(implementation: str, family: str) -> tuple[str, ...]:
             f"family {family!r} is not described for {implementation}; known: {families}"
         )
     return NETWORKS[implementation, family][2]
+
+
+def _check_dropout(dropout: float, implementation: str, family: str) -> None:
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout={dropout} is not a probability from 0 to below 1")
+    if dropout and (implementation, family) not in DROPOUT:
+        raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
 
 
 def _window(model: Model, window: int | None) -> int | None:

@@ -33,7 +33,16 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
         ("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager"))
         for family in (*LLAMAS, "gemma")
     },
+    ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
+    ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
+    ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
 }
+
+# Those whose dropout is described too.
+DROPOUT = [("transformers", family) for family in ("gpt2", "opt", "gpt_neox")]
+
+# Those whose checkpointed layers are described too.
+CHECKPOINT = [("transformers", family) for family in (*LLAMAS, "gemma")]
 
 
 def network(implementation: str, family: str) -> Any:

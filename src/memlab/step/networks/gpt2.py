@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine import Parameter, Tensor, call
+from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Grads, Ops
 from ..setting import Setting
 from .gpt_parts import (
@@ -30,17 +30,20 @@ class GPT2:
     """Mirrors GPT2LMHeadModel.
 
     Leaves out  cross-attention, the upcast and reordered attention
-    Raises      ValueError for an activation function that is not described
+    Raises      ValueError for an activation function or an attention that is not described
     """
 
     def __init__(self, f: Ops, s: Setting) -> None:
         self.f, self.s = f, s
-        self.act = (s.extra or {}).get("activation_function", "gelu_new")
+        extra = s.extra or {}
+        self.act = extra.get("activation_function", "gelu_new")
         if self.act not in ACTIVATIONS:
             raise ValueError(
                 f"activation_function={self.act!r} is not described; "
                 f"known: {', '.join(ACTIVATIONS)}"
             )
+        if extra.get("reorder_and_upcast_attn"):
+            raise ValueError("reorder_and_upcast_attn=True is not described; known: False")
         self.wte = f.parameter("embedding", (s.V, s.D), s.dtype)
         self.wpe = f.parameter("positions", (s.model.positions, s.D), s.dtype)
         self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
@@ -52,7 +55,8 @@ class GPT2:
     def layer_weights(self) -> Weights:
         f, s = self.f, self.s
         w = norm_weights(f, s, "attention_norm")
-        w |= self.conv1d_weights("qkv", s.D, 3 * s.D) | self.conv1d_weights("out", s.D, s.D)
+        w |= self.conv1d_weights("qkv", s.D, Dim("3·D", 3 * s.D))
+        w |= self.conv1d_weights("out", s.D, s.D)
         w |= norm_weights(f, s, "feed_forward_norm")
         return w | self.conv1d_weights("up", s.D, s.F) | self.conv1d_weights("down", s.F, s.D)
 

@@ -57,7 +57,7 @@ class GPTNeoX:
     def layer_weights(self) -> Weights:
         f, s, m = self.f, self.s, self.s.model
         w = norm_weights(f, s, "attention_norm") | norm_weights(f, s, "feed_forward_norm")
-        w |= linear_weights(f, s, "qkv", 3 * s.D, s.D, m.qkv_bias)
+        w |= linear_weights(f, s, "qkv", Dim("3·D", 3 * s.D), s.D, m.qkv_bias)
         w |= linear_weights(f, s, "out", s.D, s.D, m.out_bias)
         w |= linear_weights(f, s, "up", s.F, s.D, m.ff_bias)
         return w | linear_weights(f, s, "down", s.D, s.F, m.ff_bias)
@@ -119,7 +119,7 @@ class GPTNeoX:
     ) -> Any:
         f, s = self.f, self.s
         qkv = linear(f, x, w, "qkv")
-        qkv = reordered(f, qkv, s.B, s.N, s.T, 3 * s.H, copies=s.N > 1)
+        qkv = reordered(f, qkv, s.B, s.N, s.T, Dim("3·H", 3 * s.H), copies=s.N > 1)
         query, key, value = pieces(f, qkv, 3)
         query, key = self.rotate(query, key, *angles)
         y, weights = attend(f, s, query, key, value, mask, rows=False)

@@ -59,7 +59,8 @@ class HFLlama:
         hidden = embeds
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
-            hidden = call(self.layer, self.layers[i], hidden, angles, mask)
+            region = f.checkpoint if s.checkpoint else call
+            hidden = region(self.layer, hidden, self.layers[i], angles, mask)
             hidden = f.boundary(hidden, i, layers)
         hidden = call(self.norm, hidden, self.final_norm)
         del positions
@@ -89,7 +90,7 @@ class HFLlama:
         return cos, sin
 
     def layer(
-        self, w: Weights, x: Tensor, angles: tuple[Tensor, Tensor], mask: Tensor | None
+        self, x: Tensor, w: Weights, angles: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
         f = self.f
         residual = x

@@ -44,7 +44,8 @@ class OPT:
             )
         if extra.get("layerdrop"):
             raise ValueError(f"layerdrop={extra['layerdrop']} is not described; known: 0")
-        self.before = extra.get("do_layer_norm_before", m.final_norm)
+        # A model alone does not say it, but only those with norms before have one at the end.
+        self.before = extra.get("do_layer_norm_before", True) if s.extra else m.final_norm
         width = self.width = Dim("E", m.embed_dim) if m.embed_dim != m.d_model else s.D
         self.embedding = f.parameter("embedding", (s.V, width), s.dtype)
         self.positions = f.parameter("positions", (m.positions + m.position_offset, s.D), s.dtype)
