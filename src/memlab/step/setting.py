@@ -25,6 +25,7 @@ class Setting:
     dropout: float = 0.0
     extra: Mapping[str, Any] | None = None  # keys of a config.json that change no parameter
     window: int | None = None  # positions that a token sees, itself included
+    checkpoint: bool = False  # of each layer
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]
