@@ -1,6 +1,7 @@
 """`memlab trace`: what it prints, for people and programs, and how it fails."""
 
 import json
+import pickle
 import re
 
 import pytest
@@ -118,6 +119,13 @@ def test_a_picture(run, tmp_path):
     assert path.read_text().startswith("<svg")
     status, _, err = run("tiny-llama", "--tokens", 16, "--plot", tmp_path / "step.png")
     assert status == 2 and "does not end in .svg" in err
+
+
+def test_a_snapshot_for_the_memory_viewer(run, tmp_path):
+    path = tmp_path / "step.pickle"
+    assert run("tiny-llama", "--tokens", 16, "--snapshot", path)[0] == 0
+    snapshot = pickle.loads(path.read_bytes())
+    assert snapshot["segments"] and snapshot["device_traces"]
 
 
 def test_a_function_of_ones_own(run, tmp_path):

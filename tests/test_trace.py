@@ -91,6 +91,25 @@ def test_transformers_models_take_the_kernels_of_cuda(family, attention, block):
     assert bool(again) == (block == "block" and attention == "sdpa")
 
 
+@pytest.mark.parametrize("padding", ["none", "full", "some", "unknown"])
+def test_an_attention_mask_counts_where_it_pads(padding):
+    (step,) = random_configs(1, seed=1, families=("llama",))
+    step = step.replace(precision="bf16", attention="sdpa", checkpoint="none")
+    with quiet():
+        module = build(step)
+    ids = torch.ones(2, 24, dtype=torch.long)
+    inputs = {"input_ids": ids, "labels": ids}
+    if padding != "none":
+        mask = torch.ones(2, 24, dtype=torch.long, device="meta" if padding == "unknown" else None)
+        if padding == "some":
+            mask[0, 20:] = 0
+        inputs["attention_mask"] = mask
+    calls = {e.op for e in trace(module, inputs).timeline if "attention.default" in e.op}
+    (kernel,) = calls
+    masked = padding in ("some", "unknown")
+    assert ("efficient" if masked else "flash") in kernel
+
+
 def test_activations_on_cuda_are_the_blocks_of_the_closed_form():
     L, T, B, D, N, K, F_, V = 3, 24, 2, 64, 4, 2, 96, 61
     step = trace(lambda: tiny().to(torch.bfloat16), (IDS, IDS))
@@ -193,7 +212,13 @@ def test_what_a_step_may_be():
         for _ in range(2):
             (module(IDS.clone(), IDS.clone()) / 2).backward()
 
-    assert trace(tiny, two_micro_batches).held["between_steps"] > 0
+    both = trace(tiny, two_micro_batches)
+    assert both.held["between_steps"] == whole.held["between_steps"]
+    assert both.rows["gradients"] == whole.rows["gradients"]
+    phases = list(dict.fromkeys(event.phase for event in both.timeline))
+    assert phases == ["forward", "loss", "backward", "optimizer", "zero_grad"]
+    # The first micro-batch ends where its backward begins: a copy of the ids, and the gradient 1.
+    assert both.held["after_forward"] - whole.held["after_forward"] == IDS.nbytes + 4
     by_hand = trace(tiny, IDS, loss=lambda logits: logits.float().logsumexp(-1).mean())
     assert by_hand.ledger["weights"] == whole.ledger["weights"]
     assert trace(tiny, (IDS, IDS), optimizer=None).contents()["optimizer"] == 0

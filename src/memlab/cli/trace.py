@@ -52,6 +52,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--fits", metavar="DEVICE", help="say whether the step fits: 'RTX 4090'")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the step")
+    parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
 
 
 def run(options: argparse.Namespace) -> str:
@@ -71,6 +72,8 @@ def run(options: argparse.Namespace) -> str:
         raise ValueError(": ".join(str(error).splitlines())) from error
     if options.plot:
         step.plot().save(options.plot)
+    if options.snapshot:
+        step.save_snapshot(options.snapshot)
     fits = None if options.fits is None else step.fits(options.fits)
     if options.json:
         return _json(options, step, fits)

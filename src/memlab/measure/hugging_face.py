@@ -15,12 +15,11 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 
 @contextmanager
-def real_masks(inputs: Any) -> Iterator[None]:
+def real_masks(padding: bool) -> Iterator[None]:
     """While the block runs, answer for the values that a trace does not have.
 
     Packed      each row is taken for one text: position_ids count up
-    Padding     an attention_mask among `inputs` with real values, all of them true, pads nothing;
-                any other may pad, and a mask is made
+    Padding     a mask for padded tokens is made if `padding` (see `pads`), else none
     Source      transformers 5.23, masking_utils.py
     """
     masking: Any = sys.modules.get("transformers.masking_utils")
@@ -30,7 +29,6 @@ def real_masks(inputs: Any) -> Iterator[None]:
     packed = masking.find_packed_sequence_indices
     skips = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")
     before = {name: getattr(masking, name) for name in skips}
-    padding = _pads(inputs)
 
     def one_text(position_ids: Tensor) -> Tensor | None:
         indices = packed(position_ids)  # the real run makes these tensors too, then drops them
@@ -58,7 +56,8 @@ def real_masks(inputs: Any) -> Iterator[None]:
             setattr(masking, name, function)
 
 
-def _pads(inputs: Any) -> bool:
+def pads(inputs: Any) -> bool:
+    """Whether tokens may be padding: inputs have an attention_mask that is not known to be true."""
     mask = inputs.get("attention_mask") if hasattr(inputs, "get") else None
     if not isinstance(mask, Tensor) or isinstance(mask, FakeTensor) or mask.is_meta:
         return mask is not None

@@ -14,14 +14,24 @@ class InPlaceTracker(Tracker):
     Autograd does so if it alone holds the first, and never under a dispatch mode, where every such
     meeting costs one buffer more for a moment. So the mode does it instead.
 
+    follow      while true, a phase in which backward runs turns to "backward" for as long
+    turned      the last event before that happened first, or -1
     Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
     """
+
+    follow = False
+    turned = -1
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        backward = torch._C._current_graph_task_id() != -1
+        if self.follow and backward != (self._phase == "backward"):
+            if backward and self.turned < 0:
+                self.turned = len(self.timeline) - 1
+            self._phase = "backward" if backward else "forward"
         meets = func is torch.ops.aten.add.Tensor and not kwargs and not torch.is_grad_enabled()
-        if meets and torch._C._current_graph_task_id() != -1 and _alone(*args):
+        if meets and backward and _alone(*args):
             return args[0].add_(args[1])
         return super().__torch_dispatch__(func, types, args, kwargs)
 

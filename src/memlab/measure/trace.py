@@ -19,7 +19,7 @@ from torch.optim import Optimizer
 from ..units import whole
 from .cuda_graph import CudaGraph
 from .fakes import Fakes
-from .hugging_face import real_masks
+from .hugging_face import pads, real_masks
 from .in_place import InPlaceTracker
 from .terms import births, head, name_logits, rows, width
 from .traced import MOMENTS, Trace
@@ -64,7 +64,7 @@ def trace(
     """
     _check(model, optimizer, backend, steps)
     precision = _precision(autocast)
-    built = _built(model)
+    built, padding = _built(model), pads(inputs)
     mode = active_fake_mode() or FakeTensorMode(allow_non_fake_inputs=True)
     with explained(), mode, ExitStack() as stack:
         fakes = Fakes(mode)
@@ -73,10 +73,11 @@ def trace(
         opt = None if optimizer is None else _made(optimizer, module, backend)
         stack.enter_context(_foreach_takes_fakes())
         stack.enter_context(_no_garbage())
-        stack.enter_context(real_masks(inputs))
+        stack.enter_context(real_masks(padding))
         if backend == "cuda":
             stack.enter_context(CudaGraph(attention))
-        tracker = stack.enter_context(InPlaceTracker())
+        tracker = InPlaceTracker()
+        stack.enter_context(tracker)
         tracker.label(module)
         if opt is not None:
             tracker.label(opt)
@@ -85,7 +86,7 @@ def trace(
         peaks, marks = [], dict.fromkeys(MOMENTS, -1)
         for _ in range(steps):
             tracker.reset_peak()
-            start = len(tracker.timeline)
+            start, tracker.turned = len(tracker.timeline), -1
             _forward_backward(module, given, loss, precision, tracker, marks)
             marks["after_backward"] = len(tracker.timeline) - 1
             if opt is not None:
@@ -107,7 +108,7 @@ def _forward_backward(
     given: Any,
     loss: Callable[[Any], Tensor] | None,
     precision: torch.dtype | None,
-    tracker: Tracker,
+    tracker: InPlaceTracker,
     marks: dict[str, int],
 ) -> None:
     """One pass each way; nothing but gradients outlives it."""
@@ -115,14 +116,17 @@ def _forward_backward(
         phase.enter_context(tracker.phase("forward"))
         output = head(module)
         if output is not None:  # what comes from the output head on is the loss
-            enter = phase.enter_context
-            hook = output.register_forward_pre_hook(
-                lambda *_: enter(tracker.phase("loss")) and None
-            )
-            phase.callback(hook.remove)
+
+            def begin(*_: Any) -> None:
+                phase.enter_context(tracker.phase("loss"))
+
+            phase.callback(output.register_forward_pre_hook(begin).remove)
+        tracker.follow = callable(given)
         value = given(module) if callable(given) else _loss(_call(module, given), loss)
+        tracker.follow = False
     marks["after_forward"] = len(tracker.timeline) - 1
-    if value is None and callable(given):
+    if value is None and callable(given):  # it has run backward as well
+        marks["after_forward"] = tracker.turned
         return
     value = _scalar(value)
     with tracker.phase("backward"):

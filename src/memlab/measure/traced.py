@@ -1,6 +1,7 @@
 """What a traced step tells: a ledger, a timeline, the peak and its moment, and where it fits."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..devices import device
@@ -113,6 +114,12 @@ class Trace:
         Raises      ValueError for a name that is not known
         """
         return self._replayed(usable(card), expandable).fits
+
+    def save_snapshot(self, path: str | Path) -> Path:
+        """Write all steps, in the caching allocator, for https://docs.pytorch.org/memory_viz."""
+        from .snapshot import dump_snapshot
+
+        return dump_snapshot(self.tracker, path)
 
     def plot(self, title: str = "") -> Any:
         """The timeline of the last step as a picture, stacked by category."""
