@@ -196,7 +196,10 @@ def test_whole_segments():
 
 
 def test_out_of_memory():
-    allocator = filled(20 * MiB, 5 * MiB, 100, 15 * MiB, capacity=50 * MiB)
+    told = []
+    allocator = filled(
+        *[20 * MiB, 5 * MiB, 100, 15 * MiB], capacity=50 * MiB, tell=lambda *what: told.append(what)
+    )
     before = shape(allocator)
     with pytest.raises(OutOfMemory) as caught:
         allocator.malloc("new", 9 * MiB + 1)
@@ -204,6 +207,7 @@ def test_out_of_memory():
     assert (error.requested, error.tried) == (9 * MiB + 1, 20 * MiB)
     assert (error.capacity, error.free, error.reserved) == (50 * MiB, 8 * MiB, 42 * MiB)
     assert error.allocated == 40 * MiB + 512 and error.event is None
+    assert told[-1] == ("oom", 8 * MiB, 9 * MiB + 512)  # free, and the block that was needed
     assert str(error) == (
         "out of memory. Tried to allocate 20 MiB. The device has a total capacity of 50 MiB of "
         "which 8 MiB is free. 40 MiB is allocated and 2 MiB is reserved but unallocated."
@@ -290,6 +294,18 @@ def test_unmaps_pages():
     allocator.empty_cache()
     assert shape(allocator) == ["large (10) 10"]  # 40 of 50 MiB are whole pages
     assert allocator.reserved == 20 * MiB
+
+
+def test_an_empty_range_is_given_up():
+    """Once all its pages are gone the addresses go too; the next request gets new ones."""
+    allocator = CachingAllocator(expandable=True)
+    first = allocator.malloc("a", 20 * MiB)
+    allocator.free("a")
+    assert allocator.malloc("b", 20 * MiB) == first
+    allocator.free("b")
+    allocator.empty_cache()
+    assert allocator.segments() == []
+    assert allocator.malloc("c", 20 * MiB) > first + 20 * MiB
 
 
 @pytest.mark.parametrize(
