@@ -20,7 +20,10 @@ TINY = [
     *random_configs(4, 22, families=("gpt2",), implementations=("memlab",), dropouts=(0.0,)),
 ]
 HUGGING_FACE = random_configs(25, 23, families=(*LLAMAS, "gemma"), dropouts=(0.0,))
-ALL = TINY + HUGGING_FACE
+CHECKPOINTED = random_configs(
+    9, 24, families=(*LLAMAS, "gemma"), dropouts=(0.0,), checkpoints=("block",)
+)
+ALL = TINY + HUGGING_FACE + CHECKPOINTED
 
 
 def simulated(step: StepConfig, **more):
@@ -32,6 +35,7 @@ def simulated(step: StepConfig, **more):
         implementation=step.implementation,
         attention=step.attention,
         optimizer_impl=step.optimizer,
+        checkpoint=step.checkpoint,
         **more,
     )
 
@@ -73,7 +77,9 @@ def test_every_figure_is_the_real_one(step):
 def test_every_allocation_is_the_real_one(step):
     """Size of each allocation and the total after it, in order, where nothing is added in place."""
     real, found = real_step(step, in_place=False), simulated(step, in_place=False)
-    there = [(e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc"]
+    there = [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
     log = found.log
     events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
     assert [(size, total) for _, size, total in events if size > 0] == there
@@ -86,6 +92,7 @@ def test_layers_left_out_change_nothing(monkeypatch, step, layers):
     model = Model.from_config(step.config).replace(layers=layers)
     options = dict(batch=step.batch, tokens=step.tokens, implementation=step.implementation)
     options |= dict(attention=step.attention, optimizer_impl=step.optimizer)
+    options["checkpoint"] = step.checkpoint
     short = simulate(model, RECIPES[step.precision], **options)
     monkeypatch.setattr(engine, "SHOWN", layers)
     long = simulate(model, RECIPES[step.precision], **options)
@@ -149,7 +156,7 @@ WRONG = {
     "attention": ("flash", "attention='flash' is not described; known: sdpa, eager"),
     "backend": ("cuda", "backend='cuda' is not described"),
     "optimizer_impl": ("lamb", "known: forloop, foreach, fused"),
-    "checkpoint": ("block", "checkpoint='block' is not described"),
+    "checkpoint": ("half", "checkpoint='half' is not described; known: none, block"),
     "dropout": (0.1, "dropout=0.1 is not described for transformers llama"),
     "batch": (0, "batch=0"),
     "tokens": (1, "at least 2"),

@@ -185,6 +185,30 @@ class Save:
         self.shape, self.record = tensor.shape, tensor.record
 
 
+class Recomputed(Exception):
+    """All that a checkpointed region has to give back has been computed again."""
+
+
+class Frame:
+    """A checkpointed region: what to call again, and a place for each tensor it is to give back."""
+
+    __slots__ = ("arguments", "function", "part", "places")
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], part: str) -> None:
+        self.function, self.arguments, self.part = function, arguments, part
+        self.places: list[Place] | None = []  # None once it has been computed again
+
+
+class Place:
+    """Stands in the graph where a tensor is kept outside of checkpoints."""
+
+    __slots__ = ("frame", "storage")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.storage: Storage | None = None
+
+
 class Engine:
     """Makes tensors, records the graph, and runs it backwards as torch's autograd engine does.
 
@@ -206,6 +230,9 @@ class Engine:
         self._seq = 0
         self._layer: int | None = None
         self._between = 0  # layers that are not simulated
+        self._frame: Frame | None = None  # the checkpoint whose forward pass runs
+        self._again: Iterator[Place] | None = None  # the places that a second one fills
+        self._left = 0  # of them
         self._spans: dict[str, int] = {}
 
     def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
@@ -267,17 +294,73 @@ class Engine:
             )
             for x in inputs
         ]
-        kept: list[Any] = []
-        for pair in saved:
-            kept.append(None if pair is None else pair[1].storage)
-            if pair is not None:
-                self.saves.append(Save(op, pair[0], pair[1], self._layer))
-                if pair[1].record.category == "other":
-                    pair[1].record.category = "activations"
         self._seq += 1
+        kept = [None if pair is None else self._keep(op, *pair) for pair in saved]
         node = Node(op, self._seq, edges, kept, run, len(outputs))
         for slot, out in enumerate(outputs):
             out.node, out.slot = node, slot
+        if self._again is not None and self._frame is not None and not self._left:
+            self._stop(outputs, saved)
+
+    def _keep(self, op: str, argument: str, tensor: Tensor) -> Any:
+        """What the graph holds of a tensor: its storage, or in a checkpoint a place for it."""
+        if self._frame is not None and self._again is None:
+            assert self._frame.places is not None
+            self._frame.places.append(Place(self._frame))
+            return self._frame.places[-1]
+        if tensor.record.category == "other":
+            tensor.record.category = "activations"
+        if self._again is None:
+            self.saves.append(Save(op, argument, tensor, self._layer))
+        else:
+            next(self._again).storage = tensor.storage
+            self._left -= 1
+        return tensor.storage
+
+    def checkpoint(self, function: Callable[..., Any], x: Tensor, *arguments: Any) -> Any:
+        """Call a region whose inner tensors are not kept but computed again in backward.
+
+        x           the input; it is kept, as autograd would keep it
+        Source      torch/utils/checkpoint.py, use_reentrant=False: computed again as a whole when
+                    the first of its tensors is asked for, up to the last one that is
+        """
+        self._frame = Frame(function, (x, *arguments), self.part)
+        self._frame.arguments[0].record.category = "activations"
+        self.saves.append(Save("checkpoint", "input", x, self._layer))
+        result = call(function, x, *arguments)
+        self._frame = None
+        return result
+
+    def _give(self, kept: Any) -> Any:
+        """The storage that the graph kept, computed again if it stands for one."""
+        if not isinstance(kept, Place):
+            return kept
+        if kept.frame.places is not None:
+            self._compute_again(kept.frame)
+        storage, kept.storage = kept.storage, None
+        return storage
+
+    def _compute_again(self, frame: Frame) -> None:
+        places, frame.places = frame.places, None
+        assert places is not None
+        self._frame, self._again, self._left = frame, iter(places), len(places)
+        part, self.part = self.part, frame.part
+        try:
+            call(frame.function, *frame.arguments)
+        except Recomputed:
+            pass
+        self._frame, self._again, self.part = None, None, part
+
+    def _stop(self, outputs: Sequence[Tensor], saved: Sequence[Any]) -> None:
+        """The last tensor is there. An operator keeps its inputs before it computes its result."""
+        results = [pair[1].storage for pair in saved if pair is not None]
+        for out in outputs:
+            record = out.record
+            if out.storage not in results and self.log.events[-1][0] is record:
+                self.log.total -= record.bytes
+                self.log.events.pop()
+                record.bytes = 0
+        raise Recomputed
 
     def begin_loss(self) -> None:
         """From here on (the output head) the forward pass makes logits and the loss."""
@@ -319,7 +402,7 @@ class Engine:
     def _call(self, node: Node, grads: list[Any]) -> list[Tensor | None]:
         """Run one node; bring each gradient to the shape and dtype of the input it belongs to."""
         needs = [edge is not None for edge in node.edges]
-        results = list(node.run(grads, node.saved, needs))
+        results = list(node.run(grads, [self._give(kept) for kept in node.saved], needs))
         for i, edge in enumerate(node.edges):
             result = results[i]
             if edge is None or result is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .engine import Engine, Tensor, count
+from .engine import Engine, Frame, Tensor, count
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -202,14 +202,14 @@ class Ops(Engine):
         b = self._cast(bias) if bias else None
         w, a = self._cast(weight), self._cast(x)
         out = self.new("addmm" if b else "mm", (*a.shape[:-1], w.shape[0]), a.dtype)
-        shapes = [a.shape, w.shape, b.shape if b else ()]
-        order = (0, 1, 2) if b else (1, 0)
+        shapes = [a.shape, w.shape]
+        order = (0, 1) if b else (1, 0)
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-            made: Grads = [None, None, None]
+            made: Grads = [None, None, grads[0]]  # the bias's is summed afterwards
             for i in order:
                 if needs[i]:
-                    grad = self.new("sum" if i == 2 else "mm", shapes[i], grads[0].dtype)
+                    grad = self.new("mm", shapes[i], grads[0].dtype)
                     made[i] = self.view(grad, *shapes[i])  # of rows, or of the transpose
                     del grad
             return made
@@ -237,6 +237,10 @@ class Ops(Engine):
             del self._casts[key]
         self.log.repeat(first, len(self.log.events), self._between)
         self._casts.clear()
+
+    def _compute_again(self, frame: Frame) -> None:
+        super()._compute_again(frame)
+        self._casts.clear()  # it was an autocast block of its own
 
     def layer_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows = (*x.shape[:-1], 1)

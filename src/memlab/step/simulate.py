@@ -105,7 +105,7 @@ def simulate(
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
-    window      of the mistral family: its config's sliding_window (4096 if left out there), or None
+    window      of the mistral family: its sliding_window, or None; `extra` may say another
     dropout     the probability of every dropout that the family has
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
@@ -124,6 +124,7 @@ def simulate(
     _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
     region = ("none", "block") if (implementation, shaped.family) in CHECKPOINT else ("none",)
     _known("checkpoint", checkpoint, region)
+    window = (extra or {}).get("sliding_window", window)
     _check_dropout(dropout, implementation, shaped.family)
     _check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, in_place=in_place)

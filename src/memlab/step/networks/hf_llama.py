@@ -60,11 +60,9 @@ class HFLlama:
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
             region = f.checkpoint if s.checkpoint else call
-            hidden = region(self.layer, hidden, self.layers[i], angles, mask)
+            hidden = region(self.layer, hidden, self.layers[i], angles, mask, positions)
             hidden = f.boundary(hidden, i, layers)
-        hidden = call(self.norm, hidden, self.final_norm)
-        del positions
-        return hidden
+        return call(self.norm, hidden, self.final_norm)
 
     def embed(self, ids: Tensor) -> Tensor:
         f = self.f
@@ -90,7 +88,12 @@ class HFLlama:
         return cos, sin
 
     def layer(
-        self, x: Tensor, w: Weights, angles: tuple[Tensor, Tensor], mask: Tensor | None
+        self,
+        x: Tensor,
+        w: Weights,
+        angles: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        positions: Tensor,  # nobody reads them, but a checkpoint keeps them with the rest
     ) -> Tensor:
         f = self.f
         residual = x
@@ -157,8 +160,13 @@ class HFLlama:
         return f.cat([f.neg(second), first])
 
     def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+        f = self.f
+        return call(f.linear, self.gated(w, x), w["down"], w.get("down.bias"))
+
+    def gated(self, w: Weights, x: Tensor) -> Tensor:
+        """act(gate) · up: one expression, so that its parts go with it."""
         f, activation = self.f, "gelu" if self.gemma else "silu"
-        gate = call(f.activation, f.linear(x, w["gate"], w.get("gate.bias")), activation)
-        return f.linear(
-            f.mul(gate, f.linear(x, w["up"], w.get("up.bias"))), w["down"], w.get("down.bias")
+        return f.mul(
+            call(f.activation, f.linear(x, w["gate"], w.get("gate.bias")), activation),
+            f.linear(x, w["up"], w.get("up.bias")),
         )
