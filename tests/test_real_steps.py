@@ -1,5 +1,6 @@
 """The real steps themselves: reproducible, complete, and counted the same by two methods."""
 
+import json
 import random
 import statistics
 
@@ -7,6 +8,7 @@ import pytest
 from real_steps import DROPOUTS, FAMILIES, StepConfig, random_configs, real_step
 
 from memlab import Model, Recipe
+from memlab.cli import main
 from memlab.step import simulate
 
 RECIPES = {
@@ -192,6 +194,34 @@ def test_what_is_not_described_is_named(family, keys, message):
     (step,) = random_configs(1, 9, families=(family,))
     with pytest.raises(ValueError, match=message):
         estimated(step.replace(config=step.config | keys))
+
+
+@pytest.mark.parametrize(
+    "step", random_configs(8, 64) + random_configs(4, 65, families=("opt", "gpt_neox")), ids=str
+)
+def test_the_shell_says_the_same(step, tmp_path, capsys):
+    """From a config.json alone, with the keys that change the step but no parameter."""
+    if step.family not in CLASSIC:
+        step = step.replace(dropout=0.0)
+    (tmp_path / "config.json").write_text(json.dumps(step.config))
+    told = {
+        "batch": step.batch,
+        "tokens": step.tokens,
+        "precision": step.precision,
+        "optimizer": "adamw",
+        "optimizer-impl": step.optimizer,
+        "attention": step.attention,
+        "dropout": step.dropout,
+    }
+    words = [word for name, value in told.items() for word in (f"--{name}", str(value))]
+    assert main(["estimate", str(tmp_path), *words, "--json"]) == 0
+    said, real = json.loads(capsys.readouterr().out), real_step(step)
+    assert said["parameters"] == real.parameters
+    assert said["held"] == real.held
+    assert said["peak"]["bytes"] == real.peak.bytes
+    assert said["peak"]["first_step_bytes"] == real.first_peak.bytes
+    assert said["rows"]["activations"] == real.activations
+    assert said["rows"]["logits"] == real.logits
 
 
 def test_dropout_is_a_probability():

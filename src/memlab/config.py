@@ -110,7 +110,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     Raises      ValueError for an unknown family, a missing key or a file that is not JSON,
                 FileNotFoundError, TypeError for a source of another kind
     """
-    config, name = _load(source)
+    config, name = load(source)
     family = config.get("model_type")
     if family is None:
         raise ValueError(f"the config has no 'model_type'; known families: {', '.join(KEYS)}")
@@ -124,8 +124,8 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name or family, "family": family, **fields}
 
 
-def _load(source: Any) -> tuple[Mapping[str, Any], str | None]:
-    """The configuration and a name for the model."""
+def load(source: Any) -> tuple[Mapping[str, Any], str | None]:
+    """The configuration as a dict, and a name for the model."""
     if isinstance(source, Mapping):
         return source, None
     if not isinstance(source, (str, os.PathLike)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..config import load
 from ..estimate import estimate
 from ..ledger import Ledger
 from ..model import Model, presets
@@ -56,9 +57,10 @@ def add_step(parser: argparse.ArgumentParser) -> None:
 
 
 def choices_of(options: argparse.Namespace) -> dict[str, Any]:
-    """What `add_step` asked, as arguments of memlab.step.simulate."""
+    """What `add_step` asked, and what a config.json says, as arguments of memlab.step.simulate."""
     names = "implementation attention backend optimizer_impl checkpoint dropout".split()
-    return {name: getattr(options, name) for name in names}
+    said = None if options.model.lower() in presets() else load(options.model)[0]
+    return {name: getattr(options, name) for name in names} | {"extra": said}
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +155,8 @@ def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str
     found = {row.term: row.derived or 0 for row in ledger.rows}
     rows = {name: found.get(name, found.get(name.replace("_", " "), 0)) for name in TERMS}
     rows["other"] = ledger.total() - sum(rows.values()) + rows["other"]
-    peak = {"bytes": ledger.total(), "moment": ledger.title, "contents": found}
+    moment = ledger.title.split(" · ")[-1]
+    peak = {"bytes": ledger.total(), "moment": moment, "contents": found}
     return _json(model, recipe, rows, peak=peak, leaves_out=list(ALWAYS))
 
 
