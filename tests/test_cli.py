@@ -65,7 +65,7 @@ def test_fit_answers_three_questions(capsys):
     assert "largest batch on RTX 4090" in run(capsys, *words, "--tokens", "1024")[1]
     assert "largest sequence on RTX 4090" in run(capsys, *words, "--batch", "2")[1]
     both = ("--batch", "8", "--tokens", "1024")
-    assert "micro-batches" in run(capsys, *words, *both)[1]
+    assert "the cheapest changes that make it fit" in run(capsys, *words, *both)[1]
     changes = json.loads(run(capsys, *words, *both, "--json")[1])
     assert changes["fits"] is False and changes["changes"][-1]["peak"] < 24 * 2**30
     assert "as it is" in run(capsys, *words, "--batch", "1", "--tokens", "64")[1]
@@ -77,6 +77,19 @@ def test_precision_and_optimizer_make_a_recipe(capsys):
     document = json.loads(run(capsys, *words)[1])
     assert document["rows"]["optimizer"] == 0
     assert document["rows"]["weights"] == 2 * document["parameters"]
+
+
+def test_a_config_file_says_more_than_the_shape(capsys, tmp_path):
+    shape = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
+    config = {"model_type": "opt", **shape, "ffn_dim": 64, "vocab_size": 50}
+    config |= {"max_position_embeddings": 64, "word_embed_proj_dim": 32}
+    kept = {}
+    for activation in ("relu", "gelu"):
+        file = tmp_path / f"{activation}.json"
+        file.write_text(json.dumps(config | {"activation_function": activation}))
+        words = ["estimate", str(file), "--tokens", "16", "--json"]
+        kept[activation] = json.loads(run(capsys, *words)[1])["rows"]["activations"]
+    assert kept["relu"] < kept["gelu"]
 
 
 def test_two_recipes_side_by_side(capsys):

@@ -46,7 +46,7 @@ def test_nothing_fits_says_by_how_much():
 
 
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
-    at = dict(on="RTX 4090", batch=8, tokens=1024)
+    at = dict(on="RTX 4090", batch=64, tokens=1024)
     made = cheapest_change(QWEN, "fp32", attention="eager", **at)
     names = [name for name, _, _ in made]
     assert names[0] == "SDPA attention" and names[-1].endswith("micro-batches")
@@ -57,9 +57,9 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
 
 
 def test_micro_batches_pay_for_their_gradients():
-    made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=8, tokens=1024)
+    made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=1024)
     parts = int(made[-1][0].split()[0])
-    alone = simulate(QWEN, "bf16", batch=8 // parts, tokens=1024)
+    alone = simulate(QWEN, "bf16", batch=64 // parts, tokens=1024, checkpoint="block")
     assert made[-1][2] == alone.peak.bytes + 2 * QWEN.parameter_count
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 # Command: the module whose `add_parser` hooks it in. The lists share one.
 COMMANDS = {
     "estimate": "estimate",
+    "trace": "trace",
     "fit": "fit",
     "measure": "measure",
     "devices": "lists",
