@@ -28,6 +28,26 @@ def test_the_test_above_can_fail(module):
     assert not leaves_clean(first=f"import {module}")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["estimate", "Llama-3-8B"],
+        ["estimate", "qwen3-0.6b", "--tokens", "64", "--json"],
+        ["estimate", "tiny-llama", "--phase", "decode", "--tokens", "64", "--precision", "bf16"],
+        ["fit", "tiny-llama", "--on", "RTX 4090", "--tokens", "16", "--implementation", "memlab"],
+        ["devices"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_the_shell_answers_without_anything_heavy(words):
+    code = (
+        "import sys; from memlab.cli import main; status = main(sys.argv[1:]); "
+        f"sys.exit(status or 3 * bool(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_public_names_are_few_and_real():
     import memlab
 
