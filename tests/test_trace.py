@@ -9,12 +9,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from real_steps import OPTIMIZERS, StepConfig, build, module_vocab, quiet, random_configs, real_step
-from small_models import GPT, TOKENS, VOCAB
+from real_steps import StepTracker as RealTracker
+from small_models import GPT, TOKENS, VOCAB, Training
+from small_models import OPTIMIZERS as SOME_OPTIMIZERS
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from memlab import Model, estimate
 from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
 
 TINY = Model(
@@ -239,6 +242,39 @@ def test_optimizers_as_on_the_backend():
     assert temporary(backend="cpu", optimizer=lambda p: torch.optim.AdamW(p, foreach=True)) > loop
     sgd = trace(tiny, (IDS, IDS), optimizer=lambda p: torch.optim.SGD(p, momentum=0.9))
     assert sgd.contents()["optimizer"] == weights
+
+
+@pytest.mark.parametrize(
+    "family, name",
+    [("llama", "muon"), ("gpt", "adafactor"), ("conv", "amsgrad"), ("mlp", "adafactor")],
+)
+def test_other_models_and_optimizers_equal_a_real_run(family, name):
+    real = Training(family, "bf16", name)
+    with one_thread(), RealTracker() as tracker:
+        tracker.label([real.model, real.optimizer])
+        tracker.label(real.batch, "inputs")
+        real.step()
+        tracker.reset_peak()
+        real.step()
+    again = Training(family, "bf16", name)
+    found = trace(
+        again.model,
+        tuple(again.batch),
+        optimizer=lambda parameters: SOME_OPTIMIZERS[name](list(parameters)),
+        backend="cpu",
+    )
+    assert found.peak == tracker.peak
+    assert found.held["between_steps"] == tracker.current
+
+
+def test_an_optimizer_of_ones_own_that_branches_is_named_with_its_line():
+    class Careful(torch.optim.SGD):
+        def step(self):
+            if torch.stack([p.grad.norm() for p in self.param_groups[0]["params"]]).nonzero():
+                super().step()
+
+    with pytest.raises(CannotTrace, match=r"aten.nonzero.default at .*test_trace.py:\d+, in step"):
+        trace(tiny, (IDS, IDS), optimizer=lambda p: Careful(p, 1e-3))
 
 
 def test_dropout_masks_have_one_byte_on_cuda():

@@ -20,7 +20,7 @@ from ..units import whole
 from .cuda_graph import CudaGraph
 from .fakes import Fakes
 from .hugging_face import pads, real_masks
-from .in_place import InPlaceTracker
+from .step_tracker import StepTracker
 from .terms import births, head, name_logits, rows, width
 from .traced import MOMENTS, Trace
 from .tracker import Tracker
@@ -76,7 +76,7 @@ def trace(
         stack.enter_context(real_masks(padding))
         if backend == "cuda":
             stack.enter_context(CudaGraph(attention))
-        tracker = InPlaceTracker()
+        tracker = StepTracker()
         stack.enter_context(tracker)
         tracker.label(module)
         if opt is not None:
@@ -108,7 +108,7 @@ def _forward_backward(
     given: Any,
     loss: Callable[[Any], Tensor] | None,
     precision: torch.dtype | None,
-    tracker: InPlaceTracker,
+    tracker: StepTracker,
     marks: dict[str, int],
 ) -> None:
     """One pass each way; nothing but gradients outlives it."""

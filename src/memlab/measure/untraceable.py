@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import (
 _OURS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(p)), "") for p in (torch.__file__, __file__)
 )
+_PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep + "contextlib.py"
+_READABLE = tuple(_OURS[0] + part + os.sep for part in ("optim", "nn"))
 
 # What torch says where no exception of its own names the case.
 _SAID = {
@@ -77,8 +79,10 @@ def _why(error: Exception, operation: str) -> str:
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """The user's frames; where there are none, those of torch's optimizers, modules and losses."""
     frames = traceback.extract_tb(error.__traceback__)
-    return [frame for frame in frames if not os.path.abspath(frame.filename).startswith(_OURS)]
+    theirs = [f for f in frames if not os.path.abspath(f.filename).startswith((*_OURS, _PYTHON))]
+    return theirs or [f for f in frames if os.path.abspath(f.filename).startswith(_READABLE)]
 
 
 def _line(error: BaseException) -> str:

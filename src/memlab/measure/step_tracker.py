@@ -1,18 +1,22 @@
-"""A tracker of fake tensors that adds gradients as autograd does when nobody watches: in place."""
+"""A tracker for steps on fake tensors: it undoes what a mode changes, and skips missing values."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException
 
 from .tracker import Tracker
 
 
-class InPlaceTracker(Tracker):
-    """Where two gradients meet at one tensor, the second is added to the first without a new one.
+class StepTracker(Tracker):
+    """Adds gradients in place, and lets optimizers read numbers that are not there.
 
-    Autograd does so if it alone holds the first, and never under a dispatch mode, where every such
-    meeting costs one buffer more for a moment. So the mode does it instead.
+    In place    where two gradients meet at one tensor, autograd adds the second to the first if it
+                alone holds that, and never under a dispatch mode, where every such meeting costs
+                one buffer more for a moment; so the mode does it instead
+    Numbers     an optimizer that asks for the value of a tensor (Adafactor, for its step size) gets
+                a 1: in an optimizer such values scale others and decide no shape
 
     follow      while true, a phase in which backward runs turns to "backward" for as long
     turned      the last event before that happened first, or -1
@@ -33,7 +37,12 @@ class InPlaceTracker(Tracker):
         meets = func is torch.ops.aten.add.Tensor and not kwargs and not torch.is_grad_enabled()
         if meets and backward and _alone(*args):
             return args[0].add_(args[1])
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        except DataDependentOutputException:
+            if self._phase == "optimizer" and func is torch.ops.aten._local_scalar_dense.default:
+                return 1.0 if args[0].is_floating_point() else 1
+            raise
 
 
 # Who else holds a tensor while a mode handles it: its Python object, the arguments, autograd's
