@@ -42,7 +42,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
 DROPOUT = [("transformers", family) for family in ("gpt2", "opt", "gpt_neox")]
 
 # Those whose checkpointed layers are described too.
-CHECKPOINT = [("transformers", family) for family in (*LLAMAS, "gemma")]
+CHECKPOINT = [key for key in NETWORKS if key[0] == "transformers"]
 
 
 def network(implementation: str, family: str) -> Any:

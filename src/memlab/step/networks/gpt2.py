@@ -81,12 +81,15 @@ class GPT2:
         x = f.add(embeds, position_embeds)
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, x, s.dropout)
+        region = f.checkpoint if s.checkpoint else call
+        if s.checkpoint and mask is not None:
+            mask.record.category = "activations"  # given by position, so kept by autograd
         for i in f.each_layer(s.L):
-            x = call(self.block, self.layers[i], x, mask)
+            x = region(self.block, x, self.layers[i], mask)
             x = f.boundary(x, i, s.L)
         return layer_norm(f, x, self.final, "final_norm")
 
-    def block(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+    def block(self, x: Tensor, w: Weights, mask: Tensor | None) -> Tensor:
         f = self.f
         hidden = layer_norm(f, x, w, "attention_norm")
         attended, _ = call(self.attention, w, hidden, mask)

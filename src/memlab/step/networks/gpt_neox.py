@@ -76,8 +76,9 @@ class GPTNeoX:
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, embeds, s.dropout)
         angles = call(self.angles, x.dtype)
+        region = f.checkpoint if s.checkpoint else call
         for i in f.each_layer(s.L):
-            x = call(self.layer, self.layers[i], x, mask, angles)
+            x = region(self.layer, x, self.layers[i], mask, angles, position_ids)
             x = f.boundary(x, i, s.L)
         x = layer_norm(f, x, self.final, "final_norm")
         del position_ids
@@ -94,7 +95,12 @@ class GPTNeoX:
         return f.to(cos, dtype), f.to(sin, dtype)
 
     def layer(
-        self, w: Weights, x: Tensor, mask: Tensor | None, angles: tuple[Tensor, Tensor]
+        self,
+        x: Tensor,
+        w: Weights,
+        mask: Tensor | None,
+        angles: tuple[Tensor, Tensor],
+        position_ids: Tensor,  # not used, but a checkpoint keeps them with the rest
     ) -> Tensor:
         f, p = self.f, self.s.dropout
         attended, _ = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)

@@ -86,8 +86,9 @@ class OPT:
         if self.projections:
             embeds = linear(f, embeds, self.projections, "project_in")
         x = f.add(embeds, position_embeds)
+        region = f.checkpoint if s.checkpoint else call
         for i in f.each_layer(s.L):
-            x = call(self.layer, self.layers[i], x, mask)
+            x = region(self.layer, x, self.layers[i], mask, position_ids)
             x = f.boundary(x, i, s.L)
         if self.final is not None:
             x = layer_norm(f, x, self.final, "final_norm")
@@ -107,7 +108,7 @@ class OPT:
         del from_zero, counts
         return ids
 
-    def layer(self, w: Weights, x: Tensor, mask: Tensor | None) -> Tensor:
+    def layer(self, x: Tensor, w: Weights, mask: Tensor | None, position_ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         residual = hidden = x
         if self.before:
