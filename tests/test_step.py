@@ -4,9 +4,12 @@ import subprocess
 import sys
 
 import pytest
-from real_steps import StepConfig, random_configs, real_step
+import torch
+from real_steps import OPTIMIZERS, StepConfig, build, quiet, random_configs, real_step
 
 from memlab import Model, Recipe
+from memlab.lab.models import TinyLlama
+from memlab.measure import trace
 from memlab.step import engine, ops, simulate
 
 RECIPES = {
@@ -126,6 +129,75 @@ def test_one_byte_more_is_noticed(monkeypatch, op):
     assert apart(real, simulated(step))["after_forward"] < 0
 
 
+def traced(step: StepConfig):
+    """The same step on fake tensors, with the graph of CUDA."""
+    with quiet(), torch.device("meta"):
+        module = build(step)
+        ids = torch.zeros(step.batch, step.tokens, dtype=torch.long)
+    inputs = (ids, ids) if step.implementation == "memlab" else {"input_ids": ids, "labels": ids}
+    return trace(
+        module,
+        inputs,
+        autocast="bf16" if step.precision == "autocast-bf16" else None,
+        optimizer=lambda parameters: torch.optim.AdamW(parameters, **OPTIMIZERS[step.optimizer]),
+    )
+
+
+def on_cuda(steps):
+    """Those whose attention CUDA runs as it is written or in its flash kernel."""
+    for step in steps:
+        width = Model.from_config(step.config).head_dim
+        if step.attention == "eager" or (step.precision != "fp32" and width % 8 == 0):
+            yield step
+
+
+@pytest.mark.parametrize("step", [*on_cuda(ALL)][::3], ids=str)
+def test_the_cuda_graph_is_the_traced_one(step):
+    real, found = traced(step), simulated(step, backend="cuda")
+    assert {moment: real.held[moment] - found.held[moment] for moment in found.held} == {
+        "after_forward": 0,
+        "after_backward": 0,
+        "between_steps": 0,
+    }
+    assert (real.peak, real.moment) == (found.peak.bytes, found.peak.moment)
+
+
+def test_a_real_shape_on_cuda():
+    """Qwen3-0.6B at 4,096 tokens in bf16: the peak is that of a trace, to the byte."""
+    model = Model.preset("qwen3-0.6b")
+    with torch.device("meta"):
+        module = TinyLlama(model).bfloat16()
+        ids = torch.zeros(1, 4096, dtype=torch.long)
+    real = trace(module, (ids, ids))
+    options = dict(implementation="memlab", backend="cuda", optimizer_impl="foreach")
+    found = simulate(model, RECIPES["bf16"], batch=1, tokens=4096, **options)
+    assert real.peak == found.peak.bytes > 15 * 2**30
+    same = simulate(model, RECIPES["bf16"], batch=1, tokens=4096, attention="flash", **options)
+    assert same.held == found.held
+
+
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({}, "fp32 on cuda takes another kernel"),
+        ({"recipe": RECIPES["bf16"], "dropout": 0.1}, "dropout=0.1 on cuda"),
+        ({"recipe": RECIPES["bf16"], "head_dim": 12}, "H=12 on cuda"),
+        ({"recipe": RECIPES["bf16"], "attention": "math"}, "known: sdpa, eager, flash"),
+        ({"recipe": RECIPES["autocast-bf16"], "family": "gpt2"}, "gpt2 under autocast on cuda"),
+    ],
+)
+def test_what_is_not_described_on_cuda(changes, words):
+    changes = dict(changes)
+    family = changes.pop("family", "llama")
+    width = changes.pop("head_dim", 8)
+    model = Model(
+        family=family, layers=1, d_model=32, d_ff=8, heads=4, head_dim=width, vocab=8, positions=8
+    )
+    arguments = {"recipe": "fp32", "batch": 1, "tokens": 8, "backend": "cuda"} | changes
+    with pytest.raises(ValueError, match=words):
+        simulate(model, **arguments)
+
+
 def test_the_work_does_not_grow_with_the_model():
     llama = Model.preset("llama-3-8b")
     small = simulate(llama, RECIPES["bf16"], batch=2, tokens=2)
@@ -154,7 +226,7 @@ def test_the_largest_moment_moves():
 WRONG = {
     "implementation": ("jax", "known: memlab, transformers"),
     "attention": ("flash", "attention='flash' is not described; known: sdpa, eager"),
-    "backend": ("cuda", "backend='cuda' is not described"),
+    "backend": ("tpu", "backend='tpu' is not described; known: cpu, cuda"),
     "optimizer_impl": ("lamb", "known: forloop, foreach, fused"),
     "checkpoint": ("half", "checkpoint='half' is not described; known: none, block"),
     "dropout": (0.1, "dropout=0.1 is not described for transformers llama"),

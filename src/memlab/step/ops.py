@@ -22,13 +22,17 @@ else:
 class Ops(Engine):
     """Operators in the precision of the inputs, or under autocast.
 
-    autocast    None, or the narrow dtype of torch.autocast("cpu", dtype): linear layers and
+    autocast    None, or the narrow dtype of torch.autocast(device, dtype): linear layers and
                 attention compute in it; a weight is cast once and its copy kept to the end
+    backend     cpu or cuda: their kernels for attention and norms differ in what they keep
     Source      torch 2.13: tools/autograd/derivatives.yaml, aten/src/ATen/autocast_mode.h
     """
 
-    def __init__(self, autocast: str | None = None, *, in_place: bool = True) -> None:
+    def __init__(
+        self, autocast: str | None = None, *, backend: str = "cpu", in_place: bool = True
+    ) -> None:
         super().__init__(in_place=in_place)
+        self.backend = backend
         self.autocast = autocast
         self._casts: dict[int, tuple[int | None, Tensor]] = {}  # by weight: its layer, its copy
 
@@ -242,11 +246,30 @@ class Ops(Engine):
         super()._compute_again(frame)
         self._casts.clear()  # it was an autocast block of its own
 
+    def rms_norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """CUDA's kernel behind torch.nn.RMSNorm, in fp32 under autocast; the CPU has none."""
+        wide = self.to(x, "fp32") if self.autocast else x
+        rstd = self.new("rms_norm", (*x.shape[:-1], 1), "fp32")
+        out = self.new("rms_norm", x.shape, wide.dtype)
+        width = weight.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            return [
+                self.new("rms_norm_backward", shape, g.dtype) if need else None
+                for shape, need in zip((g.shape, width), needs, strict=True)
+            ]
+
+        kept = [("input", wide), ("weight", weight), ("rstd", rstd)]
+        self.apply("rms_norm", [wide, weight], [out], run, kept)
+        return out
+
     def layer_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         rows = (*x.shape[:-1], 1)
+        statistics = x.dtype if self.backend == "cpu" else "fp32"
         out = self.new("native_layer_norm", x.shape, x.dtype)
-        mean = self.new("native_layer_norm", rows, x.dtype)
-        rstd = self.new("native_layer_norm", rows, x.dtype)
+        mean = self.new("native_layer_norm", rows, statistics)
+        rstd = self.new("native_layer_norm", rows, statistics)
         width = weight.shape
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
@@ -262,7 +285,7 @@ class Ops(Engine):
         return out
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """scaled_dot_product_attention without a mask or dropout: the flash kernel of the CPU.
+        """scaled_dot_product_attention without a mask or dropout, in the flash kernel.
 
         Shapes      q [B, N, T, H], k and v [B, K, T, H]; returns [B, N, T, H]
         """
@@ -277,6 +300,9 @@ class Ops(Engine):
 
         inputs = [("query", query), ("key", key), ("value", value)]
         kept = [*inputs, ("output", out), ("logsumexp", lse)]
+        if self.backend == "cuda":  # the state of its random numbers, dropout or not
+            kept += [("rng_state", self.new(op, (2,), "int64"))]
+            kept += [("unused", self.new(op, (), "int64"))]
         self.apply(op, [query, key, value], [out], run, kept)
         return out
 

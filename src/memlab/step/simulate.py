@@ -105,6 +105,8 @@ def simulate(
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
+    backend     cpu, or the graph that CUDA kernels give: eager attention, or SDPA's flash kernel
+                ("sdpa" or "flash", in bf16 or autocast), without dropout
     window      of the mistral family: its sliding_window, or None; `extra` may say another
     dropout     the probability of every dropout that the family has
     extra       the config.json as a dict, for the keys that change no parameter but change the
@@ -118,16 +120,20 @@ def simulate(
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
     dtype = _dtype(chosen)
+    _known("backend", backend, ("cpu", "cuda"))
     attentions = _attentions(implementation, shaped.family)
+    if backend == "cuda":
+        _known("attention", attention, (*attentions, "flash"))
+        attention = "sdpa" if attention == "flash" else attention
+        _check_cuda(shaped, chosen, implementation, attention, dropout)
     _known("attention", attention, attentions)
-    _known("backend", backend, ("cpu",))
     _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
     region = ("none", "block") if (implementation, shaped.family) in CHECKPOINT else ("none",)
     _known("checkpoint", checkpoint, region)
     window = (extra or {}).get("sliding_window", window)
     _check_dropout(dropout, implementation, shaped.family)
     _check_shape(shaped, implementation, batch, tokens, window)
-    f = Ops(chosen.autocast, in_place=in_place)
+    f = Ops(chosen.autocast, backend=backend, in_place=in_place)
     setting = Setting(
         shaped,
         dtype,
@@ -252,6 +258,21 @@ def _check_dropout(dropout: float, implementation: str, family: str) -> None:
         raise ValueError(f"dropout={dropout} is not a probability from 0 to below 1")
     if dropout and (implementation, family) not in DROPOUT:
         raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
+
+
+def _check_cuda(
+    model: Model, recipe: Recipe, implementation: str, attention: str, dropout: float
+) -> None:
+    """What is described of CUDA: eager attention, and the flash kernel where it takes the call."""
+    half = recipe.autocast or recipe.weights
+    if attention == "sdpa" and half == "fp32":
+        raise ValueError("attention in fp32 on cuda takes another kernel, which is not described")
+    if attention == "sdpa" and (model.head_dim % 8 or model.head_dim > 256):
+        raise ValueError(f"H={model.head_dim} on cuda: flash attention takes multiples of 8 to 256")
+    if dropout:
+        raise ValueError(f"dropout={dropout} on cuda is not described")
+    if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
+        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
 
 
 def _window(model: Model, window: int | None) -> int | None:
