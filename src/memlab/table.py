@@ -2,6 +2,9 @@
 
 Table = list[list[str]]
 
+WORDS = ' class="words"'  # figures stand right, words left: the style sheet asks by class
+WIDE = 5  # columns; more of them are set smaller, to fit a page
+
 
 def cell(count: int | None) -> str:
     """A whole number with thousands separators; nothing for a missing one."""
@@ -16,8 +19,7 @@ def signed(count: int | None) -> str:
 def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
     """Aligned lines: words left, figures right, a rule above the last `foot` rows."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    body = table[1:]
-    worded = [any(row[i][:1].isalpha() for row in body) for i in range(len(widths))]
+    worded = _worded(table)
 
     def line(row: list[str]) -> str:
         pairs = zip(row, widths, worded, strict=True)
@@ -38,15 +40,24 @@ def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
         return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
 
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
-    head = "".join(f'<th scope="col">{html.escape(c)}</th>' for c in table[0])
+    worded = [False, *_worded(table)[1:]]  # the first column stands left anyway
+    head = "".join(
+        f'<th scope="col"{WORDS if words else ""}>{html.escape(c)}</th>'
+        for c, words in zip(table[0], worded, strict=True)
+    )
+    kind = "memlab-ledger wide" if len(table[0]) > WIDE else "memlab-ledger"
     end = len(table) - foot
     tail = f"<tfoot>{''.join(map(row, table[end:]))}</tfoot>" if foot else ""
     return (
-        f'<table class="memlab-ledger">{caption}<thead><tr>{head}</tr></thead>'
+        f'<table class="{kind}">{caption}<thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(map(row, table[1:end]))}</tbody>{tail}</table>"
     )
 
 
-def _kind(words: str) -> str:
-    """Figures stand right, words left: the style sheet asks by class."""
-    return ' class="words"' if words[:1].isalpha() else ""
+def _worded(table: Table) -> list[bool]:
+    """For each column, whether its body has words in it, or only figures."""
+    return [any(row[i][:1].isalpha() for row in table[1:]) for i in range(len(table[0]))]
+
+
+def _kind(cell: str) -> str:
+    return WORDS if cell[:1].isalpha() else ""
