@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from memlab import Model
-from memlab.cli import COMMANDS, main
+from memlab.cli import main
 from memlab.lab.subject import subject
 from memlab.measure import resident
 
@@ -40,9 +40,7 @@ number = 3
 
 
 @pytest.fixture
-def run(capsys, monkeypatch):
-    monkeypatch.setitem(COMMANDS, "trace", "trace")
-
+def run(capsys):
     def run(*words):
         status = main(["trace", *map(str, words)])
         out, err = capsys.readouterr()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 
 from ..recipe import Recipe
 from ..units import text, whole
@@ -67,7 +68,9 @@ def run(options: argparse.Namespace) -> str:
     if sys.stderr.isatty():
         print(f"memlab: tracing {options.model} ...", file=sys.stderr)
     try:
-        step = _trace(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's, about speed
+            step = _trace(options)
     except CannotTrace as error:
         raise ValueError(": ".join(str(error).splitlines())) from error
     if options.plot:

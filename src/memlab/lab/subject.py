@@ -49,7 +49,7 @@ def subject(
         known = ", ".join(IMPLEMENTATIONS)
         raise ValueError(f"unknown implementation {implementation!r}; known: {known}")
     if implementation == "transformers":
-        return _theirs(model, source, attention, again, dropout).to(dtype).train()
+        return _theirs(model, source, attention, again, dropout, dtype).train()
     if attention != "sdpa":
         raise ValueError(f"attention={attention!r} is in transformers only; memlab's is sdpa")
     if model.family == "gpt2":
@@ -64,7 +64,9 @@ def subject(
     return module.to(dtype).train()
 
 
-def _theirs(model: Model, source: Any, attention: str, again: bool, dropout: float) -> nn.Module:
+def _theirs(
+    model: Model, source: Any, attention: str, again: bool, dropout: float, dtype: torch.dtype
+) -> nn.Module:
     with _quiet():
         try:
             import transformers
@@ -76,7 +78,7 @@ def _theirs(model: Model, source: Any, attention: str, again: bool, dropout: flo
         settings |= dict.fromkeys(DROPOUTS.get(model.family, ("attention_dropout",)), dropout)
         config = transformers.AutoConfig.for_model(**settings)
         module = transformers.AutoModelForCausalLM.from_config(
-            config, attn_implementation=attention
+            config, dtype=dtype, attn_implementation=attention
         )
         if again:
             module.gradient_checkpointing_enable({"use_reentrant": False})
