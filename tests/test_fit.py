@@ -3,14 +3,14 @@
 import pytest
 
 from memlab import GiB, Model
-from memlab.fit import cheapest_change, largest_batch, longest_sequence
+from memlab.fit import ON_A_GPU, cheapest_change, largest_batch, longest_sequence
 from memlab.step import simulate
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
 
 
 def peak(model, recipe, **setting):
-    return simulate(model, recipe, **setting).peak.bytes
+    return simulate(model, recipe, **ON_A_GPU, **setting).peak.bytes
 
 
 @pytest.mark.parametrize("device", ["RTX 4090", "rtx4090", "24 GiB", 24 * GiB])
@@ -29,7 +29,8 @@ def test_the_longest_sequence_is_the_longest():
 
 def test_positions_bound_a_sequence():
     tiny = Model.preset("tiny-llama")
-    assert longest_sequence(tiny, on="H100", implementation="memlab").value == tiny.positions
+    longest = longest_sequence(tiny, "bf16", on="H100", implementation="memlab", backend="cpu")
+    assert longest.value == tiny.positions
 
 
 def test_what_is_spared_is_left_free():
@@ -40,26 +41,28 @@ def test_what_is_spared_is_left_free():
 
 
 def test_nothing_fits_says_by_how_much():
-    fit = largest_batch(LLAMA, "fp32", on="A100 80GB", tokens=2048)
+    fit = largest_batch(LLAMA, "bf16", on="RTX 4090", tokens=2048)
     assert fit.value == 0 and fit.peak > fit.limit
-    assert "no batch fits A100 80GB: the smallest step is" in str(fit)
+    assert "no batch fits RTX 4090: the smallest step is" in str(fit)
 
 
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
     at = dict(on="RTX 4090", batch=64, tokens=1024)
-    made = cheapest_change(QWEN, "fp32", attention="eager", **at)
+    made = cheapest_change(QWEN, "bf16", attention="eager", **at)
     names = [name for name, _, _ in made]
     assert names[0] == "SDPA attention" and names[-1].endswith("micro-batches")
     peaks = [size for _, _, size in made]
     assert peaks == sorted(peaks, reverse=True)
-    limit = largest_batch(QWEN, on="RTX 4090", tokens=1024).limit
+    limit = largest_batch(QWEN, "bf16", on="RTX 4090", tokens=1024).limit
     assert peaks[-1] <= limit < peaks[-2]
 
 
 def test_micro_batches_pay_for_their_gradients():
     made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=1024)
     parts = int(made[-1][0].split()[0])
-    alone = simulate(QWEN, "bf16", batch=64 // parts, tokens=1024, checkpoint="block")
+    alone = simulate(
+        QWEN, "bf16", batch=64 // parts, tokens=1024, checkpoint="block", backend="cuda"
+    )
     assert made[-1][2] == alone.peak.bytes + 2 * QWEN.parameter_count
 
 
@@ -69,8 +72,8 @@ def test_a_step_that_fits_needs_no_change():
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="llama-3-8b needs .* with every change known here"):
-        cheapest_change(LLAMA, on="RTX 4060 Laptop", batch=4, tokens=1024)
+        cheapest_change(LLAMA, "bf16", on="RTX 4060 Laptop", batch=4, tokens=1024)
     with pytest.raises(ValueError, match="RTX 9999"):
-        largest_batch(QWEN, on="RTX 9999", tokens=64)
+        largest_batch(QWEN, "bf16", on="RTX 9999", tokens=64)
     with pytest.raises(ValueError, match="nanochat"):
-        largest_batch(Model.preset("nanochat-d26"), on="H100", tokens=64)
+        largest_batch(Model.preset("nanochat-d26"), "bf16", on="H100", tokens=64)

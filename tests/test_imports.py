@@ -34,7 +34,7 @@ def test_the_test_above_can_fail(module):
         ["estimate", "Llama-3-8B"],
         ["estimate", "qwen3-0.6b", "--tokens", "64", "--json"],
         ["estimate", "tiny-llama", "--phase", "decode", "--tokens", "64", "--precision", "bf16"],
-        ["fit", "tiny-llama", "--on", "RTX 4090", "--tokens", "16", "--implementation", "memlab"],
+        ["fit", "qwen3-0.6b", "--on", "RTX 4090", "--tokens", "64", "--precision", "bf16"],
         ["devices"],
     ],
     ids=lambda words: " ".join(words[:2]),

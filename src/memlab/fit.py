@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # a few per cent (book: notation, "80 GB"). One GiB is a habit, not a measurement: measure yours.
 SPARE = GiB
 
+# What a program that says nothing gets on a GPU: CUDA's kernels, and AdamW's foreach loop.
+ON_A_GPU = {"backend": "cuda", "optimizer_impl": "foreach"}
+
 # What a step may do instead, in the order of what it costs in time, and why it costs that.
 CHANGES = (
     ("fused AdamW", {"optimizer_impl": "fused"}, "no time: one kernel, no temporaries"),
@@ -70,7 +73,8 @@ def largest_batch(
     """The largest batch whose training step fits.
 
     Unit        sequences of `tokens` tokens
-    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate
+    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate, where the
+                backend is "cuda" and AdamW's loop "foreach" unless they say otherwise
     Leaves out  what `spare` bytes are left free for
     Raises      ValueError for an unknown device and for what `simulate` does not describe
     """
@@ -96,7 +100,8 @@ def longest_sequence(
     """The most tokens in a sequence whose training step fits, up to the model's positions.
 
     Unit        tokens
-    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate
+    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate, where the
+                backend is "cuda" and AdamW's loop "foreach" unless they say otherwise
     Leaves out  what `spare` bytes are left free for
     Raises      ValueError for an unknown device and for what `simulate` does not describe
     """
@@ -126,7 +131,7 @@ def cheapest_change(
     Raises      ValueError if it does not fit with all of them either
     """
     limit, name = _limit(on, spare)
-    told: dict[str, Any] = {"recipe": recipe, **choices}
+    told: dict[str, Any] = {"recipe": recipe, **ON_A_GPU, **choices}
     made: list[tuple[str, str, int]] = []
     now = _peak(model, batch=batch, tokens=tokens, **told)
     for words, change, cost in CHANGES:
@@ -189,4 +194,4 @@ def _limit(on: str | int | Device, spare: int) -> tuple[int, str]:
 
 
 def _peak(model: Model, recipe: Recipe | str, **setting: Any) -> int:
-    return simulate(model, recipe, **setting).peak.bytes
+    return simulate(model, recipe, **(ON_A_GPU | setting)).peak.bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..fit import ON_A_GPU, cheapest_change, largest_batch, longest_sequence
 from ..units import parse, text
 from .estimate import add_model, add_step, choices_of, model_of, recipe_of
 
@@ -23,6 +24,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--tokens", type=int)
     parser.add_argument("--spare", default="1 GiB", help="left free for context, kernels, rounding")
     add_step(parser)
+    parser.set_defaults(**ON_A_GPU)
 
 
 def run(options: argparse.Namespace) -> str:
@@ -30,8 +32,6 @@ def run(options: argparse.Namespace) -> str:
 
     Raises      ValueError without --batch and without --tokens
     """
-    from ..fit import cheapest_change, largest_batch, longest_sequence
-
     model, recipe = model_of(options.model), recipe_of(options)
     given = {"on": options.on, "spare": parse(options.spare), **choices_of(options)}
     if options.batch is None and options.tokens is None:
