@@ -267,6 +267,35 @@ def test_other_models_and_optimizers_equal_a_real_run(family, name):
     assert found.held["between_steps"] == tracker.current
 
 
+@pytest.mark.parametrize("format", ["bf16", "autocast"])
+def test_micro_batches_and_clipping_equal_a_real_run(format):
+    def accumulate(training, model):
+        for _ in range(3):
+            with training.amp():
+                loss = model(*training.batch)
+            (loss / 3).backward()
+            del loss
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+    real = Training("gpt", format, "adamw-loop")
+    with one_thread(), RealTracker() as tracker:
+        tracker.label([real.model, real.optimizer])
+        tracker.label(real.batch, "inputs")
+        for _ in range(2):
+            tracker.reset_peak()
+            accumulate(real, real.model)
+            real.optimizer.step()
+            real.model.zero_grad()
+    again = Training("gpt", format, "adamw-loop")
+    found = trace(
+        again.model,
+        lambda model: accumulate(again, model),
+        optimizer=lambda parameters: torch.optim.AdamW(parameters, foreach=False),
+        backend="cpu",
+    )
+    assert found.peak == tracker.peak
+
+
 def test_an_optimizer_of_ones_own_that_branches_is_named_with_its_line():
     class Careful(torch.optim.SGD):
         def step(self):

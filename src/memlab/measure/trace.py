@@ -112,8 +112,10 @@ def _forward_backward(
     marks: dict[str, int],
 ) -> None:
     """One pass each way; nothing but gradients outlives it."""
-    with ExitStack() as phase, torch.autocast("cpu", precision, enabled=precision is not None):
+    with ExitStack() as phase:
         phase.enter_context(tracker.phase("forward"))
+        if precision is not None:  # one around another would keep the casts of the inner one
+            phase.enter_context(torch.autocast("cpu", precision))
         output = head(module)
         if output is not None:  # what comes from the output head on is the loss
 
