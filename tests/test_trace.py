@@ -367,6 +367,7 @@ UNTRACEABLE = {
     "memlab_old.same.default": lambda x: torch.ops.memlab_old.same(x),
     "numpy": lambda x: torch.from_numpy(x.detach().numpy()),
     "cuda": lambda x: x.to("cuda"),
+    "cuda:0": lambda x: x + torch.ones(8, device="cuda:0"),
 }
 
 

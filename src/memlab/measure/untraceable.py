@@ -19,19 +19,19 @@ _OURS = tuple(
 _PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep + "contextlib.py"
 _READABLE = tuple(_OURS[0] + part + os.sep for part in ("optim", "nn"))
 
+_DEVICE = (
+    'it asks for a CUDA device, and a trace keeps every tensor on the CPU, for backend="cuda" too: '
+    "take the device of an input instead"
+)
 # What torch says where no exception of its own names the case.
 _SAID = {
     "no fake impl registered": "this custom operation has no meta kernel (register_fake adds one)",
     ".numpy() is not supported": "numpy() reads values, and a trace has shapes without values",
     "Cannot access data pointer": "it reads memory, and a trace has shapes without values",
-    "not linked with support for cuda": (
-        'it asks for a CUDA device, and a trace keeps every tensor on the CPU, for backend="cuda" '
-        "too: take the device of an input instead"
-    ),
-    "Torch not compiled with CUDA enabled": (
-        'it asks for a CUDA device, and a trace keeps every tensor on the CPU, for backend="cuda" '
-        "too: take the device of an input instead"
-    ),
+    "not linked with support for cuda": _DEVICE,
+    "Torch not compiled with CUDA enabled": _DEVICE,
+    "to be on the same device, but found at least two devices, cpu and cuda": _DEVICE,
+    "to be on the same device, but found at least two devices, cuda": _DEVICE,
 }
 _READS = {"aten._local_scalar_dense.default": "item(), bool(), int(), float(), tolist() or if"}
 
