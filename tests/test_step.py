@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import real_steps
 import torch
 from real_steps import OPTIMIZERS, StepConfig, build, quiet, random_configs, real_step
 
@@ -129,6 +130,41 @@ def test_one_byte_more_is_noticed(monkeypatch, op):
     assert apart(real, simulated(step))["after_forward"] < 0
 
 
+PARTS = {
+    "norm": "norm",
+    "lm_head": "lm_head",
+    "positions": "positions",
+    "embed": "embedding",
+    "att": "attention",
+    "mlp": "feed_forward",
+    "feed_forward": "feed_forward",
+}
+FROZEN = [
+    (("embedding",), TINY[0]),
+    (("embedding", "attention"), TINY[1]),
+    (("norm", "feed_forward"), TINY[2]),
+    (("positions", "attention", "lm_head"), TINY[8]),
+    (("embedding", "norm"), HUGGING_FACE[0]),
+    (("attention", "feed_forward"), HUGGING_FACE[2]),
+    (("embedding", "attention", "norm"), HUGGING_FACE[3]),
+    (("feed_forward", "lm_head"), HUGGING_FACE[4]),
+    (("embedding", "attention", "feed_forward"), HUGGING_FACE[6]),
+]
+
+
+@pytest.mark.parametrize("frozen, step", FROZEN, ids=str)
+def test_frozen_weights(monkeypatch, frozen, step):
+    def frozen_module(step):
+        module = build(step)
+        for name, parameter in module.named_parameters():
+            part = next(part for words, part in PARTS.items() if words in name)
+            parameter.requires_grad_(part not in frozen)
+        return module
+
+    monkeypatch.setattr(real_steps, "build", frozen_module)
+    assert apart(real_step(step), simulated(step, frozen=frozen)) == {}
+
+
 def traced(step: StepConfig):
     """The same step on fake tensors, with the graph of CUDA."""
     with quiet(), torch.device("meta"):
@@ -229,10 +265,12 @@ WRONG = {
     "backend": ("tpu", "backend='tpu' is not described; known: cpu, cuda"),
     "optimizer_impl": ("lamb", "known: forloop, foreach, fused"),
     "checkpoint": ("half", "checkpoint='half' is not described; known: none, block"),
-    "dropout": (0.1, "dropout=0.1 is not described for transformers llama"),
+    "dropout": (1.0, "dropout=1.0 is not a probability from 0 to below 1"),
     "batch": (0, "batch=0"),
     "tokens": (1, "at least 2"),
     "recipe": ("bf16-mixed", "is not described"),
+    "frozen": (("layers",), "frozen='layers' is not described; known: embedding"),
+    "extra": ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new' is not described; known: silu"),
 }
 
 
@@ -244,6 +282,32 @@ def test_what_is_not_described_is_named(name):
     arguments = {"recipe": "fp32", "batch": 1, "tokens": 8} | {name: value}
     with pytest.raises(ValueError, match=words):
         simulate(Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8), **arguments)
+
+
+@pytest.mark.parametrize(
+    "family, extra, words",
+    [
+        ("gemma", {"hidden_act": "silu"}, "known: gelu_pytorch_tanh"),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic"}}, "rope_type='dynamic'"),
+        ("qwen3", {"rope_scaling": {"type": "longrope"}}, "rope_type='longrope'"),
+        ("qwen2", {"use_sliding_window": True}, "use_sliding_window=True"),
+        ("llama", {"attention_dropout": 0.1}, "attention_dropout=0.1 in the config"),
+        ("mistral", {"sliding_window": 8}, "a sliding window of 8"),
+    ],
+)
+def test_keys_that_change_the_step(family, extra, words):
+    model = Model(family=family, layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
+    assert simulate(model, batch=1, tokens=8, extra={"sliding_window": None}).peak.bytes
+    with pytest.raises(ValueError, match=words):
+        simulate(model, batch=1, tokens=8, extra=extra)
+
+
+@pytest.mark.parametrize("options", [{"checkpoint": "block"}, {"family": "opt"}])
+def test_what_is_not_described_of_frozen_weights(options):
+    family = {"family": options.pop("family", "llama")}
+    model = Model(**family, layers=1, d_model=8, d_ff=8, heads=1, vocab=8, positions=8)
+    with pytest.raises(ValueError, match="frozen weights are not described for transformers"):
+        simulate(model, batch=1, tokens=8, frozen=("norm",), **options)
 
 
 def test_what_a_family_may_lack():

@@ -227,6 +227,7 @@ class Engine:
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
+        self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self._seq = 0
         self._layer: int | None = None
         self._between = 0  # layers that are not simulated
@@ -242,14 +243,12 @@ class Engine:
             shape, dtype, Storage(self.log, Record(op, shape, dtype, category, self.part))
         )
 
-    def parameter(
-        self, name: str, shape: Sequence[int], dtype: str, *, trained: bool = True
-    ) -> Parameter:
+    def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
         """A weight, in the order in which the real module registers it."""
         shape = tuple(shape)
         record = Record(name, shape, dtype, "weights", self.part)
         made = Parameter(shape, dtype, Storage(self.log, record), self._layer)
-        if trained:
+        if component(name) not in self.frozen:
             made.node = Node("AccumulateGrad", 1 << 60, [], [], None, 1)
             made.node.parameter = made
         self.parameters.append(made)
@@ -451,6 +450,18 @@ class Engine:
 
         self.apply("boundary", [x], [out], run)
         return out
+
+
+def component(name: str) -> str:
+    """The component of memlab.Model.tensors that a parameter of a network belongs to."""
+    base = name.split(".")[0]
+    if base.endswith("norm"):
+        return "norm"
+    if base in ("q", "k", "v", "qkv", "out"):
+        return "attention"
+    if base in ("gate", "up", "down"):
+        return "feed_forward"
+    return base if base in ("embedding", "positions", "lm_head") else "other"
 
 
 def call(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -6,8 +6,9 @@ from ..frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
 from ..table import as_html, as_text, cell
+from ..tensors import COMPONENTS
 from ..units import whole
-from . import adamw
+from . import adamw, keys
 from .engine import Log, Record
 from .networks import CHECKPOINT, DROPOUT, NETWORKS, network
 from .ops import Ops
@@ -16,7 +17,7 @@ from .setting import Setting
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 TERMS = (
@@ -96,6 +97,7 @@ def simulate(
     optimizer_impl: str = "forloop",
     checkpoint: str = "none",
     dropout: float = 0.0,
+    frozen: Sequence[str] = (),
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
     in_place: bool = True,
@@ -109,6 +111,7 @@ def simulate(
                 ("sdpa" or "flash", in bf16 or autocast), without dropout
     window      of the mistral family: its sliding_window, or None; `extra` may say another
     dropout     the probability of every dropout that the family has
+    frozen      components of the model (memlab.tensors.COMPONENTS) whose weights are not trained
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
@@ -132,8 +135,12 @@ def simulate(
     _known("checkpoint", checkpoint, region)
     window = (extra or {}).get("sliding_window", window)
     _check_dropout(dropout, implementation, shaped.family)
+    if implementation == "transformers":
+        keys.check(shaped.family, extra or {}, dropout)
     _check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
+    _check_frozen(frozen, implementation, shaped.family, checkpoint)
+    f.frozen = frozen
     setting = Setting(
         shaped,
         dtype,
@@ -273,6 +280,17 @@ def _check_cuda(
         raise ValueError(f"dropout={dropout} on cuda is not described")
     if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
         raise ValueError("transformers' gpt2 under autocast on cuda is not described")
+
+
+def _check_frozen(frozen: Sequence[str], implementation: str, family: str, checkpoint: str) -> None:
+    for part in frozen:
+        _known("frozen", part, COMPONENTS)
+    gpts = implementation == "transformers" and family not in keys.LLAMAS
+    if frozen and (gpts or checkpoint != "none"):
+        raise ValueError(
+            f"frozen weights are not described for {implementation} {family} "
+            f"with checkpoint={checkpoint!r}"
+        )
 
 
 def _window(model: Model, window: int | None) -> int | None:

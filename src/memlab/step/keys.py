@@ -1,0 +1,36 @@
+"""Keys of a config.json that change no parameter but change the step: what is described of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
+# Rotary bases that are scaled once, when the model is built, and computed like the plain one.
+ROTARY = ("default", "linear", "llama3", "yarn")
+
+
+def check(family: str, config: Mapping[str, Any], dropout: float) -> None:
+    """Refuse a config that makes a step other than the one described.
+
+    Raises      ValueError that names the key and its value
+    """
+    if family not in LLAMAS:
+        return
+    known = ACTIVATIONS.get(family, ("silu", "swish"))
+    activation = config.get("hidden_act", known[0])
+    if activation not in known:
+        raise ValueError(f"hidden_act={activation!r} is not described; known: {', '.join(known)}")
+    told = config.get("attention_dropout") or 0
+    if told != dropout and told:
+        raise ValueError(f"attention_dropout={told} in the config, and dropout={dropout}")
+    rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = rotary.get("rope_type") or rotary.get("type") or "default"
+    if kind not in ROTARY:
+        raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
+    if family in ("qwen2", "qwen3") and config.get("use_sliding_window"):
+        raise ValueError("use_sliding_window=True is not described")
