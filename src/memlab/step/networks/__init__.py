@@ -39,7 +39,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
 }
 
 # Those whose dropout is described too.
-DROPOUT = [("transformers", family) for family in ("gpt2", "opt", "gpt_neox")]
+DROPOUT = [key for key in NETWORKS if key[0] == "transformers"]
 
 # Those whose checkpointed layers are described too.
 CHECKPOINT = [key for key in NETWORKS if key[0] == "transformers"]

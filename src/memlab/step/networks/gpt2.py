@@ -158,5 +158,6 @@ def conv1d(f: Ops, x: Tensor, weight: Parameter, bias: Parameter) -> Tensor:
         ops = ("mm", "mm", "sum")
         return [f.new(ops[i], shapes[i], grads[0].dtype) if needs[i] else None for i in range(3)]
 
-    f.apply("addmm", [a, w, b], [out], run, [("mat1", a), ("mat2", w)])
+    kept = [("mat1", a) if w.node else None, ("mat2", w) if a.node else None]
+    f.apply("addmm", [a, w, b], [out], run, kept)
     return out

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..engine import Parameter, Tensor
 from ..ops import Grads, Ops
 from ..setting import Setting
-from .hf_common import causal_mask, packed_check
+from .hf_common import causal_mask, dropout, packed_check
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -65,10 +65,14 @@ def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]
     shapes = (a.shape, b.shape)
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        last = f.new("bmm", shapes[1], grads[0].dtype)
-        return [f.new("bmm", shapes[0], grads[0].dtype), last]
+        made: Grads = [None, None]
+        for i in (1, 0):
+            if needs[i]:
+                made[i] = f.new("bmm", shapes[i], grads[0].dtype)
+        return made
 
-    f.apply("bmm", [left, right], [out], run, [("self", left), ("mat2", right)])
+    kept = [("self", left) if right.node else None, ("mat2", right) if left.node else None]
+    f.apply("bmm", [left, right], [out], run, kept)
     return out
 
 
@@ -114,11 +118,13 @@ def eager_attention(
         scores = f.softmax(scores)
         scores = f.to(scores, v.dtype)
     scores = dropout(f, scores, s.dropout)
-    y = weighted(f, s, scores, v, matmul)
+    y = weighted(f, s, scores, v, matmul, copied=scattered(s))
     return merge_heads(f, y, s), scores
 
 
-def math_attention(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows: bool) -> Tensor:
+def math_attention(
+    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows: bool = True
+) -> Tensor:
     """What SDPA does on the CPU with dropout, which its flash kernel lacks: all of it in fp32.
 
     Source      aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math
@@ -128,13 +134,15 @@ def math_attention(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows:
     wide_q, wide_k, wide_v = f.to(query, "fp32"), f.to(key, "fp32"), f.to(value, "fp32")
     scaled = f.scale(wide_q)
     mask = _triangle(f, s)
-    copies = scattered(s) and rows
-    scores = product(f, scaled, f.scale(wide_k), s.B, s.N, s.T, s.T, copies=(copies, copies))
+    keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
+    copies = (scattered(s) and rows, scattered(s) and rows and keys is wide_k)
+    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, s.T, copies=copies)
     scores = f.add(scores, mask)
     scores = f.softmax(scores)
     scores = dropout(f, scores, s.dropout)
     narrow = f.to(scores, dtype)  # returned as well, and dropped by the caller
-    y = f.to(weighted(f, s, scores, wide_v, product), dtype)
+    copied = scattered(s) and values is wide_v
+    y = f.to(weighted(f, s, scores, values, product, copied=copied), dtype)
     del narrow
     return y
 
@@ -155,18 +163,20 @@ def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
     return f.softmax(wide)
 
 
-def weighted(f: Ops, s: Setting, scores: Tensor, v: Tensor, multiply: Any) -> Tensor:
-    copies = scattered(s)
-    y = multiply(f, scores, v, *v.shape, copies=(False, copies))
-    return reordered(f, y, *v.shape, copies=copies)
+def weighted(
+    f: Ops, s: Setting, scores: Tensor, v: Tensor, multiply: Any, *, copied: bool
+) -> Tensor:
+    y = multiply(f, scores, v, *v.shape, copies=(False, copied))
+    return reordered(f, y, *v.shape, copies=scattered(s))
 
 
-def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
-    """On the CPU a product with a mask of x's own dtype, which is kept."""
-    if p == 0:
+def repeated(f: Ops, x: Tensor, heads: int) -> Tensor:
+    """Each head copied for the queries that share it: torch's repeat_interleave, if N > K."""
+    if x.shape[1] == heads:
         return x
-    noise = f.new("bernoulli", x.shape, x.dtype)
-    return f.mul(x, noise)
+    out = f.new("clone", (x.shape[0], heads, *x.shape[2:]), x.dtype)
+    f.apply("clone", [x], [out], lambda grads, saved, needs: [grads[0]])
+    return out
 
 
 def norm_weights(f: Ops, s: Setting, name: str) -> Weights:

@@ -63,12 +63,21 @@ def eager_attention(
     weights = f.scale(f.matmul(q, keys, s.T, strided=(True, strided(f, k, keys))))
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
+    weights = dropout(f, weights, s.dropout)
     out = f.matmul(weights, values, s.H, strided=(False, strided(f, v, values)))
     if s.N > 1:
         if s.B > 1:
             out = f.folded(out)
         out = f.copy(out)
     return out, weights
+
+
+def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
+    """On the CPU a product with a mask of x's own dtype, which is kept."""
+    if p == 0:
+        return x
+    noise = f.new("bernoulli", x.shape, x.dtype)
+    return f.mul(x, noise)
 
 
 def strided(f: Ops, x: Tensor, repeated: Tensor) -> bool:

@@ -8,6 +8,7 @@ Leaves out  sliding windows that are shorter than the sequence, padding masks, s
 from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
+from .gpt_parts import math_attention, merge_heads
 from .hf_common import causal_lm_loss, causal_mask, eager_attention, packed_check
 from .tiny_llama import linear
 
@@ -131,6 +132,8 @@ class HFLlama:
         kept = None
         if mask is not None:
             y, kept = eager_attention(f, s, q, k, v, mask)
+        elif s.dropout:
+            y = merge_heads(f, math_attention(f, s, q, k, v), s)
         else:
             y = f.attention(q, k, v)
         y = f.view(y, s.B, s.T, s.queries)
@@ -142,7 +145,7 @@ class HFLlama:
         y = f.view(f.linear(x, w[name], w.get(f"{name}.bias")), s.B, s.T, heads, s.H)
         # Gradients of q and k come head by head, as slices of them are written into zeros; those
         # of v too, but for the kernel's. The projection wants them token by token.
-        if heads > 1 and (name != "v" or s.attention == "eager"):
+        if heads > 1 and (name != "v" or s.attention == "eager" or s.dropout):
             y = f.folded(y)
         if f"{name}_norm" in w:
             y = call(self.norm, y, w[f"{name}_norm"])
