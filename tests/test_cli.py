@@ -72,6 +72,15 @@ def test_fit_answers_three_questions(capsys):
     assert json.loads(run(capsys, *words, "--batch", "2", "--json")[1])["value"] > 1000
 
 
+@pytest.mark.parametrize("words", ["", "--tokens 32", "--phase prefill --tokens 32"])
+def test_an_estimate_can_be_drawn(capsys, tmp_path, words):
+    file = tmp_path / "bar.svg"
+    how = f"estimate tiny-llama --implementation memlab {words} --plot {file}"
+    assert run(capsys, *how.split())[0] == 0
+    assert "<svg" in file.read_text() and "weights" in file.read_text()
+    assert run(capsys, "estimate", "gpt2", "--plot", "bar.png")[2].count(".svg")
+
+
 def test_precision_and_optimizer_make_a_recipe(capsys):
     words = "estimate gpt2 --precision bf16 --optimizer sgd --json".split()
     document = json.loads(run(capsys, *words)[1])

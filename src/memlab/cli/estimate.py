@@ -33,6 +33,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--batch", type=int, default=1, help="sequences at a time (default 1)")
     parser.add_argument("--tokens", type=int, help="tokens in each; without it, no peak")
     parser.add_argument("--phase", choices=["train", "prefill", "decode"], default="train")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the ledger as a bar")
     add_step(parser)
 
 
@@ -113,6 +114,7 @@ def run(options: argparse.Namespace) -> str:
 
 def _resident(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
     ledger = estimate(model, recipe)
+    _plot(ledger, options.plot)
     if not options.json:
         return str(ledger)
     rows = {row.term: row.derived for row in ledger.rows}
@@ -124,6 +126,8 @@ def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
 
     sizes = {"batch": options.batch, "tokens": options.tokens}
     step = simulate(model, recipe, **sizes, **choices_of(options))
+    ledger = _at_the_peak(model, recipe, step, options)
+    _plot(ledger, options.plot)
     if options.json:
         rows = {name: step.rows.get(name, 0) for name in TERMS}
         rows["other"] = sum(size for name, size in step.rows.items() if name not in TERMS)
@@ -134,14 +138,24 @@ def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
             "first_step_bytes": step.peak.first_step_bytes,
         }
         return _json(model, recipe, rows, dict(step.held), peak, list(ALWAYS))
+    moments = {**step.held, "peak of the first step": step.peak.first_step_bytes}
+    lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
+    return "\n".join([str(ledger), *lines])
+
+
+def _at_the_peak(model: Model, recipe: Recipe, step: Any, options: argparse.Namespace) -> Ledger:
     what = f"{options.batch} x {options.tokens} tokens, {options.implementation}"
     title = f"{model.name} · {recipe.name} · {what}: the peak, in {step.peak.moment}"
     order = [name for name in TERMS[:-1] if name in step.peak.contents]
     order += [name for name in step.peak.contents if name not in order]
-    ledger = Ledger.of("derived", {name: step.peak.contents[name] for name in order}, title=title)
-    moments = {**step.held, "peak of the first step": step.peak.first_step_bytes}
-    lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
-    return "\n".join([str(ledger), *lines])
+    return Ledger.of("derived", {name: step.peak.contents[name] for name in order}, title=title)
+
+
+def _plot(ledger: Ledger, path: str | None) -> None:
+    if path:
+        from ..plot import ledger_bar
+
+        ledger_bar(ledger).save(path)
 
 
 def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
@@ -150,6 +164,7 @@ def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str
     phase = prefill if options.phase == "prefill" else decode
     sizes = {"batch": options.batch, "tokens": options.tokens, "format": recipe.weights}
     ledger = phase(model, cache="growing", **sizes)
+    _plot(ledger, options.plot)
     if not options.json:
         return str(ledger)
     found = {row.term: row.derived or 0 for row in ledger.rows}
