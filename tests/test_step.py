@@ -180,10 +180,13 @@ def traced(step: StepConfig):
 
 
 def on_cuda(steps):
-    """Those whose attention CUDA runs as it is written or in its flash kernel."""
+    """Those whose attention CUDA runs as it is written or in a kernel that keeps no scores."""
     for step in steps:
-        width = Model.from_config(step.config).head_dim
-        if step.attention == "eager" or (step.precision != "fp32" and width % 8 == 0):
+        model = Model.from_config(step.config)
+        shared = model.kv_heads < model.heads
+        if step.attention == "eager" or (
+            model.head_dim % 8 == 0 and not (step.precision == "fp32" and shared)
+        ):
             yield step
 
 
@@ -215,7 +218,9 @@ def test_a_real_shape_on_cuda():
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({}, "fp32 on cuda takes another kernel"),
+        ({"kv_heads": 2}, "shared key/value heads in fp32 on cuda"),
+        ({"attention": "flash"}, "attention='flash' in fp32"),
+        ({"head_dim": 6}, "H=6 on cuda: a multiple of 4"),
         ({"recipe": RECIPES["bf16"], "dropout": 0.1}, "dropout=0.1 on cuda"),
         ({"recipe": RECIPES["bf16"], "head_dim": 12}, "H=12 on cuda"),
         ({"recipe": RECIPES["bf16"], "attention": "math"}, "known: sdpa, eager, flash"),
@@ -225,9 +230,9 @@ def test_a_real_shape_on_cuda():
 def test_what_is_not_described_on_cuda(changes, words):
     changes = dict(changes)
     family = changes.pop("family", "llama")
-    width = changes.pop("head_dim", 8)
+    shape = {name: changes.pop(name) for name in ("head_dim", "kv_heads") if name in changes}
     model = Model(
-        family=family, layers=1, d_model=32, d_ff=8, heads=4, head_dim=width, vocab=8, positions=8
+        family=family, layers=1, d_model=32, d_ff=8, heads=4, vocab=8, positions=8, **shape
     )
     arguments = {"recipe": "fp32", "batch": 1, "tokens": 8, "backend": "cuda"} | changes
     with pytest.raises(ValueError, match=words):
@@ -332,3 +337,19 @@ def test_weight_copies_of_autocast_are_made_once():
     copies = [r for r, size, _ in f.log.events if r and size > 0 and r.op == "to"]
     assert [copy.shape for copy in copies] == [(4, 4), (2, 4), (2, 4)]
     assert first.dtype == second.dtype == "bf16"
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_every_layer_gives_the_same_step_and_can_be_replayed(backend):
+    how = dict(batch=2, tokens=64, implementation="memlab", backend=backend)
+    model = Model.preset("tiny-llama").replace(layers=9)
+    short, whole = (simulate(model, "bf16", every_layer=every, **how) for every in (False, True))
+    assert whole.peak.bytes == short.peak.bytes and whole.held == short.held
+    assert len(whole.log.events) > len(short.log.events)
+    done = whole.replay()
+    assert short.peak.bytes <= done.peak_allocated <= done.peak_reserved
+    assert done.peak_requested == max(short.peak.bytes, short.peak.first_step_bytes)
+    assert whole.replay(done.peak_reserved).fits
+    assert not whole.replay(short.peak.bytes // 2).fits
+    with pytest.raises(ValueError, match="every_layer=True"):
+        short.replay()

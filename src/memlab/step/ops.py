@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .engine import Engine, Frame, Tensor, count
+from .engine import Dim, Engine, Frame, Tensor, count
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -285,14 +285,20 @@ class Ops(Engine):
         return out
 
     def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """scaled_dot_product_attention without a mask or dropout, in the flash kernel.
+        """scaled_dot_product_attention without a mask or dropout, in a kernel that keeps no scores.
+
+        That is flash attention; on CUDA in fp32 the memory-efficient one, which pads the
+        log-sum-exp of each head to a multiple of 32 tokens.
 
         Shapes      q [B, N, T, H], k and v [B, K, T, H]; returns [B, N, T, H]
         """
         value, key, query = self._cast(v), self._cast(k), self._cast(q)
-        op = "flash_attention"
+        efficient = self.backend == "cuda" and query.dtype == "fp32"
+        op = "efficient_attention" if efficient else "flash_attention"
         out = self.new(op, query.shape, query.dtype)
-        lse = self.new(op, query.shape[:-1], "fp32")
+        tokens = query.shape[2]
+        padded = Dim("⌈T⌉", 32 * -(-tokens // 32)) if efficient else tokens
+        lse = self.new(op, (*query.shape[:2], padded), "fp32")
         shapes = (query.shape, key.shape, value.shape)
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
@@ -301,8 +307,8 @@ class Ops(Engine):
         inputs = [("query", query), ("key", key), ("value", value)]
         kept = [*inputs, ("output", out), ("logsumexp", lse)]
         if self.backend == "cuda":  # the state of its random numbers, dropout or not
-            kept += [("rng_state", self.new(op, (2,), "int64"))]
-            kept += [("unused", self.new(op, (), "int64"))]
+            kept += [("seed", self.new(op, () if efficient else (2,), "int64"))]
+            kept += [("offset", self.new(op, (), "int64"))]
         self.apply(op, [query, key, value], [out], run, kept)
         return out
 

@@ -67,6 +67,24 @@ class Step:
     saved: SavedTable
     log: Log
 
+    def replay(self, capacity: int | None = None, *, expandable: bool = False) -> Any:
+        """Both steps in PyTorch's caching allocator: allocated and reserved bytes, and what fits.
+
+        Source      memlab.terms.replay, whose `Replay` is returned
+        Leaves out  what a simulation leaves out, and the CUDA context
+        Raises      ValueError for a step that did not simulate every layer
+        """
+        from ..terms.replay import replay  # only who asks for reserved bytes needs it
+
+        if self.log.repeats:
+            raise ValueError("layers are missing; simulate(..., every_layer=True) has all of them")
+        events = (
+            ("alloc" if change > 0 else "free", id(record), abs(change))
+            for record, change, _ in self.log.events
+            if change
+        )
+        return replay(events, capacity, expandable)
+
     def table(self) -> list[list[str]]:
         """Terms, and what is alive of each at the three moments and at the peak."""
         columns = {**self.held_contents, f"peak ({self.peak.moment})": self.peak.contents}
@@ -101,20 +119,22 @@ def simulate(
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
     in_place: bool = True,
+    every_layer: bool = False,
 ) -> Step:
     """What a training step of this model holds, to the byte, without running it.
 
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
-    backend     cpu, or the graph that CUDA kernels give: eager attention, or SDPA's flash kernel
-                ("sdpa" or "flash", in bf16 or autocast), without dropout
+    backend     cpu, or the graph that CUDA's kernels give: eager attention, or what SDPA chooses
+                ("flash" is flash attention in bf16 or autocast), without dropout
     window      of the mistral family: its sliding_window, or None; `extra` may say another
     dropout     the probability of every dropout that the family has
     frozen      components of the model (memlab.tensors.COMPONENTS) whose weights are not trained
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
+    every_layer simulate each layer by itself, which takes longer and is what `Step.replay` needs
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks, each line from the code that it describes
     Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each)
@@ -127,6 +147,8 @@ def simulate(
     attentions = _attentions(implementation, shaped.family)
     if backend == "cuda":
         _known("attention", attention, (*attentions, "flash"))
+        if attention == "flash" and (chosen.autocast or chosen.weights) == "fp32":
+            raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa" if attention == "flash" else attention
         _check_cuda(shaped, chosen, implementation, attention, dropout)
     _known("attention", attention, attentions)
@@ -141,6 +163,8 @@ def simulate(
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
     _check_frozen(frozen, implementation, shaped.family, checkpoint)
     f.frozen = frozen
+    if every_layer:
+        f.shown = shaped.layers
     setting = Setting(
         shaped,
         dtype,
@@ -270,12 +294,17 @@ def _check_dropout(dropout: float, implementation: str, family: str) -> None:
 def _check_cuda(
     model: Model, recipe: Recipe, implementation: str, attention: str, dropout: float
 ) -> None:
-    """What is described of CUDA: eager attention, and the flash kernel where it takes the call."""
-    half = recipe.autocast or recipe.weights
-    if attention == "sdpa" and half == "fp32":
-        raise ValueError("attention in fp32 on cuda takes another kernel, which is not described")
-    if attention == "sdpa" and (model.head_dim % 8 or model.head_dim > 256):
-        raise ValueError(f"H={model.head_dim} on cuda: flash attention takes multiples of 8 to 256")
+    """What is described of CUDA: eager attention, and SDPA's kernels where they take the call.
+
+    Source      aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
+    """
+    half = (recipe.autocast or recipe.weights) != "fp32"
+    if attention == "sdpa":
+        if not half and model.kv_heads < model.heads:
+            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
+        multiple, widest = (8, 256) if half else (4, model.head_dim)
+        if model.head_dim % multiple or model.head_dim > widest:
+            raise ValueError(f"H={model.head_dim} on cuda: a multiple of {multiple} is described")
     if dropout:
         raise ValueError(f"dropout={dropout} on cuda is not described")
     if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
