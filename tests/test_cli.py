@@ -43,6 +43,13 @@ def test_json_has_the_keys_that_programs_rely_on(capsys):
     assert any("--tokens" in line for line in resident["leaves_out"])
 
 
+def test_on_cuda_the_allocator_is_asked_too(capsys):
+    words = "estimate qwen3-0.6b --tokens 64 --precision bf16 --backend cuda --json".split()
+    document = json.loads(run(capsys, *words)[1])
+    found = document["allocator"]
+    assert document["peak"]["bytes"] <= found["allocated"] <= found["reserved"]
+
+
 def test_the_peak_grows_with_the_batch(capsys):
     words = "estimate tiny-llama --tokens 32 --implementation memlab --json".split()
     peaks = [

@@ -220,6 +220,7 @@ def test_a_real_shape_on_cuda():
     [
         ({"kv_heads": 2}, "shared key/value heads in fp32 on cuda"),
         ({"attention": "flash"}, "attention='flash' in fp32"),
+        ({"family": "gpt_neox"}, "gpt_neox's attention in fp32 on cuda"),
         ({"head_dim": 6}, "H=6 on cuda: a multiple of 4"),
         ({"recipe": RECIPES["bf16"], "dropout": 0.1}, "dropout=0.1 on cuda"),
         ({"recipe": RECIPES["bf16"], "head_dim": 12}, "H=12 on cuda"),

@@ -20,7 +20,8 @@ PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "autocast-bf16": "autocast"}
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
-ALWAYS = ("scratch memory inside one kernel", "what the CUDA allocator and the CUDA context add")
+KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
+ALWAYS = (KERNELS, "what the CUDA allocator adds (say --backend cuda)", CONTEXT)
 
 
 def add_parser(commands: Any) -> None:
@@ -137,7 +138,12 @@ def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
             "contents": step.peak.contents,
             "first_step_bytes": step.peak.first_step_bytes,
         }
-        return _json(model, recipe, rows, dict(step.held), peak, list(ALWAYS))
+        if options.backend == "cpu":
+            return _json(model, recipe, rows, dict(step.held), peak, list(ALWAYS))
+        whole = simulate(model, recipe, **sizes, **choices_of(options), every_layer=True).replay()
+        allocator = {"allocated": whole.peak_allocated, "reserved": whole.peak_reserved}
+        left = [KERNELS, CONTEXT]
+        return _json(model, recipe, rows, dict(step.held), peak, left, allocator)
     moments = {**step.held, "peak of the first step": step.peak.first_step_bytes}
     lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
     return "\n".join([str(ledger), *lines])
@@ -182,6 +188,7 @@ def _json(
     held: dict[str, int] | None = None,
     peak: dict[str, Any] | None = None,
     leaves_out: list[str] | None = None,
+    allocator: dict[str, int] | None = None,
 ) -> str:
     """The document that programs read; a figure that was not derived is null."""
     import json
@@ -193,7 +200,7 @@ def _json(
         "rows": {name: rows.get(name) for name in TERMS} | rows,
         "held": held,
         "peak": peak,
-        "allocator": None,
+        "allocator": allocator,
         "recipe": {
             "name": recipe.name,
             "weights": recipe.weights,

@@ -92,6 +92,8 @@ class Log:
 
     def repeat(self, first: int, last: int, times: int) -> None:
         """What the events [first, last) added, `times` more."""
+        if not times:
+            return
         change = sum(change for _, change, _ in self.events[first:last])
         self.repeats[len(self.events)] = (first, last, times)
         self.note(None, change * times)
@@ -219,6 +221,8 @@ class Engine:
                 alone holds it. False: into a new tensor, as any dispatch mode makes autograd do
     Leaves out  hooks, gradients of gradients, accumulation over micro-batches
     """
+
+    shown = SHOWN  # layers that are simulated one by one; the rest are counted
 
     def __init__(self, *, in_place: bool = True) -> None:
         self.in_place = in_place
@@ -425,18 +429,18 @@ class Engine:
 
         Each round must add the same: parameters made, states made, gradients dropped.
         """
-        self._between = max(0, layers - SHOWN)
-        for layer in range(min(layers, SHOWN)):
+        self._between = max(0, layers - self.shown)
+        for layer in range(min(layers, self.shown)):
             self._layer = layer
             first = len(self.log.events)
             yield layer
-            if layer == 1 and layers > SHOWN:
-                self.log.repeat(first, len(self.log.events), layers - SHOWN)
+            if layer == 1 and layers > self.shown:
+                self.log.repeat(first, len(self.log.events), layers - self.shown)
         self._layer = None
 
     def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
         """Between two layers: where backward accounts for the layers that are not simulated."""
-        if layers <= SHOWN:
+        if layers <= self.shown:
             return x
         out = Tensor(x.shape, x.dtype, x.storage)
         log, spans = self.log, self._spans
@@ -445,7 +449,7 @@ class Engine:
             if layer == 2:
                 spans["first"] = len(log.events)
             elif layer == 1:
-                log.repeat(spans["first"], len(log.events), layers - SHOWN)
+                log.repeat(spans["first"], len(log.events), layers - self.shown)
             return grads
 
         self.apply("boundary", [x], [out], run)

@@ -302,6 +302,8 @@ def _check_cuda(
     if attention == "sdpa":
         if not half and model.kv_heads < model.heads:
             raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
+        if not half and model.family == "gpt_neox":
+            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
         multiple, widest = (8, 256) if half else (4, model.head_dim)
         if model.head_dim % multiple or model.head_dim > widest:
             raise ValueError(f"H={model.head_dim} on cuda: a multiple of {multiple} is described")
