@@ -98,8 +98,9 @@ def test_layers_left_out_change_nothing(monkeypatch, step, layers):
     options |= dict(attention=step.attention, optimizer_impl=step.optimizer)
     options["checkpoint"] = step.checkpoint
     short = simulate(model, RECIPES[step.precision], **options)
-    monkeypatch.setattr(engine, "SHOWN", layers)
+    monkeypatch.setattr(engine.Engine, "shown", layers)
     long = simulate(model, RECIPES[step.precision], **options)
+    assert (len(long.log.events) > len(short.log.events)) == (layers > engine.SHOWN)
     for figure in ("rows", "held", "held_contents"):
         assert getattr(short, figure) == getattr(long, figure)
     assert (short.peak.bytes, short.peak.contents) == (long.peak.bytes, long.peak.contents)

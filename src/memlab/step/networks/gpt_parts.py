@@ -201,7 +201,9 @@ def layer_norm(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
     if name in w:
         return f.layer_norm(x, w[name], w[f"{name}.bias"])
     rows = (*x.shape[:-1], 1)
-    out, mean, rstd = (f.new("native_layer_norm", n, x.dtype) for n in (x.shape, rows, rows))
+    statistics = x.dtype if f.backend == "cpu" else "fp32"
+    out = f.new("native_layer_norm", x.shape, x.dtype)
+    mean, rstd = (f.new("native_layer_norm", rows, statistics) for _ in range(2))
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
         return [f.new("native_layer_norm_backward", grads[0].shape, grads[0].dtype)]
