@@ -5,7 +5,9 @@ import random
 import statistics
 
 import pytest
+import real_steps
 from real_steps import DROPOUTS, FAMILIES, StepConfig, random_configs, real_step
+from test_transformers import component
 
 from memlab import Model, Recipe
 from memlab.cli import main
@@ -130,6 +132,7 @@ CORNERS = {
         },
         {},
     ),
+    "scaled rotary": ("gpt_neox", {"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, {}),
     "rotary_pct": ("gpt_neox", {"rotary_pct": 0.5}, {}),
     "exact gelu": ("gpt2", {"activation_function": "gelu"}, {}),
     "gelu by tanh": ("gpt2", {"activation_function": "gelu_pytorch_tanh"}, {}),
@@ -184,8 +187,8 @@ def test_many_layers_are_exact_though_four_are_simulated(family):
         ("gpt_neox", {"hidden_act": "relu2"}, "hidden_act='relu2' is not described"),
         (
             "gpt_neox",
-            {"rope_parameters": {"rope_type": "yarn"}},
-            "rope_type='yarn' is not described",
+            {"rope_parameters": {"rope_type": "dynamic"}},
+            "rope_type='dynamic' is not described",
         ),
         ("gpt2", {"add_cross_attention": True}, "add_cross_attention"),
         ("gpt2", {"reorder_and_upcast_attn": True}, "reorder_and_upcast_attn=True is not"),
@@ -224,6 +227,35 @@ def test_the_shell_says_the_same(step, tmp_path, capsys):
     assert said["peak"]["first_step_bytes"] == real.first_peak.bytes
     assert said["rows"]["activations"] == real.activations
     assert said["rows"]["logits"] == real.logits
+
+
+FROZEN = [
+    ("attention",),
+    ("feed_forward", "norm"),
+    ("embedding", "positions"),
+    ("attention", "feed_forward", "norm"),
+    ("embedding", "positions", "attention", "feed_forward", "norm"),  # the output head is left
+]
+
+
+@pytest.mark.parametrize("family", CLASSIC)
+def test_frozen_weights_are_exact(monkeypatch, family):
+    build = real_steps.build
+
+    def build_frozen(step):
+        module = build(step)
+        for name, parameter in module.named_parameters():
+            parameter.requires_grad_(component(name) not in frozen)
+        return module
+
+    monkeypatch.setattr(real_steps, "build", build_frozen)
+    for frozen, step in zip(FROZEN, random_configs(5, 66, families=(family,)), strict=True):
+        untied = step.replace(config=step.config | {"tie_word_embeddings": False})
+        real, found = real_step(untied), estimated(untied, frozen=frozen)
+        assert found.held == real.held, f"{frozen} frozen in {untied}"
+        assert found.rows["activations"] == real.activations
+        assert found.peak.bytes == real.peak.bytes
+        assert found.peak.first_step_bytes == real.first_peak.bytes
 
 
 def test_dropout_is_a_probability():

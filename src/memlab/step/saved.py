@@ -45,8 +45,8 @@ class SavedTable:
         for save in saves:
             if save.record.category in COUNTED:
                 inside.setdefault(save.layer, []).append(save)
-        first = {id(save.record) for save in inside[0]} if layers > 1 else set()
-        own = inside[min(1, layers - 1)]
+        first = {id(save.record) for save in inside.get(0, [])} if layers > 1 else set()
+        own = inside.get(min(1, layers - 1), [])  # nothing, if no layer is trained
         return cls.of([save for save in own if id(save.record) not in first])
 
     @classmethod

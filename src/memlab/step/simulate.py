@@ -316,8 +316,7 @@ def _check_cuda(
 def _check_frozen(frozen: Sequence[str], implementation: str, family: str, checkpoint: str) -> None:
     for part in frozen:
         _known("frozen", part, COMPONENTS)
-    gpts = implementation == "transformers" and family not in keys.LLAMAS
-    if frozen and (gpts or checkpoint != "none"):
+    if frozen and checkpoint != "none":
         raise ValueError(
             f"frozen weights are not described for {implementation} {family} "
             f"with checkpoint={checkpoint!r}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..engine import Dim, Tensor, call
+from ..keys import ROTARY
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import (
@@ -157,8 +158,8 @@ class GPTNeoX:
 def rotary_share(extra: Mapping[str, Any]) -> float:
     """The share of a head that rotary turns, by either of the keys that configs use."""
     rope = extra.get("rope_parameters") or extra.get("rope_scaling") or {}
-    kind = rope.get("rope_type", "default")
-    if kind != "default":
-        raise ValueError(f"rope_type={kind!r} is not described for gpt_neox; known: default")
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    if kind not in ROTARY:
+        raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
     share = rope.get("partial_rotary_factor", extra.get("rotary_pct", 0.25))
     return share
