@@ -22,7 +22,7 @@ CLASSIC = tuple(DROPOUTS)  # gpt2, opt, gpt_neox: dropout is not in attention al
 # Every family, without dropout and with it; other seeds than those of test_step.
 DRAWN = [
     *random_configs(16, 61, dropouts=(0.0,)),
-    *random_configs(11, 62, dropouts=(0.1,), checkpoints=("none", "block")),
+    *random_configs(8, 62, dropouts=(0.1,), checkpoints=("none", "block")),
 ]
 
 LLAMA = StepConfig(
@@ -40,7 +40,9 @@ LLAMA = StepConfig(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_two_runs_of_one_step_are_the_same(family):
-    step = random_configs(1, seed=5, families=(family,))[0].replace(batch=2, tokens=9)
+    layers = "n_layer" if family == "gpt2" else "num_hidden_layers"
+    (step,) = random_configs(1, seed=5, families=(family,))
+    step = step.replace(config=step.config | {layers: 2}, batch=2, tokens=9)
     first, again = real_step(step), real_step(step)
     slim = [{**run.to_json(), "seconds": 0} for run in (first, again)]
     assert slim[0] == slim[1]
@@ -142,6 +144,10 @@ CORNERS = {
 }
 
 
+# Each corner is tried in two of these.
+VARIANTS = [("eager", "autocast-bf16", 0.1), ("sdpa", "bf16", 0.1), ("sdpa", "fp32", 0.0)]
+
+
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     family, keys, more = CORNERS[corner]
@@ -150,11 +156,8 @@ def test_corners_are_exact(corner):
     shape = {name: size for name, (_, size) in zip(names, sizes, strict=True)}
     wide = {"gpt2": "n_inner", "opt": "ffn_dim", "gpt_neox": "intermediate_size"}[family]
     step = StepConfig({"model_type": family, **shape, wide: 80, "vocab_size": 61, **keys})
-    for attention, precision, dropout in (
-        ("eager", "autocast-bf16", 0.1),
-        ("sdpa", "bf16", 0.1),
-        ("sdpa", "fp32", 0.0),
-    ):
+    first = list(CORNERS).index(corner)
+    for attention, precision, dropout in (VARIANTS[first % 3], VARIANTS[(first + 1) % 3]):
         drawn = step.replace(
             attention=attention,
             precision=precision,
