@@ -4,6 +4,7 @@ import logging
 
 from . import cuda
 from .saved import Saved, saved
+from .snapshot import dump_snapshot, replay_tracker
 from .storages import resident, storage_bytes
 from .trace import trace
 from .traced import Trace
@@ -17,6 +18,8 @@ __all__ = [
     "Trace",
     "Tracker",
     "cuda",
+    "dump_snapshot",
+    "replay_tracker",
     "resident",
     "saved",
     "storage_bytes",
