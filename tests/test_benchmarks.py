@@ -1,0 +1,77 @@
+"""The stored benchmark is whole, says what its own rows say, and comes out again."""
+
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import peers  # noqa: E402
+from real_steps import FAMILIES, StepConfig, real_step  # noqa: E402
+
+STORED = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+OWN = ("memlab estimate", "memlab trace")
+ROWS = sorted(STORED["configs"], key=lambda row: row["real"])
+
+
+def test_the_file_says_where_it_comes_from():
+    head = ("command", "date", "commit", "python", "torch", "transformers", "timed")
+    assert list(STORED) == [*head, "tools", "configs"]
+    assert re.fullmatch(r"python benchmarks/peers\.py --configs \d+ --seed \d+", STORED["command"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", STORED["date"])
+    assert re.fullmatch(r"[0-9a-f]{7,40}", STORED["commit"])
+    assert list(STORED["tools"]) == [tool.name for tool in peers.TOOLS]
+
+
+def test_each_row_has_an_answer_or_a_reason_from_each_tool():
+    assert {row["step"]["config"]["model_type"] for row in ROWS} == set(FAMILIES)
+    there = {name for name, tool in STORED["tools"].items() if "why" not in tool}
+    for row in ROWS:
+        assert row["real"] > 0
+        assert row["predicted"].keys() == row["errors"].keys()
+        assert row["predicted"].keys() | row["no_answer"].keys() == there
+        assert not row["predicted"].keys() & row["no_answer"].keys()
+        for name, said in row["predicted"].items():
+            assert row["errors"][name] == round(said / row["real"] - 1, 6)
+
+
+def test_each_line_of_the_table_follows_from_the_rows():
+    for name, tool in STORED["tools"].items():
+        errors = [row["errors"][name] for row in STORED["configs"] if name in row["errors"]]
+        assert tool["answers"] == len(errors)
+        if errors:
+            assert tool["median_error"] == round(statistics.median(map(abs, errors)), 6)
+            assert tool["worst_error"] == max(errors, key=abs)
+
+
+def test_memlab_is_exact_where_it_answers():
+    for row in ROWS:
+        assert {row["predicted"].get(name, row["real"]) for name in OWN} == {row["real"]}
+
+
+@pytest.mark.parametrize("row", [ROWS[0], ROWS[len(ROWS) // 2]], ids=lambda row: row["real"])
+def test_a_step_comes_out_again(row):
+    step = StepConfig(**row["step"])
+    assert real_step(step).peak.bytes == row["real"]
+    for tool in peers.TOOLS:
+        if tool.name in (*OWN, "MemTracker", "bytes per parameter"):
+            assert tool.predict(step) == row["predicted"][tool.name]
+
+
+def test_a_tool_that_is_not_there_is_said_to_be_missing():
+    missing = peers.Tool("abacus", "memlab-abacus", lambda step: 0, "by hand", "beads")
+    told = peers.summary(missing, ROWS, None)
+    assert (told["version"], told["answers"], told["why"]) == (None, 0, "not installed")
+
+
+def test_what_a_tool_raises_is_its_reason():
+    def refuse(step):
+        raise ValueError("no such step")
+
+    row = peers.compare(StepConfig(**ROWS[0]["step"]), [peers.Tool("x", None, refuse, "", "")])
+    assert row["no_answer"] == {"x": "ValueError: no such step"}
+    assert row["errors"] == {} and row["real"] == ROWS[0]["real"]
