@@ -42,9 +42,42 @@ def test_without_a_record_the_page_says_so(project):
     assert "| X | 2 | 2026-01-02 | `memlab record` |" in status.records(project)
 
 
-def test_every_marker_of_the_page_has_a_table():
-    page = status.fill((ROOT / "book" / "status.md").read_text(encoding="utf-8"), ROOT)
-    assert "<!--" not in page and "| torch | 2." in page
+def test_every_marker_of_the_pages_has_a_table():
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
+    filled = {name: status.fill(text, ROOT) for name, text in pages.items()}
+    assert not [name for name, text in filled.items() if "<!--" in text]
+    assert {name for name, text in pages.items() if filled[name] != text} == {"status", "accuracy"}
+    assert "| torch | 2." in filled["status"]
+    assert "| memlab estimate |" in filled["accuracy"]
+
+
+@pytest.fixture
+def benchmark(project):
+    """A benchmark of two steps: a tool that is exact, one that is not, one that is not there."""
+    asked = {"version": "1.0", "options": "`f(x)`", "counts": "weights"}
+    exact = asked | {"answers": 2, "median_error": 0.0, "worst_error": 0.0, "time_ratio": 3.04}
+    rough = asked | {"answers": 1, "median_error": 0.25, "worst_error": -0.25, "version": ""}
+    missing = asked | {"answers": 0, "why": "not installed", "version": None}
+    head = dict(command="python x.py", date="2026-01-02", commit="abc", python="3.11.1")
+    head |= dict(torch="2.9", transformers="5.1", timed="a step")
+    tools = {"exact": exact, "rough": rough, "missing": missing}
+    (project / "benchmarks").mkdir()
+    file = project / "benchmarks" / "results.json"
+    file.write_text(json.dumps(head | {"tools": tools, "configs": [{}, {}]}))
+    return project
+
+
+def test_accuracy_is_what_the_benchmark_wrote(benchmark):
+    assert status.accuracy(benchmark).splitlines()[2:] == [
+        "| exact | 2 of 2 | 0 B | 0 B | 3x |",
+        "| rough | 1 of 2 | 25.0% | −25.0% | — |",
+        "| missing | not installed | — | — | — |",
+    ]
+    assert "| exact | 1.0 | `f(x)` | weights |" in status.peers(benchmark)
+    assert "| missing | — |" in status.peers(benchmark)
+    said = status.fill("<!-- benchmark -->", benchmark)
+    for word in ("`python x.py`", "2026-01-02", "abc", "torch 2.9", "transformers 5.1", "a step"):
+        assert word in said
 
 
 def test_an_unknown_marker_is_refused(project):

@@ -30,7 +30,15 @@ SITE = BUILD / "html"
 LANGUAGES = {"en": "English"}  # folder of the site -> the language's own name
 FIRST = "intro.html"
 
-INPUTS = ["_config.yml", "_toc.yml", "constraints.txt", "book", "notebooks", "tools"]
+INPUTS = [
+    "_config.yml",
+    "_toc.yml",
+    "constraints.txt",
+    "benchmarks/results.json",
+    "book",
+    "notebooks",
+    "tools",
+]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -68,7 +76,8 @@ def inputs_key(language):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
-    key.update(status_page().encode())  # it holds dates, which no file holds
+    for text in filled_pages().values():  # they hold dates, which no file holds
+        key.update(text.encode())
     return key.hexdigest()
 
 
@@ -78,9 +87,11 @@ def output_key(pages):
     return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
 
-def status_page():
-    """The status page with its tables filled in from what this book is built from."""
-    return status.fill((ROOT / "book" / "status.md").read_text(encoding="utf-8"), ROOT)
+def filled_pages():
+    """The pages that have markers, by name, with their tables filled in from the files."""
+    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
+    filled = {name: status.fill(text, ROOT) for name, text in sorted(pages.items())}
+    return {name: text for name, text in filled.items() if text != pages[name]}
 
 
 def without_widgets(notebook, name):
@@ -101,7 +112,8 @@ def stage(language):
     shutil.copytree(ROOT / "book", source, ignore=NEVER)
     for name in ("_config.yml", "_toc.yml"):
         shutil.copy(ROOT / name, source)
-    (source / "status.md").write_text(status_page(), encoding="utf-8")
+    for name, text in filled_pages().items():
+        (source / name).write_text(text, encoding="utf-8")
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
         target = source / "notebooks" / file.relative_to(ROOT / "notebooks")

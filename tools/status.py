@@ -1,6 +1,6 @@
-"""The tables of the status page: versions, chapters and their dates, measurements on devices.
+"""The tables of the pages: versions, chapters and their dates, measurements, the benchmark.
 
-`tools/book.py` puts each where book/status.md says `<!-- versions -->` and so on, so that the page
+`tools/book.py` puts each where a page of book/ says `<!-- versions -->` and so on, so that the page
 cannot fall behind what the book was really built from.
 """
 
@@ -26,7 +26,14 @@ def fill(text, root):
 
     Raises      ValueError for a marker that no table belongs to
     """
-    tables = {"versions": versions, "chapters": chapters, "records": records}
+    tables = {
+        "versions": versions,
+        "chapters": chapters,
+        "records": records,
+        "accuracy": accuracy,
+        "peers": peers,
+        "benchmark": benchmark,
+    }
 
     def table(found):
         if found[1] not in tables:
@@ -70,6 +77,48 @@ def records(root):
         one = json.loads(path.read_text(encoding="utf-8"))
         rows.append(f"| {one['device']} | {one['torch']} | {one['date']} | `{one['command']}` |")
     return "\n".join(["| device | torch | date | command |", "|---|---|---|---|", *rows])
+
+
+def results(root):
+    """What benchmarks/peers.py wrote."""
+    return json.loads((root / "benchmarks" / "results.json").read_text(encoding="utf-8"))
+
+
+def accuracy(root):
+    """How far each tool was from the real peaks, and how long it took."""
+    found = results(root)
+    count = len(found["configs"])
+    rows = []
+    for name, tool in found["tools"].items():
+        if not tool["answers"]:
+            rows.append(f"| {name} | {tool.get('why', 'no answer')} | — | — | — |")
+            continue
+        median, worst = f"{tool['median_error']:.1%}", f"{tool['worst_error']:+.1%}"
+        exact = not tool["worst_error"]
+        errors = "0 B | 0 B" if exact else f"{median} | {worst.replace('-', '−')}"
+        time = f"{tool['time_ratio']:,.0f}x" if "time_ratio" in tool else "—"
+        rows.append(f"| {name} | {tool['answers']} of {count} | {errors} | {time} |")
+    head = ["| tool | steps | median error | worst error | time |", "|---|---|---|---|---|"]
+    return "\n".join(head + rows)
+
+
+def peers(root):
+    """Which version of each tool was asked, how, and what its answer holds."""
+    rows = [
+        f"| {name} | {tool['version'] or '—'} | {tool['options']} | {tool['counts']} |"
+        for name, tool in results(root)["tools"].items()
+    ]
+    return "\n".join(["| tool | version | asked | what it counts |", "|---|---|---|---|", *rows])
+
+
+def benchmark(root):
+    """The run that the two tables come from."""
+    found = results(root)
+    return (
+        f"`{found['command']}` wrote both tables on {found['date']} at commit {found['commit']}, "
+        f"with Python {found['python']}, torch {found['torch']} and transformers "
+        f"{found['transformers']}. Timed was {found['timed']}."
+    )
 
 
 def heading(cells):
