@@ -6,11 +6,9 @@ from ..frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
 from ..table import as_html, as_text, cell
-from ..tensors import COMPONENTS
-from ..units import whole
-from . import adamw, keys
+from . import adamw, described, keys
 from .engine import Log, Record
-from .networks import CHECKPOINT, DROPOUT, NETWORKS, network
+from .networks import CHECKPOINT, network
 from .ops import Ops
 from .saved import SavedTable
 from .setting import Setting
@@ -142,26 +140,26 @@ def simulate(
     """
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
-    dtype = _dtype(chosen)
-    _known("backend", backend, ("cpu", "cuda"))
-    attentions = _attentions(implementation, shaped.family)
+    dtype = described.dtype_of(chosen)
+    described.one_of("backend", backend, ("cpu", "cuda"))
+    attentions = described.attentions(implementation, shaped.family)
     if backend == "cuda":
-        _known("attention", attention, (*attentions, "flash"))
+        described.one_of("attention", attention, (*attentions, "flash"))
         if attention == "flash" and (chosen.autocast or chosen.weights) == "fp32":
             raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa" if attention == "flash" else attention
-        _check_cuda(shaped, chosen, implementation, attention, dropout)
-    _known("attention", attention, attentions)
-    _known("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
+        described.check_cuda(shaped, chosen, implementation, attention, dropout)
+    described.one_of("attention", attention, attentions)
+    described.one_of("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
     region = ("none", "block") if (implementation, shaped.family) in CHECKPOINT else ("none",)
-    _known("checkpoint", checkpoint, region)
+    described.one_of("checkpoint", checkpoint, region)
     window = (extra or {}).get("sliding_window", window)
-    _check_dropout(dropout, implementation, shaped.family)
+    described.check_dropout(dropout, implementation, shaped.family)
     if implementation == "transformers":
         keys.check(shaped.family, extra or {}, dropout)
-    _check_shape(shaped, implementation, batch, tokens, window)
+    described.check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
-    _check_frozen(frozen, implementation, shaped.family, checkpoint)
+    described.check_frozen(frozen, implementation, shaped.family, checkpoint)
     f.frozen = frozen
     if every_layer:
         f.shown = shaped.layers
@@ -173,20 +171,20 @@ def simulate(
         attention,
         dropout,
         extra,
-        _window(shaped, window),
+        described.window_of(shaped, window),
         checkpoint == "block",
     )
-    described = network(implementation, shaped.family)(f, setting)
-    return _run(f, described, setting, optimizer_impl)
+    written = network(implementation, shaped.family)(f, setting)
+    return _run(f, written, setting, optimizer_impl)
 
 
-def _run(f: Ops, described: Any, setting: Setting, optimizer_impl: str) -> Step:
+def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str) -> Step:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     for step in ("first", "second"):
         log.mark(f"{step}.forward")
         f.part, f.saves = "", []
-        loss = described.forward(ids)
+        loss = written.forward(ids)
         f.end_autocast()
         log.marks[f"{step}.loss"] = log.marks.pop("loss")
         log.mark(f"{step}.backward")
@@ -253,94 +251,3 @@ def _peak(log: Log, first: int) -> Peak:
     moment = [p for p in PHASES if log.marks[f"second.{p}"] <= at][-1]
     found = {name: size for name, size in log.contents(at + 1, term).items() if size}
     return Peak(total, moment, "" if record is None else record.op, found, first)
-
-
-def _dtype(recipe: Recipe) -> str:
-    """The dtype of weights, gradients and states, which torch keeps alike."""
-    told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
-    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
-        raise ValueError(
-            f"recipe {recipe.name!r} is not described for a step; known: AdamW with weights, "
-            "gradients and states all in fp32 or all in bf16"
-        )
-    known = {("fp32", None), ("bf16", None), ("fp32", "bf16")}
-    if (recipe.weights, recipe.autocast) not in known or recipe.accumulate != 1:
-        raise ValueError(
-            f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}, "
-            f"accumulate {recipe.accumulate}) is not described; known: fp32, bf16, fp32 under "
-            "autocast bf16, one micro-batch"
-        )
-    return recipe.weights
-
-
-def _attentions(implementation: str, family: str) -> tuple[str, ...]:
-    _known("implementation", implementation, sorted({name for name, _ in NETWORKS}))
-    if (implementation, family) not in NETWORKS:
-        families = ", ".join(f for name, f in NETWORKS if name == implementation)
-        raise ValueError(
-            f"family {family!r} is not described for {implementation}; known: {families}"
-        )
-    return NETWORKS[implementation, family][2]
-
-
-def _check_dropout(dropout: float, implementation: str, family: str) -> None:
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout={dropout} is not a probability from 0 to below 1")
-    if dropout and (implementation, family) not in DROPOUT:
-        raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
-
-
-def _check_cuda(
-    model: Model, recipe: Recipe, implementation: str, attention: str, dropout: float
-) -> None:
-    """What is described of CUDA: eager attention, and SDPA's kernels where they take the call.
-
-    Source      aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
-    """
-    half = (recipe.autocast or recipe.weights) != "fp32"
-    if attention == "sdpa":
-        if not half and model.kv_heads < model.heads:
-            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
-        if not half and model.family == "gpt_neox":
-            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
-        multiple, widest = (8, 256) if half else (4, model.head_dim)
-        if model.head_dim % multiple or model.head_dim > widest:
-            raise ValueError(f"H={model.head_dim} on cuda: a multiple of {multiple} is described")
-    if dropout:
-        raise ValueError(f"dropout={dropout} on cuda is not described")
-    if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
-        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
-
-
-def _check_frozen(frozen: Sequence[str], implementation: str, family: str, checkpoint: str) -> None:
-    for part in frozen:
-        _known("frozen", part, COMPONENTS)
-    if frozen and checkpoint != "none":
-        raise ValueError(
-            f"frozen weights are not described for {implementation} {family} "
-            f"with checkpoint={checkpoint!r}"
-        )
-
-
-def _window(model: Model, window: int | None) -> int | None:
-    return window if model.family == "mistral" else None
-
-
-def _check_shape(
-    model: Model, implementation: str, batch: int, tokens: int, window: int | None
-) -> None:
-    if whole("batch", batch) == 0:
-        raise ValueError("batch=0; at least 1 is needed")
-    if whole("tokens", tokens) < 2:
-        raise ValueError(f"tokens={tokens}; at least 2 are needed: each is to predict the next")
-    near = _window(model, window)
-    if implementation == "transformers" and near is not None and tokens >= near:
-        raise ValueError(f"tokens={tokens} with a sliding window of {near} is not described")
-    if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
-        raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
-
-
-def _known(name: str, value: str, known: Any) -> None:
-    if value not in known:
-        raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")

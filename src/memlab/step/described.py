@@ -1,0 +1,105 @@
+"""What is described of a training step, and what is refused, by name."""
+
+from __future__ import annotations
+
+from ..model import Model
+from ..recipe import Recipe
+from ..tensors import COMPONENTS
+from ..units import whole
+from .networks import DROPOUT, NETWORKS
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def dtype_of(recipe: Recipe) -> str:
+    """The dtype of weights, gradients and states, which torch keeps alike."""
+    told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
+    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
+    if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
+        raise ValueError(
+            f"recipe {recipe.name!r} is not described for a step; known: AdamW with weights, "
+            "gradients and states all in fp32 or all in bf16"
+        )
+    known = {("fp32", None), ("bf16", None), ("fp32", "bf16")}
+    if (recipe.weights, recipe.autocast) not in known or recipe.accumulate != 1:
+        raise ValueError(
+            f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}, "
+            f"accumulate {recipe.accumulate}) is not described; known: fp32, bf16, fp32 under "
+            "autocast bf16, one micro-batch"
+        )
+    return recipe.weights
+
+
+def attentions(implementation: str, family: str) -> tuple[str, ...]:
+    one_of("implementation", implementation, sorted({name for name, _ in NETWORKS}))
+    if (implementation, family) not in NETWORKS:
+        families = ", ".join(f for name, f in NETWORKS if name == implementation)
+        raise ValueError(
+            f"family {family!r} is not described for {implementation}; known: {families}"
+        )
+    return NETWORKS[implementation, family][2]
+
+
+def check_dropout(dropout: float, implementation: str, family: str) -> None:
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout={dropout} is not a probability from 0 to below 1")
+    if dropout and (implementation, family) not in DROPOUT:
+        raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
+
+
+def check_cuda(
+    model: Model, recipe: Recipe, implementation: str, attention: str, dropout: float
+) -> None:
+    """What is described of CUDA: eager attention, and SDPA's kernels where they take the call.
+
+    Source      aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
+    """
+    half = (recipe.autocast or recipe.weights) != "fp32"
+    if attention == "sdpa":
+        if not half and model.kv_heads < model.heads:
+            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
+        if not half and model.family == "gpt_neox":
+            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
+        multiple, widest = (8, 256) if half else (4, model.head_dim)
+        if model.head_dim % multiple or model.head_dim > widest:
+            raise ValueError(f"H={model.head_dim} on cuda: a multiple of {multiple} is described")
+    if dropout:
+        raise ValueError(f"dropout={dropout} on cuda is not described")
+    if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
+        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
+
+
+def check_frozen(frozen: Sequence[str], implementation: str, family: str, checkpoint: str) -> None:
+    for part in frozen:
+        one_of("frozen", part, COMPONENTS)
+    if frozen and checkpoint != "none":
+        raise ValueError(
+            f"frozen weights are not described for {implementation} {family} "
+            f"with checkpoint={checkpoint!r}"
+        )
+
+
+def window_of(model: Model, window: int | None) -> int | None:
+    return window if model.family == "mistral" else None
+
+
+def check_shape(
+    model: Model, implementation: str, batch: int, tokens: int, window: int | None
+) -> None:
+    if whole("batch", batch) == 0:
+        raise ValueError("batch=0; at least 1 is needed")
+    if whole("tokens", tokens) < 2:
+        raise ValueError(f"tokens={tokens}; at least 2 are needed: each is to predict the next")
+    near = window_of(model, window)
+    if implementation == "transformers" and near is not None and tokens >= near:
+        raise ValueError(f"tokens={tokens} with a sliding window of {near} is not described")
+    if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
+        raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
+
+
+def one_of(name: str, value: str, known: Any) -> None:
+    if value not in known:
+        raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")
