@@ -7,7 +7,7 @@ PORT ?= 8000
 PYTHON ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
-ENGLISH := README.md CONTRIBUTING.md book notebooks src tests tools
+ENGLISH := README.md CONTRIBUTING.md benchmarks book notebooks src tests tools
 
 # A stamp's name carries what an install depends on: the pins, the extras and the place of the checkout.
 # Change one of them and the name changes, so the next make installs; otherwise it installs nothing.

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -151,3 +153,9 @@ def test_lists(capsys):
 def test_wrong_input_fails_by_name(capsys, words, message):
     status, out, err = run(capsys, *words)
     assert status == 2 and out == "" and err.startswith("memlab: ") and message in err
+
+
+def test_python_dash_m_is_the_same_command():
+    words = [sys.executable, "-m", "memlab", "models"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0 and "tiny-llama" in done.stdout

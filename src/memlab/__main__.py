@@ -1,0 +1,7 @@
+"""`python -m memlab`: the `memlab` command where its script is not on the path."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())
