@@ -13,18 +13,10 @@ from pathlib import Path
 
 import torch
 
-from memlab import Model, Recipe
 from memlab.measure import trace
-from memlab.step import simulate
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from real_steps import OPTIMIZERS, StepConfig, build, quiet  # noqa: E402
-
-RECIPES = {
-    "fp32": Recipe(),
-    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
-    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
-}
+from real_steps import OPTIMIZERS, StepConfig, build, quiet, simulated  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -66,19 +58,7 @@ def cast(step: StepConfig) -> torch.autocast:
 
 
 def closed_form(step: StepConfig) -> int:
-    found = simulate(
-        Model.from_config(step.config),
-        RECIPES[step.precision],
-        batch=step.batch,
-        tokens=step.tokens,
-        implementation=step.implementation,
-        attention=step.attention,
-        optimizer_impl=step.optimizer,
-        checkpoint=step.checkpoint,
-        dropout=step.dropout,
-        extra=step.config,
-    )
-    return found.peak.bytes
+    return simulated(step).peak.bytes
 
 
 def traced(step: StepConfig) -> int:

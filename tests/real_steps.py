@@ -23,11 +23,12 @@ from typing import Any
 
 import torch
 
-from memlab import Model
+from memlab import Model, Recipe
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
+from memlab.step import Step, simulate
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 PRECISIONS = ("fp32", "bf16", "autocast-bf16")
@@ -343,6 +344,30 @@ def _check(step: StepConfig) -> None:
     ):
         if value not in known:
             raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
+
+
+RECIPES = {
+    "fp32": Recipe(),
+    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
+    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
+}
+
+
+def simulated(step: StepConfig, **more: Any) -> Step:
+    """The same step without running it; `more` goes to memlab.step.simulate as it is."""
+    return simulate(
+        Model.from_config(step.config),
+        RECIPES[step.precision],
+        batch=step.batch,
+        tokens=step.tokens,
+        implementation=step.implementation,
+        attention=step.attention,
+        optimizer_impl=step.optimizer,
+        checkpoint=step.checkpoint,
+        dropout=step.dropout,
+        extra=step.config,
+        **more,
+    )
 
 
 def random_configs(

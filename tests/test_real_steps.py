@@ -6,18 +6,11 @@ import statistics
 
 import pytest
 import real_steps
-from real_steps import DROPOUTS, FAMILIES, StepConfig, random_configs, real_step
+from real_steps import DROPOUTS, FAMILIES, StepConfig, random_configs, real_step, simulated
 from test_transformers import component
 
-from memlab import Model, Recipe
 from memlab.cli import main
-from memlab.step import simulate
 
-RECIPES = {
-    "fp32": Recipe(),
-    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
-    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
-}
 CLASSIC = tuple(DROPOUTS)  # gpt2, opt, gpt_neox: dropout is not in attention alone
 # Every family, without dropout and with it; other seeds than those of test_step.
 DRAWN = [
@@ -69,22 +62,6 @@ def test_a_step_adds_up():
     assert run.first_peak.bytes <= run.peak.bytes
 
 
-def estimated(step, **more):
-    return simulate(
-        Model.from_config(step.config),
-        RECIPES[step.precision],
-        batch=step.batch,
-        tokens=step.tokens,
-        implementation=step.implementation,
-        attention=step.attention,
-        optimizer_impl=step.optimizer,
-        dropout=step.dropout,
-        checkpoint=step.checkpoint,
-        extra=step.config,
-        **more,
-    )
-
-
 def allocations(found):
     """(bytes, total after it) of each allocation of the second step."""
     log = found.log
@@ -101,7 +78,7 @@ def test_estimates_meet_the_promise():
     """The goals of the project: activations 0.1 %, peaks 1 % at worst and 0.1 % at the median."""
     peaks = []
     for step in DRAWN:
-        real, found = real_step(step), estimated(step)
+        real, found = real_step(step), simulated(step)
         for name, size in real.resident.items():
             assert found.rows[name] == size, f"{name} of {step}"
         assert share(found.rows["activations"], real.activations) <= 1e-3, step
@@ -164,7 +141,7 @@ def test_corners_are_exact(corner):
             dropout=dropout,
             **{"batch": 3, "tokens": 11, **more},
         )
-        real, found = real_step(drawn, in_place=False), estimated(drawn, in_place=False)
+        real, found = real_step(drawn, in_place=False), simulated(drawn, in_place=False)
         assert allocations(found) == [
             (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
         ], drawn
@@ -175,7 +152,7 @@ def test_many_layers_are_exact_though_four_are_simulated(family):
     (step,) = random_configs(1, 63, families=(family,), dropouts=(0.1,))
     layers = "n_layer" if family == "gpt2" else "num_hidden_layers"
     step = step.replace(config=step.config | {layers: 9}, precision="autocast-bf16")
-    real, found = real_step(step), estimated(step)
+    real, found = real_step(step), simulated(step)
     assert found.held == real.held
     assert found.peak.bytes == real.peak.bytes
     assert found.peak.first_step_bytes == real.first_peak.bytes
@@ -200,7 +177,7 @@ def test_many_layers_are_exact_though_four_are_simulated(family):
 def test_what_is_not_described_is_named(family, keys, message):
     (step,) = random_configs(1, 9, families=(family,))
     with pytest.raises(ValueError, match=message):
-        estimated(step.replace(config=step.config | keys))
+        simulated(step.replace(config=step.config | keys))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +231,7 @@ def test_frozen_weights_are_exact(monkeypatch, family):
     monkeypatch.setattr(real_steps, "build", build_frozen)
     for frozen, step in zip(FROZEN, random_configs(5, 66, families=(family,)), strict=True):
         untied = step.replace(config=step.config | {"tie_word_embeddings": False})
-        real, found = real_step(untied), estimated(untied, frozen=frozen)
+        real, found = real_step(untied), simulated(untied, frozen=frozen)
         assert found.held == real.held, f"{frozen} frozen in {untied}"
         assert found.rows["activations"] == real.activations
         assert found.peak.bytes == real.peak.bytes
@@ -264,7 +241,7 @@ def test_frozen_weights_are_exact(monkeypatch, family):
 def test_dropout_is_a_probability():
     (step,) = random_configs(1, 9, families=("gpt2",))
     with pytest.raises(ValueError, match="dropout=1.0 is not a probability"):
-        estimated(step.replace(dropout=1.0))
+        simulated(step.replace(dropout=1.0))
 
 
 def test_memlabs_own_models_run_the_same_step():

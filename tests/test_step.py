@@ -6,18 +6,22 @@ import sys
 import pytest
 import real_steps
 import torch
-from real_steps import OPTIMIZERS, StepConfig, build, quiet, random_configs, real_step
+from real_steps import (
+    OPTIMIZERS,
+    RECIPES,
+    StepConfig,
+    build,
+    quiet,
+    random_configs,
+    real_step,
+    simulated,
+)
 
 from memlab import Model, Recipe
 from memlab.lab.models import TinyLlama
 from memlab.measure import trace
 from memlab.step import engine, ops, simulate
 
-RECIPES = {
-    "fp32": Recipe(),
-    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
-    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
-}
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 TINY = [
     *random_configs(8, 21, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
@@ -28,20 +32,6 @@ CHECKPOINTED = random_configs(
     9, 24, families=(*LLAMAS, "gemma"), dropouts=(0.0,), checkpoints=("block",)
 )
 ALL = TINY + HUGGING_FACE + CHECKPOINTED
-
-
-def simulated(step: StepConfig, **more):
-    return simulate(
-        Model.from_config(step.config),
-        RECIPES[step.precision],
-        batch=step.batch,
-        tokens=step.tokens,
-        implementation=step.implementation,
-        attention=step.attention,
-        optimizer_impl=step.optimizer,
-        checkpoint=step.checkpoint,
-        **more,
-    )
 
 
 def merged(contents):
