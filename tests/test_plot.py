@@ -8,7 +8,7 @@ import pytest
 
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
-from memlab.plot import COLOURS, bits, ledger_bar, picture, timeline
+from memlab.plot import COLOURS, bits, curves, ledger_bar, picture, ratios, timeline
 from memlab.plot.canvas import MARGIN, WIDTH, width_of
 from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
 from memlab.plot.layout import PARTS, parts
@@ -77,6 +77,9 @@ def pictures(ledger):
         timeline(Tracker(11)),
         timeline(Tracker(400)),
         bits(*names()),
+        curves({"fp32": [5.6, 4.2, 3.1], "a run with a longer name": {1: 5.6, 2: 4.3, 30: 3.1}}),
+        curves({f"run {i}": [3.0, 1.0 + i / 1000] for i in range(6)}, title="Names that touch"),
+        ratios({"peak of the step": 0.41, "time of one step on this very machine": 1.3, "loss": 1}),
         bits("fp32", "tf32", "fp16", "bf16", "int8/128", title="Bits"),
     ]
 

@@ -3,6 +3,8 @@
 ledger_bar   one bar per column or per ledger, stacked by term
 timeline     bytes over one step, stacked by category, the peak marked
 bits         which bit of a format says what
+curves       one line a run, such as losses beside a baseline's
+ratios       what a technique changes, as multiples of what was there before
 picture      any matplotlib figure, made stable and readable like the others
 """
 
@@ -10,7 +12,19 @@ from .bar import ledger_bar
 from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .layout import bits
+from .lines import curves
 from .other import picture
+from .ratios import ratios
 from .steps import timeline
 
-__all__ = ["COLOURS", "Picture", "bits", "colour_of", "ledger_bar", "picture", "timeline"]
+__all__ = [
+    "COLOURS",
+    "Picture",
+    "bits",
+    "colour_of",
+    "curves",
+    "ledger_bar",
+    "picture",
+    "ratios",
+    "timeline",
+]

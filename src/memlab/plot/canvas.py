@@ -64,6 +64,14 @@ class Canvas:
         style = f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(f'<path d="M{n(x1)} {n(y1)}L{n(x2)} {n(y2)}" stroke="{colour}"{style}/>')
 
+    def trace(self, points: list[tuple[float, float]], colour: str, dash="") -> None:
+        """A line through the points, in order."""
+        path = "M" + "L".join(f"{n(x)} {n(y)}" for x, y in points)
+        style = f' stroke-dasharray="{dash}"' if dash else ""
+        self.parts.append(
+            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{style}/>'
+        )
+
     def area(self, path: str, fill: str) -> None:
         self.parts.append(f'<path d="{path}" fill="{fill}"/>')
 
