@@ -179,7 +179,7 @@ def test_rotary_tables_are_not_in_a_checkpoint():
         (TinyGPT, Model.preset("tiny-llama"), "family 'llama' is not built here; known: gpt2"),
         (TinyLlama, Model(**LLAMA, gated=False), "gated=False is not built here"),
         (TinyLlama, Model(**LLAMA, norm="layernorm"), "norm='layernorm' is not built here"),
-        (TinyLlama, Model(**LLAMA, embed_dim=16), "embed_dim=16 is not built here"),
+        (TinyGPT, Model(**GPT, embed_dim=16), "embed_dim=16 is not built here"),
         (TinyGPT, Model(**GPT, position_offset=2), "position_offset=2 is not built here"),
         (TinyGPT, Model(**GPT, kv_heads=2), "K=2: GPT-2 has a key/value head for each of N=4"),
     ],

@@ -90,13 +90,14 @@ def read(net: TinyLlama | TinyGPT, ids_BT: Tensor, cache: Cache) -> Tensor:
         for i, layer in enumerate(net.layers):
             x_BTD = gpt_layer(cast(GPTLayer, layer), x_BTD, cache, i)
     else:
-        x_BTD = net.embedding(ids_BT)
+        x_BTD = net.project_in(net.embedding(ids_BT))
         cos_TH, sin_TH = net.cos_TH[past : past + T], net.sin_TH[past : past + T]
         for i, layer in enumerate(net.layers):
             x_BTD = llama_layer(cast(LlamaLayer, layer), x_BTD, cos_TH, sin_TH, cache, i)
     cache.length += T
     # Only the last token's logits are needed: V numbers a sequence, not T · V.
-    return net.lm_head(net.final_norm(x_BTD[:, -1:]))[:, 0]
+    x_B1D = net.final_norm(x_BTD[:, -1:])
+    return net.lm_head(x_B1D if isinstance(net, TinyGPT) else net.project_out(x_B1D))[:, 0]
 
 
 def generate(net: TinyLlama | TinyGPT, ids_BT: Tensor, cache: Cache, *, tokens: int) -> Tensor:

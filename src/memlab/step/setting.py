@@ -34,6 +34,7 @@ class Setting:
             "T": self.__dict__["tokens"],
             "L": model.layers,
             "D": model.d_model,
+            "E": model.embed_dim,
             "F": model.d_ff,
             "N": model.heads,
             "K": model.kv_heads,

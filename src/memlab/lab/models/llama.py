@@ -1,7 +1,8 @@
 """TinyLlama: the decoder of Llama, Mistral, Qwen2 and Qwen3 in plain torch, in one sitting.
 
 Letters     B batch, T tokens, D model width, N query heads, K key/value heads, H head width,
-            F feed-forward width, V vocabulary; an array carries its own: q_BNTH is [B, N, T, H]
+            F feed-forward width, V vocabulary, E width of the embedding (D, or less where it is
+            factorized); an array carries its own: q_BNTH is [B, N, T, H]
 Names       those of `Model.tensors()`: parameter `layers.3.attention.q.weight` is one of the
             copies of its tensor `layers.attention.q`
 """
@@ -22,7 +23,8 @@ class TinyLlama(nn.Module):
     """The block of Llama, Mistral, Qwen2 and Qwen3: RMSNorm, rotary, grouped queries, SwiGLU.
 
     Shapes      ids and labels [B, T]; returns logits [B, T, V], or with labels the mean loss
-    Source      Touvron et al. 2023, arXiv:2302.13971; Qwen3 2025, arXiv:2505.09388
+    Source      Touvron et al. 2023, arXiv:2302.13971; Qwen3 2025, arXiv:2505.09388; a factorized
+                embedding: Lan et al. 2020, arXiv:1909.11942, section 3.1
     Leaves out  a cache for decoding, attention masks, scaled rotary bases
     Raises      ValueError for a model of another family or with parts that this block lacks
     """
@@ -32,11 +34,15 @@ class TinyLlama(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        check(model, FAMILIES, ("tied", "qk_norm", "qkv_bias", "out_bias", "ff_bias"))
-        self.embedding = nn.Embedding(model.vocab, model.d_model)
+        check(model, FAMILIES, ("embed_dim", "tied", "qk_norm", "qkv_bias", "out_bias", "ff_bias"))
+        E, D = model.embed_dim, model.d_model
+        self.embedding = nn.Embedding(model.vocab, E)
+        # A table that is narrower than the stream: one matrix widens its rows, one narrows them.
+        self.project_in = nn.Identity() if E == D else nn.Linear(E, D, bias=False)
         self.layers = nn.ModuleList(LlamaLayer(model) for _ in range(model.layers))
         self.final_norm = nn.RMSNorm(model.d_model, eps=RMS_EPS)
-        self.lm_head = nn.Linear(model.d_model, model.vocab, bias=False)
+        self.project_out = nn.Identity() if E == D else nn.Linear(D, E, bias=False)
+        self.lm_head = nn.Linear(E, model.vocab, bias=False)
         if model.tied:  # the head's initial weights suit both uses, the embedding's (std 1) do not
             self.embedding.weight = self.lm_head.weight
         # Not persistent: the tables can be computed again, so no checkpoint stores them.
@@ -46,10 +52,10 @@ class TinyLlama(nn.Module):
 
     def forward(self, ids_BT: Tensor, labels_BT: Tensor | None = None) -> Tensor:
         T = ids_BT.shape[1]
-        x_BTD = self.embedding(ids_BT)
+        x_BTD = self.project_in(self.embedding(ids_BT))
         for layer in self.layers:
             x_BTD = layer(x_BTD, self.cos_TH[:T], self.sin_TH[:T])
-        logits_BTV = self.lm_head(self.final_norm(x_BTD))
+        logits_BTV = self.lm_head(self.project_out(self.final_norm(x_BTD)))
         return logits_BTV if labels_BT is None else next_token_loss(logits_BTV, labels_BT)
 
 

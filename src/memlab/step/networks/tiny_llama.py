@@ -11,10 +11,16 @@ class TinyLlama:
     def __init__(self, f: Ops, setting: Setting) -> None:
         self.f, self.setting = f, setting
         s, m, dtype = setting, setting.model, setting.dtype
-        self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
+        self.factorized = m.embed_dim != m.d_model
+        self.embedding = f.parameter("embedding", (s.V, s.E if self.factorized else s.D), dtype)
+        if self.factorized:
+            self.project_in = f.parameter("project_in", (s.D, s.E), dtype)
         self.layers = [self._weights() for _ in f.each_layer(m.layers)]
         self.final_norm = f.parameter("final_norm", (s.D,), dtype)
-        self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+        if self.factorized:
+            self.project_out = f.parameter("project_out", (s.E, s.D), dtype)
+        head = self.embedding.shape
+        self.lm_head = self.embedding if m.tied else f.parameter("lm_head", head, dtype)
         table = (Dim("positions", m.positions), s.H)
         self.tables = [f.new(name, table, dtype, "buffers") for name in ("cos", "sin")]
         self.angles = [f.view(table, s.T, s.H) for table in self.tables]
@@ -36,6 +42,8 @@ class TinyLlama:
     def forward(self, ids: Tensor) -> Tensor:
         f = self.f
         x = f.embedding(self.embedding, ids)
+        if self.factorized:
+            x = f.linear(x, self.project_in)
         layers = self.setting.model.layers
         for i in f.each_layer(layers):
             x = call(self.layer, self.layers[i], x)
@@ -45,6 +53,8 @@ class TinyLlama:
 
     def head(self, x: Tensor) -> Tensor:
         self.f.begin_loss()
+        if self.factorized:
+            x = self.f.linear(x, self.project_out)
         return self.f.linear(x, self.lm_head)
 
     def layer(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
