@@ -55,3 +55,27 @@ def test_a_real_step_has_the_bytes_of_the_simulated_one(monkeypatch, precision, 
     assert derived.peak.bytes == real.peak.bytes
     assert derived.held == real.held
     assert derived.peak.first_step_bytes == real.first_peak.bytes
+
+
+@pytest.mark.parametrize("implementation", ["memlab", "transformers"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        {"gated": False},
+        {"norm": "layernorm"},
+        {"final_norm": False},
+        {"qk_norm": True},
+        {"value_embeddings": True},
+        {"embed_dim": 12},
+    ],
+    ids=str,
+)
+def test_a_flag_is_followed_or_refused_by_name(implementation, flag):
+    model = Model(**SHAPE, **flag)
+    how = dict(batch=1, tokens=8, implementation=implementation)
+    try:
+        weights = simulate(model, "bf16", **how).rows["weights"]
+    except ValueError as error:
+        assert "{}={!r}".format(*next(iter(flag.items()))) in str(error)
+    else:
+        assert weights == 2 * model.parameter_count

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..families import FAMILIES
+from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
 from ..tensors import COMPONENTS
@@ -98,6 +100,19 @@ def check_shape(
         raise ValueError(f"tokens={tokens} with a sliding window of {near} is not described")
     if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
+
+
+def check_built(model: Model, built: int, dtype: str) -> None:
+    """The network has the parameters of the model, or a flag of the model means nothing to it."""
+    wanted = storage(model.parameter_count, dtype)
+    if built == wanted:
+        return
+    usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}
+    own = [f"{k}={getattr(model, k)!r}" for k, v in usual.items() if getattr(model, k) != v]
+    raise ValueError(
+        f"the {model.family} network that is described has {built:,} bytes of weights, this model "
+        f"{wanted:,}: not all of {', '.join(own)} is described; known: the family's own values"
+    )
 
 
 def one_of(name: str, value: str, known: Any) -> None:

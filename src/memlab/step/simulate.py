@@ -175,6 +175,7 @@ def simulate(
         checkpoint == "block",
     )
     written = network(implementation, shaped.family)(f, setting)
+    described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype)
     return _run(f, written, setting, optimizer_impl)
 
 
