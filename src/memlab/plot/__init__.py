@@ -1,13 +1,15 @@
 """The book's pictures: small SVGs whose text is text, the same colours for the same terms.
 
-ledger_bar   one bar per column or per ledger, stacked by term
-timeline     bytes over one step, stacked by category, the peak marked
-bits         which bit of a format says what
-curves       one line a run, such as losses beside a baseline's
-ratios       what a technique changes, as multiples of what was there before
-picture      any matplotlib figure, made stable and readable like the others
+ledger_bar      one bar per column or per ledger, stacked by term
+timeline        bytes over one step, stacked by category, the peak marked
+address_space   where the allocator puts every block of a trace, over time
+bits            which bit of a format says what
+curves          one line a run, such as losses beside a baseline's
+ratios          what a technique changes, as multiples of what was there before
+picture         any matplotlib figure, made stable and readable like the others
 """
 
+from .address_space import address_space
 from .bar import ledger_bar
 from .canvas import Picture
 from .colours import COLOURS, colour_of
@@ -20,6 +22,7 @@ from .steps import timeline
 __all__ = [
     "COLOURS",
     "Picture",
+    "address_space",
     "bits",
     "colour_of",
     "curves",
