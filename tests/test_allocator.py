@@ -3,7 +3,8 @@
 The proof, on one page. File A is c10/cuda/CUDACachingAllocator.cpp of pytorch/pytorch, read at
 commit 001074d25084; file B is c10/core/AllocatorConfig.h, whose sizes are read from the installed
 torch and compared. Since that commit the sizes moved from A to B, and 20 MiB became the default of
-an option, large_segment_size_mb.
+an option, large_segment_size_mb. All rules were read again in a later A, commit 0919d01f216c of the
+mirror Continuous-Integrator/pytorch, which has the options of torch 2.13's headers: the same ones.
 
     rule                                                where                  tested by
     ---------------------------------------------------------------------------------------------
@@ -30,6 +31,8 @@ an option, large_segment_size_mb.
     no memory: whole free pages are unmapped            A unmap_block          test_unmaps_pages
     pages mapped before the device was full stay        A try_allocate_        test_partly_mapped
                                                         expandable_block
+    what is not modelled is off by default              B, CUDAAllocator-      test_options_are_off
+                                                        Config.h
 
 Beyond the hand-computed cases, random runs with and without a limit must agree at every event with
 tests/slow_allocator.py, which is the same rules written a second time over plain lists, and keep
@@ -37,7 +40,8 @@ the properties: blocks never overlap, bytes are conserved, free neighbours are j
 allocated <= reserved <= capacity, and when all is free each segment is one block.
 
 What is not proven here: that the real allocator does the same. That needs a CUDA build of torch;
-this test suite runs on CPU builds.
+this test suite runs on CPU builds. One reading of a real one that somebody posted is compared, in
+test_a_posted_snapshot.
 """
 
 import re
@@ -93,6 +97,33 @@ def test_sizes_of_torch():
         "large_segment_size_": source.LARGE_SEGMENT,
     }
     assert {name: int(there[name]) for name in here} == here
+
+
+def test_options_are_off():
+    """What `memlab.terms.allocator` leaves out changes nothing unless somebody asks for it."""
+    common = HEADER.read_text()
+    cuda = (HEADER.parent.parent / "cuda" / "CUDAAllocatorConfig.h").read_text()
+    assert "max_split_size_{std::numeric_limits<size_t>::max()}" in common
+    assert "garbage_collection_threshold_{0}" in common
+    assert "use_expandable_segments_{false}" in common
+    assert "m_per_process_memory_fraction{1.0}" in cuda
+    assert "m_throw_on_cudamalloc_oom{false}" in cuda
+
+
+def test_a_posted_snapshot():
+    """torch.cuda.memory_snapshot() of PyTorch 1.10 on a GPU, after W, b, X and y = X @ W + b.
+
+    Source      https://discuss.pytorch.org/t/178671, whose author also shows 8,519,680 bytes of
+                cuBLAS's workspace in a segment of its own, with a later version
+    """
+    sizes = [("W", 40000), ("b", 40), ("X", 4000), ("product", 40), ("y", 40)]
+    events = [("alloc", name, size) for name, size in sizes] + [("free", "product", 0)]
+    ((small, blocks),) = replay(events).allocator.segments()
+    assert small and [block.size for block in blocks] == [40448, 512, 4096, 512, 512, 2051072]
+    assert [block.ident is not None for block in blocks] == [True, True, True, False, True, False]
+    assert sum(block.size for block in blocks if block.ident is not None) == 45568
+    ((small, blocks),) = filled(8519680).segments()
+    assert not small and [block.size for block in blocks] == [8519680, 12451840]
 
 
 @pytest.mark.parametrize(
