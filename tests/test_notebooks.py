@@ -39,7 +39,8 @@ from memlab.plot import ledger_bar
 from memlab.units import text
 from memlab.widgets import ask
 
-exercises.exercise("ex-sample-1", answer=lambda: 8192, hint="Eight bytes each.")
+for n in (1, 2, 3, 4):
+    exercises.exercise(f"ex-sample-{n}", answer=lambda: 8192, hint="Eight bytes each.")
 
 %% md predict
 **Predict first.** How many bytes do 1,024 values take in fp32? Write your guess down.
@@ -88,6 +89,36 @@ check("ex-sample-1", answer)
 
 %% code exercise-double-solution tags=solution,hide-cell
 check("ex-sample-1", 1024 * 8)
+
+%% md exercise-2
+**Exercise 2.** And how many in fp64?
+
+%% code exercise-2-try tags=exercise
+answer = ...
+check("ex-sample-2", answer)
+
+%% code exercise-2-solution tags=solution,hide-cell
+check("ex-sample-2", 1024 * 8)
+
+%% md exercise-3
+**Exercise 3.** And how many in fp64?
+
+%% code exercise-3-try tags=exercise
+answer = ...
+check("ex-sample-3", answer)
+
+%% code exercise-3-solution tags=solution,hide-cell
+check("ex-sample-3", 1024 * 8)
+
+%% md exercise-4
+**Exercise 4.** And how many for GPT-2 in fp64?
+
+%% code exercise-4-try tags=exercise
+answer = ...
+check("ex-sample-4", answer)
+
+%% code exercise-4-solution tags=solution,hide-cell
+check("ex-sample-4", 1024 * 8)
 
 %% md take-away
 ## Take away
@@ -144,6 +175,12 @@ def drop(name):
     return lambda nb: nb.cells.remove(cell(nb, name))
 
 
+def drop_all(tag):
+    return lambda nb: nb.update(
+        cells=[c for c in nb.cells if tag not in c.metadata.get("tags", [])]
+    )
+
+
 def write(name, old, new):
     def change(nb):
         assert old in cell(nb, name).source
@@ -198,8 +235,6 @@ BROKEN = [
             "measure-bytes",
             "check-bytes",
             "widget-values",
-            "exercise-double-try",
-            "exercise-double-solution",
         )
     ],
     ("tags", tag("widget-values", "widget", "fun")),
@@ -213,6 +248,12 @@ BROKEN = [
         "check-asserts",
         write("check-bytes", "# Nothing is rounded, so not one byte of tolerance.", ""),
     ),
+    ("tags", drop_all("exercise")),
+    ("tags", drop_all("solution")),
+    ("exercises", drop("exercise-4-try")),
+    ("exercises", write("exercise-2-try", "ex-sample-2", "ex-sample-1")),
+    ("exercises", write("exercise-3-try", "ex-sample-3", "ex-other-3")),
+    ("exercises", write("exercise-4", "GPT-2", "a model")),
     ("solutions", drop("exercise-double-solution")),
     ("solutions", tag("exercise-double-solution", "solution")),
     ("solutions", write("exercise-double-try", "...", "8192")),

@@ -76,7 +76,7 @@ def test_a_changed_output_leaves_its_number_unprinted(path):
         ("−226 B and +1,024\nbytes", [("226", "B"), ("1,024", "bytes")]),
         ("70 billion weights", [("70", "billion weights")]),
         ("[81,559 MiB](https://x.org/12 GiB)", [("81,559", "MiB")]),
-        ("Llama-3-8B, a 4-bit format, `12 GiB`, half a byte, 2 nd, chapter 12", []),
+        ("Llama-3-8B, a 4-bit format, `12 GiB`, half a byte, chapter 12", []),
     ],
 )
 def test_quantities(text, found):

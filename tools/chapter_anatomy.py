@@ -20,6 +20,10 @@ MACHINE = re.compile(
     r"(?<![\w.])/(?:home|Users|root|tmp|mnt|opt|usr|var|private|work)/\w|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}"
 )
 TABLE = re.compile(r"^\|.*\|\n\|[ :|-]+\|", re.MULTILINE)
+# A model whose numbers somebody published; a family that is missing here may be added.
+REAL = re.compile(
+    r"\b(Llama-|Qwen|GPT-2|DeepSeek|Mistral|Mixtral|Gemma|Phi-|OLMo|SmolLM|Pythia|OPT-)"
+)
 LINK = re.compile(r"\[[^\]]*\]\([^)]+\)|<https?://[^>]+>|\{(?:cite|doc|ref)[:\w]*\}`[^`]+`")
 
 
@@ -122,6 +126,20 @@ def solutions(nb):
             yield f"no solution cell after cell {cell.id}"
         elif "hide-cell" not in _tags(after):
             yield f"solution {after.id} is not folded: tag it hide-cell"
+
+
+def exercises(nb):
+    """Four exercises, ex-<label>-1 to ex-<label>-4 in order; one is on a real model's numbers."""
+    asked, words = [], ""
+    for i in _all(nb, "exercise"):
+        asked += re.findall(r"check\(\s*[\"']([^\"']+)", nb.cells[i].source)
+        words += nb.cells[i - 1].source if i and nb.cells[i - 1].cell_type == "markdown" else ""
+    label = re.match(r"\(([a-z0-9-]+)\)=", nb.cells[0].source if nb.cells else "")
+    wanted = [f"ex-{label[1] if label else 'label'}-{n}" for n in (1, 2, 3, 4)]
+    if asked != wanted:
+        yield f"the exercises are {', '.join(asked) or 'none'}; wanted: {', '.join(wanted)}"
+    if not REAL.search(words):
+        yield "no question names a real model (Llama-3-8B, Qwen3-4B, GPT-2, …)"
 
 
 def take_away(nb):
@@ -233,7 +251,17 @@ def colon_fences(nb):
 
 
 RULES = (title, objectives, predict_first, letters, tags, why_they_differ, check_asserts, solutions)
-RULES += (take_away, in_practice, further_reading, figures, images, quiet_cells, short_cells, ids)
+RULES += (
+    exercises,
+    take_away,
+    in_practice,
+    further_reading,
+    figures,
+    images,
+    quiet_cells,
+    short_cells,
+    ids,
+)
 RULES += (ran, stable, colon_fences)
 
 

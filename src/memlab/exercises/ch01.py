@@ -45,3 +45,22 @@ exercise(
         lambda: parse("24 GB") - parse("25 GiB"): "You took GB for GiB and GiB for GB.",
     },
 )
+
+
+def _nvfp4(matrices: int = 96) -> int:
+    return matrices * storage(4096 * 14336, "nvfp4")
+
+
+exercise(
+    "ex-formats-4",
+    answer=_nvfp4,
+    hint="4 bits and a sixteenth of a byte for each value, 4 bytes for each of the 96 matrices.",
+    wrong={
+        lambda: _nvfp4(1): "That is one matrix; each of 32 layers has three.",
+        lambda: _nvfp4() - 96 * 4: "Nearly: each matrix keeps one fp32 number of its own.",
+        lambda: _nvfp4() - 95 * 4: "Nearly: it is one fp32 number for each matrix, not for all.",
+        lambda: 96 * 4096 * 14336 // 2: "That is 4 bits a value; the scales are missing.",
+        lambda: storage(_llama(), "nvfp4"): "Those are all parameters; attention, embedding and "
+        "head are not asked for.",
+    },
+)

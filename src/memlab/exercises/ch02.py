@@ -1,6 +1,8 @@
 """Exercises of chapter 02, weights."""
 
+from ..estimate import by_component
 from ..model import Model
+from ..recipe import Recipe
 from . import exercise
 
 
@@ -36,5 +38,24 @@ exercise(
     unit="parameters",
     wrong={
         lambda: 28 * 2 * 1024 * 64 * 24: "Nearly: the norms on queries and keys have width H too.",
+    },
+)
+
+
+def _quantized(weights: str, other: str = "bf16") -> int:
+    recipe = Recipe(name="nf4", weights=weights, other=other)
+    return by_component(Model.preset("qwen3-4b"), recipe).total()
+
+
+exercise(
+    "ex-weights-4",
+    answer=lambda: _quantized("nf4"),
+    hint="Attention and feed-forward take 4.5 bits, embedding and norms 16; there is no head.",
+    wrong={
+        lambda: _quantized("nf4", other="nf4"): "A quantizer of linear layers leaves the embedding "
+        "and the norms in bf16.",
+        lambda: _quantized("bf16"): "That is the model before it was quantized.",
+        lambda: _quantized("nf4") + 2 * 151936 * 2560: "The head is tied: its table is there once.",
+        lambda: _quantized("int4/128"): "nf4 has blocks of 64, each with an fp32 scale: 4.5 bits.",
     },
 )

@@ -1,8 +1,10 @@
 """The exercises of chapter 03, gradients."""
 
 from ..estimate import estimate
+from ..formats import storage
 from ..model import Model
 from ..terms.gradients import accumulation_transient, gradients
+from ..units import parse
 from . import exercise
 
 
@@ -65,5 +67,26 @@ exercise(
         "are never all there together.",
         lambda: 3 * gradients(_llama().vocab * _llama().d_model, "bf16"): "Three tables stand "
         "there when the head is tied to the embedding; this one is not.",
+    },
+)
+
+
+def _layers_that_fit(format: str = "bf16", fresh: int = 14336 * 4096) -> int:
+    return (parse("7 GiB") - storage(fresh, format)) // gradients(_last_layers(1), format)
+
+
+exercise(
+    "ex-gradients-4",
+    answer=_layers_that_fit,
+    hint="From the 7 GiB take one feed-forward matrix; divide by the gradients of one layer.",
+    unit="layers",
+    wrong={
+        lambda: _layers_that_fit(fresh=0): "They fit, but the second micro-batch needs room for a "
+        "fresh gradient beside them.",
+        lambda: _layers_that_fit(fresh=_llama().vocab * 4096): "The embedding is frozen, so the "
+        "largest fresh gradient is a matrix of a layer.",
+        lambda: _layers_that_fit("fp32"): "A gradient has the format of its parameter, bf16.",
+        lambda: parse("7 GiB") // (8 * gradients(_last_layers(1), "bf16")): "Micro-batches add to "
+        "one and the same `.grad`.",
     },
 )

@@ -36,3 +36,27 @@ exercise(
     hint="Compare the two sums: one of the copies goes from 16 bits to 32.",
     wrong={lambda: 4 * Model.preset("qwen3-4b").parameter_count: "The gradients grow by 2 bytes."},
 )
+
+
+def _two_tables_frozen() -> int:
+    llama = Model.preset("llama-3-8b")
+    tables = 2 * llama.vocab * llama.d_model
+    return estimate(llama, "fp32").total() - 12 * tables - 4 * 2
+
+
+exercise(
+    "ex-optimizer-4",
+    answer=_two_tables_frozen,
+    hint="Four bytes of weights for all P; 4 + 8 more, and a counter a tensor, for what trains.",
+    wrong={
+        lambda: estimate(Model.preset("llama-3-8b"), "fp32").total(): "That is the whole model "
+        "trained; a frozen table has neither gradient nor state.",
+        lambda: _two_tables_frozen() - 4 * 2 * 128256 * 4096: "A frozen table takes no gradient "
+        "and no state, but its weights are still there.",
+        lambda: _two_tables_frozen() + 4 * 2: "Nearly: two of the 291 counters are gone as well.",
+        lambda: _two_tables_frozen() - 4 * 289: "Nearly: AdamW also counts its steps, once a "
+        "tensor.",
+        lambda: _two_tables_frozen() + 12 * 128256 * 4096: "The head of Llama-3-8B is a table of "
+        "its own, frozen too.",
+    },
+)

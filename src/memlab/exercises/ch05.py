@@ -1,6 +1,7 @@
 """Exercises of chapter 05, activations."""
 
 from ..model import Model
+from ..step import simulate
 from . import exercise
 
 TOKENS = 8192
@@ -42,5 +43,26 @@ exercise(
     wrong={
         lambda: _linear_weights(): "Those are parameters; the copies take two bytes each.",
         lambda: 2 * _llama().parameter_count: "Embedding, head and norms are not in the layers.",
+    },
+)
+
+
+def _tokens(room: int = 24 * 2**30, layers: int = 32, implementation: str = "memlab") -> int:
+    step = simulate(_llama(), "bf16", batch=1, tokens=TOKENS, implementation=implementation)
+    return room * TOKENS // (layers * step.saved.bytes)
+
+
+exercise(
+    "ex-activations-4",
+    answer=_tokens,
+    hint="Put the letters into the formula with T = 1, times 32 layers, and divide.",
+    unit="tokens",
+    wrong={
+        lambda: _tokens(layers=1): "That is one layer; there are 32.",
+        lambda: _tokens(24 * 10**9): "24 GiB are more than 24 GB: memory is in powers of two.",
+        lambda: _tokens(implementation="transformers"): "That is another program: transformers "
+        "keeps less in its norms.",
+        lambda: _tokens(24 * 2**30 - 2 * _llama().parameter_count): "The 24 GiB are for the "
+        "activations alone.",
     },
 )

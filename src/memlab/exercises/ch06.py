@@ -85,3 +85,31 @@ exercise(
         lambda: 32: "That fits, but it is a power of two and not the smallest number.",
     },
 )
+
+
+def _in_chunks(beside: bool = True, each: int = 6) -> int:
+    qwen, limit = Model.preset("qwen3-0.6b"), _qwen(1024)
+    if not beside:
+        return 16 * (limit // (each * qwen.vocab))
+    low, high = 1024, 2**20  # bisect: the largest that fits
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = chunked_peak(middle, qwen.vocab, qwen.d_model, 16, "bf16") <= limit
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+exercise(
+    "ex-logits-4",
+    answer=_in_chunks,
+    hint="`peak(1024, V, 'bf16')` is the limit; raise R in `chunked_peak` until it is passed.",
+    unit="tokens",
+    wrong={
+        lambda: _in_chunks(beside=False): "Those are the chunks alone. The gradients of the head "
+        "and of its input wait beside them.",
+        lambda: _in_chunks(beside=False, each=4): "A chunk is there in fp32 and, for a moment, in "
+        "bf16 too; and gradients wait beside it.",
+        lambda: 16 * 1024: "In chunks a logit costs less, too: 6 B where the plain loss has 12.",
+        lambda: _in_chunks() + 1: "One too many: count the few numbers that each row keeps.",
+    },
+)

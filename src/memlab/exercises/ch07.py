@@ -1,5 +1,6 @@
 """Exercises of chapter 07, KV cache."""
 
+from ..devices import device
 from ..model import Model
 from ..terms.kv_cache import growth, kv_cache, page_waste
 from . import exercise
@@ -51,5 +52,24 @@ exercise(
             "So it is with a tensor for each layer; here all layers are in one."
         ),
         lambda: _cache("llama-3-8b", 8192): "That is the new copy alone.",
+    },
+)
+
+
+def _fit(format: str = "int8/128:bf16", limit: int | None = None, weights: int = 2) -> int:
+    m = Model.preset("qwen3-4b")
+    one = kv_cache(m.layers, m.kv_heads, m.head_dim, batch=1, tokens=16384, format=format)
+    return ((limit or device("RTX 4090").limit) - weights * m.parameter_count) // one
+
+
+exercise(
+    "ex-kv-cache-4",
+    answer=_fit,
+    hint="`card.limit`, minus two bytes a parameter, divided by the cache of 16,384 tokens.",
+    unit="conversations",
+    wrong={
+        lambda: _fit("bf16"): "That is a cache in bf16; int8 takes about half.",
+        lambda: _fit(limit=24 * 10**9): "The name of a card is a name: take `card.limit`.",
+        lambda: _fit(weights=0): "The weights are on the card as well.",
     },
 )
