@@ -2,7 +2,8 @@
 
 One step is what a user writes: `loss = model(ids, labels=ids).loss` (the other outputs are dropped
 at once), backward, drop the loss, `AdamW.step()`, `zero_grad(set_to_none=True)`. It runs twice: the
-first step creates the optimizer's states, the second is the steady state.
+first step creates the optimizer's states, the second is the steady state. With n micro-batches the
+loss is divided by n, and forward and backward run n times before the optimizer.
 
     python tests/real_steps.py --configs 60 --seed 0 --out real.json
 """
@@ -53,6 +54,7 @@ class StepConfig:
     config          a config.json as a dict: `model_type`, shape, any other key of the family
     implementation  transformers, or memlab: TinyGPT for gpt2, TinyLlama for the llama-like
     dropout         the probability of every dropout that the family has
+    micro_batches   forward and backward passes of `batch` sequences each before the optimizer
     """
 
     config: dict[str, Any]
@@ -64,6 +66,7 @@ class StepConfig:
     batch: int = 2
     tokens: int = 16
     dropout: float = 0.0
+    micro_batches: int = 1
 
     @property
     def family(self) -> str:
@@ -88,6 +91,7 @@ class StepConfig:
         recipe = f"{self.precision} {self.attention} {self.optimizer} B={self.batch}"
         extra = f" p={self.dropout}" if self.dropout else ""
         extra += f" checkpoint={self.checkpoint}" if self.checkpoint != "none" else ""
+        extra += f" x{self.micro_batches}" if self.micro_batches > 1 else ""
         return f"{self.implementation} {self.family} {recipe} T={self.tokens}{extra} ({said})"
 
 
@@ -250,13 +254,14 @@ def _track(
         for _ in range(2):
             starts.append(len(tracker.timeline))
             tracker.reset_peak()
-            with tracker.phase("forward"):
-                loss = _forward(step, module, ids, tracker)
-            note("after_forward")
-            with tracker.phase("backward"):
-                loss.backward()
-            del loss
-            note("after_backward")
+            for _ in range(step.micro_batches):
+                with tracker.phase("forward"):
+                    loss = _forward(step, module, ids, tracker)
+                note("after_forward")
+                with tracker.phase("backward"):
+                    loss.backward()
+                del loss
+                note("after_backward")
             with tracker.phase("optimizer"):
                 optimizer.step()
             stay = resident(module, optimizer)
@@ -303,9 +308,9 @@ def _forward(
 
             handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
             stack.callback(handle.remove)
-        if step.implementation == "memlab":
-            return module(ids, ids)
-        return module(ids, labels=ids).loss
+        n, memlab = step.micro_batches, step.implementation == "memlab"
+        loss = module(ids, ids) if memlab else module(ids, labels=ids).loss
+        return loss / n if n > 1 else loss
 
 
 def module_vocab(module: torch.nn.Module) -> int:
@@ -366,6 +371,7 @@ def simulated(step: StepConfig, **more: Any) -> Step:
         checkpoint=step.checkpoint,
         dropout=step.dropout,
         extra=step.config,
+        micro_batches=step.micro_batches,
         **more,
     )
 

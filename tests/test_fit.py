@@ -2,7 +2,7 @@
 
 import pytest
 
-from memlab import GiB, Model
+from memlab import GiB, Model, Recipe
 from memlab.fit import ON_A_GPU, cheapest_change, largest_batch, longest_sequence
 from memlab.step import simulate
 
@@ -60,10 +60,19 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
 def test_micro_batches_pay_for_their_gradients():
     made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=1024)
     parts = int(made[-1][0].split()[0])
-    alone = simulate(
-        QWEN, "bf16", batch=64 // parts, tokens=1024, checkpoint="block", backend="cuda"
-    )
-    assert made[-1][2] == alone.peak.bytes + 2 * QWEN.parameter_count
+    given = dict(checkpoint="block", backend="cuda", optimizer_impl="fused")
+    sizes = dict(batch=64 // parts, tokens=1024)
+    alone = simulate(QWEN, "bf16", **sizes, **given).peak.bytes
+    assert made[-1][2] == simulate(QWEN, "bf16", **sizes, **given, micro_batches=parts).peak.bytes
+    assert alone < made[-1][2] <= alone + 2 * QWEN.parameter_count
+
+
+def test_micro_batches_of_a_recipe_are_cut_further():
+    at = dict(on="RTX 4090", tokens=1024)
+    recipe = Recipe.named("bf16").replace(accumulate=4)
+    made = cheapest_change(QWEN, recipe, batch=64, **at)
+    parts = int(made[-1][0].split()[0])
+    assert parts % 4 == 0 and parts > 4
 
 
 def test_a_step_that_fits_needs_no_change():

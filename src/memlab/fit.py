@@ -126,12 +126,14 @@ def cheapest_change(
 
     Returns     (name, what it costs, peak with all changes so far), the last of them fits; an
                 empty list if the step fits as it is
-    Formula     micro-batches add all gradients to the peak, at most: P · b
+    Shapes      micro-batches cut `batch`; choices["micro_batches"] are steps of `batch` already
     Leaves out  changes that are not described for this model
     Raises      ValueError if it does not fit with all of them either
     """
     limit, name = _limit(on, spare)
-    told: dict[str, Any] = {"recipe": recipe, **ON_A_GPU, **choices}
+    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
+    told: dict[str, Any] = {"recipe": chosen, "micro_batches": chosen.accumulate}
+    told |= {**ON_A_GPU, **choices}
     made: list[tuple[str, str, int]] = []
     now = _peak(model, batch=batch, tokens=tokens, **told)
     for words, change, cost in CHANGES:
@@ -147,16 +149,16 @@ def cheapest_change(
     parts = 1
     while now > limit and parts < batch:
         parts *= 2
-        step = simulate(model, batch=-(-batch // parts), tokens=tokens, **told)
-        # From the second micro-batch on, all gradients are there when the activations are.
-        now = step.peak.bytes + step.rows["gradients"]
+        passes = parts * told["micro_batches"]
+        cut = told | {"micro_batches": passes}
+        now = _peak(model, batch=-(-batch // parts), tokens=tokens, **cut)
     if now > limit:
         raise ValueError(
             f"{model.name} needs {text(now)} with every change known here; {name} has "
             f"{text(limit)} to give"
         )
     if parts > 1:
-        made.append((f"{parts} micro-batches", "less parallel work in each", now))
+        made.append((f"{passes} micro-batches", "less parallel work in each", now))
     return made
 
 

@@ -48,6 +48,13 @@ def add_step(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--attention", choices=["eager", "sdpa", "flash"], default="sdpa")
     parser.add_argument("--checkpoint", choices=["none", "block"], default="none")
+    parser.add_argument(
+        "--accumulate",
+        type=int,
+        default=1,
+        metavar="N",
+        help="micro-batches of --batch each before one optimizer step (default 1)",
+    )
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
     parser.add_argument(
@@ -62,7 +69,8 @@ def choices_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `add_step` asked, and what a config.json says, as arguments of memlab.step.simulate."""
     names = "implementation attention backend optimizer_impl checkpoint dropout".split()
     said = None if options.model.lower() in presets() else load(options.model)[0]
-    return {name: getattr(options, name) for name in names} | {"extra": said}
+    told = {name: getattr(options, name) for name in names}
+    return told | {"extra": said, "micro_batches": options.accumulate}
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -151,6 +159,8 @@ def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
 
 def _at_the_peak(model: Model, recipe: Recipe, step: Any, options: argparse.Namespace) -> Ledger:
     what = f"{options.batch} x {options.tokens} tokens, {options.implementation}"
+    if options.accumulate > 1:
+        what = f"{options.accumulate} micro-batches of {what}"
     title = f"{model.name} · {recipe.name} · {what}: the peak, in {step.peak.moment}"
     order = [name for name in TERMS[:-1] if name in step.peak.contents]
     order += [name for name in step.peak.contents if name not in order]

@@ -26,13 +26,19 @@ def dtype_of(recipe: Recipe) -> str:
             "gradients and states all in fp32 or all in bf16"
         )
     known = {("fp32", None), ("bf16", None), ("fp32", "bf16")}
-    if (recipe.weights, recipe.autocast) not in known or recipe.accumulate != 1:
+    if (recipe.weights, recipe.autocast) not in known:
         raise ValueError(
-            f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}, "
-            f"accumulate {recipe.accumulate}) is not described; known: fp32, bf16, fp32 under "
-            "autocast bf16, one micro-batch"
+            f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}) is "
+            "not described; known: fp32, bf16, fp32 under autocast bf16"
         )
     return recipe.weights
+
+
+def passes(micro_batches: int) -> int:
+    """Forward and backward passes of one step."""
+    if whole("micro_batches", micro_batches) == 0:
+        raise ValueError("micro_batches=0; a step has at least one micro-batch")
+    return micro_batches
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class Engine:
                 incoming gradients go when it has run, then what it kept
     in_place    where gradients meet at one tensor, the second is added to the first, if autograd
                 alone holds it. False: into a new tensor, as any dispatch mode makes autograd do
-    Leaves out  hooks, gradients of gradients, accumulation over micro-batches
+    Leaves out  hooks, gradients of gradients
     """
 
     shown = SHOWN  # layers that are simulated one by one; the rest are counted
@@ -301,6 +301,7 @@ class Engine:
                 elif result is not None and not (self.in_place and _alone(held, slot)):
                     held[slot] = self.new("add", result.shape, result.dtype)
                 result = None
+                del held  # what has run must not wait here
                 waiting[target] -= 1
                 if waiting[target] == 0:
                     heappush(ready, (-target.seq, id(target), target))
@@ -323,6 +324,10 @@ class Engine:
         return results
 
     def _accumulate(self, parameter: Parameter, grads: list[Any]) -> None:
+        """The first gradient becomes the parameter's; a later one is added to it in place.
+
+        Source      torch/csrc/autograd/functions/accumulate_grad.h
+        """
         grad = grads[0]
         if grad is not None and parameter.grad is None:
             grad.record.category = "gradients"

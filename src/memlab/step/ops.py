@@ -68,14 +68,14 @@ class Ops(Engine):
         self.apply("mul", [a, b], [out], run, kept, broadcast=True)
         return out
 
-    def scale(self, x: Tensor) -> Tensor:
-        """x times a number."""
-        out = self.new("mul", x.shape, x.dtype)
+    def scale(self, x: Tensor, op: str = "mul") -> Tensor:
+        """x times a number, or divided by one."""
+        out = self.new(op, x.shape, x.dtype)
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-            return [self.new("mul", grads[0].shape, grads[0].dtype)]
+            return [self.new(op, grads[0].shape, grads[0].dtype)]
 
-        self.apply("mul", [x], [out], run)
+        self.apply(op, [x], [out], run)
         return out
 
     def neg(self, x: Tensor) -> Tensor:
@@ -208,6 +208,7 @@ class Ops(Engine):
         out = self.new("addmm" if b else "mm", (*a.shape[:-1], w.shape[0]), a.dtype)
         shapes = [a.shape, w.shape]
         order = (0, 1) if b else (1, 0)
+        flat = self._flat(a) if b else a
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
             made: Grads = [None, None, grads[0]]  # the bias's is summed afterwards
@@ -219,8 +220,18 @@ class Ops(Engine):
             return made
 
         kept = [("input", a) if w.node else None, ("weight", w) if a.node else None]
-        self.apply(f"linear {weight.record.op}", [a, w, b], [out], run, kept)
+        self.apply(f"linear {weight.record.op}", [flat, w, b], [out], run, kept)
         return out
+
+    def _flat(self, x: Tensor) -> Tensor:
+        """x as rows, a node of its own: its gradient waits until the weight's has been stored.
+
+        Source      _flatten_nd_linear in aten/src/ATen/native/Linear.cpp; without a bias the
+                    rows are made after the weight is transposed, and nothing waits
+        """
+        flat = Tensor(x.shape, x.dtype, x.storage)
+        self.apply("view", [x], [flat], lambda grads, saved, needs: [grads[0]])
+        return flat
 
     def _cast(self, x: Tensor) -> Tensor:
         """Into autocast's dtype; a trained fp32 weight once for the whole forward pass."""

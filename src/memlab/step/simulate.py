@@ -28,7 +28,6 @@ TERMS = (
     "logits",
     "other",
 )
-PHASES = ("forward", "loss", "backward", "optimizer", "zero_grad")
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class Peak:
     moment      forward (up to the output head), loss, backward or optimizer
     op          the operator whose result reached it
     contents    bytes by term; they add to `bytes`
+    micro_batch the first one that reached it, counted from 1; 0 in the optimizer
     """
 
     bytes: int
@@ -45,6 +45,7 @@ class Peak:
     op: str
     contents: dict[str, int]
     first_step_bytes: int
+    micro_batch: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +54,7 @@ class Step:
 
     rows        weights, buffers, gradients, optimizer; activations and logits: what autograd keeps
                 after the forward pass, before the output head and from it on
-    held        all bytes after_forward, after_backward, between_steps
+    held        all bytes after_forward and after_backward of the last micro-batch, between_steps
     saved       what one layer keeps for backward, tensor by tensor
     log         every allocation and free of both steps
     """
@@ -116,6 +117,7 @@ def simulate(
     frozen: Sequence[str] = (),
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
+    micro_batches: int | None = None,
     in_place: bool = True,
     every_layer: bool = False,
 ) -> Step:
@@ -123,6 +125,9 @@ def simulate(
 
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache
+    batch       sequences of one micro-batch, whose ids alone are held
+    micro_batches   gradient accumulation: forward and backward so many times, each of the loss
+                divided by their number, before one AdamW.step(); None: what the recipe says
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
     backend     cpu, or the graph that CUDA's kernels give: eager attention, or what SDPA chooses
                 ("flash" is flash attention in bf16 or autocast), without dropout
@@ -132,7 +137,8 @@ def simulate(
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
-    every_layer simulate each layer by itself, which takes longer and is what `Step.replay` needs
+    every_layer simulate each layer and micro-batch by itself, which takes longer and is what
+                `Step.replay` needs; otherwise from the second one on micro-batches are alike
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks, each line from the code that it describes
     Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each)
@@ -174,23 +180,28 @@ def simulate(
         described.window_of(shaped, window),
         checkpoint == "block",
     )
+    passes = described.passes(chosen.accumulate if micro_batches is None else micro_batches)
     written = network(implementation, shaped.family)(f, setting)
     described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype)
-    return _run(f, written, setting, optimizer_impl)
+    return _run(f, written, setting, optimizer_impl, passes if every_layer else min(passes, 2))
 
 
-def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str) -> Step:
+def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str, passes: int) -> Step:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     for step in ("first", "second"):
-        log.mark(f"{step}.forward")
-        f.part, f.saves = "", []
-        loss = written.forward(ids)
-        f.end_autocast()
-        log.marks[f"{step}.loss"] = log.marks.pop("loss")
-        log.mark(f"{step}.backward")
-        f.backward(loss)
-        del loss
+        for number in range(1, passes + 1):
+            which = _which(number)
+            log.mark(f"{step}.forward{which}")
+            f.part, f.saves = "", []
+            loss = written.forward(ids)
+            if passes > 1:
+                loss = f.scale(loss, "div")
+            f.end_autocast()
+            log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
+            log.mark(f"{step}.backward{which}")
+            f.backward(loss)
+            del loss
         log.mark(f"{step}.optimizer")
         adamw.step(f, layers, optimizer_impl)
         log.mark(f"{step}.zero_grad")
@@ -198,7 +209,7 @@ def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str) -> Step:
         log.mark(f"{step}.end")
     log.closed = True  # what goes from here on is not the step's
     moments = {
-        "after_forward": log.marks["second.backward"],
+        "after_forward": log.marks[f"second.backward{_which(passes)}"],
         "after_backward": log.marks["second.optimizer"],
         "between_steps": log.marks["second.end"],
     }
@@ -211,7 +222,7 @@ def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str) -> Step:
         "activations": _kept(log, moments["after_forward"], "layers"),
         "logits": _kept(log, moments["after_forward"], "loss"),
     }
-    first = max(total for _, _, total in log.events[log.marks["first.forward"] :][: _length(log)])
+    first = max(total for _, _, total in log.events[_span(log, "first")])
     return Step(
         rows,
         {moment: log.events[at - 1][2] for moment, at in moments.items()},
@@ -241,14 +252,22 @@ def _kept(log: Log, at: int, part: str) -> int:
     return log.contents(at, key).get("kept", 0)
 
 
-def _length(log: Log) -> int:
-    return log.marks["first.end"] - log.marks["first.forward"]
+def _which(micro_batch: int) -> str:
+    """What the names of a micro-batch's moments end in: nothing for the first."""
+    return f".{micro_batch}" if micro_batch > 1 else ""
+
+
+def _span(log: Log, step: str) -> slice:
+    return slice(log.marks[f"{step}.forward"], log.marks[f"{step}.end"])
 
 
 def _peak(log: Log, first: int) -> Peak:
-    start = log.marks["second.forward"]
-    at = max(range(start, log.marks["second.end"]), key=lambda i: log.events[i][2])
+    span = _span(log, "second")
+    at = max(range(span.start, span.stop), key=lambda i: log.events[i][2])
     record, _, total = log.events[at]
-    moment = [p for p in PHASES if log.marks[f"second.{p}"] <= at][-1]
+    # The mark that was set last before it: "second.optimizer" or "second.backward.2", say.
+    before = [name for name, i in log.marks.items() if i <= at and name.startswith("second.")]
+    _, moment, *number = max(before, key=log.marks.__getitem__).split(".")
+    in_pass = int(number[0]) if number else int(moment in ("forward", "loss", "backward"))
     found = {name: size for name, size in log.contents(at + 1, term).items() if size}
-    return Peak(total, moment, "" if record is None else record.op, found, first)
+    return Peak(total, moment, "" if record is None else record.op, found, first, in_pass)

@@ -152,11 +152,11 @@ def conv1d(f: Ops, x: Tensor, weight: Parameter, bias: Parameter) -> Tensor:
     a = f._cast(x)
     b = f._cast(bias)
     out = f.new("addmm", (*x.shape[:-1], w.shape[1]), a.dtype)
-    shapes = (a.shape, w.shape, b.shape)
+    shapes = (a.shape, w.shape)
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        ops = ("mm", "mm", "sum")
-        return [f.new(ops[i], shapes[i], grads[0].dtype) if needs[i] else None for i in range(3)]
+        made = [f.new("mm", shapes[i], grads[0].dtype) if needs[i] else None for i in (0, 1)]
+        return [*made, grads[0]]  # the bias's is summed afterwards
 
     kept = [("mat1", a) if w.node else None, ("mat2", w) if a.node else None]
     f.apply("addmm", [a, w, b], [out], run, kept)
