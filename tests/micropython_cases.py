@@ -177,6 +177,30 @@ TERMS = [
             "backward_peak(12, 64, 8, 'fp16')",
         )
     ),
+    *(
+        f"loading.{call}"
+        for call in (
+            *(
+                f"moments([40, 8, 8], [20, 4, 8], {w!r}, shard=40{how})"
+                for w, how in product(
+                    ("copy", "assign", "mmap", "shards", "stream", "lazy"),
+                    (
+                        "",
+                        ", device=True",
+                        ", device=True, cast_on_device=True",
+                        ", built=[40, 8, 8]",
+                        ", cast=True",
+                    ),
+                )
+            ),
+            "peak(loading.moments([40, 8], [20, 4], 'mmap'))",
+            "peak([])",
+            "moments([1], [2, 3], 'copy')",
+            "shards([3, 9, 1, 5, 2], 6)",
+            "shards([], 6)",
+            "shards([3], 0)",
+        )
+    ),
     "logits.logits(8192, 128256)",
     *(
         f"logits.{function}32, 128, {name!r}, upcast={upcast}, kept={kept})"
