@@ -55,14 +55,12 @@ def memory_stats(tracker: Recorded, device: str | torch.device | None = None) ->
     return stats | {"num_alloc_retries": allocator.retries, "num_ooms": allocator.ooms}
 
 
-def memory_summary(
-    tracker: Recorded, abbreviated: bool = True, device: str | torch.device | None = None
-) -> str:
-    """The text of torch.cuda.memory_summary, printed by PyTorch itself from replayed statistics.
+def memory_summary(stats: dict[str, int], abbreviated: bool = True) -> str:
+    """The text of torch.cuda.memory_summary, printed by PyTorch itself from these statistics.
 
+    stats           of `memory_stats`, here or of torch.cuda
     abbreviated     without the lines for the large and the small pool
     """
-    stats = memory_stats(tracker, device)
     with patch.object(torch.cuda.memory, "memory_stats", lambda device=None: stats):
         return torch.cuda.memory_summary(0, abbreviated).rstrip("\n")
 
