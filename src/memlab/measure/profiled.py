@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -63,9 +64,9 @@ def profiled(device: str = "cpu") -> Iterator[Profiled]:
     finally:
         with _silence():
             watching.stop()
-    kineto = watching.profiler.kineto_results  # type: ignore[union-attr]
-    events = (event for event in kineto.events() if event.name() == "[memory]")
-    events = (event for event in events if event.device_type() == KINDS[device])
+    recorded: Any = watching.profiler
+    events = [event for event in recorded.kineto_results.events() if event.name() == "[memory]"]
+    events = [event for event in events if event.device_type() == KINDS[device]]
     seen.changes = [event.nbytes() for event in sorted(events, key=lambda e: e.start_ns())]
 
 
