@@ -193,19 +193,20 @@ def build(step: StepConfig) -> torch.nn.Module:
     """The real module on the CPU, in training mode."""
     _check(step)
     dtype = torch.bfloat16 if step.precision == "bf16" else torch.float32
+    again = step.checkpoint == "block"
     torch.manual_seed(0)
     if step.implementation == "memlab":
         model = Model.from_config(step.config)
         if step.family == "gpt2":
-            return TinyGPT(model, dropout=step.dropout).to(dtype).train()
-        return TinyLlama(model).to(dtype).train()
+            return TinyGPT(model, dropout=step.dropout, checkpoint=again).to(dtype).train()
+        return TinyLlama(model, checkpoint=again).to(dtype).train()
     transformers = hugging_face()
     with quiet():
         config = transformers.AutoConfig.for_model(**step.full_config, use_cache=False)
         module = transformers.AutoModelForCausalLM.from_config(
             config, dtype=dtype, attn_implementation=step.attention
         )
-    if step.checkpoint == "block":
+    if again:
         module.gradient_checkpointing_enable({"use_reentrant": False})
     return module.train()
 

@@ -8,6 +8,7 @@ import torch
 
 from memlab import Model, presets
 from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.measure import Saved
 
 IDS_BT = torch.tensor([[1, 5, 3, 250, 7, 7, 0, 12], [9, 8, 7, 6, 5, 4, 3, 2]])
 LLAMA = dict(layers=2, d_model=32, d_ff=48, heads=4, kv_heads=2, vocab=256, positions=16)
@@ -164,6 +165,25 @@ def test_dropout_is_off_unless_asked_for():
     assert not torch.equal(noisy(IDS_BT), noisy(IDS_BT))
     noisy.eval()
     assert torch.equal(noisy(IDS_BT), noisy(IDS_BT))
+
+
+@pytest.mark.parametrize(
+    "kind, model, more", [(TinyLlama, LLAMA, {}), (TinyGPT, GPT, {"dropout": 0.5})]
+)
+def test_a_checkpointed_model_learns_the_same_and_keeps_less(kind, model, more):
+    """Layers are computed again in backward, with the same random numbers."""
+    kept, gradients = [], []
+    for again in (False, True):
+        torch.manual_seed(0)
+        module = kind(Model(**model), checkpoint=again, **more)
+        with Saved(exclude=module) as saved:
+            loss = module(IDS_BT, IDS_BT)
+        loss.backward()
+        kept.append(saved.bytes)
+        gradients.append([parameter.grad for parameter in module.parameters()])
+    assert kept[1] < kept[0] / 2
+    for plain, again in zip(*gradients, strict=True):
+        assert torch.equal(plain, again)
 
 
 def test_rotary_tables_are_not_in_a_checkpoint():

@@ -31,7 +31,19 @@ HUGGING_FACE = random_configs(25, 23, families=(*LLAMAS, "gemma"), dropouts=(0.0
 CHECKPOINTED = random_configs(
     9, 24, families=(*LLAMAS, "gemma"), dropouts=(0.0,), checkpoints=("block",)
 )
-ALL = TINY + HUGGING_FACE + CHECKPOINTED
+TINY_AGAIN = [
+    *random_configs(
+        5,
+        25,
+        families=LLAMAS,
+        implementations=("memlab",),
+        dropouts=(0.0,),
+        checkpoints=("block",),
+    ),
+    *random_configs(3, 26, families=("gpt2",), implementations=("memlab",), dropouts=(0.1,)),
+    *random_configs(5, 27, families=("gpt2",), implementations=("memlab",), checkpoints=("block",)),
+]
+ALL = TINY + HUGGING_FACE + CHECKPOINTED + TINY_AGAIN
 
 
 def merged(contents):
@@ -86,7 +98,7 @@ def test_layers_left_out_change_nothing(monkeypatch, step, layers):
     model = Model.from_config(step.config).replace(layers=layers)
     options = dict(batch=step.batch, tokens=step.tokens, implementation=step.implementation)
     options |= dict(attention=step.attention, optimizer_impl=step.optimizer)
-    options["checkpoint"] = step.checkpoint
+    options |= dict(checkpoint=step.checkpoint, dropout=step.dropout)
     short = simulate(model, RECIPES[step.precision], **options)
     monkeypatch.setattr(engine.Engine, "shown", layers)
     long = simulate(model, RECIPES[step.precision], **options)
@@ -175,6 +187,8 @@ def on_cuda(steps):
     for step in steps:
         model = Model.from_config(step.config)
         shared = model.kv_heads < model.heads
+        if step.dropout:
+            continue
         if step.attention == "eager" or (
             model.head_dim % 8 == 0 and not (step.precision == "fp32" and shared)
         ):
@@ -306,6 +320,9 @@ def test_what_is_not_described_of_frozen_weights():
 
 
 def test_what_a_family_may_lack():
+    llama = Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
+    with pytest.raises(ValueError, match="dropout=0.1 is not described for memlab llama"):
+        simulate(llama, batch=1, tokens=8, implementation="memlab", dropout=0.1)
     mistral = Model(family="mistral", layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
     assert simulate(mistral, batch=1, tokens=5000, window=None).peak.bytes
     with pytest.raises(ValueError, match="tokens=5000 with a sliding window of 4096"):

@@ -7,13 +7,11 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from ..config import KEYS
 from ..model import Model, presets
@@ -53,14 +51,11 @@ def subject(
     if attention != "sdpa":
         raise ValueError(f"attention={attention!r} is in transformers only; memlab's is sdpa")
     if model.family == "gpt2":
-        module: nn.Module = TinyGPT(model, dropout=dropout)
+        module: nn.Module = TinyGPT(model, dropout=dropout, checkpoint=again)
     elif dropout:
         raise ValueError(f"dropout={dropout}: memlab's {model.family} has none")
     else:
-        module = TinyLlama(model)
-    if again:
-        for layer in module.get_submodule("layers").children():
-            layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+        module = TinyLlama(model, checkpoint=again)
     return module.to(dtype).train()
 
 

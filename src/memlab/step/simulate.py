@@ -8,7 +8,7 @@ from ..recipe import Recipe
 from ..table import as_html, as_text, cell
 from . import adamw, described, keys
 from .engine import Log, Record
-from .networks import CHECKPOINT, network
+from .networks import network
 from .ops import Ops
 from .saved import SavedTable
 from .setting import Setting
@@ -157,8 +157,7 @@ def simulate(
         described.check_cuda(shaped, chosen, implementation, attention, dropout)
     described.one_of("attention", attention, attentions)
     described.one_of("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
-    region = ("none", "block") if (implementation, shaped.family) in CHECKPOINT else ("none",)
-    described.one_of("checkpoint", checkpoint, region)
+    described.one_of("checkpoint", checkpoint, ("none", "block"))
     window = (extra or {}).get("sliding_window", window)
     described.check_dropout(dropout, implementation, shaped.family)
     if implementation == "transformers":

@@ -1,10 +1,21 @@
-"""What both decoders share: the loss, and the check of the model they get."""
+"""What both decoders share: running a layer, the loss, and the check of the model they get."""
 
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ...families import FAMILIES
 from ...model import Model
+
+
+def run_layer(layer: nn.Module, x_BTD: Tensor, *more: Tensor, again: bool) -> Tensor:
+    """Call a layer; `again`: keep only its input, and compute the rest again in backward.
+
+    Source      Chen et al. 2016, arXiv:1604.06174
+    """
+    if again:
+        return checkpoint(layer, x_BTD, *more, use_reentrant=False)
+    return layer(x_BTD, *more)
 
 
 def next_token_loss(logits_BTV: Tensor, labels_BT: Tensor) -> Tensor:

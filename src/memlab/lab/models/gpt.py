@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model import Model
-from .common import check, next_token_loss
+from .common import check, next_token_loss, run_layer
 
 POSITION_STD = 0.02  # transformers' GPT2Config: small beside the tokens, or they are drowned
 
@@ -23,17 +23,20 @@ class TinyGPT(nn.Module):
 
     Shapes      ids and labels [B, T]; returns logits [B, T, V], or with labels the mean loss
     Source      Radford et al. 2019, Language Models are Unsupervised Multitask Learners
+    dropout     the probability of all four: of the embedding, attention, and both branches
+    checkpoint  keep each layer's input alone, and compute the layer again in backward
     Leaves out  a cache for decoding, attention masks
     Raises      ValueError for a model of another family or with parts that this block lacks
     """
 
-    def __init__(self, model: Model, *, dropout: float = 0.0) -> None:
+    def __init__(self, model: Model, *, dropout: float = 0.0, checkpoint: bool = False) -> None:
         super().__init__()
         check(model, ("gpt2",), ("tied", "qkv_bias", "out_bias", "ff_bias"))
         if model.kv_heads != model.heads:
             raise ValueError(
                 f"K={model.kv_heads}: GPT-2 has a key/value head for each of N={model.heads}"
             )
+        self.checkpoint = checkpoint
         self.embedding = nn.Embedding(model.vocab, model.d_model)
         self.positions = nn.Embedding(model.positions, model.d_model)
         self.dropout = nn.Dropout(dropout)
@@ -48,7 +51,7 @@ class TinyGPT(nn.Module):
         positions_T = torch.arange(ids_BT.shape[1], device=ids_BT.device)
         x_BTD = self.dropout(self.embedding(ids_BT) + self.positions(positions_T))
         for layer in self.layers:
-            x_BTD = layer(x_BTD)
+            x_BTD = run_layer(layer, x_BTD, again=self.checkpoint)
         logits_BTV = self.lm_head(self.final_norm(x_BTD))
         return logits_BTV if labels_BT is None else next_token_loss(logits_BTV, labels_BT)
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model import Model
-from .common import check, next_token_loss
+from .common import check, next_token_loss, run_layer
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 ROPE_THETA = 10000.0  # Su et al. 2021, arXiv:2104.09864, section 3.2.2
@@ -25,16 +25,18 @@ class TinyLlama(nn.Module):
     Shapes      ids and labels [B, T]; returns logits [B, T, V], or with labels the mean loss
     Source      Touvron et al. 2023, arXiv:2302.13971; Qwen3 2025, arXiv:2505.09388; a factorized
                 embedding: Lan et al. 2020, arXiv:1909.11942, section 3.1
-    Leaves out  a cache for decoding, attention masks, scaled rotary bases
+    checkpoint  keep each layer's input alone, and compute the layer again in backward
+    Leaves out  a cache for decoding, attention masks, scaled rotary bases, dropout
     Raises      ValueError for a model of another family or with parts that this block lacks
     """
 
     cos_TH: Tensor
     sin_TH: Tensor
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, checkpoint: bool = False) -> None:
         super().__init__()
         check(model, FAMILIES, ("embed_dim", "tied", "qk_norm", "qkv_bias", "out_bias", "ff_bias"))
+        self.checkpoint = checkpoint
         E, D = model.embed_dim, model.d_model
         self.embedding = nn.Embedding(model.vocab, E)
         # A table that is narrower than the stream: one matrix widens its rows, one narrows them.
@@ -54,7 +56,8 @@ class TinyLlama(nn.Module):
         T = ids_BT.shape[1]
         x_BTD = self.project_in(self.embedding(ids_BT))
         for layer in self.layers:
-            x_BTD = layer(x_BTD, self.cos_TH[:T], self.sin_TH[:T])
+            angles = self.cos_TH[:T], self.sin_TH[:T]
+            x_BTD = run_layer(layer, x_BTD, *angles, again=self.checkpoint)
         logits_BTV = self.lm_head(self.project_out(self.final_norm(x_BTD)))
         return logits_BTV if labels_BT is None else next_token_loss(logits_BTV, labels_BT)
 

@@ -38,11 +38,8 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
 }
 
-# Those whose dropout is described too.
-DROPOUT = [key for key in NETWORKS if key[0] == "transformers"]
-
-# Those whose checkpointed layers are described too.
-CHECKPOINT = [key for key in NETWORKS if key[0] == "transformers"]
+# Those whose dropout is described too. TinyLlama has none.
+DROPOUT = [key for key in NETWORKS if NETWORKS[key][1] != "TinyLlama"]
 
 
 def network(implementation: str, family: str) -> Any:

@@ -1,8 +1,12 @@
 """memlab.lab's TinyGPT: the gpt2 family in plain torch."""
 
+from collections.abc import Callable
+
 from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
+from .gpt_parts import math_attention, merge_heads
+from .hf_common import dropout
 from .tiny_llama import linear, next_token_loss
 
 
@@ -30,11 +34,17 @@ class TinyGPT:
         return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
-        f, layers = self.f, self.setting.model.layers
+        f, layers, p = self.f, self.setting.model.layers, self.setting.dropout
         positions = f.new("arange", (self.setting.T,), "int64")
-        x = f.add(f.embedding(self.embedding, ids), f.embedding(self.positions, positions))
+        x = call(
+            dropout,
+            f,
+            f.add(f.embedding(self.embedding, ids), f.embedding(self.positions, positions)),
+            p,
+        )
+        region = f.checkpoint if self.setting.checkpoint else call
         for i in f.each_layer(layers):
-            x = call(self.layer, self.layers[i], x)
+            x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)
         logits = self.head(f.layer_norm(x, *self.final_norm))
         return next_token_loss(f, logits, ids)
@@ -43,10 +53,17 @@ class TinyGPT:
         self.f.begin_loss()
         return self.f.linear(x, self.lm_head)
 
-    def layer(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
-        f = self.f
-        x = f.add(x, call(self.attention, w, self.norm(w, "attention_norm", x)))
-        return f.add(x, call(self.feed_forward, w, self.norm(w, "feed_forward_norm", x)))
+    def layer(self, x: Tensor, w: dict[str, Parameter]) -> Tensor:
+        f, p = self.f, self.setting.dropout
+        x = f.add(x, call(dropout, f, self.branch(self.attention, w, "attention_norm", x), p))
+        return f.add(
+            x, call(dropout, f, self.branch(self.feed_forward, w, "feed_forward_norm", x), p)
+        )
+
+    def branch(
+        self, part: Callable[..., Tensor], w: dict[str, Parameter], norm: str, x: Tensor
+    ) -> Tensor:
+        return call(part, w, self.norm(w, norm, x))
 
     def norm(self, w: dict[str, Parameter], name: str, x: Tensor) -> Tensor:
         return self.f.layer_norm(x, w[name], w[f"{name}.bias"])
@@ -56,6 +73,9 @@ class TinyGPT:
         qkv = f.linear(x, w["qkv"], w.get("qkv.bias"))
         q, k, v = f.unbind(qkv, 3, s.B, s.N, s.T, s.H)
         del qkv
+        if s.dropout:
+            y = math_attention(f, s, q, k, v)
+            return f.linear(merge_heads(f, y, s), w["out"], w.get("out.bias"))
         y = f.attention(q, k, v)
         return f.linear(f.view(y, s.B, s.T, s.queries), w["out"], w.get("out.bias"))
 

@@ -45,8 +45,9 @@ class TinyLlama:
         if self.factorized:
             x = f.linear(x, self.project_in)
         layers = self.setting.model.layers
+        region = f.checkpoint if self.setting.checkpoint else call
         for i in f.each_layer(layers):
-            x = call(self.layer, self.layers[i], x)
+            x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)
         logits = self.head(rms_norm(f, x, self.final_norm))
         return next_token_loss(f, logits, ids)
@@ -57,7 +58,7 @@ class TinyLlama:
             x = self.f.linear(x, self.project_out)
         return self.f.linear(x, self.lm_head)
 
-    def layer(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+    def layer(self, x: Tensor, w: dict[str, Parameter]) -> Tensor:
         f = self.f
         x = f.add(x, call(self.attention, w, rms_norm(f, x, w["attention_norm"])))
         return f.add(x, call(self.feed_forward, w, rms_norm(f, x, w["feed_forward_norm"])))
@@ -78,10 +79,15 @@ class TinyLlama:
         return f.view(y, B, heads, T, H)
 
     def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+        return self.f.linear(self.gated(w, x), w["down"], w.get("down.bias"))
+
+    def gated(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
+        """silu(gate) · up: one expression, so that its parts go with it."""
         f = self.f
-        gate = f.activation(f.linear(x, w["gate"], w.get("gate.bias")), "silu")
-        up = f.linear(x, w["up"], w.get("up.bias"))
-        return f.linear(f.mul(gate, up), w["down"], w.get("down.bias"))
+        return f.mul(
+            f.activation(f.linear(x, w["gate"], w.get("gate.bias")), "silu"),
+            f.linear(x, w["up"], w.get("up.bias")),
+        )
 
 
 def linear(name: str, outputs: int, inputs: int, bias: bool) -> dict[str, tuple[int, ...]]:
@@ -99,7 +105,9 @@ def rms_norm(f: Ops, x: Tensor, weight: Tensor) -> Tensor:
     root = f.rsqrt(mean)
     del square, mean
     normal = f.mul(wide, root)
-    return f.to(f.mul(normal, weight), x.dtype)
+    scaled = f.mul(normal, weight)
+    del wide, normal
+    return f.to(scaled, x.dtype)
 
 
 def rotate(f: Ops, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
