@@ -89,8 +89,9 @@ def address_space(
     sheet.words(WIDTH, base - HIGH - 12, _end(found), "end", INK, bold=True)
     if labels is not None:
         _labels(sheet, labels, place)
-    sheet.words(right, base + 36, "allocations and frees, in order →", "end", GREY)
-    return sheet.picture(title, base + 48)
+    y = base + (16 if labels is None else 36)
+    sheet.words(right, y, "allocations and frees, in order →", "end", GREY)
+    return sheet.picture(title, y + 12)
 
 
 class _Place:
