@@ -63,6 +63,20 @@ def test_the_block_has_the_names_of_the_tracker_and_stops_at_its_end(device):
     assert (meter.current, meter.peak, meter.snapshot()["reserved"]) == (512, 2048, 3003)
 
 
+def test_a_run_is_counted_where_there_is_a_device(device, monkeypatch):
+    stats, calls = device
+
+    def run():
+        calls.append("run")
+        stats["requested_bytes.all.peak"] = 777
+
+    found = cuda.counted(run)
+    assert found is not None and found.requested_peak == 777
+    assert calls.index(("reset", None)) < calls.index("run")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert cuda.counted(run) is None and calls.count("run") == 1
+
+
 def test_an_allocator_that_does_not_count_is_named(device):
     stats, _ = device
     del stats["requested_bytes.all.current"]

@@ -9,6 +9,7 @@ Source      torch.cuda.memory_stats, https://docs.pytorch.org/docs/stable/cuda.h
 Leaves out  the CUDA context, and libraries that allocate past PyTorch (NCCL, some of cuBLAS)
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -139,6 +140,18 @@ class CudaTracker:
     def snapshot(self) -> dict[str, int]:
         """All counters by name, ready for JSON."""
         return self.counters.as_dict()
+
+
+def counted(run: Callable[[], Any], device: Any = None) -> Counters | None:
+    """The counters over one run, and None, without running it, where there is no CUDA device.
+
+    Example     counted(lambda: train("cuda")): a page that is read with and without a GPU
+    """
+    if not available():
+        return None
+    with CudaTracker(device) as tracker:
+        run()
+    return tracker.counters
 
 
 def _need_device() -> None:
