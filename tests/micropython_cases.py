@@ -230,4 +230,11 @@ TERMS = [
     "weights.positions(1024, 768)",
     "weights.positions(2048, 768, offset=2)",
     "weights.value_embedding(65536, 6, 128)",
+    *(f"sparse.{f}" for f in ("coo(40, 'bf16')", "coo(-1)", "masked(48)", "two_four(64, 128)")),
+    *(f"sparse.csr(33, 40, {f!r}, index_bytes={i})" for f in ("fp32", "bf16") for i in (2, 4, 8)),
+    "sparse.csr_break_even(512, 256, 'bf16', index_bytes=4)",
+    "sparse.csr_break_even(1, 1)",
+    "sparse.two_four(64, 128, 'fp32')",
+    "sparse.two_four(4, 6)",
+    "sparse.masked(48, 'bf16', training=False)",
 ]

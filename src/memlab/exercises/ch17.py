@@ -60,7 +60,8 @@ exercise(
 exercise(
     "ex-accumulation-4",
     answer=_pays,
-    hint="Compare simulate(…, batch=2) with simulate(…, batch=1, micro_batches=2) for 256, 512 and so on.",
+    hint="Compare simulate(…, batch=2) with simulate(…, batch=1, micro_batches=2) for 256, 512 "
+    "and so on.",
     unit="tokens",
     wrong={
         lambda: 2 * _pays(): "Tokens in each of the two sequences, not in both.",
