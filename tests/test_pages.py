@@ -1,5 +1,6 @@
 """The built book in a real browser: nothing leaves the site, nothing fails, nothing overflows."""
 
+import re
 import shutil
 import threading
 from functools import partial
@@ -161,6 +162,14 @@ def test_search_finds_something(browser, roots, scheme):
         watched.page.wait_for_selector("ul.search li a[href]")
         # In a folder the browser refuses the search its excerpts and says so; the results come.
         assert scheme == "file" or watched.wrong == []
+
+
+def test_the_cheat_sheet_prints_on_two_sheets(browser, roots):
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + "en/cheat-sheet.html")
+        margin = dict.fromkeys(("top", "right", "bottom", "left"), "9mm")
+        printed = watched.page.pdf(format="A4", margin=margin)
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
 
 
 # The contrast of each ledger's text with the first ground painted behind it (WCAG 2: at least 4.5).

@@ -1,4 +1,4 @@
-"""The tables of the pages: versions, chapters and their dates, measurements, the benchmark.
+"""The tables of the pages: versions, chapters, their minutes, measurements, the benchmark.
 
 `tools/book.py` puts each where a page of book/ says `<!-- versions -->` and so on, so that the page
 cannot fall behind what the book was really built from.
@@ -7,6 +7,8 @@ cannot fall behind what the book was really built from.
 import json
 import re
 import subprocess
+
+import cheatsheet
 
 # What a reader would ask for; everything else is in constraints.txt.
 SHOWN = [
@@ -29,6 +31,9 @@ def fill(text, root):
     tables = {
         "versions": versions,
         "chapters": chapters,
+        "minutes": minutes,
+        "letters": cheatsheet.letters,
+        "formulas": cheatsheet.formulas,
         "records": records,
         "accuracy": accuracy,
         "peers": peers,
@@ -65,6 +70,25 @@ def chapters(root):
         title = f"[{path.stem[:2]} {heading(cells)}](notebooks/{path.name})"
         rows.append(f"| {title} | {len(code)} | {len(figures)} | {changed(root, path)} |")
     return "\n".join(head + rows)
+
+
+def minutes(root):
+    """The chapters of Part I: how long each takes and which it builds on, from *You need*."""
+    head = ["| | chapter | minutes | builds on |", "|---|---|---|---|"]
+    rows, total = [], 0
+    for path in sorted((root / "notebooks").glob("[01][0-9]_*.ipynb")):
+        if int(path.name[:2]) > 11:
+            break
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells[:3])
+        need = re.search(r"^[-*] +\*{1,2}You need\b.*(?:\n  .*)*", text, re.M)[0]
+        took = int(re.search(r"(\d+) min", need)[1])
+        total += took
+        before = [str(int(number)) for number in re.findall(r"\((\d\d)_\w+\.ipynb", need)]
+        link = f"[{heading(cells)}](notebooks/{path.name})"
+        rows.append(f"| {int(path.name[:2])} | {link} | {took} | {', '.join(before) or '—'} |")
+    foot = f"| | together | {total} | |"
+    return "\n".join([*head, *rows, foot])
 
 
 def records(root):

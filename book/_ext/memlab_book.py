@@ -1,4 +1,4 @@
-"""Sphinx extension of this book: formulas become MathML, and no page loads a script in vain.
+"""Sphinx extension of this book: MathML for formulas, the files' numbers, no script in vain.
 
 The browser draws MathML itself: no JavaScript, no fonts to fetch, no request leaves the site.
 """
@@ -11,6 +11,7 @@ from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
 logger = logging.getLogger(__name__)
+CHAPTER = re.compile(r"notebooks/(\d\d)_\w+")
 NUMBER = re.compile(r"<mn>\d{1,3}</mn>(?:<mrow><mo>(?:,|&#x0002C;)</mo></mrow><mn>\d{3}</mn>)+")
 
 
@@ -47,6 +48,23 @@ def visit_displaymath(self, node):
     raise nodes.SkipNode
 
 
+def number_by_file(app, env):
+    """Give each chapter the number in its file's name, also where one before it is missing."""
+    for name in env.titles:
+        chapter = CHAPTER.fullmatch(name)
+        if chapter is None or "secnumber" not in env.titles[name]:
+            continue
+        number = (int(chapter[1]),)
+        env.titles[name]["secnumber"] = number
+        sections = env.toc_secnumbers[name]
+        for anchor, counted in sections.items():
+            sections[anchor] = counted and number + tuple(counted[1:])
+        for link in env.tocs[name].findall(nodes.reference):
+            if counted := link.get("secnumber"):
+                link["secnumber"] = number + tuple(counted[1:])
+    return []
+
+
 def drop_scripts(app, pagename, templatename, context, doctree):
     """Jupyter Book adds sphinx-thebe to every page: it fetches, and declares a name twice."""
 
@@ -62,5 +80,6 @@ def drop_scripts(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.connect("env-get-updated", number_by_file, priority=900)  # after Sphinx has counted
     app.connect("html-page-context", drop_scripts, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

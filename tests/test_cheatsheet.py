@@ -1,0 +1,84 @@
+"""The cheat sheet says what the functions of memlab.terms say, one row each."""
+
+import importlib
+import pkgutil
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from memlab import terms
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import cheatsheet  # noqa: E402
+
+MODULES = [importlib.import_module(f"memlab.terms.{m.name}")
+           for m in pkgutil.iter_modules(terms.__path__)]  # fmt: skip
+SHEET = cheatsheet.formulas(ROOT)
+# Functions whose result no formula says: lists, and a simulation.
+NO_FORMULA = {"copies", "numel", "replay"}
+
+
+def test_one_row_for_each_public_function():
+    rows = re.findall(r"^\| `(\w+)` \|", SHEET, re.M)
+    functions = [f.__name__ for module in MODULES for f in cheatsheet.public(module)]
+    assert sorted(rows) == sorted(functions)
+    assert len(rows) > 50
+    assert all(line.count(" | ") == 4 for line in SHEET.splitlines() if line.startswith("| `"))
+
+
+def test_every_formula_comes_from_a_docstring():
+    for module in MODULES:
+        for function in cheatsheet.public(module):
+            name = function.__name__
+            formula = cheatsheet.part(function.__doc__.replace("\n    ", "\n"), "Formula")
+            assert formula or name in NO_FORMULA, f"{module.__name__}.{name} has no Formula"
+
+
+def test_a_row_leads_to_its_chapter():
+    row = next(line for line in SHEET.splitlines() if line.startswith("| `kv_cache`"))
+    assert "2 · *L* · *B* · *T* · *K* · *H* · *b*" in row
+    assert "[1911.02150](https://arxiv.org/abs/1911.02150)" in row
+    assert row.endswith(
+        "| bytes | " + row.split(" | ")[3] + " | [7](notebooks/07_kv_cache.ipynb) |"
+    )
+    chapters = [int(n) for n in re.findall(r"\[(\d+)\]\(notebooks/", SHEET)]
+    assert chapters == sorted(chapters)
+
+
+def test_the_letters_are_those_of_the_notation_page():
+    line = cheatsheet.letters(ROOT)
+    assert line.startswith("*L* layers · *D* model width") and "*P* parameters" in line
+    assert len(line.split(" · ")) == 11
+
+
+def test_a_changed_docstring_changes_the_sheet():
+    def rows(count):
+        """Rows of a table.
+
+        Formula     3 · P_tied · b, at [least] k_x
+                    copy      C * 2
+        Unit        rows, a whole number
+        Source      arXiv:1234.56789, see https://example.org/a_b and `c_d`
+        """
+
+    assert cheatsheet.row(rows, "[9](x)") == (
+        r"| `rows` | 3 · *P*{sub}`tied` · *b*, at \[least\] k\_x; copy: *C* \* 2 | rows | "
+        r"[1234.56789](https://arxiv.org/abs/1234.56789), see [example.org]"
+        r"(https://example.org/a_b) and `c_d` | [9](x) |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "typeset"),
+    [
+        ("2 · L · K, the inputs of q, k, v", "2 · *L* · *K*, the inputs of q, k, v"),
+        ("k > 1: T - new", r"*k* \> 1: *T* - new"),
+        ("A head of GPT-2, `P`", "A head of GPT-2, `P`"),
+    ],
+)
+def test_letters_are_set_in_italics(text, typeset):
+    assert cheatsheet.typeset(text) == typeset

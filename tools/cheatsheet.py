@@ -1,0 +1,132 @@
+"""The cheat sheet: one row for each public function of memlab.terms, read from its docstring.
+
+`tools/book.py` puts `letters` and `formulas` where book/cheat-sheet.md says `<!-- letters -->` and
+`<!-- formulas -->`, so the sheet says what the functions say.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+
+from memlab import terms
+
+# Modules that are not named after the chapter that tells them.
+TOLD_IN = {
+    "linear_cross_entropy": "logits",
+    "expandable": "allocator",
+    "replay": "allocator",
+    "segments": "allocator",
+}
+# k and t are letters of one module each, and q, k, v elsewhere.
+LETTER = re.compile(r"(?<![A-Za-z_.`])([B-Zb]|k(?= (?:=|m|\\?>))|t(?= of))(?:_(\w+))?(?![\w'])")
+SECTION = r"^{} +(.*(?:\n +.*)*)"
+
+
+def letters(root):
+    """The letters of the notation page in one line."""
+    page = (root / "book" / "notation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \$(\w)\$ \| ([^|,:]+)", page, re.M)
+    return " · ".join(f"*{letter}* {words.strip()}" for letter, words in rows)
+
+
+def formulas(root):
+    """A heading, the module's letters and a table for each module, in the order of the chapters."""
+    found = []
+    for name in sorted(m.name for m in pkgutil.iter_modules(terms.__path__)):
+        module = importlib.import_module(f"memlab.terms.{name}")
+        if functions := public(module):
+            path = chapter(root, TOLD_IN.get(name, name).replace("_", "-"))
+            found.append((path.name if path else "~", name not in TOLD_IN, module, functions, path))
+    found.sort(key=lambda one: (one[0], not one[1]))
+    return "\n\n".join(section(*one[2:]) for one in found)
+
+
+def public(module):
+    """The functions that a module defines for others, in its order."""
+    return [
+        function
+        for name, function in vars(module).items()
+        if inspect.isfunction(function)
+        and function.__module__ == module.__name__
+        and not name.startswith("_")
+    ]
+
+
+def section(module, functions, path):
+    """One module: its heading, the letters it defines for itself, its table."""
+    name = module.__name__.rpartition(".")[2]
+    title, _, rest = module.__doc__.partition("\n")[0].partition(": ")
+    title = rest.rstrip(".") if "_" in title else title  # not the name of a function
+    link = f"[{path.stem[:2].lstrip('0')}](notebooks/{path.name})" if path else "—"
+    rows = [row(function, link) for function in functions]
+    own = legend(module.__doc__)
+    head = ["| function | formula | unit | source | chapter |", "|---|---|---|---|---|"]
+    table = "\n".join([":::{table}", ":class: memlab-sheet", "", *head, *rows, ":::"])
+    words = f"`memlab.terms.{name}`" + (f": {own}" if own else "")
+    return f"## {title}\n\n{words}\n\n{table}"
+
+
+def row(function, link):
+    """| name | formula | unit | source | chapter |"""
+    doc = inspect.getdoc(function) or ""
+    formula = part(doc, "Formula")
+    if formula:
+        formula = typeset(formula)
+    else:
+        formula = typeset(doc.partition("\n")[0])
+    unit = re.split(r"[,;]", part(doc, "Unit") or "—")[0]
+    source = sources(part(doc, "Source") or "—")
+    return f"| `{function.__name__}` | {formula} | {unit} | {source} | {link} |"
+
+
+def part(doc, name):
+    """What a docstring says under one of its headings, on one line, or nothing."""
+    found = re.search(SECTION.format(name), doc, re.M)
+    if not found:
+        return ""
+    lines = [line.strip() for line in found[1].splitlines()]
+    # "copy      I + C" opens an entry of a list: the sheet sets its name off by a colon.
+    lines = [re.sub(r"^(\w+) {2,}", r"; \1: ", line) for line in lines]
+    return re.sub(r"\s+", " ", " ".join(lines)).replace(" ;", ";").strip("; ").replace(";;", ";")
+
+
+def typeset(text):
+    """Letters in italics, indices lowered, and nothing that Markdown would read otherwise."""
+    parts = re.split(r"(`[^`]*`)", text)
+    for i in range(0, len(parts), 2):
+        plain = re.sub(r"([\\*<>|\[\]])", r"\\\1", parts[i])
+        plain = LETTER.sub(
+            lambda found: f"*{found[1]}*" + (f"{{sub}}`{found[2]}`" if found[2] else ""), plain
+        )
+        parts[i] = re.sub(r"(\w+)_(?=\w)", r"\1\\_", plain)
+    return "".join(parts)
+
+
+def sources(text):
+    """A source with its links: papers by number, pages by their address."""
+    parts = re.split(r"(`[^`]*`|https?://\S+)", text)
+    for i, words in enumerate(parts):
+        if words.startswith("http"):
+            parts[i] = re.sub(r"(https?://([\w.-]+)\S*)", r"[\2](\1)", words)
+        elif not words.startswith("`"):
+            words = re.sub(r"([\\*<>|\[\]_])", r"\\\1", words)
+            parts[i] = re.sub(r"arXiv:([\d.]+\d)", r"[\1](https://arxiv.org/abs/\1)", words)
+    return "".join(parts)
+
+
+def legend(doc):
+    """The letters that a module's docstring defines, or nothing: "R rows · V vocabulary"."""
+    for paragraph in doc.split("\n\n")[1:]:
+        line = re.sub(r"\s+", " ", paragraph).strip().rstrip(".")
+        if " · " in line and re.match(r"[A-Z]\w? ", line):
+            return typeset(re.sub(r" ·$", "", line))
+    return ""
+
+
+def chapter(root, label):
+    """The notebook whose first cell carries this label, or None."""
+    for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        if re.search(rf'"\({label}\)=(\\n)?"', path.read_text(encoding="utf-8")):
+            return path
+    return None
