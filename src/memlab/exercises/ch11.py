@@ -30,13 +30,13 @@ def _less(first: str, *others: str) -> int:
 def _tiny(what: str) -> int:
     tiny = Model.preset("tiny-llama")
     step = simulate(tiny, "fp32", batch=8, tokens=128, implementation="memlab")
-    first, rows = step.peak.first_step_bytes, step.rows
+    rows = step.rows
     there = rows["weights"] + rows["buffers"] + 8 * 128 * 8  # the batch is int64
     figures = {
         "second": step.peak.bytes - step.held["between_steps"],
         "tracker": step.peak.bytes,
         "both": step.peak.bytes - there,
-        "first": first - there,
+        "first": step.peak.first_step_bytes,
         "gradients": step.peak.bytes - step.held["after_backward"],
     }
     return figures[what]
@@ -49,7 +49,8 @@ def _llama(what: str) -> int:
     step = simulate(llama, "bf16", batch=1, tokens=2048, every_layer=True)
     if what != "least":
         return -(-getattr(step.replay(), what) // GiB)
-    return next(size for size in range(1, 1024) if step.replay(size * GiB).fits)
+    low = _llama("peak_allocated")  # less cannot be enough
+    return next(size for size in range(low, 1024) if step.replay(size * GiB).fits)
 
 
 exercise(
@@ -91,7 +92,7 @@ exercise(
         "counts only what it hears coming.",
         lambda: _tiny("both"): "So it is if it listens from before the first step. Now optimizer "
         "states are there as well when it begins.",
-        lambda: _tiny("first"): "That is the first step, without optimizer states.",
+        lambda: _tiny("first"): "That is the peak of the first step, as a tracker counts it.",
         lambda: _tiny("gradients"): "Between two steps there are no gradients: zero_grad let go of "
         "them.",
     },
