@@ -229,7 +229,9 @@ def test_frozen_weights_are_exact(monkeypatch, family):
         return module
 
     monkeypatch.setattr(real_steps, "build", build_frozen)
-    for frozen, step in zip(FROZEN, random_configs(5, 66, families=(family,)), strict=True):
+    steps = random_configs(5, 66, families=(family,))
+    again = [step.replace(checkpoint="block") for step in steps]
+    for frozen, step in zip(FROZEN * 2, steps + again, strict=True):
         untied = step.replace(config=step.config | {"tie_word_embeddings": False})
         real, found = real_step(untied), simulated(untied, frozen=frozen)
         assert found.held == real.held, f"{frozen} frozen in {untied}"

@@ -80,14 +80,11 @@ def check_cuda(
         raise ValueError("transformers' gpt2 under autocast on cuda is not described")
 
 
-def check_frozen(frozen: Sequence[str], implementation: str, family: str, checkpoint: str) -> None:
+def check_frozen(frozen: Sequence[str], model: Model) -> None:
     for part in frozen:
         one_of("frozen", part, COMPONENTS)
-    if frozen and checkpoint != "none":
-        raise ValueError(
-            f"frozen weights are not described for {implementation} {family} "
-            f"with checkpoint={checkpoint!r}"
-        )
+    if {tensor.component for tensor in model.tensors()} <= set(frozen):
+        raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
 def window_of(model: Model, window: int | None) -> int | None:

@@ -132,6 +132,7 @@ class Engine:
         self.in_place = in_place
         self.log = Log()
         self.parameters: list[Parameter] = []
+        self.leaves: list[Parameter] = []  # other tensors that ask for a gradient
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
@@ -161,6 +162,14 @@ class Engine:
             made.node.parameter = made
         self.parameters.append(made)
         return made
+
+    def require_grad(self, x: Tensor) -> None:
+        """x.requires_grad_(): the graph holds x and its gradient until the loss is dropped."""
+        if x.node is None:
+            leaf = Parameter(x.shape, x.dtype, x.storage, None)
+            x.node = Node("AccumulateGrad", 1 << 60, [], [], None, 1)
+            x.node.parameter = leaf
+            self.leaves.append(leaf)
 
     def view(self, x: Tensor, *shape: int) -> Tensor:
         """Another shape of the same storage and values: no memory, and no node of its own."""
@@ -232,9 +241,10 @@ class Engine:
                     the first of its tensors is asked for, up to the last one that is
         """
         self._frame = Frame(function, (x, *arguments), self.part)
-        self._frame.arguments[0].record.category = "activations"
-        self.saves.append(Save("checkpoint", "input", x, self._layer))
         result = call(function, x, *arguments)
+        if self._frame.places:  # else nothing inside is kept, and so nothing of the region
+            x.record.category = "activations"
+            self.saves.append(Save("checkpoint", "input", x, self._layer))
         self._frame = None
         return result
 
@@ -329,9 +339,13 @@ class Engine:
         Source      torch/csrc/autograd/functions/accumulate_grad.h
         """
         grad = grads[0]
-        if grad is not None and parameter.grad is None:
+        if grad is None or parameter.grad is not None:
+            return
+        if getrefcount(grad) > 3:  # another node waits for it too
+            grad = self.new("clone", grad.shape, grad.dtype)
+        if parameter.record.category == "weights":
             grad.record.category = "gradients"
-            parameter.grad = self.detach(grad)
+        parameter.grad = self.detach(grad)
 
     def each_layer(self, layers: int) -> Iterator[int]:
         """0, 1, … for the layers that are simulated; accounts for those between them.

@@ -133,7 +133,9 @@ def simulate(
                 ("flash" is flash attention in bf16 or autocast), without dropout
     window      of the mistral family: its sliding_window, or None; `extra` may say another
     dropout     the probability of every dropout that the family has
-    frozen      components of the model (memlab.tensors.COMPONENTS) whose weights are not trained
+    frozen      components of the model (memlab.tensors.COMPONENTS) whose weights are not trained;
+                with checkpoints transformers lets the embedding's output ask for a gradient then
+                (enable_input_require_grads), and memlab's own models do not
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
@@ -164,7 +166,7 @@ def simulate(
         keys.check(shaped.family, extra or {}, dropout)
     described.check_shape(shaped, implementation, batch, tokens, window)
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
-    described.check_frozen(frozen, implementation, shaped.family, checkpoint)
+    described.check_frozen(frozen, shaped)
     f.frozen = frozen
     if every_layer:
         f.shown = shaped.layers
@@ -201,6 +203,7 @@ def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str, passes: in
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
             del loss
+            f.leaves.clear()
         log.mark(f"{step}.optimizer")
         adamw.step(f, layers, optimizer_impl)
         log.mark(f"{step}.zero_grad")

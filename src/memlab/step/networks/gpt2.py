@@ -76,6 +76,8 @@ class GPT2:
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.wte, ids)
+        if s.checkpoint:
+            f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         position_ids = counted_positions(f, s)
         position_embeds = f.embedding(self.wpe, f.view(position_ids, 1, s.T))
         x = f.add(embeds, position_embeds)
@@ -85,11 +87,17 @@ class GPT2:
         if s.checkpoint and mask is not None:
             mask.record.category = "activations"  # given by position, so kept by autograd
         for i in f.each_layer(s.L):
-            x = region(self.block, x, self.layers[i], mask)
+            x = region(self.block, x, self.layers[i], mask, position_ids)
             x = f.boundary(x, i, s.L)
         return layer_norm(f, x, self.final, "final_norm")
 
-    def block(self, x: Tensor, w: Weights, mask: Tensor | None) -> Tensor:
+    def block(
+        self,
+        x: Tensor,
+        w: Weights,
+        mask: Tensor | None,
+        positions: Tensor,  # nobody reads them, but a checkpoint keeps them with the rest
+    ) -> Tensor:
         f = self.f
         hidden = layer_norm(f, x, w, "attention_norm")
         attended, _ = call(self.attention, w, hidden, mask)

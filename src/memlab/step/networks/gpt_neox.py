@@ -73,6 +73,8 @@ class GPTNeoX:
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.embedding, ids)
+        if s.checkpoint:
+            f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         position_ids = counted_positions(f, s)
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, embeds, s.dropout)

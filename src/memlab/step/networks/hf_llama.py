@@ -53,6 +53,8 @@ class HFLlama:
     def body(self, ids: Tensor) -> Tensor:
         f, s, layers = self.f, self.setting, self.setting.model.layers
         embeds = call(self.embed, ids)
+        if s.checkpoint:
+            f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         positions = f.new("arange", (s.T,), "int64")
         positions = f.new("add", (s.T,), "int64")
         packed_check(f, s)

@@ -79,6 +79,8 @@ class OPT:
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
         embeds = f.embedding(self.embedding, ids)
+        if s.checkpoint:
+            f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         attended = f.new("ones", (s.B, s.T), "fp32")
         position_ids = self.position_ids()
         mask = eager_mask(f, s, positions=False)
