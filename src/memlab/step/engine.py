@@ -361,6 +361,12 @@ class Engine:
                 self.log.repeat(first, len(self.log.events), layers - self.shown)
         self._layer = None
 
+    @property
+    def layer(self) -> int:
+        """The layer that is simulated just now."""
+        assert self._layer is not None
+        return self._layer
+
     def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
         """Between two layers: where backward accounts for the layers that are not simulated."""
         if layers <= self.shown:

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "bool": 1, "uint8": 1}
 
 
@@ -90,6 +94,22 @@ class Log:
     def mark(self, name: str) -> None:
         """Name the moment before the next event."""
         self.marks[name] = len(self.events)
+
+    def replay(self, capacity: int | None, expandable: bool) -> Any:
+        """All events in PyTorch's caching allocator.
+
+        Raises      ValueError for a log in which layers are only counted
+        """
+        from ..terms.replay import replay  # only who asks for reserved bytes needs it
+
+        if self.repeats:
+            raise ValueError("layers are missing; simulate with every_layer=True has all of them")
+        events = (
+            ("alloc" if change > 0 else "free", id(record), abs(change))
+            for record, change, _ in self.events
+            if change
+        )
+        return replay(events, capacity, expandable)
 
     def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
         """Bytes alive before event `at`, by a key of their records."""

@@ -412,4 +412,4 @@ def _promote(a: Tensor, b: Tensor) -> str:
 
 
 def _broadcast(a: Tensor, b: Tensor) -> tuple[int, ...]:
-    return a.shape if count(a.shape) >= count(b.shape) else b.shape
+    return max(a.shape, b.shape, key=lambda shape: (count(shape), len(shape)))

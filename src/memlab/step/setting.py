@@ -26,6 +26,7 @@ class Setting:
     extra: Mapping[str, Any] | None = None  # keys of a config.json that change no parameter
     window: int | None = None  # positions that a token sees, itself included
     checkpoint: bool = False  # of each layer
+    past: int | None = None  # tokens in the cache before the call, where there is one
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]
@@ -44,6 +45,16 @@ class Setting:
         if letter not in sizes:
             raise AttributeError(letter)
         return Dim(letter, sizes[letter])
+
+    @property
+    def seen(self) -> Dim:
+        """Tokens that the last one sees, those in the cache and itself included: S, or T."""
+        return Dim("S", self.past + self.tokens) if self.past else self.T
+
+    @property
+    def cached(self) -> bool:
+        """Whether keys and values come from a cache, where they lie head by head."""
+        return self.past is not None
 
     @property
     def rows(self) -> Dim:

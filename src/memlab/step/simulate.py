@@ -73,16 +73,7 @@ class Step:
         Leaves out  what a simulation leaves out, and the CUDA context
         Raises      ValueError for a step that did not simulate every layer
         """
-        from ..terms.replay import replay  # only who asks for reserved bytes needs it
-
-        if self.log.repeats:
-            raise ValueError("layers are missing; simulate(..., every_layer=True) has all of them")
-        events = (
-            ("alloc" if change > 0 else "free", id(record), abs(change))
-            for record, change, _ in self.log.events
-            if change
-        )
-        return replay(events, capacity, expandable)
+        return self.log.replay(capacity, expandable)
 
     def table(self) -> list[list[str]]:
         """Terms, and what is alive of each at the three moments and at the peak."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cache import Cache
 from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Grads, Ops
 from ..setting import Setting
@@ -35,6 +36,7 @@ class GPT2:
 
     def __init__(self, f: Ops, s: Setting) -> None:
         self.f, self.s = f, s
+        self.cache: Cache | None = None
         extra = s.extra or {}
         self.act = extra.get("activation_function", "gelu_new")
         if self.act not in ACTIVATIONS:
@@ -110,7 +112,9 @@ class GPT2:
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.s
         q, k, v = self.heads(conv1d(f, x, w["qkv"], w["qkv.bias"]))
-        y, weights = attend(f, s, q, k, v, mask, upcast=False)
+        if self.cache is not None:
+            k, v = self.cache.update(k, v)
+        y, weights = attend(f, s, q, k, v, mask, upcast=False, part=True)
         y = conv1d(f, y, w["out"], w["out.bias"])
         return dropout(f, y, s.dropout), weights
 

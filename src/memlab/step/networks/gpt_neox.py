@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cache import Cache
 from ..engine import Dim, Tensor, call
 from ..keys import ROTARY
 from ..ops import Ops
@@ -38,6 +39,7 @@ class GPTNeoX:
 
     def __init__(self, f: Ops, s: Setting) -> None:
         self.f, self.s = f, s
+        self.cache: Cache | None = None
         extra, m = s.extra or {}, s.model
         self.act = extra.get("hidden_act", "gelu")
         if self.act not in ACTIVATIONS:
@@ -131,6 +133,8 @@ class GPTNeoX:
         qkv = reordered(f, qkv, s.B, s.N, s.T, Dim("3·H", 3 * s.H), copies=s.N > 1)
         query, key, value = pieces(f, qkv, 3)
         query, key = self.rotate(query, key, *angles)
+        if self.cache is not None:
+            key, value = self.cache.update(key, value)
         y, weights = attend(f, s, query, key, value, mask, rows=False)
         return linear(f, y, w, "out"), weights
 

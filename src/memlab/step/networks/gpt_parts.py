@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 Weights = dict[str, Parameter]
 
 
-def scattered(s: Setting) -> bool:
-    """Whether heads that lie side by side in a row must be copied for a batched product."""
-    return s.B > 1 and s.N > 1
+def scattered(s: Setting, *, part: bool = False) -> bool:
+    """Whether heads that lie side by side in a row must be copied for a batched product.
+
+    part        they take a part of a wider row: then even those of one token are apart
+    """
+    return s.B > 1 and s.N > 1 and (s.T > 1 or part)
 
 
 def reordered(f: Ops, x: Tensor, *shape: int, copies: bool) -> Tensor:
@@ -44,8 +47,8 @@ def pieces(f: Ops, x: Tensor, count: int) -> list[Tensor]:
 
 
 def merge_heads(f: Ops, x: Tensor, s: Setting) -> Tensor:
-    """[B, N, T, H] in this order of memory as [B, T, N·H]: a copy, unless there is one head."""
-    return f.view(f.copy(x) if s.N > 1 else x, s.B, s.T, s.queries)
+    """[B, N, T, H] in this order of memory as [B, T, N·H]: a copy, unless N or T is one."""
+    return f.view(f.copy(x) if s.N > 1 and s.T > 1 else x, s.B, s.T, s.queries)
 
 
 def matmul(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
@@ -86,14 +89,16 @@ def attend(
     *,
     upcast: bool = True,
     rows: bool = True,
+    part: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Attention by the kernel of the setting: [B, T, N·H], and eager's weights, which it returns.
 
     upcast      eager's softmax is in fp32 whatever the scores are
     rows        q and k lie in rows of all heads, as v always does
+    part        q lies in such a row together with k and v
     """
     if mask is not None:
-        return eager_attention(f, s, q, k, v, mask, upcast=upcast, rows=rows)
+        return eager_attention(f, s, q, k, v, mask, upcast=upcast, rows=rows, part=part)
     if s.dropout:
         return merge_heads(f, math_attention(f, s, q, k, v, rows=rows), s), None
     y = f.attention(q, k, v)  # in the order of memory of q
@@ -106,11 +111,20 @@ def splits(s: Setting) -> bool:
 
 
 def eager_attention(
-    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, upcast: bool, rows: bool
+    f: Ops,
+    s: Setting,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor,
+    *,
+    upcast: bool,
+    rows: bool,
+    part: bool,
 ) -> tuple[Tensor, Tensor]:
     """The attention that transformers writes out, as `attend` returns it."""
-    copies = scattered(s) and rows
-    scores = f.scale(matmul(f, q, k, s.B, s.N, s.T, s.T, copies=(copies, copies)))
+    copies = (rows and scattered(s, part=part), rows and scattered(s) and not s.cached)
+    scores = f.scale(matmul(f, q, k, s.B, s.N, s.T, s.seen, copies=copies))
     scores = f.add(scores, mask)
     if upcast:
         scores = f.to(_softmax_fp32(f, scores), q.dtype)
@@ -118,7 +132,7 @@ def eager_attention(
         scores = f.softmax(scores)
         scores = f.to(scores, v.dtype)
     scores = dropout(f, scores, s.dropout)
-    y = weighted(f, s, scores, v, matmul, copied=scattered(s))
+    y = weighted(f, s, scores, v, matmul, copied=scattered(s) and not s.cached)
     return merge_heads(f, y, s), scores
 
 
@@ -166,8 +180,9 @@ def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
 def weighted(
     f: Ops, s: Setting, scores: Tensor, v: Tensor, multiply: Any, *, copied: bool
 ) -> Tensor:
-    y = multiply(f, scores, v, *v.shape, copies=(False, copied))
-    return reordered(f, y, *v.shape, copies=scattered(s))
+    shape = (s.B, s.N, s.T, s.H)
+    y = multiply(f, scores, v, *shape, copies=(False, copied))
+    return reordered(f, y, *shape, copies=scattered(s))
 
 
 def repeated(f: Ops, x: Tensor, heads: int) -> Tensor:

@@ -6,7 +6,12 @@ from ..setting import Setting
 
 
 def packed_check(f: Ops, s: Setting) -> None:
-    """Whether position ids start again inside a row: several texts packed into one."""
+    """Whether position ids start again inside a row: several texts packed into one.
+
+    Not asked where there is a cache.
+    """
+    if s.cached:
+        return
     first = f.new("sub", (s.B, 1), "int64")
     joined = f.new("cat", (s.B, Dim("(T+1)", s.T + 1)), "int64")
     difference = f.new("sub", (s.B, s.T), "int64")
@@ -20,11 +25,11 @@ def packed_check(f: Ops, s: Setting) -> None:
 
 
 def causal_mask(f: Ops, s: Setting, dtype: str) -> Tensor:
-    """A mask of zeros and the smallest number, [B, 1, T, T]: eager attention adds it."""
+    """A mask of zeros and the smallest number, [B, 1, T, S]: eager attention adds it."""
     allowed = _boolean_mask(f, s)
     zero = f.new("zeros", (), dtype)
     smallest = f.new("scalar", (), dtype)
-    mask = f.new("mask", (s.B, 1, s.T, s.T), dtype)
+    mask = f.new("mask", (s.B, 1, s.T, s.seen), dtype)
     del allowed, zero, smallest
     return mask
 
@@ -33,11 +38,11 @@ def _boolean_mask(f: Ops, s: Setting) -> Tensor:
     rows = f.new("arange", (s.B,), "int64")
     heads = f.new("arange", (1,), "int64")
     indices = []
-    for _ in range(2):
-        plain = f.new("arange", (s.T,), "int64")
-        indices.append(f.new("add", (s.T,), "int64"))
+    for size in (s.T, s.seen):
+        plain = f.new("arange", (size,), "int64")
+        indices.append(f.new("add", (size,), "int64"))
         del plain
-    causal = (1, 1, s.T, s.T)
+    causal = (1, 1, s.T, s.seen)
     if s.window is None:
         mask = f.new("le", causal, "bool")
     else:
@@ -60,12 +65,12 @@ def eager_attention(
     """Attention spelled out: scores, mask, softmax in fp32, weighted values."""
     keys = f.repeat_heads(k, s.N)
     values = f.repeat_heads(v, s.N)
-    weights = f.scale(f.matmul(q, keys, s.T, strided=(True, strided(f, k, keys))))
+    weights = f.scale(f.matmul(q, keys, s.seen, strided=(s.T > 1, strided(f, s, k, keys))))
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
     weights = dropout(f, weights, s.dropout)
-    out = f.matmul(weights, values, s.H, strided=(False, strided(f, v, values)))
-    if s.N > 1:
+    out = f.matmul(weights, values, s.H, strided=(False, strided(f, s, v, values)))
+    if s.N > 1 and s.T > 1:
         if s.B > 1:
             out = f.folded(out)
         out = f.copy(out)
@@ -80,13 +85,13 @@ def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
     return f.mul(x, noise)
 
 
-def strided(f: Ops, x: Tensor, repeated: Tensor) -> bool:
+def strided(f: Ops, s: Setting, x: Tensor, repeated: Tensor) -> bool:
     """Whether heads are not next to each other in memory: as projected, or one shared by all.
 
     A cast of a shared one writes it out for each head.
     """
     cast = f.autocast is not None and x.dtype != f.autocast
-    return repeated is x or (x.shape[1] == 1 and not cast)
+    return (repeated is x and not s.cached) or (x.shape[1] == 1 and not cast)
 
 
 def causal_lm_loss(f: Ops, logits: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integra
 Leaves out  sliding windows that are shorter than the sequence, padding masks, scaled rotary bases
 """
 
+from ..cache import Cache
 from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
@@ -22,6 +23,7 @@ class HFLlama:
         self.f, self.setting = f, setting
         s, m, dtype = setting, setting.model, setting.dtype
         self.gemma = m.family == "gemma"
+        self.cache: Cache | None = None
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
         self.scale = f.new("embed_scale", (), dtype, "buffers") if self.gemma else None
         self.layers = [self._weights() for _ in f.each_layer(m.layers)]
@@ -55,6 +57,8 @@ class HFLlama:
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
+        if self.cache is not None:
+            self.cache.open()
         positions = f.new("arange", (s.T,), "int64")
         positions = f.new("add", (s.T,), "int64")
         packed_check(f, s)
@@ -131,6 +135,8 @@ class HFLlama:
         k = self.heads(w, "k", x, s.K)
         v = self.heads(w, "v", x, s.K)
         q, k = call(self.rotate, q, k, *angles)
+        if self.cache is not None:
+            k, v = self.cache.update(k, v)
         kept = None
         if mask is not None:
             y, kept = eager_attention(f, s, q, k, v, mask)

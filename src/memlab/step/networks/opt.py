@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..cache import Cache
 from ..engine import Dim, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
@@ -35,6 +36,7 @@ class OPT:
 
     def __init__(self, f: Ops, s: Setting) -> None:
         self.f, self.s = f, s
+        self.cache: Cache | None = None
         extra, m = s.extra or {}, s.model
         self.act = extra.get("activation_function", "relu")
         if self.act not in ACTIVATIONS:
@@ -81,7 +83,7 @@ class OPT:
         embeds = f.embedding(self.embedding, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
-        attended = f.new("ones", (s.B, s.T), "fp32")
+        attended = f.new("ones", (s.B, s.seen), "fp32")
         position_ids = self.position_ids()
         mask = eager_mask(f, s, positions=False)
         position_embeds = f.embedding(self.positions, f.new("add", (s.B, s.T), "int64"))
@@ -100,8 +102,8 @@ class OPT:
         return x
 
     def position_ids(self) -> Tensor:
-        """A running count of the tokens that are attended, from 0."""
-        f, shape = self.f, (self.s.B, self.s.T)
+        """A running count of the tokens that are attended, those in a cache too, from 0."""
+        f, shape = self.f, (self.s.B, self.s.seen)
         counts = f.new("cumsum", shape, "fp32")
         product = f.new("mul", shape, "fp32")
         from_zero = f.new("sub", shape, "fp32")
@@ -142,5 +144,7 @@ class OPT:
         key = reordered(f, key, *shape, copies=s.B > 1 and (mask is not None or s.dropout > 0))
         value = linear(f, x, w, "v")
         value = reordered(f, value, *shape, copies=copies)
+        if self.cache is not None:
+            key, value = self.cache.update(key, value)
         y, weights = attend(f, s, query, key, value, mask)
         return linear(f, y, w, "out"), weights
