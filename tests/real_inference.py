@@ -6,13 +6,14 @@ by itself under `torch.no_grad()` (and under autocast, where a precision says so
 """
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from real_steps import StepConfig, build, module_vocab, no_garbage, quiet
+from real_steps import StepConfig, build, module_vocab, quiet
 
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker
@@ -45,7 +46,7 @@ def real_call(step: StepConfig, phase: str, module: torch.nn.Module | None = Non
     """
     if phase not in PHASES:
         raise ValueError(f"unknown phase {phase!r}; known: {', '.join(PHASES)}")
-    with one_thread(), quiet(), no_garbage(), torch.no_grad():
+    with one_thread(), quiet(), no_collection(), torch.no_grad():
         module = (module or build(step)).eval()
         ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
         given: dict[str, Any] = {"use_cache": True}
@@ -98,3 +99,15 @@ def autocast(step: StepConfig) -> Iterator[None]:
         if step.precision == "autocast-bf16":
             stack.enter_context(torch.autocast("cpu", torch.bfloat16))
         yield
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Bytes must not depend on when Python looks for cycles."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -219,7 +219,7 @@ def real_step(step: StepConfig, *, in_place: bool = True) -> RealStep:
     """
     began = time.perf_counter()
     # Garbage collection is off: bytes must not depend on when Python looks for cycles.
-    with one_thread(), quiet(), no_garbage():
+    with one_thread(), quiet(), _no_garbage():
         module = build(step)
         optimizer = torch.optim.AdamW(module.parameters(), **OPTIMIZERS[step.optimizer])
         ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
@@ -328,7 +328,7 @@ def _peak(tracker: Tracker, event: Event) -> Peak:
 
 
 @contextmanager
-def no_garbage() -> Iterator[None]:
+def _no_garbage() -> Iterator[None]:
     gc.collect()
     was = gc.isenabled()
     gc.disable()

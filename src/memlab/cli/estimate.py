@@ -20,6 +20,7 @@ PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "autocast-bf16": "autocast"}
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
+AROUND = "what generate() adds around its calls: masks, positions, scores, the tokens so far"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
 ALWAYS = (KERNELS, "what the CUDA allocator adds (say --backend cuda)", CONTEXT)
 
@@ -34,6 +35,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--batch", type=int, default=1, help="sequences at a time (default 1)")
     parser.add_argument("--tokens", type=int, help="tokens in each; without it, no peak")
     parser.add_argument("--phase", choices=["train", "prefill", "decode"], default="train")
+    parser.add_argument(
+        "--logits",
+        choices=["all", "last"],
+        default="all",
+        help="prefill: of all tokens, or of the last one as generate() asks (default all)",
+    )
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the ledger as a bar")
     add_step(parser)
 
@@ -161,10 +168,14 @@ def _at_the_peak(model: Model, recipe: Recipe, step: Any, options: argparse.Name
     what = f"{options.batch} x {options.tokens} tokens, {options.implementation}"
     if options.accumulate > 1:
         what = f"{options.accumulate} micro-batches of {what}"
-    title = f"{model.name} · {recipe.name} · {what}: the peak, in {step.peak.moment}"
-    order = [name for name in TERMS[:-1] if name in step.peak.contents]
-    order += [name for name in step.peak.contents if name not in order]
-    return Ledger.of("derived", {name: step.peak.contents[name] for name in order}, title=title)
+    return _ledger(model, recipe, step.peak, what)
+
+
+def _ledger(model: Model, recipe: Recipe, peak: Any, what: str) -> Ledger:
+    title = f"{model.name} · {recipe.name} · {what}: the peak, in {peak.moment}"
+    order = [name for name in TERMS[:-1] if name in peak.contents]
+    order += [name for name in peak.contents if name not in order]
+    return Ledger.of("derived", {name: peak.contents[name] for name in order}, title=title)
 
 
 def _plot(ledger: Ledger, path: str | None) -> None:
@@ -175,6 +186,40 @@ def _plot(ledger: Ledger, path: str | None) -> None:
 
 
 def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
+    if options.implementation == "memlab":
+        return _own_inference(model, recipe, options)
+    from ..step.inference import decode, prefill  # only who asks for it needs it
+
+    told = {name: getattr(options, name) for name in ("batch", "tokens", "attention", "backend")}
+    told["extra"] = choices_of(options)["extra"]
+    if options.phase == "prefill":
+        phase, words = prefill, f"{options.tokens} tokens"
+        told["last"] = options.logits == "last"
+    else:
+        phase, words = decode, f"1 token after {options.tokens}"
+    found = phase(model, recipe, **told)
+    what = f"{options.phase}, {options.batch} x {words}, transformers"
+    ledger = _ledger(model, recipe, found.peak, what)
+    _plot(ledger, options.plot)
+    if not options.json:
+        moments = {**found.held, "each new token adds": found.per_token}
+        lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
+        return "\n".join([str(ledger), *lines])
+    rows = {name: found.rows.get(name, 0) for name in TERMS}
+    rows["other"] += sum(size for name, size in found.rows.items() if name not in TERMS)
+    at = found.peak
+    peak = {"bytes": at.bytes, "moment": at.moment, "contents": at.contents}
+    left, allocator = [AROUND, *ALWAYS], None
+    if options.backend == "cuda":
+        whole = phase(model, recipe, **told, every_layer=True).replay()
+        allocator = {"allocated": whole.peak_allocated, "reserved": whole.peak_reserved}
+        left = [AROUND, KERNELS, CONTEXT]
+    growth = {"per_token": found.per_token}
+    return _json(model, recipe, rows, dict(found.held), peak, left, allocator, growth)
+
+
+def _own_inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
+    """memlab's own blocks, from their closed formulas."""
     from ..inference import decode, prefill
 
     phase = prefill if options.phase == "prefill" else decode
@@ -199,6 +244,7 @@ def _json(
     peak: dict[str, Any] | None = None,
     leaves_out: list[str] | None = None,
     allocator: dict[str, int] | None = None,
+    growth: dict[str, int] | None = None,
 ) -> str:
     """The document that programs read; a figure that was not derived is null."""
     import json
@@ -221,4 +267,6 @@ def _json(
         },
         "leaves_out": leaves_out,
     }
+    if growth is not None:  # of the cache, by all sequences of the batch together
+        document["growth"] = growth
     return json.dumps(document, ensure_ascii=False, indent=1)
