@@ -192,8 +192,9 @@ def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str
 
     told = {name: getattr(options, name) for name in ("batch", "tokens", "attention", "backend")}
     told["extra"] = choices_of(options)["extra"]
+    phase: Any = prefill
     if options.phase == "prefill":
-        phase, words = prefill, f"{options.tokens} tokens"
+        words = f"{options.tokens} tokens"
         told["last"] = options.logits == "last"
     else:
         phase, words = decode, f"1 token after {options.tokens}"
