@@ -23,6 +23,10 @@ from .models.llama import rotary_angles
 Mark = Callable[[str], None]
 WHOLE, SHARDS = "whole.pt", "model*.safetensors"
 
+# The first embedding on meta makes torch load hundreds of modules. Here it happens once, before a
+# process of its own is forked for each way.
+nn.Embedding(1, 1, device="meta")
+
 
 def save(shape: Model, folder: str, limit: int) -> None:
     """Write a checkpoint in fp32 twice, whole and in shards of `limit` bytes, and its config."""

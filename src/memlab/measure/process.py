@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 PAGES = Path("/proc/self/smaps_rollup")
 M_MMAP_THRESHOLD = -3  # from malloc.h
+PR_SET_THP_DISABLE = 41  # from linux/prctl.h
 
 
 class Held(NamedTuple):
@@ -91,10 +92,16 @@ def _ask(calls: list) -> list[tuple[str, list[Held]]]:
 
 
 def _child(module: str, name: str, first: list, arguments: list) -> list[tuple[str, int, int]]:
-    """What one call held. A block of 128 KiB or more gets pages of its own and gives them back:
-    malloc would otherwise raise that limit as it goes, and keep what was freed."""
-    if hasattr(libc := ctypes.CDLL(None), "mallopt"):  # glibc has it
+    """What one call held, without two habits that blur it.
+
+    A block of 128 KiB or more gets pages of its own and gives them back: malloc would raise that
+    limit as it goes, and keep what was freed. And a page is 4 KiB: where huge pages are on, up to
+    2 MiB around each block that is touched would count.
+    """
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # glibc has it
         libc.mallopt(M_MMAP_THRESHOLD, 128 * 1024)
+    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
     function: Callable = getattr(importlib.import_module(module), name)
     function(*first, lambda what: None)
     gc.collect()
