@@ -40,6 +40,13 @@ def page(prose, output="", code="1", alt=""):
     return nbformat.v4.new_notebook(cells=[words, cell])
 
 
+def page_with(nb, words):
+    """A page's code and outputs, with other words."""
+    cells = [cell for cell in nb.cells if cell.cell_type == "code"]
+    said = [nbformat.v4.new_markdown_cell(one, id=f"said-{i}") for i, one in enumerate(words)]
+    return nbformat.v4.new_notebook(cells=said + cells)
+
+
 def missing(*arguments, **more):
     return list(prose_numbers.unprinted(page(*arguments, **more), allowed={}))
 
@@ -54,6 +61,21 @@ def test_a_number_that_no_cell_printed_is_found_in_any_chapter(path):
     assert len(found) == 4
     assert f"cell {last.id}" in found[0] and "'3,141.59 GiB'" in found[0]
     assert f"prose_allowed.toml under [{path.stem}]" in found[0]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.name)
+def test_a_wrong_last_digit_is_found(path):
+    nb = nbformat.read(path, as_version=4)
+    said = [
+        (number, unit)
+        for _, words, _ in prose_numbers._prose(nb)
+        for number, unit in prose_numbers.quantities(words)
+        if len(number) > 3  # a shorter one may well be printed elsewhere on the page
+    ]
+    wrong = {f"{n[:-1]}{7 if n[-1] == '3' else 3} {unit}" for n, unit in said}
+    lines = "\n".join(prose_numbers.unprinted(page_with(nb, wrong), allowed={}))
+    assert len(wrong) >= 4
+    assert sum(repr(one) in lines for one in wrong) >= 0.9 * len(wrong)
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.name)
