@@ -7,16 +7,20 @@ by itself under `torch.no_grad()` (and under autocast, where a precision says so
 
 import contextlib
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from real_steps import StepConfig, build, module_vocab, quiet
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker
+from memlab.measure.cuda_graph import CudaGraph
+from memlab.measure.fakes import Fakes
+from memlab.measure.hugging_face import real_masks
 
 PHASES = ("prefill", "last", "decode")  # last: a prompt, with logits_to_keep=1
 
@@ -39,29 +43,45 @@ class RealCall:
     tracker: Tracker
 
 
-def real_call(step: StepConfig, phase: str, module: torch.nn.Module | None = None) -> RealCall:
+def real_call(
+    step: StepConfig,
+    phase: str,
+    module: torch.nn.Module | None = None,
+    mode: Callable[[], AbstractContextManager] = torch.no_grad,
+) -> RealCall:
     """Run one call; `step.tokens` are those of the prompt, or those in the cache before `decode`.
+
+    mode        under inference_mode a tracker does not see inside operators made of others
 
     Raises      ValueError for a phase that is not known
     """
     if phase not in PHASES:
         raise ValueError(f"unknown phase {phase!r}; known: {', '.join(PHASES)}")
-    with one_thread(), quiet(), no_collection(), torch.no_grad():
+    with one_thread(), quiet(), no_collection(), mode():
         module = (module or build(step)).eval()
         ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
-        given: dict[str, Any] = {"use_cache": True}
-        if phase == "last":
-            given["logits_to_keep"] = 1
-        if phase == "decode":
-            with autocast(step):
-                given["past_key_values"] = module(ids, use_cache=True).past_key_values
-            ids = ids[:, -1:].clone()
-        return _tracked(step, module, ids, given)
+        return _tracked(step, phase, module, ids)
 
 
-def _tracked(
-    step: StepConfig, module: torch.nn.Module, ids: torch.Tensor, given: dict[str, Any]
-) -> RealCall:
+def traced_call(step: StepConfig, phase: str, module: torch.nn.Module) -> RealCall:
+    """The same call on fake tensors, with CUDA's choice of kernels."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = (mode, torch.no_grad(), real_masks(False), CudaGraph("auto"))
+    with quiet(), no_collection(), contextlib.ExitStack() as stack:
+        for context in fakes:
+            stack.enter_context(context)
+        ids = torch.zeros(step.batch, step.tokens, dtype=torch.long)
+        return _tracked(step, phase, Fakes(mode).module(module.eval()), ids)
+
+
+def _tracked(step: StepConfig, phase: str, module: torch.nn.Module, ids: torch.Tensor) -> RealCall:
+    given: dict[str, Any] = {"use_cache": True}
+    if phase == "last":
+        given["logits_to_keep"] = 1
+    if phase == "decode":
+        with autocast(step):
+            given["past_key_values"] = module(ids, use_cache=True).past_key_values
+        ids = ids[:, -1:].clone()
     with Tracker() as tracker:
         tracker.label(module)
         tracker.label(ids, "inputs")

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from real_inference import PHASES, autocast, no_collection, real_call  # noqa: E402
+from real_inference import PHASES, autocast, no_collection, real_call, traced_call  # noqa: E402
 from real_steps import (  # noqa: E402
     FAMILIES,
     RECIPES,
@@ -175,6 +175,36 @@ def test_inference_mode_differs_only_under_autocast(precision):
         assert peaks[torch.inference_mode] < peaks[torch.no_grad]
     else:
         assert asked[torch.inference_mode] == asked[torch.no_grad]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_under_inference_mode_autocast_forgets(family):
+    # One sequence and eager attention: no operator makes a copy that the tracker cannot see.
+    step = small(family).replace(batch=1, attention="eager", precision="autocast-bf16")
+    with quiet():
+        module = build(step)
+    for phase in PHASES:
+        real = real_call(step, phase, module, torch.inference_mode)
+        found = simulated(step, phase, inference_mode=True)
+        assert found.peak.bytes == real.peak < simulated(step, phase).peak.bytes, phase
+        assert found.held == {"before_call": real.before, "after_call": real.after}
+
+
+@pytest.mark.parametrize("step", DRAWN[::2] + DRAWN[1::4], ids=str)
+def test_on_cuda_a_call_is_the_traced_one(step):
+    try:
+        simulated(step, "prefill", backend="cuda")
+    except ValueError as error:
+        pytest.skip(f"{error}")
+    with quiet():
+        module = build(step)
+    for phase in PHASES:
+        real, found = traced_call(step, phase, module), simulated(step, phase, backend="cuda")
+        assert found.held == {"before_call": real.before, "after_call": real.after}, phase
+        assert found.peak.bytes == real.peak, phase
+        for name in ("kv_cache", "logits"):
+            assert found.rows[name] == real.kept[name]
+            assert found.peak.contents.get(name, 0) == real.contents.get(name, 0)
 
 
 def test_what_the_cache_holds():

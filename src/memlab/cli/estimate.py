@@ -215,6 +215,8 @@ def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str
         whole = phase(model, recipe, **told, every_layer=True).replay()
         allocator = {"allocated": whole.peak_allocated, "reserved": whole.peak_reserved}
         left = [AROUND, KERNELS, CONTEXT]
+    if recipe.autocast:
+        left.append("torch.inference_mode(), where autocast keeps no copies of the weights")
     growth = {"per_token": found.per_token}
     return _json(model, recipe, rows, dict(found.held), peak, left, allocator, growth)
 

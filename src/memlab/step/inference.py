@@ -3,8 +3,9 @@
     prefill     out = model(ids, use_cache=True), and with logits_to_keep=1 as `generate` calls it
     decode      out = model(next_id, past_key_values=cache)
 
-under torch.no_grad() or inference_mode(), which allocate the same, in evaluation mode. Autocast is
-entered for each call by itself: its copies of the weights live as long as its block.
+in evaluation mode, under torch.no_grad() as `generate` has it. torch.inference_mode() allocates the
+same but under autocast, whose copies of the weights live there for one operator; under no_grad they
+live as long as the autocast block, which is taken to be entered for each call by itself.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def prefill(
     backend: str = "cpu",
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
+    inference_mode: bool = False,
     every_layer: bool = False,
 ) -> Call:
     """What reading a prompt holds, to the byte, without reading it.
@@ -110,6 +112,7 @@ def prefill(
     last        whether only the last token's logits are made (logits_to_keep=1)
     Shapes      ids [batch, tokens]; logits [batch, tokens or 1, V]; the rest as
                 `memlab.step.simulate`
+    inference_mode  whether the call is under torch.inference_mode() instead of torch.no_grad()
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks and memlab.step.cache, transformers 5.23
     Leaves out  scratch memory inside one kernel; what `generate` adds around its calls: its masks,
@@ -117,7 +120,7 @@ def prefill(
     Raises      ValueError for a combination that is not described, which it names; for more
                 learned positions than there are, and for tokens beyond a sliding window
     """
-    how = (attention, backend, window, extra, every_layer)
+    how = (attention, backend, window, extra, inference_mode, every_layer)
     return _call(model, recipe, batch, tokens, None, last, *how)
 
 
@@ -131,6 +134,7 @@ def decode(
     backend: str = "cpu",
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
+    inference_mode: bool = False,
     every_layer: bool = False,
 ) -> Call:
     """What reading one more token of each sequence holds, after `tokens` that are in the cache.
@@ -139,16 +143,20 @@ def decode(
     Unit        bytes, as `prefill`, with its source and what it leaves out
     Raises      as `prefill`
     """
-    how = (attention, backend, window, extra, every_layer)
+    how = (attention, backend, window, extra, inference_mode, every_layer)
     return _call(model, recipe, batch, 1, tokens, False, *how)
 
 
 class Reader(Ops):
-    """Operators that keep nothing for backward."""
+    """Operators that keep nothing for backward.
 
-    def __init__(self, autocast: str | None, backend: str) -> None:
+    inference_mode      whether autocast makes a weight's copy anew each time it is used
+    """
+
+    def __init__(self, autocast: str | None, backend: str, inference_mode: bool) -> None:
         super().__init__(autocast, backend=backend)
         self.grad = False
+        self.inference_mode = inference_mode
 
     def new(
         self, op: str, shape: Sequence[int], dtype: str, category: str = "activations"
@@ -159,6 +167,8 @@ class Reader(Ops):
         made = super()._cast(x)
         if made is not x and x.record.category == "weights":
             made.record.category = "other"
+        if self.inference_mode:
+            self._casts.clear()
         return made
 
 
@@ -173,6 +183,7 @@ def _call(
     backend: str,
     window: int | None,
     extra: Mapping[str, Any] | None,
+    inference_mode: bool,
     every_layer: bool,
 ) -> Call:
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
@@ -182,7 +193,7 @@ def _call(
     near = described.window_of(shaped, said.get("sliding_window", window))
     attention = _check(shaped, chosen, attention, backend, said)
     _check_shape(shaped, batch, tokens, past, near)
-    f = Reader(chosen.autocast, backend)
+    f = Reader(chosen.autocast, backend, inference_mode)
     if every_layer:
         f.shown = shaped.layers
     setting = Setting(

@@ -309,6 +309,8 @@ class Ops(Engine):
         out = self.new(op, query.shape, query.dtype)
         tokens = query.shape[2]
         padded = Dim("⌈T⌉", 32 * -(-tokens // 32)) if efficient else tokens
+        if efficient and not self.grad:
+            padded = Dim("0", 0)  # should_compute_logsumexp in attention.cpp
         lse = self.new(op, (*query.shape[:2], padded), "fp32")
         shapes = (query.shape, key.shape, value.shape)
 
