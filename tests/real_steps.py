@@ -26,6 +26,7 @@ import torch
 
 from memlab import Model, Recipe
 from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.models.common import chunked_next_token_loss
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
@@ -55,6 +56,7 @@ class StepConfig:
     implementation  transformers, or memlab: TinyGPT for gpt2, TinyLlama for the llama-like
     dropout         the probability of every dropout that the family has
     micro_batches   forward and backward passes of `batch` sequences each before the optimizer
+    loss_chunks     0: the model's own loss; else memlab.lab.loss's in so many chunks of rows
     """
 
     config: dict[str, Any]
@@ -67,6 +69,7 @@ class StepConfig:
     tokens: int = 16
     dropout: float = 0.0
     micro_batches: int = 1
+    loss_chunks: int = 0
 
     @property
     def family(self) -> str:
@@ -92,6 +95,7 @@ class StepConfig:
         extra = f" p={self.dropout}" if self.dropout else ""
         extra += f" checkpoint={self.checkpoint}" if self.checkpoint != "none" else ""
         extra += f" x{self.micro_batches}" if self.micro_batches > 1 else ""
+        extra += f" chunks={self.loss_chunks}" if self.loss_chunks else ""
         return f"{self.implementation} {self.family} {recipe} T={self.tokens}{extra} ({said})"
 
 
@@ -197,9 +201,13 @@ def build(step: StepConfig) -> torch.nn.Module:
     torch.manual_seed(0)
     if step.implementation == "memlab":
         model = Model.from_config(step.config)
+        more: Any = {"checkpoint": again, "loss_chunks": step.loss_chunks}
+        tiny: torch.nn.Module
         if step.family == "gpt2":
-            return TinyGPT(model, dropout=step.dropout, checkpoint=again).to(dtype).train()
-        return TinyLlama(model, checkpoint=again).to(dtype).train()
+            tiny = TinyGPT(model, dropout=step.dropout, **more)
+        else:
+            tiny = TinyLlama(model, **more)
+        return tiny.to(dtype).train()
     transformers = hugging_face()
     with quiet():
         config = transformers.AutoConfig.for_model(**step.full_config, use_cache=False)
@@ -307,11 +315,27 @@ def _forward(
             def head(*_: Any) -> None:
                 phases.enter_context(tracker.phase("loss"))
 
-            handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
-            stack.callback(handle.remove)
+            if not step.loss_chunks:
+                handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
+                stack.callback(handle.remove)
+            elif step.implementation == "memlab":
+                handle = module.get_submodule("final_norm").register_forward_hook(head)
+                stack.callback(handle.remove)
         n, memlab = step.micro_batches, step.implementation == "memlab"
-        loss = module(ids, ids) if memlab else module(ids, labels=ids).loss
+        if step.loss_chunks and not memlab:
+            loss = _chunked(module, ids, step.loss_chunks, head if tracker else None)
+        else:
+            loss = module(ids, ids) if memlab else module(ids, labels=ids).loss
         return loss / n if n > 1 else loss
+
+
+def _chunked(module: torch.nn.Module, ids: torch.Tensor, chunks: int, begin: Any) -> torch.Tensor:
+    """The loss of a transformers model from its body alone; `begin` stands before it."""
+    hidden = module.get_submodule(str(module.base_model_prefix))(ids).last_hidden_state
+    if begin is not None:
+        begin()
+    head = module.get_submodule("lm_head").weight
+    return chunked_next_token_loss(hidden, head, ids, chunks)  # type: ignore[arg-type]
 
 
 def module_vocab(module: torch.nn.Module) -> int:
@@ -373,6 +397,8 @@ def simulated(step: StepConfig, **more: Any) -> Step:
         dropout=step.dropout,
         extra=step.config,
         micro_batches=step.micro_batches,
+        loss="chunked" if step.loss_chunks else "plain",
+        loss_chunks=step.loss_chunks or 1,
         **more,
     )
 

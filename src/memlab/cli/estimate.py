@@ -62,6 +62,14 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="micro-batches of --batch each before one optimizer step (default 1)",
     )
+    parser.add_argument("--loss", choices=["plain", "chunked"], default="plain")
+    parser.add_argument(
+        "--loss-chunks",
+        type=int,
+        default=8,
+        metavar="N",
+        help="chunks of rows in a chunked loss (default 8)",
+    )
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
     parser.add_argument(
@@ -75,6 +83,7 @@ def add_step(parser: argparse.ArgumentParser) -> None:
 def choices_of(options: argparse.Namespace) -> dict[str, Any]:
     """What `add_step` asked, and what a config.json says, as arguments of memlab.step.simulate."""
     names = "implementation attention backend optimizer_impl checkpoint dropout".split()
+    names += ["loss", "loss_chunks"]
     said = None if options.model.lower() in presets() else load(options.model)[0]
     told = {name: getattr(options, name) for name in names}
     return told | {"extra": said, "micro_batches": options.accumulate}

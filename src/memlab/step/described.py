@@ -8,6 +8,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..tensors import COMPONENTS
 from ..units import whole
+from .losses import LOSSES
 from .networks import DROPOUT, NETWORKS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -39,6 +40,14 @@ def passes(micro_batches: int) -> int:
     if whole("micro_batches", micro_batches) == 0:
         raise ValueError("micro_batches=0; a step has at least one micro-batch")
     return micro_batches
+
+
+def chunks(loss: str, loss_chunks: int, rows: int) -> int:
+    """Into how many chunks the rows of the loss are cut; 0: not at all."""
+    one_of("loss", loss, LOSSES)
+    if not 1 <= whole("loss_chunks", loss_chunks) <= rows and loss == "chunked":
+        raise ValueError(f"loss_chunks={loss_chunks}; between 1 and {rows} (the rows) is needed")
+    return loss_chunks if loss == "chunked" else 0
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ class Setting:
     window: int | None = None  # positions that a token sees, itself included
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
+    loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]

@@ -109,6 +109,8 @@ def simulate(
     window: int | None = 4096,
     extra: Mapping[str, Any] | None = None,
     micro_batches: int | None = None,
+    loss: str = "plain",
+    loss_chunks: int = 8,
     in_place: bool = True,
     every_layer: bool = False,
 ) -> Step:
@@ -130,6 +132,8 @@ def simulate(
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
     in_place    see memlab.step.engine.Engine
+    loss        plain: the model's own, with all logits at once; chunked: of the head's input, by
+                memlab.lab.loss.chunked_cross_entropy in `loss_chunks` chunks
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
@@ -171,6 +175,7 @@ def simulate(
         extra,
         described.window_of(shaped, window),
         checkpoint == "block",
+        loss_chunks=described.chunks(loss, loss_chunks, batch * tokens),
     )
     passes = described.passes(chosen.accumulate if micro_batches is None else micro_batches)
     written = network(implementation, shaped.family)(f, setting)

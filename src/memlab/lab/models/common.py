@@ -6,6 +6,7 @@ from torch.utils.checkpoint import checkpoint
 
 from ...families import FAMILIES
 from ...model import Model
+from ..loss import IGNORED, chunked_cross_entropy
 
 
 def run_layer(layer: nn.Module, x_BTD: Tensor, *more: Tensor, again: bool) -> Tensor:
@@ -23,10 +24,22 @@ def next_token_loss(logits_BTV: Tensor, labels_BT: Tensor) -> Tensor:
 
     Shapes      logits [B, T, V], labels [B, T] as the ids, not yet shifted; returns a scalar
     """
-    # Position t is asked for token t+1, and the last one for nothing (-100 is ignored). Shifting
-    # the labels rather than the logits spares a copy of the largest tensor of the step.
-    next_BT = F.pad(labels_BT[:, 1:], (0, 1), value=-100)
+    next_BT = next_tokens(labels_BT)
     return F.cross_entropy(logits_BTV.float().flatten(0, 1), next_BT.flatten())
+
+
+def next_tokens(ids_BT: Tensor) -> Tensor:
+    """What each position is asked for: the token after it, and the last one nothing (-100)."""
+    # Shifting the labels rather than the logits spares a copy of the largest tensor of the step.
+    return F.pad(ids_BT[:, 1:], (0, 1), value=IGNORED)
+
+
+def chunked_next_token_loss(
+    x_BTD: Tensor, head_VD: Tensor, labels_BT: Tensor, chunks: int
+) -> Tensor:
+    """The same from the head's input, a chunk of rows at a time: no logits [B, T, V]."""
+    next_BT = next_tokens(labels_BT)
+    return chunked_cross_entropy(x_BTD.flatten(0, 1), head_VD, next_BT.flatten(), chunks)
 
 
 def check(model: Model, families: tuple[str, ...], free: tuple[str, ...]) -> None:

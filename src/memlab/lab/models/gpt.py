@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model import Model
-from .common import check, next_token_loss, run_layer
+from .common import check, chunked_next_token_loss, next_token_loss, run_layer
 
 POSITION_STD = 0.02  # transformers' GPT2Config: small beside the tokens, or they are drowned
 
@@ -25,18 +25,21 @@ class TinyGPT(nn.Module):
     Source      Radford et al. 2019, Language Models are Unsupervised Multitask Learners
     dropout     the probability of all four: of the embedding, attention, and both branches
     checkpoint  keep each layer's input alone, and compute the layer again in backward
+    loss_chunks with labels, 0 or the number of chunks of memlab.lab.loss.chunked_cross_entropy
     Leaves out  a cache for decoding, attention masks
     Raises      ValueError for a model of another family or with parts that this block lacks
     """
 
-    def __init__(self, model: Model, *, dropout: float = 0.0, checkpoint: bool = False) -> None:
+    def __init__(
+        self, model: Model, *, dropout: float = 0.0, checkpoint: bool = False, loss_chunks: int = 0
+    ) -> None:
         super().__init__()
         check(model, ("gpt2",), ("tied", "qkv_bias", "out_bias", "ff_bias"))
         if model.kv_heads != model.heads:
             raise ValueError(
                 f"K={model.kv_heads}: GPT-2 has a key/value head for each of N={model.heads}"
             )
-        self.checkpoint = checkpoint
+        self.checkpoint, self.loss_chunks = checkpoint, loss_chunks
         self.embedding = nn.Embedding(model.vocab, model.d_model)
         self.positions = nn.Embedding(model.positions, model.d_model)
         self.dropout = nn.Dropout(dropout)
@@ -52,6 +55,11 @@ class TinyGPT(nn.Module):
         x_BTD = self.dropout(self.embedding(ids_BT) + self.positions(positions_T))
         for layer in self.layers:
             x_BTD = run_layer(layer, x_BTD, again=self.checkpoint)
+        if labels_BT is not None and self.loss_chunks:
+            head_in = self.final_norm(x_BTD)
+            return chunked_next_token_loss(
+                head_in, self.lm_head.weight, labels_BT, self.loss_chunks
+            )
         logits_BTV = self.lm_head(self.final_norm(x_BTD))
         return logits_BTV if labels_BT is None else next_token_loss(logits_BTV, labels_BT)
 

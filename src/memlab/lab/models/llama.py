@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model import Model
-from .common import check, next_token_loss, run_layer
+from .common import check, chunked_next_token_loss, next_token_loss, run_layer
 
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 ROPE_THETA = 10000.0  # Su et al. 2021, arXiv:2104.09864, section 3.2.2
@@ -26,6 +26,7 @@ class TinyLlama(nn.Module):
     Source      Touvron et al. 2023, arXiv:2302.13971; Qwen3 2025, arXiv:2505.09388; a factorized
                 embedding: Lan et al. 2020, arXiv:1909.11942, section 3.1
     checkpoint  keep each layer's input alone, and compute the layer again in backward
+    loss_chunks with labels, 0 or the number of chunks of memlab.lab.loss.chunked_cross_entropy
     Leaves out  a cache for decoding, attention masks, scaled rotary bases, dropout
     Raises      ValueError for a model of another family or with parts that this block lacks
     """
@@ -33,10 +34,10 @@ class TinyLlama(nn.Module):
     cos_TH: Tensor
     sin_TH: Tensor
 
-    def __init__(self, model: Model, *, checkpoint: bool = False) -> None:
+    def __init__(self, model: Model, *, checkpoint: bool = False, loss_chunks: int = 0) -> None:
         super().__init__()
         check(model, FAMILIES, ("embed_dim", "tied", "qk_norm", "qkv_bias", "out_bias", "ff_bias"))
-        self.checkpoint = checkpoint
+        self.checkpoint, self.loss_chunks = checkpoint, loss_chunks
         E, D = model.embed_dim, model.d_model
         self.embedding = nn.Embedding(model.vocab, E)
         # A table that is narrower than the stream: one matrix widens its rows, one narrows them.
@@ -58,6 +59,11 @@ class TinyLlama(nn.Module):
         for layer in self.layers:
             angles = self.cos_TH[:T], self.sin_TH[:T]
             x_BTD = run_layer(layer, x_BTD, *angles, again=self.checkpoint)
+        if labels_BT is not None and self.loss_chunks:
+            head_in = self.project_out(self.final_norm(x_BTD))
+            return chunked_next_token_loss(
+                head_in, self.lm_head.weight, labels_BT, self.loss_chunks
+            )
         logits_BTV = self.lm_head(self.project_out(self.final_norm(x_BTD)))
         return logits_BTV if labels_BT is None else next_token_loss(logits_BTV, labels_BT)
 

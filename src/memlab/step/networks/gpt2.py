@@ -18,7 +18,7 @@ from .gpt_parts import (
     reordered,
     splits,
 )
-from .hf_common import causal_lm_loss
+from .hf_common import head_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -69,11 +69,8 @@ class GPT2:
         }
 
     def forward(self, ids: Tensor) -> Tensor:
-        f = self.f
         x = call(self.body, ids)
-        f.begin_loss()
-        logits = f.linear(x, self.lm_head)
-        return causal_lm_loss(f, logits)
+        return head_loss(self.f, self.s, x, self.lm_head)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s

@@ -1,6 +1,7 @@
 """What transformers' decoders share: the mask, eager attention, the loss."""
 
 from ..engine import Dim, Tensor
+from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
 
@@ -92,6 +93,15 @@ def strided(f: Ops, s: Setting, x: Tensor, repeated: Tensor) -> bool:
     """
     cast = f.autocast is not None and x.dtype != f.autocast
     return (repeated is x and not s.cached) or (x.shape[1] == 1 and not cast)
+
+
+def head_loss(f: Ops, s: Setting, x: Tensor, head: Tensor) -> Tensor:
+    """The output head and the loss; in chunks, as lab.models.common computes it from the body."""
+    f.begin_loss()
+    if s.loss_chunks:
+        return chunked_next_token_loss(f, x, head, s.loss_chunks)
+    logits = f.linear(x, head)
+    return causal_lm_loss(f, logits)
 
 
 def causal_lm_loss(f: Ops, logits: Tensor) -> Tensor:

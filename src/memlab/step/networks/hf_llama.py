@@ -10,7 +10,7 @@ from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import math_attention, merge_heads
-from .hf_common import causal_lm_loss, causal_mask, eager_attention, packed_check
+from .hf_common import causal_mask, eager_attention, head_loss, packed_check
 from .tiny_llama import linear
 
 Weights = dict[str, Parameter]
@@ -48,9 +48,7 @@ class HFLlama:
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)
-        self.f.begin_loss()
-        logits = self.f.linear(hidden, self.lm_head)
-        return causal_lm_loss(self.f, logits)
+        return head_loss(self.f, self.setting, hidden, self.lm_head)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s, layers = self.f, self.setting, self.setting.model.layers

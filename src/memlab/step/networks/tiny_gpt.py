@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ..engine import Dim, Parameter, Tensor, call
+from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import math_attention, merge_heads
@@ -46,6 +47,10 @@ class TinyGPT:
         for i in f.each_layer(layers):
             x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)
+        if self.setting.loss_chunks:
+            x_in = f.layer_norm(x, *self.final_norm)
+            f.begin_loss()
+            return chunked_next_token_loss(f, x_in, self.lm_head, self.setting.loss_chunks)
         logits = self.head(f.layer_norm(x, *self.final_norm))
         return next_token_loss(f, logits, ids)
 

@@ -1,6 +1,7 @@
 """memlab.lab's TinyLlama: the llama, mistral, qwen2 and qwen3 families in plain torch."""
 
 from ..engine import Dim, Parameter, Tensor, call
+from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
 
@@ -49,14 +50,18 @@ class TinyLlama:
         for i in f.each_layer(layers):
             x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)
+        if self.setting.loss_chunks:
+            x_in = self.narrowed(rms_norm(f, x, self.final_norm))
+            return chunked_next_token_loss(f, x_in, self.lm_head, self.setting.loss_chunks)
         logits = self.head(rms_norm(f, x, self.final_norm))
         return next_token_loss(f, logits, ids)
 
     def head(self, x: Tensor) -> Tensor:
+        return self.f.linear(self.narrowed(x), self.lm_head)
+
+    def narrowed(self, x: Tensor) -> Tensor:
         self.f.begin_loss()
-        if self.factorized:
-            x = self.f.linear(x, self.project_out)
-        return self.f.linear(x, self.lm_head)
+        return self.f.linear(x, self.project_out) if self.factorized else x
 
     def layer(self, x: Tensor, w: dict[str, Parameter]) -> Tensor:
         f = self.f
