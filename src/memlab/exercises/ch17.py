@@ -12,8 +12,15 @@ def _count(name: str) -> int:
 def _peak(pieces: int, tokens: int) -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    how = {"batch": 2 // pieces, "micro_batches": pieces, "implementation": "memlab"}
-    return simulate(Model.preset("llama-3-8b"), "bf16", tokens=tokens, **how).peak.bytes
+    step = simulate(
+        Model.preset("llama-3-8b"),
+        "bf16",
+        batch=2 // pieces,
+        tokens=tokens,
+        micro_batches=pieces,
+        implementation="memlab",
+    )
+    return step.peak.bytes
 
 
 def _pays() -> int:

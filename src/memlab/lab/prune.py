@@ -5,6 +5,7 @@ store the matrix in another form, or take whole rows and columns out of it.
 """
 
 import warnings
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -84,7 +85,7 @@ def shrink(net: TinyLlama, units: int) -> TinyLlama:
     Raises      ValueError for more units than there are, or none
     """
     for layer in net.layers:
-        ff = layer.feed_forward
+        ff = cast(LlamaFeedForward, layer.feed_forward)
         if not 1 <= units <= ff.gate.out_features:
             raise ValueError(f"units={units}; a layer has {ff.gate.out_features}")
         kept = importance(ff).argsort(descending=True, stable=True)[:units].sort().values
