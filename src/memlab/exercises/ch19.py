@@ -66,7 +66,6 @@ exercise(
     hint="Three matrices lose half of their values in 36 layers; each value had 2 + 2 + 4 bytes.",
     wrong={
         lambda: _saved() // 4: "Those are the weights alone.",
-        lambda: 2 * _saved(): "Everything doubled: in bf16 a parameter has 8 bytes here.",
         lambda: _saved("fp32"): "The recipe is bf16: weights, gradients and states in two bytes.",
     },
 )
