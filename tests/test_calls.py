@@ -262,6 +262,7 @@ def test_the_shell_says_the_same(phase, tmp_path, capsys):
     said, real = json.loads(capsys.readouterr().out), real_call(step, phase)
     assert said["held"] == {"before_call": real.before, "after_call": real.after}
     assert said["peak"]["bytes"] == real.peak == sum(said["peak"]["contents"].values())
+    assert said["peak"]["first_step_bytes"] is None
     for name, size in real.kept.items():
         assert said["rows"][name] == size
     assert said["rows"]["gradients"] == said["rows"]["optimizer"] == 0

@@ -219,6 +219,7 @@ def _inference(model: Model, recipe: Recipe, options: argparse.Namespace) -> str
     rows["other"] += sum(size for name, size in found.rows.items() if name not in TERMS)
     at = found.peak
     peak = {"bytes": at.bytes, "moment": at.moment, "contents": at.contents}
+    peak["first_step_bytes"] = None  # no call is the first of its kind
     left, allocator = [AROUND, *ALWAYS], None
     if options.backend == "cuda":
         whole = phase(model, recipe, **told, every_layer=True).replay()
