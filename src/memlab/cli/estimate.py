@@ -20,7 +20,7 @@ PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "autocast-bf16": "autocast"}
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
-AROUND = "what generate() adds around its calls: masks, positions, scores, the tokens so far"
+AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
 ALWAYS = (KERNELS, "what the CUDA allocator adds (say --backend cuda)", CONTEXT)
 

@@ -1,6 +1,6 @@
 """Simulate a call in inference: a prompt is read, or one more token, with transformers' cache.
 
-    prefill     out = model(ids, use_cache=True), and with logits_to_keep=1 as `generate` calls it
+    prefill     out = model(ids, use_cache=True), and with logits_to_keep=1 as in `generate`
     decode      out = model(next_id, past_key_values=cache)
 
 in evaluation mode, under torch.no_grad() as `generate` has it. torch.inference_mode() allocates the
@@ -115,8 +115,9 @@ def prefill(
     inference_mode  whether the call is under torch.inference_mode() instead of torch.no_grad()
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks and memlab.step.cache, transformers 5.23
-    Leaves out  scratch memory inside one kernel; what `generate` adds around its calls: its masks,
-                positions and scores
+    Leaves out  scratch memory inside one kernel; what `generate` adds: the tokens so far, a mask,
+                scores, and positions of each sequence by itself, with which tables of angles and
+                embeddings of positions are made B times instead of once
     Raises      ValueError for a combination that is not described, which it names; for more
                 learned positions than there are, and for tokens beyond a sliding window
     """
