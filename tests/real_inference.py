@@ -1,6 +1,6 @@
 """Real calls of small models with a cache on the CPU, counted to the byte: what estimates equal.
 
-Two calls, as `generate` makes them, in inference: a prompt is read, `out = model(ids,
+Two calls, of which generating text consists: a prompt is read, `out = model(ids,
 use_cache=True)`, and then one more token, `out = model(next_id, past_key_values=cache)`. Each runs
 by itself under `torch.no_grad()` (and under autocast, where a precision says so).
 """
