@@ -25,12 +25,13 @@ from typing import Any
 import torch
 
 from memlab import Model, Recipe
+from memlab.lab.lora import adapt
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.models.common import chunked_next_token_loss
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
-from memlab.step import Step, simulate
+from memlab.step import Lora, Step, simulate
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 PRECISIONS = ("fp32", "bf16", "autocast-bf16")
@@ -57,6 +58,7 @@ class StepConfig:
     dropout         the probability of every dropout that the family has
     micro_batches   forward and backward passes of `batch` sequences each before the optimizer
     loss_chunks     0: the model's own loss; else memlab.lab.loss's in so many chunks of rows
+    lora            adapters that are trained in place of the weights
     """
 
     config: dict[str, Any]
@@ -70,6 +72,7 @@ class StepConfig:
     dropout: float = 0.0
     micro_batches: int = 1
     loss_chunks: int = 0
+    lora: Lora | None = None
 
     @property
     def family(self) -> str:
@@ -96,6 +99,7 @@ class StepConfig:
         extra += f" checkpoint={self.checkpoint}" if self.checkpoint != "none" else ""
         extra += f" x{self.micro_batches}" if self.micro_batches > 1 else ""
         extra += f" chunks={self.loss_chunks}" if self.loss_chunks else ""
+        extra += f" {self.lora}" if self.lora else ""
         return f"{self.implementation} {self.family} {recipe} T={self.tokens}{extra} ({said})"
 
 
@@ -196,6 +200,16 @@ def hugging_face() -> Any:
 def build(step: StepConfig) -> torch.nn.Module:
     """The real module on the CPU, in training mode."""
     _check(step)
+    module = _build(step)
+    if step.lora is None:
+        return module
+    names = step.lora.targets
+    if step.implementation == "transformers":
+        names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
+    return adapt(module, step.lora.rank, names)
+
+
+def _build(step: StepConfig) -> torch.nn.Module:
     dtype = torch.bfloat16 if step.precision == "bf16" else torch.float32
     again = step.checkpoint == "block"
     torch.manual_seed(0)
@@ -399,6 +413,7 @@ def simulated(step: StepConfig, **more: Any) -> Step:
         micro_batches=step.micro_batches,
         loss="chunked" if step.loss_chunks else "plain",
         loss_chunks=step.loss_chunks or 1,
+        lora=step.lora,
         **more,
     )
 

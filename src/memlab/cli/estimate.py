@@ -70,6 +70,13 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="chunks of rows in a chunked loss (default 8)",
     )
+    parser.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
+    parser.add_argument(
+        "--lora-targets",
+        default="q,v",
+        metavar="NAMES",
+        help="layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)",
+    )
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
     parser.add_argument(
@@ -86,7 +93,12 @@ def choices_of(options: argparse.Namespace) -> dict[str, Any]:
     names += ["loss", "loss_chunks"]
     said = None if options.model.lower() in presets() else load(options.model)[0]
     told = {name: getattr(options, name) for name in names}
-    return told | {"extra": said, "micro_batches": options.accumulate}
+    told |= {"extra": said, "micro_batches": options.accumulate}
+    if options.lora_rank is not None:
+        from ..step import Lora
+
+        told["lora"] = Lora(options.lora_rank, tuple(options.lora_targets.split(",")))
+    return told
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +143,8 @@ def run(options: argparse.Namespace) -> str:
     if options.tokens is None:
         if options.phase != "train":
             raise ValueError(f"--phase {options.phase} needs --tokens")
+        if options.lora_rank is not None:
+            raise ValueError("--lora-rank changes a training step: it needs --tokens")
         return _resident(model, recipe, options)
     if options.phase != "train":
         return _inference(model, recipe, options)
@@ -177,6 +191,8 @@ def _at_the_peak(model: Model, recipe: Recipe, step: Any, options: argparse.Name
     what = f"{options.batch} x {options.tokens} tokens, {options.implementation}"
     if options.accumulate > 1:
         what = f"{options.accumulate} micro-batches of {what}"
+    if options.lora_rank is not None:
+        what += f", LoRA r={options.lora_rank} on {options.lora_targets}"
     return _ledger(model, recipe, step.peak, what)
 
 

@@ -8,6 +8,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..tensors import COMPONENTS
 from ..units import whole
+from .lora import Lora
 from .losses import LOSSES
 from .networks import DROPOUT, NETWORKS
 
@@ -114,9 +115,10 @@ def check_shape(
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
 
 
-def check_built(model: Model, built: int, dtype: str) -> None:
+def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    wanted = storage(model.parameter_count, dtype)
+    adapters = lora.parameter_count(model) if lora else 0
+    wanted = storage(model.parameter_count + adapters, dtype)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

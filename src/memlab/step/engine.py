@@ -388,6 +388,8 @@ class Engine:
 def component(name: str) -> str:
     """The component of memlab.Model.tensors that a parameter of a network belongs to."""
     base = name.split(".")[0]
+    if name.endswith((".a", ".b")):
+        return "lora"
     if base.endswith("norm"):
         return "norm"
     if base in ("q", "k", "v", "qkv", "out"):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ..frozen import dataclass
 from ..model import Model
 from .engine import Dim
+from .lora import Lora
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Setting:
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
+    lora: Lora | None = None  # adapters beside linear layers
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]
@@ -56,6 +58,15 @@ class Setting:
     def cached(self) -> bool:
         """Whether keys and values come from a cache, where they lie head by head."""
         return self.past is not None
+
+    def linear(
+        self, name: str, outputs: int, inputs: int, bias: bool
+    ) -> dict[str, tuple[int, ...]]:
+        """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
+        shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
+        if bias:
+            shapes[f"{name}.bias"] = (outputs,)
+        return shapes | (self.lora.shapes(name, outputs, inputs) if self.lora else {})
 
     @property
     def rows(self) -> Dim:

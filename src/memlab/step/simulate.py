@@ -6,8 +6,11 @@ from ..frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
 from ..table import as_html, as_text, cell
+from ..tensors import COMPONENTS
 from . import adamw, described, keys
+from . import lora as adapters
 from .engine import Log, Record
+from .lora import Lora
 from .networks import network
 from .ops import Ops
 from .saved import SavedTable
@@ -111,6 +114,7 @@ def simulate(
     micro_batches: int | None = None,
     loss: str = "plain",
     loss_chunks: int = 8,
+    lora: Lora | None = None,
     in_place: bool = True,
     every_layer: bool = False,
 ) -> Step:
@@ -134,6 +138,8 @@ def simulate(
     in_place    see memlab.step.engine.Engine
     loss        plain: the model's own, with all logits at once; chunked: of the head's input, by
                 memlab.lab.loss.chunked_cross_entropy in `loss_chunks` chunks
+    lora        adapters, memlab.step.Lora(rank, targets): they alone are trained, in the format of
+                the weights; all else is frozen, whatever `frozen` says
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
@@ -163,6 +169,9 @@ def simulate(
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
     described.check_frozen(frozen, shaped)
     f.frozen = frozen
+    if lora is not None:
+        adapters.check(lora, shaped, implementation)
+        f.frozen = (*COMPONENTS, "other")
     if every_layer:
         f.shown = shaped.layers
     setting = Setting(
@@ -176,10 +185,11 @@ def simulate(
         described.window_of(shaped, window),
         checkpoint == "block",
         loss_chunks=described.chunks(loss, loss_chunks, batch * tokens),
+        lora=lora,
     )
     passes = described.passes(chosen.accumulate if micro_batches is None else micro_batches)
     written = network(implementation, shaped.family)(f, setting)
-    described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype)
+    described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype, lora)
     return _run(f, written, setting, optimizer_impl, passes if every_layer else min(passes, 2))
 
 

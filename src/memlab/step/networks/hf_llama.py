@@ -7,11 +7,11 @@ Leaves out  sliding windows that are shorter than the sequence, padding masks, s
 
 from ..cache import Cache
 from ..engine import Dim, Parameter, Tensor, call
+from ..lora import linear
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import math_attention, merge_heads
 from .hf_common import causal_mask, eager_attention, head_loss, packed_check
-from .tiny_llama import linear
 
 Weights = dict[str, Parameter]
 
@@ -36,13 +36,13 @@ class HFLlama:
         f, s, m = self.f, self.setting, self.setting.model
         shapes: dict[str, tuple[int, ...]] = {}
         for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
-            shapes |= linear(name, outputs, s.D, m.qkv_bias)
-        shapes |= linear("out", s.D, s.queries, m.out_bias)
+            shapes |= s.linear(name, outputs, s.D, m.qkv_bias)
+        shapes |= s.linear("out", s.D, s.queries, m.out_bias)
         if m.qk_norm:
             shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
         for name in ("gate", "up"):
-            shapes |= linear(name, s.F, s.D, m.ff_bias)
-        shapes |= linear("down", s.D, s.F, m.ff_bias)
+            shapes |= s.linear(name, s.F, s.D, m.ff_bias)
+        shapes |= s.linear("down", s.D, s.F, m.ff_bias)
         shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
         return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
 
@@ -143,12 +143,12 @@ class HFLlama:
         else:
             y = f.attention(q, k, v)
         y = f.view(y, s.B, s.T, s.queries)
-        y = f.linear(y, w["out"], w.get("out.bias"))
+        y = linear(f, y, w, "out")
         return y, kept
 
     def heads(self, w: Weights, name: str, x: Tensor, heads: int) -> Tensor:
         f, s = self.f, self.setting
-        y = f.view(f.linear(x, w[name], w.get(f"{name}.bias")), s.B, s.T, heads, s.H)
+        y = f.view(linear(f, x, w, name), s.B, s.T, heads, s.H)
         # Gradients of q and k come head by head, as slices of them are written into zeros; those
         # of v too, but for the kernel's. The projection wants them token by token.
         if heads > 1 and (name != "v" or s.attention == "eager" or s.dropout):
@@ -170,12 +170,12 @@ class HFLlama:
 
     def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
         f = self.f
-        return call(f.linear, self.gated(w, x), w["down"], w.get("down.bias"))
+        return call(linear, f, self.gated(w, x), w, "down")
 
     def gated(self, w: Weights, x: Tensor) -> Tensor:
         """act(gate) · up: one expression, so that its parts go with it."""
         f, activation = self.f, "gelu" if self.gemma else "silu"
         return f.mul(
-            call(f.activation, f.linear(x, w["gate"], w.get("gate.bias")), activation),
-            f.linear(x, w["up"], w.get("up.bias")),
+            call(f.activation, linear(f, x, w, "gate"), activation),
+            linear(f, x, w, "up"),
         )

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from ..engine import Dim, Parameter, Tensor, call
+from ..lora import linear
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
 from .gpt_parts import math_attention, merge_heads
 from .hf_common import dropout
-from .tiny_llama import linear, next_token_loss
+from .tiny_llama import next_token_loss
 
 
 class TinyGPT:
@@ -27,11 +28,11 @@ class TinyGPT:
     def _weights(self) -> dict[str, Parameter]:
         f, s, m = self.f, self.setting, self.setting.model
         shapes: dict[str, tuple[int, ...]] = norm("attention_norm", s.D)
-        shapes |= linear("qkv", Dim("3·N·H", 3 * s.queries), s.D, m.qkv_bias)
-        shapes |= linear("out", s.D, s.queries, m.out_bias)
+        shapes |= s.linear("qkv", Dim("3·N·H", 3 * s.queries), s.D, m.qkv_bias)
+        shapes |= s.linear("out", s.D, s.queries, m.out_bias)
         shapes |= norm("feed_forward_norm", s.D)
-        shapes |= linear("up", s.F, s.D, m.ff_bias)
-        shapes |= linear("down", s.D, s.F, m.ff_bias)
+        shapes |= s.linear("up", s.F, s.D, m.ff_bias)
+        shapes |= s.linear("down", s.D, s.F, m.ff_bias)
         return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -75,19 +76,19 @@ class TinyGPT:
 
     def attention(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
         f, s = self.f, self.setting
-        qkv = f.linear(x, w["qkv"], w.get("qkv.bias"))
+        qkv = linear(f, x, w, "qkv")
         q, k, v = f.unbind(qkv, 3, s.B, s.N, s.T, s.H)
         del qkv
         if s.dropout:
             y = math_attention(f, s, q, k, v)
-            return f.linear(merge_heads(f, y, s), w["out"], w.get("out.bias"))
+            return linear(f, merge_heads(f, y, s), w, "out")
         y = f.attention(q, k, v)
-        return f.linear(f.view(y, s.B, s.T, s.queries), w["out"], w.get("out.bias"))
+        return linear(f, f.view(y, s.B, s.T, s.queries), w, "out")
 
     def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
         f = self.f
-        up = f.activation(f.linear(x, w["up"], w.get("up.bias")), "gelu")
-        return f.linear(up, w["down"], w.get("down.bias"))
+        up = f.activation(linear(f, x, w, "up"), "gelu")
+        return linear(f, up, w, "down")
 
 
 def norm(name: str, width: int) -> dict[str, tuple[int, ...]]:

@@ -1,6 +1,7 @@
 """memlab.lab's TinyLlama: the llama, mistral, qwen2 and qwen3 families in plain torch."""
 
 from ..engine import Dim, Parameter, Tensor, call
+from ..lora import linear
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
@@ -30,14 +31,14 @@ class TinyLlama:
         f, s, m = self.f, self.setting, self.setting.model
         shapes: dict[str, tuple[int, ...]] = {"attention_norm": (s.D,)}
         for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
-            shapes |= linear(name, outputs, s.D, m.qkv_bias)
-        shapes |= linear("out", s.D, s.queries, m.out_bias)
+            shapes |= s.linear(name, outputs, s.D, m.qkv_bias)
+        shapes |= s.linear("out", s.D, s.queries, m.out_bias)
         if m.qk_norm:
             shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
         shapes["feed_forward_norm"] = (s.D,)
         for name in ("gate", "up"):
-            shapes |= linear(name, s.F, s.D, m.ff_bias)
-        shapes |= linear("down", s.D, s.F, m.ff_bias)
+            shapes |= s.linear(name, s.F, s.D, m.ff_bias)
+        shapes |= s.linear("down", s.D, s.F, m.ff_bias)
         return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -74,30 +75,25 @@ class TinyLlama:
         k = self.heads(w, "k", x, self.setting.K)
         v = self.heads(w, "v", x, self.setting.K)
         y = f.attention(rotate(f, q, *self.angles), rotate(f, k, *self.angles), v)
-        return f.linear(f.view(y, B, T, w["out"].shape[1]), w["out"], w.get("out.bias"))
+        return linear(f, f.view(y, B, T, w["out"].shape[1]), w, "out")
 
     def heads(self, w: dict[str, Parameter], name: str, x: Tensor, heads: int) -> Tensor:
         f, (B, T, _), H = self.f, x.shape, self.setting.H
-        y = f.linear(x, w[name], w.get(f"{name}.bias"))
+        y = linear(f, x, w, name)
         if f"{name}_norm" in w:
             y = rms_norm(f, f.view(y, B, T, heads, H), w[f"{name}_norm"])
         return f.view(y, B, heads, T, H)
 
     def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
-        return self.f.linear(self.gated(w, x), w["down"], w.get("down.bias"))
+        return linear(self.f, self.gated(w, x), w, "down")
 
     def gated(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
         """silu(gate) · up: one expression, so that its parts go with it."""
         f = self.f
         return f.mul(
-            f.activation(f.linear(x, w["gate"], w.get("gate.bias")), "silu"),
-            f.linear(x, w["up"], w.get("up.bias")),
+            f.activation(linear(f, x, w, "gate"), "silu"),
+            linear(f, x, w, "up"),
         )
-
-
-def linear(name: str, outputs: int, inputs: int, bias: bool) -> dict[str, tuple[int, ...]]:
-    """The shapes of a linear layer's weight and bias, in the order in which they are registered."""
-    return {name: (outputs, inputs)} | ({f"{name}.bias": (outputs,)} if bias else {})
 
 
 def rms_norm(f: Ops, x: Tensor, weight: Tensor) -> Tensor:

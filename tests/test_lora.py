@@ -1,0 +1,150 @@
+"""LoRA: the adapter itself, and a step that trains adapters alone, simulated to the byte."""
+
+import pytest
+import torch
+from real_steps import random_configs, real_step, simulated
+from test_step import LLAMAS, apart, on_cuda, traced
+
+from memlab import Model
+from memlab.cli import main
+from memlab.lab.lora import LoRALinear, adapt
+from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.step import Lora, simulate
+
+STEPS = [
+    *random_configs(4, 91, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
+    *random_configs(2, 92, families=("gpt2",), implementations=("memlab",)),
+    *random_configs(2, 93, families=("llama",), implementations=("memlab",), dropouts=(0.0,)),
+    *random_configs(6, 94, families=(*LLAMAS, "gemma")),
+    *random_configs(6, 95, families=(*LLAMAS, "gemma"), checkpoints=("block",)),
+]
+TARGETS = [("q", "v"), ("gate", "up", "down"), ("q", "k", "v", "out", "gate", "up", "down")]
+GPT_TARGETS = [("qkv",), ("out", "up", "down"), ("qkv", "down")]
+STEPS = [
+    step.replace(
+        lora=Lora((1, 8)[i % 2], (GPT_TARGETS if step.family == "gpt2" else TARGETS)[i % 3]),
+        checkpoint="block" if i in (1, 6) else step.checkpoint,
+        micro_batches=1 + (i % 4 == 3),
+    )
+    for i, step in enumerate(STEPS)
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_every_figure_is_the_real_one(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    assert real.peak.phase == found.peak.moment
+    adapters = step.lora.parameter_count(Model.from_config(step.config))
+    width = 2 if step.precision == "bf16" else 4
+    assert found.rows["gradients"] == width * adapters
+    assert real.parameters == Model.from_config(step.config).parameter_count + adapters
+
+
+@pytest.mark.parametrize("step", STEPS[::3], ids=str)
+def test_every_allocation_is_the_real_one(step):
+    real = real_step(step, in_place=False)
+    log = simulated(step, in_place=False, every_layer=True).log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    assert [(size, total) for _, size, total in events if size > 0] == [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
+
+
+@pytest.mark.parametrize(
+    "step", [*on_cuda(s.replace(micro_batches=1) for s in STEPS)][::2], ids=str
+)
+def test_the_cuda_graph_is_the_traced_one(step):
+    real, found = traced(step), simulated(step, backend="cuda")
+    assert real.peak == found.peak.bytes
+    assert {moment: real.held[moment] for moment in found.held} == found.held
+
+
+@pytest.mark.parametrize("implementation", ["memlab", "transformers"])
+def test_layers_left_out_change_nothing(implementation):
+    how = dict(batch=2, tokens=16, implementation=implementation, lora=Lora(4))
+    model = Model.preset("tiny-llama").replace(layers=9)
+    short, whole = (simulate(model, every_layer=every, **how) for every in (False, True))
+    assert len(whole.log.events) > len(short.log.events)
+    assert (short.held, short.rows, short.peak) == (whole.held, whole.rows, whole.peak)
+
+
+def test_the_base_pays_no_gradients_and_no_states():
+    """Llama-3-8B at rank 16 on q and v: 6.8 million trained parameters stand on 8 billion."""
+    llama, how = Model.preset("llama-3-8b"), dict(batch=1, tokens=512)
+    lora = Lora(16)
+    trained = lora.parameter_count(llama)
+    # q is [4096, 4096] and v [1024, 4096], in 32 layers.
+    assert trained == 32 * 16 * (4096 + 4096 + 4096 + 1024) == 6_815_744
+    whole, thin = (simulate(llama, "bf16", lora=lora, **how) for lora in (None, lora))
+    assert thin.rows["weights"] == whole.rows["weights"] + 2 * trained
+    assert thin.rows["gradients"] == 2 * trained
+    # Two moments, and a step counter of 4 bytes for each of the 128 matrices.
+    assert thin.rows["optimizer"] == 2 * 2 * trained + 4 * 2 * 2 * 32
+    assert thin.peak.bytes < whole.peak.bytes / 2
+    # What backward passes through is still kept: activations shrink little.
+    assert thin.rows["activations"] > whole.rows["activations"] / 2
+
+
+def test_an_adapter_starts_as_its_base_and_alone_is_trained():
+    model = Model.preset("tiny-llama")
+    ids = torch.randint(model.vocab, (2, 8), generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    module = TinyLlama(model)
+    before = module(ids)
+    weights = {name: p.detach().clone() for name, p in module.named_parameters()}
+    assert adapt(module, 4) is module
+    assert torch.equal(module(ids), before)
+    trained = [name for name, p in module.named_parameters() if p.requires_grad]
+    assert len(trained) == 2 * 2 * model.layers and all(".a." in n or ".b." in n for n in trained)
+    optimizer = torch.optim.AdamW((p for p in module.parameters() if p.requires_grad), lr=0.1)
+    first = module(ids, ids)
+    first.backward()
+    optimizer.step()
+    assert module(ids, ids) < first
+    after = {name.replace(".base", ""): p for name, p in module.named_parameters()}
+    assert all(torch.equal(after[name], weights[name]) for name in weights)
+
+
+def test_an_adapter_adds_its_scaled_product():
+    base = torch.nn.Linear(6, 5).to(torch.bfloat16)
+    layer = LoRALinear(base, 2, alpha=6)
+    assert layer.a.weight.dtype == layer.b.weight.dtype == torch.bfloat16
+    torch.nn.init.ones_(layer.b.weight)
+    x = torch.ones(1, 6, dtype=torch.bfloat16)
+    added = 3 * layer.a.weight.float().sum()
+    torch.testing.assert_close(
+        (layer(x) - base(x)).float(), added.expand(1, 5), rtol=0.05, atol=0.05
+    )
+
+
+def test_what_cannot_be_adapted_is_named():
+    with pytest.raises(ValueError, match="no linear layer is named 'q'; known: down, lm_head"):
+        adapt(TinyGPT(Model.preset("tiny-gpt")), 4)
+    with pytest.raises(ValueError, match="rank=0; at least 1"):
+        LoRALinear(torch.nn.Linear(2, 2), 0)
+
+
+@pytest.mark.parametrize(
+    "family, lora, words",
+    [
+        ("llama", Lora(0), "rank=0; an adapter has at least rank 1"),
+        ("llama", Lora(4, ("qkv",)), "target 'qkv' is not described; known: q, k, v, out, gate"),
+        ("llama", Lora(4, ()), "adapters need at least one layer"),
+        ("opt", Lora(4), "adapters are not described for transformers opt"),
+    ],
+)
+def test_what_is_not_described_is_named(family, lora, words):
+    shape = dict(layers=1, d_model=8, d_ff=8, heads=1, vocab=8, positions=8)
+    model = Model(family=family, **shape)
+    with pytest.raises(ValueError, match=words):
+        simulate(model, batch=1, tokens=8, lora=lora)
+
+
+def test_the_shell_says_the_same(capsys):
+    words = "estimate tiny-llama --batch 2 --tokens 32 --lora-rank 8 --lora-targets q,up --json"
+    assert main(words.split()) == 0
+    found = simulate(Model.preset("tiny-llama"), batch=2, tokens=32, lora=Lora(8, ("q", "up")))
+    assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out
+    assert main("estimate tiny-llama --lora-rank 8".split()) != 0
+    assert "it needs --tokens" in capsys.readouterr().err
