@@ -230,6 +230,18 @@ TERMS = [
     "weights.positions(1024, 768)",
     "weights.positions(2048, 768, offset=2)",
     "weights.value_embedding(65536, 6, 128)",
+    *(
+        f"fp8.linear(128, 256, 512, {keep!r}, {scaling!r})"
+        for keep, scaling in product(("original", "fp8", "fp8+weight", "bf16"), ("tensor", "row"))
+    ),
+    *(f"fp8.break_even({c}, 512, {s!r})" for c, s in product((256, 4, 0), ("tensor", "row"))),
+    *(f"fp8.{f}(256, 'block')" for f in ("scales", "break_even", "weight_copy")),
+    "fp8.weight_copy(256, 512)",
+    "fp8.linear(-1, 256, 512)",
+    *(
+        f"fp8.llama_layer(2, 16, 128, 352, 4, 2, 32, {keep!r}, 'row', {shared}, 'cuda')"
+        for keep, shared in product(("original", "fp8", "fp8+weight", ""), (True, False))
+    ),
     *(f"sparse.{f}" for f in ("coo(40, 'bf16')", "coo(-1)", "masked(48)", "two_four(64, 128)")),
     *(f"sparse.csr(33, 40, {f!r}, index_bytes={i})" for f in ("fp32", "bf16") for i in (2, 4, 8)),
     "sparse.csr_break_even(512, 256, 'bf16', index_bytes=4)",
