@@ -53,6 +53,8 @@ def tensor_bytes(tensor: Tensor, recipe: Recipe) -> dict[str, int]:
     """
     hidden = tensor.linear and tensor.component in ("attention", "feed_forward")
     stored = recipe.weights if tensor.linear or recipe.other is None else recipe.other
+    if tensor.component == "lm_head" and recipe.head is not None:
+        stored = recipe.head
     sizes = {"weights": weights(tensor.numel, stored, row=tensor.shape[-1])}
     if recipe.master:
         sizes["master"] = weights(tensor.numel, recipe.master)

@@ -26,6 +26,7 @@ class Recipe:
     weights       format of the parameters that the network computes with
     other         format of what a quantizer leaves alone (embeddings, norms, biases), where that
                   is not the format of the weights
+    head          format of an output head that a quantizer leaves alone as well, or None
     master        format of a second copy that the optimizer updates, or None
     gradients     format of the gradients, or None where a figure leaves them out
     accumulator   format of a second gradient buffer that sums micro-batches, or None
@@ -41,6 +42,7 @@ class Recipe:
     name: str = "custom"
     weights: str = "fp32"
     other: str | None = None
+    head: str | None = None
     master: str | None = None
     gradients: str | None = "fp32"
     accumulator: str | None = None
@@ -53,7 +55,7 @@ class Recipe:
     source: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("weights", "other", "master", "gradients", "accumulator", "autocast"):
+        for field in ("weights", "other", "head", "master", "gradients", "accumulator", "autocast"):
             value = getattr(self, field)
             if value is None and field != "weights":
                 continue

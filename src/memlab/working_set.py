@@ -56,7 +56,8 @@ def moments(
     Shapes      `tokens` are read at once, after `past` that are in the cache
     Unit        bytes, weights, buffers and inputs not included
     Source      memlab.lab.models and memlab.lab.generate
-    Leaves out  moments that another one covers whatever the shape
+    Leaves out  moments that another one covers whatever the shape, unless `memlab.quantized` needs
+                them
     Raises      ValueError for a family, flag, format or cache that is not known here, for no rows,
                 and for more tokens than the cache or the positions can hold
     """
@@ -87,6 +88,7 @@ def moments(
     moment("attention_residual", 3 * x, after)
     # From here on two streams: the layer's input, which its caller holds, and the sum of both.
     moment("feed_forward_norm", 2 * x + _norm(model, rows, model.d_model, b), after)
+    moment("feed_forward.up", 3 * x + (1 if gpt else 2) * f, after)
     # GELU: its input and result; SwiGLU: silu(gate), up and their product.
     moment("feed_forward", 3 * x + (2 if gpt else 3) * f, after)
     moment("feed_forward.down", 3 * x + f + x, after)

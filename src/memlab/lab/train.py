@@ -191,6 +191,8 @@ def _check(model: Model, recipe: Recipe, batch: int, tokens: int, device: torch.
         )
     if recipe.other not in (None, recipe.weights):
         raise ValueError(f"other={recipe.other!r} cannot be trained here; it follows the weights")
+    if recipe.head not in (None, recipe.weights):
+        raise ValueError(f"head={recipe.head!r} cannot be trained here; it follows the weights")
     if any(state != recipe.updated for state in recipe.states or ()):
         raise ValueError(
             f"states={recipe.states} cannot be trained here: torch keeps them in the format that "
