@@ -23,15 +23,7 @@ def step(engine: Engine, layers: int, implementation: str) -> None:
     Source      torch/optim/adam.py, torch 2.13
     """
     for parameter in _in_order(engine, layers):
-        if parameter.node is not None and not parameter.state:
-            parameter.state = [
-                engine.new(name, shape, dtype, "optimizer").storage
-                for name, shape, dtype in (
-                    ("step", (), "fp32"),
-                    ("exp_avg", parameter.shape, parameter.dtype),
-                    ("exp_avg_sq", parameter.shape, parameter.dtype),
-                )
-            ]
+        _make_states(engine, parameter)
     if implementation == "forloop":
         last: list[Any] = []
         for parameter in _in_order(engine, layers):
@@ -55,10 +47,39 @@ def step(engine: Engine, layers: int, implementation: str) -> None:
         del roots
 
 
+def step_one(engine: Engine, parameter: Parameter, implementation: str) -> None:
+    """AdamW([parameter]).step() as soon as the gradient is complete, which is dropped then.
+
+    Source      memlab.lab.fused_backward; torch/optim/adam.py with a list of one parameter
+    """
+    _make_states(engine, parameter)
+    if implementation == "forloop":
+        root = engine.new("sqrt", parameter.shape, parameter.dtype)
+        engine.new("div", parameter.shape, parameter.dtype)
+        del root
+    elif implementation == "foreach":
+        engine.new("one", (), "fp32")
+        engine.new("foreach_sqrt", parameter.shape, parameter.dtype)
+    parameter.grad = None
+
+
 def zero_grad(engine: Engine, layers: int) -> None:
     """Drop all gradients."""
     for parameter in _in_order(engine, layers):
         parameter.grad = None
+
+
+def _make_states(engine: Engine, parameter: Parameter) -> None:
+    """The counter and the two moments of a parameter that is trained, unless it has them."""
+    if parameter.node is not None and not parameter.state:
+        parameter.state = [
+            engine.new(name, shape, dtype, "optimizer").storage
+            for name, shape, dtype in (
+                ("step", (), "fp32"),
+                ("exp_avg", parameter.shape, parameter.dtype),
+                ("exp_avg_sq", parameter.shape, parameter.dtype),
+            )
+        ]
 
 
 def _in_order(engine: Engine, layers: int) -> Iterator[Parameter]:

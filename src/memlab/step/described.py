@@ -132,3 +132,11 @@ def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None
 def one_of(name: str, value: str, known: Any) -> None:
     if value not in known:
         raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")
+
+
+def check_step_in_backward(passes: int) -> None:
+    if passes > 1:
+        raise ValueError(
+            f"step_in_backward with {passes} micro-batches: each would be a step of its own, for "
+            "no gradient stays to be added to"
+        )

@@ -123,7 +123,8 @@ class Engine:
                 incoming gradients go when it has run, then what it kept
     in_place    where gradients meet at one tensor, the second is added to the first, if autograd
                 alone holds it. False: into a new tensor, as any dispatch mode makes autograd do
-    Leaves out  hooks, gradients of gradients
+    updates     called with each trained parameter as soon as its gradient is complete, or None
+    Leaves out  other hooks, gradients of gradients
     """
 
     shown = SHOWN  # layers that are simulated one by one; the rest are counted
@@ -136,6 +137,7 @@ class Engine:
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
+        self.updates: Callable[[Parameter], None] | None = None
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self._seq = 0
         self._layer: int | None = None
@@ -346,6 +348,8 @@ class Engine:
         if parameter.record.category == "weights":
             grad.record.category = "gradients"
         parameter.grad = self.detach(grad)
+        if self.updates is not None and parameter.record.category == "weights":
+            self.updates(parameter)  # the engine holds the gradient until this has returned
 
     def each_layer(self, layers: int) -> Iterator[int]:
         """0, 1, … for the layers that are simulated; accounts for those between them.

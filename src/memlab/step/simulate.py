@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
@@ -106,6 +108,7 @@ def simulate(
     attention: str = "sdpa",
     backend: str = "cpu",
     optimizer_impl: str = "forloop",
+    step_in_backward: bool = False,
     checkpoint: str = "none",
     dropout: float = 0.0,
     frozen: Sequence[str] = (),
@@ -135,6 +138,9 @@ def simulate(
                 (enable_input_require_grads), and memlab's own models do not
     extra       the config.json as a dict, for the keys that change no parameter but change the
                 step: the activation function, parallel residuals, the share that rotary turns
+    step_in_backward
+                update each weight as soon as its gradient is complete and drop the gradient, as
+                memlab.lab.fused_backward does; nothing is left for AdamW.step() then
     in_place    see memlab.step.engine.Engine
     loss        plain: the model's own, with all logits at once; chunked: of the head's input, by
                 memlab.lab.loss.chunked_cross_entropy in `loss_chunks` chunks
@@ -188,6 +194,9 @@ def simulate(
         lora=lora,
     )
     passes = described.passes(chosen.accumulate if micro_batches is None else micro_batches)
+    if step_in_backward:
+        described.check_step_in_backward(passes)
+        f.updates = partial(adamw.step_one, f, implementation=optimizer_impl)
     written = network(implementation, shaped.family)(f, setting)
     described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype, lora)
     return _run(f, written, setting, optimizer_impl, passes if every_layer else min(passes, 2))
@@ -211,7 +220,8 @@ def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str, passes: in
             del loss
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
-        adamw.step(f, layers, optimizer_impl)
+        if f.updates is None:
+            adamw.step(f, layers, optimizer_impl)
         log.mark(f"{step}.zero_grad")
         adamw.zero_grad(f, layers)
         log.mark(f"{step}.end")
