@@ -58,8 +58,11 @@ def choose(
 ) -> str:
     """The kernel that PyTorch takes on an Ampere card or later: flash, efficient, else math.
 
-    Source      sdp_utils.cpp, use_flash_attention and use_mem_efficient_attention; the switches
-                of torch.nn.attention.sdpa_kernel count
+    Dropout     changes nothing in the choice: flash and efficient drop inside the kernel
+    Shared heads  are for flash alone in torch 2.13; later versions let efficient take them too
+                (pytorch pull request 191085), where 2.13 falls back to math
+    Source      sdp_utils.cpp, can_use_flash_attention and can_use_mem_efficient_attention; the
+                switches of torch.nn.attention.sdpa_kernel count
     Leaves out  cuDNN's kernel, which recent cards may prefer, and per-card limits of head width
     """
     on = torch.backends.cuda
@@ -112,7 +115,9 @@ def _math(
 ) -> Tensor:
     """The kernel of last resort: every score is a number in memory, in fp32.
 
-    Source      attention.cpp, _scaled_dot_product_attention_math
+    Source      attention.cpp, _scaled_dot_product_attention_math; its weights are returned as well,
+                in the format of the query, and dropped by the caller
+    Leaves out  what _safe_softmax needs inside: the softmax once more, and a byte a score
     """
     before = query.dtype
     if before in HALVES and not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed():
@@ -131,7 +136,10 @@ def _math(
     del scores
     if dropout:
         weights = torch.ops.aten.native_dropout(weights, dropout, True)[0]
-    return (weights @ value).to(before)
+    narrow = weights.to(before)
+    result = (weights @ value).to(before)
+    del narrow
+    return result
 
 
 def _expand(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -61,7 +61,9 @@ def _cast(args: tuple, kwargs: dict[str, Any], dtype: torch.dtype) -> tuple[tupl
         floating = isinstance(value, Tensor) and value.is_floating_point()
         return value.to(dtype) if floating and value.dtype != torch.float64 else value
 
-    return tuple(map(one, args)), {name: one(value) for name, value in kwargs.items()}
+    # The last argument first, as GCC evaluates them: torch.autocast("cpu") of a real run does too.
+    named = {name: one(value) for name, value in reversed(kwargs.items())}
+    return tuple(map(one, args[::-1]))[::-1], named
 
 
 def _below_fp32(args: tuple, kwargs: dict[str, Any]) -> bool:

@@ -68,7 +68,9 @@ class CudaGraph(TorchFunctionMode):
         if torch.is_autocast_enabled("cpu"):
             args, kwargs = as_cuda_casts(func, args, kwargs)
         if func is F.scaled_dot_product_attention:
-            return attention(*args, **kwargs, kernel=self.attention)
+            # autocast has cast the arguments; what happens inside is no call of its own.
+            with torch.autocast("cpu", enabled=False):
+                return attention(*args, **kwargs, kernel=self.attention)
         replacement = REPLACED.get(func)
         return func(*args, **kwargs) if replacement is None else replacement(*args, **kwargs)
 
@@ -161,6 +163,10 @@ def _layer_norm(
 
 
 def _dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """aten.native_dropout: keeps one byte a value, where the CPU keeps a factor.
+
+    Source      Dropout.cpp, is_fused_kernel_acceptable; derivatives.yaml, native_dropout
+    """
     if train and 0 < p < 1 and input.numel():
         return torch.ops.aten.native_dropout(input, p, True)[0]
     return torch.dropout(input, p, train)

@@ -55,12 +55,21 @@ def _alone(first: Any, second: Any) -> bool:
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return False
     storage = first.untyped_storage()._cdata
-    dense = first.is_contiguous() or first.transpose(-1, -2).is_contiguous()
     alike = first.shape == second.shape and first.dtype == second.dtype
     holders = first._use_count()  # type: ignore[attr-defined]
     return (
-        dense
+        _dense(first)
         and alike
         and holders <= TENSOR_HOLDERS
         and torch._C._storage_Use_Count(storage) <= STORAGE_HOLDERS
     )
+
+
+def _dense(tensor: Tensor) -> bool:
+    """Whether its values fill a block of memory, in whatever order of dimensions."""
+    expected = 1
+    for step, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and step != expected:
+            return False
+        expected *= size
+    return True
