@@ -426,10 +426,14 @@ def random_configs(
     implementations: tuple[str, ...] = ("transformers",),
     checkpoints: tuple[str, ...] = ("none",),
     dropouts: tuple[float, ...] = (0.0, 0.1),
+    windows: bool = False,
 ) -> list[StepConfig]:
-    """`n` configs, the same for the same arguments; families take turns."""
+    """`n` configs, the same for the same arguments; families take turns.
+
+    windows     whether some have sliding windows and scaled rotary bases
+    """
     rng = random.Random(f"memlab {seed}")
-    return [
+    drawn = [
         _random_config(
             rng,
             families[i % len(families)],
@@ -439,6 +443,28 @@ def random_configs(
         )
         for i in range(n)
     ]
+    return [_windowed(rng, step) for step in drawn] if windows else drawn
+
+
+def _windowed(rng: random.Random, step: StepConfig) -> StepConfig:
+    """The same with a sliding window or a scaled rotary base, where the family has such a thing."""
+    more: dict[str, Any] = {}
+    if step.family in ("mistral", "qwen2", "qwen3") and rng.random() < 0.7:
+        more["sliding_window"] = rng.randint(2, step.tokens + 5)
+        if step.family != "mistral":
+            layers = step.config["num_hidden_layers"]
+            more |= {"use_sliding_window": True, "max_window_layers": rng.randint(0, layers)}
+    if step.family in ("llama", "gemma", "mistral") and rng.random() < 0.7:
+        head_dim = step.config["head_dim"]
+        more["rope_parameters"] = {
+            "rope_type": rng.choice(["linear", "yarn", "longrope", "proportional"]),
+            "rope_theta": 10000.0,
+            "factor": 2.0,
+            "original_max_position_embeddings": rng.randint(2, 2 * step.tokens),
+            "short_factor": [1.0] * (head_dim // 2),
+            "long_factor": [2.0] * (head_dim // 2),
+        }
+    return step.replace(config=step.config | more)
 
 
 def _random_config(

@@ -3,7 +3,8 @@
 import pytest
 import torch
 from real_steps import RECIPES, random_configs, real_step, simulated
-from test_step import LLAMAS, apart, on_cuda, traced
+from test_step import LLAMAS, apart
+from test_step_cuda import on_cuda, traced
 
 from memlab import Model
 from memlab.cli import main

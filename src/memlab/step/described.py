@@ -8,13 +8,14 @@ from ..model import Model
 from ..recipe import Recipe
 from ..tensors import COMPONENTS
 from ..units import whole
+from .keys import rope_type
 from .lora import Lora
 from .losses import LOSSES
 from .networks import DROPOUT, NETWORKS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
 
@@ -68,26 +69,18 @@ def check_dropout(dropout: float, implementation: str, family: str) -> None:
         raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
 
 
-def check_cuda(
-    model: Model, recipe: Recipe, implementation: str, attention: str, dropout: float
-) -> None:
-    """What is described of CUDA: eager attention, and SDPA's kernels where they take the call.
+def check_cuda(model: Model, recipe: Recipe, attention: str, extra: Mapping[str, Any]) -> None:
+    """What is not described on CUDA: heads that flash attention has to pad, and dynamic rotary.
 
-    Source      aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
+    That one reads how long the text is, so no trace tells what it costs.
+
+    Source      aten/src/ATen/native/transformers/attention.cpp, pad_last_dim
     """
-    half = (recipe.autocast or recipe.weights) != "fp32"
-    if attention == "sdpa":
-        if not half and model.kv_heads < model.heads:
-            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
-        if not half and model.family == "gpt_neox":
-            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
-        multiple, widest = (8, 256) if half else (4, model.head_dim)
-        if model.head_dim % multiple or model.head_dim > widest:
-            raise ValueError(f"H={model.head_dim} on cuda: a multiple of {multiple} is described")
-    if dropout:
-        raise ValueError(f"dropout={dropout} on cuda is not described")
-    if (implementation, model.family) == ("transformers", "gpt2") and recipe.autocast:
-        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
+    narrow = (recipe.autocast or recipe.weights) != "fp32"
+    if attention == "sdpa" and narrow and model.head_dim % 8:
+        raise ValueError(f"H={model.head_dim} on cuda: a multiple of 8 is described")
+    if rope_type(extra) == "dynamic":
+        raise ValueError("rope_type='dynamic' on cuda is not described")
 
 
 def check_frozen(frozen: Sequence[str], model: Model) -> None:
@@ -97,20 +90,11 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
-def window_of(model: Model, window: int | None) -> int | None:
-    return window if model.family == "mistral" else None
-
-
-def check_shape(
-    model: Model, implementation: str, batch: int, tokens: int, window: int | None
-) -> None:
+def check_shape(model: Model, implementation: str, batch: int, tokens: int) -> None:
     if whole("batch", batch) == 0:
         raise ValueError("batch=0; at least 1 is needed")
     if whole("tokens", tokens) < 2:
         raise ValueError(f"tokens={tokens}; at least 2 are needed: each is to predict the next")
-    near = window_of(model, window)
-    if implementation == "transformers" and near is not None and tokens >= near:
-        raise ValueError(f"tokens={tokens} with a sliding window of {near} is not described")
     if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
 

@@ -23,6 +23,7 @@ from .networks import network
 from .ops import Ops
 from .setting import Setting
 from .simulate import term
+from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _call(
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
     # Dropout and skipped layers are for training.
     said = {k: v for k, v in (extra or {}).items() if k not in ("attention_dropout", "layerdrop")}
-    near = described.window_of(shaped, said.get("sliding_window", window))
+    near, _ = windows(shaped, said, window)
     attention = _check(shaped, chosen, attention, backend, said)
     _check_shape(shaped, batch, tokens, past, near)
     f = Reader(chosen.autocast, backend, inference_mode)
@@ -260,12 +261,29 @@ def _check(
         if attention == "flash" and (recipe.autocast or recipe.weights) == "fp32":
             raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa" if attention == "flash" else attention
-        described.check_cuda(model, recipe, "transformers", attention, 0.0)
+        _check_cuda(model, recipe, attention)
     described.one_of("attention", attention, known)
     keys.check(model.family, extra, 0.0)
+    rotary = keys.rope_type(extra)
+    if rotary in ("dynamic", "longrope"):
+        raise ValueError(f"rope_type={rotary!r} is not described for a call")
     if extra.get("use_sliding_window"):
         raise ValueError("use_sliding_window=True is not described for a call")
     return attention
+
+
+def _check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
+    described.check_cuda(model, recipe, attention, {})
+    narrow = (recipe.autocast or recipe.weights) != "fp32"
+    if attention == "sdpa" and not narrow:
+        if model.kv_heads < model.heads:
+            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
+        if model.family == "gpt_neox":
+            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
+        if model.head_dim % 4:
+            raise ValueError(f"H={model.head_dim} on cuda: a multiple of 4 is described")
+    if model.family == "gpt2" and recipe.autocast:
+        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
 
 
 def _check_shape(

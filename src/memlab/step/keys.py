@@ -10,8 +10,7 @@ if TYPE_CHECKING:
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
-# Rotary bases that are scaled once, when the model is built, and computed like the plain one.
-ROTARY = ("default", "linear", "llama3", "yarn")
+ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 
 def check(family: str, config: Mapping[str, Any], dropout: float) -> None:
@@ -28,9 +27,16 @@ def check(family: str, config: Mapping[str, Any], dropout: float) -> None:
     told = config.get("attention_dropout") or 0
     if told != dropout and told:
         raise ValueError(f"attention_dropout={told} in the config, and dropout={dropout}")
+    rope_type(config)
+
+
+def rope_type(config: Mapping[str, Any]) -> str:
+    """How the rotary base is scaled, by any of the keys that configs use.
+
+    Raises      ValueError for a kind that is not described
+    """
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rotary.get("rope_type") or rotary.get("type") or "default"
     if kind not in ROTARY:
         raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
-    if family in ("qwen2", "qwen3") and config.get("use_sliding_window"):
-        raise ValueError("use_sliding_window=True is not described")
+    return str(kind)

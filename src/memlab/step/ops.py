@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .engine import Dim, Engine, Frame, Tensor, count
+from .kernels import FLASH_WIDEST
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -295,16 +296,17 @@ class Ops(Engine):
         self.apply("layer_norm", [x, weight, bias], [out], run, kept)
         return out
 
-    def attention(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """scaled_dot_product_attention without a mask or dropout, in a kernel that keeps no scores.
+    def attention(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None = None) -> Tensor:
+        """scaled_dot_product_attention in a kernel that keeps no scores.
 
-        That is flash attention; on CUDA in fp32 the memory-efficient one, which pads the
-        log-sum-exp of each head to a multiple of 32 tokens.
+        That is flash attention; on CUDA in fp32 or with a bias (a mask as numbers to add) the
+        memory-efficient one, which pads the log-sum-exp of each head to a multiple of 32 tokens.
 
         Shapes      q [B, N, T, H], k and v [B, K, T, H]; returns [B, N, T, H]
         """
         value, key, query = self._cast(v), self._cast(k), self._cast(q)
-        efficient = self.backend == "cuda" and query.dtype == "fp32"
+        wide = query.dtype == "fp32" or query.shape[-1] > FLASH_WIDEST
+        efficient = self.backend == "cuda" and (wide or bias is not None)
         op = "efficient_attention" if efficient else "flash_attention"
         out = self.new(op, query.shape, query.dtype)
         tokens = query.shape[2]
@@ -319,6 +321,7 @@ class Ops(Engine):
 
         inputs = [("query", query), ("key", key), ("value", value)]
         kept = [*inputs, ("output", out), ("logsumexp", lse)]
+        kept += [] if bias is None else [("attn_bias", bias)]
         if self.backend == "cuda":  # the state of its random numbers, dropout or not
             kept += [("seed", self.new(op, () if efficient else (2,), "int64"))]
             kept += [("offset", self.new(op, (), "int64"))]

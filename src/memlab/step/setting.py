@@ -30,6 +30,7 @@ class Setting:
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
     lora: Lora | None = None  # adapters beside linear layers
+    sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
     def __getattr__(self, letter: str) -> Dim:
         model = self.__dict__["model"]

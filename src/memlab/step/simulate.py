@@ -17,6 +17,7 @@ from .networks import network
 from .ops import Ops
 from .saved import SavedTable
 from .setting import Setting
+from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -130,8 +131,9 @@ def simulate(
                 divided by their number, before one AdamW.step(); None: what the recipe says
     recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
     backend     cpu, or the graph that CUDA's kernels give: eager attention, or what SDPA chooses
-                ("flash" is flash attention in bf16 or autocast), without dropout
-    window      of the mistral family: its sliding_window, or None; `extra` may say another
+                ("flash" is flash attention in bf16 or autocast); see memlab.step.kernels
+    window      of the mistral family: its sliding_window, or None; `extra` may say another, and
+                alone says which layers of qwen2 and qwen3 have one
     dropout     the probability of every dropout that the family has
     frozen      components of the model (memlab.tensors.COMPONENTS) whose weights are not trained;
                 with checkpoints transformers lets the embedding's output ask for a gradient then
@@ -163,22 +165,23 @@ def simulate(
         if attention == "flash" and (chosen.autocast or chosen.weights) == "fp32":
             raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa" if attention == "flash" else attention
-        described.check_cuda(shaped, chosen, implementation, attention, dropout)
+        described.check_cuda(shaped, chosen, attention, extra or {})
     described.one_of("attention", attention, attentions)
     described.one_of("optimizer_impl", optimizer_impl, adamw.IMPLEMENTATIONS)
     described.one_of("checkpoint", checkpoint, ("none", "block"))
-    window = (extra or {}).get("sliding_window", window)
     described.check_dropout(dropout, implementation, shaped.family)
     if implementation == "transformers":
         keys.check(shaped.family, extra or {}, dropout)
-    described.check_shape(shaped, implementation, batch, tokens, window)
+    described.check_shape(shaped, implementation, batch, tokens)
+    theirs = implementation == "transformers"
+    near, sliding = windows(shaped, extra or {}, window) if theirs else (None, None)
     f = Ops(chosen.autocast, backend=backend, in_place=in_place)
     described.check_frozen(frozen, shaped)
     f.frozen = frozen
     if lora is not None:
         adapters.check(lora, shaped, implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer:
+    if every_layer or sliding is not None:  # layers of two kinds are not all alike
         f.shown = shaped.layers
     setting = Setting(
         shaped,
@@ -188,10 +191,11 @@ def simulate(
         attention,
         dropout,
         extra,
-        described.window_of(shaped, window),
+        near,
         checkpoint == "block",
         loss_chunks=described.chunks(loss, loss_chunks, batch * tokens),
         lora=lora,
+        sliding=sliding,
     )
     passes = described.passes(chosen.accumulate if micro_batches is None else micro_batches)
     if step_in_backward:

@@ -6,19 +6,17 @@ from ..cache import Cache
 from ..engine import Dim, Parameter, Tensor, call
 from ..ops import Grads, Ops
 from ..setting import Setting
+from .attention import attend, splits
 from .gpt_parts import (
     Weights,
-    attend,
     counted_positions,
-    dropout,
     eager_mask,
     layer_norm,
     norm_weights,
     pieces,
     reordered,
-    splits,
 )
-from .hf_common import head_loss
+from .hf_common import dropout, head_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ class GPT2:
         """In the order of the real code; products give their gradients in another order."""
         s, shape = self.s, (self.s.B, self.s.N, self.s.T, self.s.H)
         q, k, v = pieces(self.f, qkv, 3)
-        copies = splits(s)
+        copies = splits(self.f, s)
         key = self.f.view(k, *shape)  # transposed twice on its way: its gradient needs no copy
         value = reordered(self.f, v, *shape, copies=copies)
         query = reordered(self.f, q, *shape, copies=copies)
@@ -141,8 +139,16 @@ class GPT2:
 def gelu_new(f: Ops, x: Tensor) -> Tensor:
     """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³))), written out: four tensors are kept."""
     half = f.scale(x)
-    cube = f.square  # another power, the same memory
-    return f.mul(half, f.shift(tanh(f, f.scale(f.add(x, f.scale(cube(x)))))))
+    return f.mul(half, f.shift(tanh(f, f.scale(f.add(x, f.scale(cube(f, x)))))))
+
+
+def cube(f: Ops, x: Tensor) -> Tensor:
+    """Another power than the square, the same memory; in fp32 under CUDA's autocast.
+
+    Source      aten/src/ATen/autocast_mode.h, AT_FORALL_FP32
+    """
+    wide = f.to(x, "fp32") if f.autocast and f.backend == "cuda" else x
+    return f.square(wide)
 
 
 def tanh(f: Ops, x: Tensor) -> Tensor:

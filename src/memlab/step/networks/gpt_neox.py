@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from ..cache import Cache
 from ..engine import Dim, Tensor, call
-from ..keys import ROTARY
+from ..keys import rope_type
 from ..ops import Ops
 from ..setting import Setting
+from .attention import attend
 from .gpt_parts import (
     Weights,
-    attend,
     counted_positions,
-    dropout,
     eager_mask,
     layer_norm,
     linear,
@@ -20,7 +19,8 @@ from .gpt_parts import (
     pieces,
     reordered,
 )
-from .hf_common import head_loss
+from .hf_common import dropout, head_loss
+from .scaled_rotary import Scaled
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class GPTNeoX:
         if not m.tied:
             self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
         self.rates = [f.new("inv_freq", (rates,), "fp32", "buffers") for _ in range(2)]
+        self.scaled = Scaled(f, s, self.rates)
 
     def layer_weights(self) -> Weights:
         f, s, m = self.f, self.s, self.s.model
@@ -88,6 +89,7 @@ class GPTNeoX:
 
     def angles(self, dtype: str) -> tuple[Tensor, Tensor]:
         f, s, half = self.f, self.s, Dim("R/2", self.R // 2)
+        self.scaled.update()
         wide = f.new("to", (1, s.T, 1), "fp32")
         rates = f.new("mul", (1, s.T, half), "fp32")
         del wide
@@ -160,9 +162,7 @@ class GPTNeoX:
 
 def rotary_share(extra: Mapping[str, Any]) -> float:
     """The share of a head that rotary turns, by either of the keys that configs use."""
+    if rope_type(extra) == "proportional":  # turns all of it, much of it by nothing
+        return 1.0
     rope = extra.get("rope_parameters") or extra.get("rope_scaling") or {}
-    kind = rope.get("rope_type") or rope.get("type") or "default"
-    if kind not in ROTARY:
-        raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
-    share = rope.get("partial_rotary_factor", extra.get("rotary_pct", 0.25))
-    return share
+    return float(rope.get("partial_rotary_factor", extra.get("rotary_pct", 0.25)))

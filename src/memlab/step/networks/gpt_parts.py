@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..engine import Parameter, Tensor
 from ..ops import Grads, Ops
 from ..setting import Setting
-from .hf_common import causal_mask, dropout, packed_check
+from .hf_common import causal_mask, packed_check
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -77,104 +77,6 @@ def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]
     kept = [("self", left) if right.node else None, ("mat2", right) if left.node else None]
     f.apply("bmm", [left, right], [out], run, kept)
     return out
-
-
-def attend(
-    f: Ops,
-    s: Setting,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    *,
-    upcast: bool = True,
-    rows: bool = True,
-    part: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """Attention by the kernel of the setting: [B, T, N·H], and eager's weights, which it returns.
-
-    upcast      eager's softmax is in fp32 whatever the scores are
-    rows        q and k lie in rows of all heads, as v always does
-    part        q lies in such a row together with k and v
-    """
-    if mask is not None:
-        return eager_attention(f, s, q, k, v, mask, upcast=upcast, rows=rows, part=part)
-    if s.dropout:
-        return merge_heads(f, math_attention(f, s, q, k, v, rows=rows), s), None
-    y = f.attention(q, k, v)  # in the order of memory of q
-    return f.view(y, s.B, s.T, s.queries) if rows else merge_heads(f, y, s), None
-
-
-def splits(s: Setting) -> bool:
-    """Whether gradients of q and v come head by head, to be copied into rows: not from flash."""
-    return s.N > 1 and (s.attention == "eager" or s.dropout > 0)
-
-
-def eager_attention(
-    f: Ops,
-    s: Setting,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor,
-    *,
-    upcast: bool,
-    rows: bool,
-    part: bool,
-) -> tuple[Tensor, Tensor]:
-    """The attention that transformers writes out, as `attend` returns it."""
-    copies = (rows and scattered(s, part=part), rows and scattered(s) and not s.cached)
-    scores = f.scale(matmul(f, q, k, s.B, s.N, s.T, s.seen, copies=copies))
-    scores = f.add(scores, mask)
-    if upcast:
-        scores = f.to(_softmax_fp32(f, scores), q.dtype)
-    else:
-        scores = f.softmax(scores)
-        scores = f.to(scores, v.dtype)
-    scores = dropout(f, scores, s.dropout)
-    y = weighted(f, s, scores, v, matmul, copied=scattered(s) and not s.cached)
-    return merge_heads(f, y, s), scores
-
-
-def math_attention(
-    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, *, rows: bool = True
-) -> Tensor:
-    """What SDPA does on the CPU with dropout, which its flash kernel lacks: all of it in fp32.
-
-    Source      aten/src/ATen/native/transformers/attention.cpp, _scaled_dot_product_attention_math
-    """
-    value, key, query = f._cast(v), f._cast(k), f._cast(q)
-    dtype = query.dtype
-    wide_q, wide_k, wide_v = f.to(query, "fp32"), f.to(key, "fp32"), f.to(value, "fp32")
-    scaled = f.scale(wide_q)
-    mask = _triangle(f, s)
-    keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
-    copies = (scattered(s) and rows, scattered(s) and rows and keys is wide_k)
-    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, s.T, copies=copies)
-    scores = f.add(scores, mask)
-    scores = f.softmax(scores)
-    scores = dropout(f, scores, s.dropout)
-    narrow = f.to(scores, dtype)  # returned as well, and dropped by the caller
-    copied = scattered(s) and values is wide_v
-    y = f.to(weighted(f, s, scores, values, product, copied=copied), dtype)
-    del narrow
-    return y
-
-
-def _triangle(f: Ops, s: Setting) -> Tensor:
-    """SDPA's own causal mask, first as truth values, then as numbers to add."""
-    ones = f.new("ones", (s.T, s.T), "bool")
-    lower = f.new("tril", (s.T, s.T), "bool")
-    del ones
-    zero, smallest = f.new("scalar_tensor", (), "fp32"), f.new("scalar_tensor", (), "fp32")
-    mask = f.new("where", (s.T, s.T), "fp32")
-    del zero, smallest, lower
-    return mask
-
-
-def _softmax_fp32(f: Ops, scores: Tensor) -> Tensor:
-    wide = f.to(scores, "fp32")
-    return f.softmax(wide)
 
 
 def weighted(

@@ -2,7 +2,7 @@
 
 from ..engine import Dim, Tensor
 from ..losses import chunked_next_token_loss
-from ..ops import Ops
+from ..ops import Grads, Ops
 from ..setting import Setting
 
 
@@ -25,9 +25,23 @@ def packed_check(f: Ops, s: Setting) -> None:
     del none, answer, first, difference, packed
 
 
-def causal_mask(f: Ops, s: Setting, dtype: str) -> Tensor:
+def mask_of(f: Ops, s: Setting, dtype: str, window: int | None) -> Tensor | None:
+    """create_causal_mask, or create_sliding_window_causal_mask with a window.
+
+    Eager attention adds a mask of numbers. SDPA has none, if causal says it all; but tokens at or
+    beyond the window need one, of yes and no.
+
+    Source      transformers 5.23, masking_utils.py: _ignore_causal_mask_sdpa
+    """
+    packed_check(f, s)
+    if s.attention == "eager":
+        return causal_mask(f, s, dtype, window)
+    return _boolean_mask(f, s, window) if window is not None and s.T >= window else None
+
+
+def causal_mask(f: Ops, s: Setting, dtype: str, window: int | None = None) -> Tensor:
     """A mask of zeros and the smallest number, [B, 1, T, S]: eager attention adds it."""
-    allowed = _boolean_mask(f, s)
+    allowed = _boolean_mask(f, s, window)
     zero = f.new("zeros", (), dtype)
     smallest = f.new("scalar", (), dtype)
     mask = f.new("mask", (s.B, 1, s.T, s.seen), dtype)
@@ -35,7 +49,7 @@ def causal_mask(f: Ops, s: Setting, dtype: str) -> Tensor:
     return mask
 
 
-def _boolean_mask(f: Ops, s: Setting) -> Tensor:
+def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
     rows = f.new("arange", (s.B,), "int64")
     heads = f.new("arange", (1,), "int64")
     indices = []
@@ -44,7 +58,7 @@ def _boolean_mask(f: Ops, s: Setting) -> Tensor:
         indices.append(f.new("add", (size,), "int64"))
         del plain
     causal = (1, 1, s.T, s.seen)
-    if s.window is None:
+    if window is None:
         mask = f.new("le", causal, "bool")
     else:
         mask = f.new("ones", (), "bool")
@@ -79,11 +93,28 @@ def eager_attention(
 
 
 def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
-    """On the CPU a product with a mask of x's own dtype, which is kept."""
+    """On the CPU a product with a mask of x's own dtype, which is kept; on CUDA one kernel."""
     if p == 0:
         return x
+    if f.backend == "cuda":
+        return native_dropout(f, x)
     noise = f.new("bernoulli", x.shape, x.dtype)
     return f.mul(x, noise)
+
+
+def native_dropout(f: Ops, x: Tensor) -> Tensor:
+    """One kernel on CUDA, which keeps what it dropped: one byte a value.
+
+    Source      aten/src/ATen/native/Dropout.cpp, is_fused_kernel_acceptable; derivatives.yaml
+    """
+    out = f.new("native_dropout", x.shape, x.dtype)
+    dropped = f.new("native_dropout", x.shape, "bool")
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        return [f.new("native_dropout_backward", grads[0].shape, grads[0].dtype)]
+
+    f.apply("native_dropout", [x], [out], run, [("result1", dropped)])
+    return out
 
 
 def strided(f: Ops, s: Setting, x: Tensor, repeated: Tensor) -> bool:

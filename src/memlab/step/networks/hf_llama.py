@@ -2,16 +2,23 @@
 
 Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
             sdpa_attention.py, loss/loss_utils.py
-Leaves out  sliding windows that are shorter than the sequence, padding masks, scaled rotary bases
+Leaves out  padding masks
 """
+
+from __future__ import annotations
 
 from ..cache import Cache
 from ..engine import Dim, Parameter, Tensor, call
 from ..lora import linear
 from ..ops import Ops
 from ..setting import Setting
-from .gpt_parts import math_attention, merge_heads
-from .hf_common import causal_mask, eager_attention, head_loss, packed_check
+from .attention import scores_kept, sdpa_forward
+from .hf_common import eager_attention, head_loss, mask_of
+from .scaled_rotary import Scaled
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Weights = dict[str, Parameter]
 
@@ -30,6 +37,7 @@ class HFLlama:
         self.final_norm = f.parameter("final_norm", (s.D,), dtype)
         half = (Dim("H/2", m.head_dim // 2),)
         self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
+        self.scaled = Scaled(f, s, self.rates)
         self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
 
     def _weights(self) -> Weights:
@@ -59,15 +67,24 @@ class HFLlama:
             self.cache.open()
         positions = f.new("arange", (s.T,), "int64")
         positions = f.new("add", (s.T,), "int64")
-        packed_check(f, s)
-        mask = causal_mask(f, s, embeds.dtype) if s.attention == "eager" else None
+        masks = self.masks(embeds.dtype)
         hidden = embeds
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
             region = f.checkpoint if s.checkpoint else call
-            hidden = region(self.layer, hidden, self.layers[i], angles, mask, positions)
+            hidden = region(self.layer, hidden, self.layers[i], angles, masks[i], positions)
             hidden = f.boundary(hidden, i, layers)
         return call(self.norm, hidden, self.final_norm)
+
+    def masks(self, dtype: str) -> Sequence[Tensor | None]:
+        """One for each layer; those of a kind share one."""
+        f, s = self.f, self.setting
+        if s.sliding is None:
+            return [mask_of(f, s, dtype, s.window)] * s.L
+        full, near = mask_of(f, s, dtype, None), mask_of(f, s, dtype, s.window)
+        return [near if slides else full for slides in s.sliding] + [
+            full
+        ]  # which stays, used or not
 
     def embed(self, ids: Tensor) -> Tensor:
         f = self.f
@@ -78,6 +95,7 @@ class HFLlama:
 
     def rotary(self, dtype: str) -> tuple[Tensor, Tensor]:
         f, s = self.f, self.setting
+        self.scaled.update()
         half = (1, s.T, self.rates[0].shape[0])
         wide = f.new("to", (1, s.T, 1), "fp32")
         frequencies = f.new("mul", half, "fp32")
@@ -131,27 +149,29 @@ class HFLlama:
         f, s = self.f, self.setting
         q = self.heads(w, "q", x, s.N)
         k = self.heads(w, "k", x, s.K)
-        v = self.heads(w, "v", x, s.K)
+        v = self.heads(w, "v", x, s.K, masked=mask is not None)
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
         kept = None
-        if mask is not None:
+        if s.attention == "eager":
+            assert mask is not None
             y, kept = eager_attention(f, s, q, k, v, mask)
-        elif s.dropout:
-            y = merge_heads(f, math_attention(f, s, q, k, v), s)
         else:
-            y = f.attention(q, k, v)
+            y = sdpa_forward(f, s, q, k, v, mask)
         y = f.view(y, s.B, s.T, s.queries)
         y = linear(f, y, w, "out")
         return y, kept
 
-    def heads(self, w: Weights, name: str, x: Tensor, heads: int) -> Tensor:
+    def heads(
+        self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool = False
+    ) -> Tensor:
         f, s = self.f, self.setting
         y = f.view(linear(f, x, w, name), s.B, s.T, heads, s.H)
         # Gradients of q and k come head by head, as slices of them are written into zeros; those
         # of v too, but for the kernel's. The projection wants them token by token.
-        if heads > 1 and (name != "v" or s.attention == "eager" or s.dropout):
+        repeats = masked and s.K < s.N
+        if heads > 1 and (name != "v" or repeats or scores_kept(f, s, masked=masked)):
             y = f.folded(y)
         if f"{name}_norm" in w:
             y = call(self.norm, y, w[f"{name}_norm"])

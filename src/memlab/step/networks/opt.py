@@ -6,19 +6,17 @@ from ..cache import Cache
 from ..engine import Dim, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
+from .attention import attend, scores_kept, splits
 from .gpt_parts import (
     Weights,
-    attend,
-    dropout,
     eager_mask,
     layer_norm,
     linear,
     linear_weights,
     norm_weights,
     reordered,
-    splits,
 )
-from .hf_common import head_loss
+from .hf_common import dropout, head_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -134,11 +132,11 @@ class OPT:
 
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.s
-        shape, copies = (s.B, s.N, s.T, s.H), splits(s)
+        shape, copies = (s.B, s.N, s.T, s.H), splits(f, s)
         query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
         key = linear(f, x, w, "k")
         # The product with its transpose gives the gradient back transposed.
-        key = reordered(f, key, *shape, copies=s.B > 1 and (mask is not None or s.dropout > 0))
+        key = reordered(f, key, *shape, copies=s.B > 1 and scores_kept(f, s))
         value = linear(f, x, w, "v")
         value = reordered(f, value, *shape, copies=copies)
         if self.cache is not None:

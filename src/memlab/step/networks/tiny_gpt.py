@@ -7,7 +7,7 @@ from ..lora import linear
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
-from .gpt_parts import math_attention, merge_heads
+from .attention import in_rows, sdpa
 from .hf_common import dropout
 from .tiny_llama import next_token_loss
 
@@ -79,11 +79,8 @@ class TinyGPT:
         qkv = linear(f, x, w, "qkv")
         q, k, v = f.unbind(qkv, 3, s.B, s.N, s.T, s.H)
         del qkv
-        if s.dropout:
-            y = math_attention(f, s, q, k, v)
-            return linear(f, merge_heads(f, y, s), w, "out")
-        y = f.attention(q, k, v)
-        return linear(f, f.view(y, s.B, s.T, s.queries), w, "out")
+        y = sdpa(f, s, q, k, v)
+        return linear(f, in_rows(f, s, y), w, "out")
 
     def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
         f = self.f

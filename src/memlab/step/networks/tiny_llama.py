@@ -5,6 +5,7 @@ from ..lora import linear
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
+from .attention import in_rows, scores_kept, sdpa
 
 
 class TinyLlama:
@@ -70,18 +71,20 @@ class TinyLlama:
         return f.add(x, call(self.feed_forward, w, rms_norm(f, x, w["feed_forward_norm"])))
 
     def attention(self, w: dict[str, Parameter], x: Tensor) -> Tensor:
-        f, (B, T, _) = self.f, x.shape
-        q = self.heads(w, "q", x, self.setting.N)
-        k = self.heads(w, "k", x, self.setting.K)
-        v = self.heads(w, "v", x, self.setting.K)
-        y = f.attention(rotate(f, q, *self.angles), rotate(f, k, *self.angles), v)
-        return linear(f, f.view(y, B, T, w["out"].shape[1]), w, "out")
+        f, s = self.f, self.setting
+        q = self.heads(w, "q", x, s.N)
+        k = self.heads(w, "k", x, s.K)
+        v = self.heads(w, "v", x, s.K)
+        y = sdpa(f, s, rotate(f, q, *self.angles), rotate(f, k, *self.angles), v)
+        return linear(f, in_rows(f, s, y), w, "out")
 
     def heads(self, w: dict[str, Parameter], name: str, x: Tensor, heads: int) -> Tensor:
         f, (B, T, _), H = self.f, x.shape, self.setting.H
         y = linear(f, x, w, name)
         if f"{name}_norm" in w:
             y = rms_norm(f, f.view(y, B, T, heads, H), w[f"{name}_norm"])
+        elif heads > 1 and scores_kept(f, self.setting):
+            y = f.folded(y)
         return f.view(y, B, heads, T, H)
 
     def feed_forward(self, w: dict[str, Parameter], x: Tensor) -> Tensor:

@@ -1,0 +1,45 @@
+"""Sliding windows of a model's layers, as transformers reads them from a config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..model import Model
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+ALTERNATING = ("qwen2", "qwen3")  # families whose layers are of two kinds
+KINDS = ("full_attention", "sliding_attention")
+
+
+def windows(
+    model: Model, config: Mapping[str, Any], window: int | None
+) -> tuple[int | None, tuple[bool, ...] | None]:
+    """Positions that a token sees, itself included, or None; and which layers have that window.
+
+    window      of the mistral family, whose layers all have it, if the config does not tell
+    returns     None in the place of the layers where all of them, or none, have the window
+    Source      transformers 5.23: configuration_qwen2.py, configuration_qwen3.py
+    Raises      ValueError for kinds of layers that are not described
+    """
+    if model.family == "mistral":
+        return config.get("sliding_window", window), None
+    if model.family not in ALTERNATING:
+        return None, None
+    size = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None
+    kinds: Sequence[str] | None = config.get("layer_types")
+    if kinds is None:
+        first = model.layers if size is None else config.get("max_window_layers", 28)
+        kinds = [KINDS[i >= first] for i in range(model.layers)]
+    if len(kinds) != model.layers:
+        raise ValueError(f"layer_types names {len(kinds)} layers; the model has {model.layers}")
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
+    if KINDS[1] not in kinds:
+        return None, None
+    if size is None:
+        raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")
+    return size, tuple(kind == KINDS[1] for kind in kinds)
