@@ -34,7 +34,8 @@ from memlab.measure.log import Event
 from memlab.step import Lora, Step, simulate
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
-PRECISIONS = ("fp32", "bf16", "autocast-bf16")
+PRECISIONS = ("fp32", "bf16", "autocast-bf16")  # those that are drawn
+NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 ATTENTIONS = ("eager", "sdpa")
 OPTIMIZERS = {
     "forloop": {"foreach": False},
@@ -210,7 +211,7 @@ def build(step: StepConfig) -> torch.nn.Module:
 
 
 def _build(step: StepConfig) -> torch.nn.Module:
-    dtype = torch.bfloat16 if step.precision == "bf16" else torch.float32
+    dtype = NARROW.get(step.precision, torch.float32)
     again = step.checkpoint == "block"
     torch.manual_seed(0)
     if step.implementation == "memlab":
@@ -320,9 +321,10 @@ def _forward(
     step: StepConfig, module: torch.nn.Module, ids: torch.Tensor, tracker: Tracker | None = None
 ) -> torch.Tensor:
     """The loss alone; with a tracker, what comes from the output head on is phase "loss"."""
-    cast = step.precision == "autocast-bf16"
+    cast = NARROW.get(step.precision.removeprefix("autocast-"))
+    cast = cast if step.precision.startswith("autocast") else None
     with contextlib.ExitStack() as stack:
-        stack.enter_context(torch.autocast("cpu", torch.bfloat16) if cast else nullcontext())
+        stack.enter_context(torch.autocast("cpu", cast) if cast else nullcontext())
         if tracker is not None:
             phases = stack.enter_context(contextlib.ExitStack())
 
@@ -381,7 +383,7 @@ def _check(step: StepConfig) -> None:
     for name, value, known in (
         ("family", step.family, FAMILIES),
         ("implementation", step.implementation, ("transformers", "memlab")),
-        ("precision", step.precision, PRECISIONS),
+        ("precision", step.precision, tuple(RECIPES)),
         ("attention", step.attention, ATTENTIONS),
         ("optimizer", step.optimizer, tuple(OPTIMIZERS)),
         ("checkpoint", step.checkpoint, CHECKPOINTS),
@@ -394,6 +396,8 @@ RECIPES = {
     "fp32": Recipe(),
     "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
     "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
+    "fp16": Recipe(name="fp16", weights="fp16", gradients="fp16"),
+    "autocast-fp16": Recipe(name="autocast fp16", autocast="fp16"),
 }
 
 

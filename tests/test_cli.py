@@ -81,6 +81,17 @@ def test_fit_answers_three_questions(capsys):
     assert json.loads(run(capsys, *words, "--batch", "2", "--json")[1])["value"] > 1000
 
 
+def test_fp16_takes_the_bytes_of_bf16(capsys):
+    words = "estimate tiny-llama --tokens 32 --json --precision"
+    found = {
+        name: json.loads(run(capsys, *words.split(), name)[1])
+        for name in ("bf16", "fp16", "autocast-bf16", "autocast-fp16")
+    }
+    assert found["fp16"]["peak"] == found["bf16"]["peak"] != found["autocast-fp16"]["peak"]
+    assert found["autocast-fp16"]["held"] == found["autocast-bf16"]["held"]
+    assert found["fp16"]["recipe"]["weights"] == "fp16"
+
+
 @pytest.mark.parametrize("words", ["", "--tokens 32", "--phase prefill --tokens 32"])
 def test_an_estimate_can_be_drawn(capsys, tmp_path, words):
     file = tmp_path / "bar.svg"

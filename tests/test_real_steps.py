@@ -266,5 +266,5 @@ def test_random_configs_are_seeded_and_reach_every_option():
 
 
 def test_an_unknown_option_is_named():
-    with pytest.raises(ValueError, match="unknown precision 'fp16'; known: fp32, bf16"):
-        real_step(LLAMA.replace(precision="fp16"))
+    with pytest.raises(ValueError, match="unknown precision 'fp8'; known: fp32, bf16"):
+        real_step(LLAMA.replace(precision="fp8"))

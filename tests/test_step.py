@@ -75,6 +75,23 @@ def test_every_figure_is_the_real_one(step):
     assert sum(found.peak.contents.values()) == found.peak.bytes
 
 
+FP16 = [
+    step.replace(precision=("fp16", "autocast-fp16")[i % 2])
+    for i, step in enumerate(
+        [*ALL[::7], *random_configs(3, 28, families=("gpt2", "opt", "gpt_neox"))]
+    )
+]
+
+
+@pytest.mark.parametrize("step", FP16, ids=str)
+def test_fp16_takes_the_bytes_of_bf16(step):
+    found = simulated(step)
+    assert apart(real_step(step), found) == {}
+    wide = simulated(step.replace(precision=step.precision.replace("fp16", "bf16")))
+    assert (found.held, found.rows) == (wide.held, wide.rows)
+    assert found.peak.bytes == wide.peak.bytes
+
+
 @pytest.mark.parametrize(
     "step", [step for step in ALL if Model.from_config(step.config).layers <= 4][::3], ids=str
 )

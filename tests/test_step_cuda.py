@@ -22,7 +22,7 @@ def traced(step: StepConfig):
     return trace(
         module,
         inputs,
-        autocast="bf16" if step.precision == "autocast-bf16" else None,
+        autocast=step.precision.removeprefix("autocast-") if "autocast" in step.precision else None,
         optimizer=lambda parameters: torch.optim.AdamW(parameters, **OPTIMIZERS[step.optimizer]),
     )
 
@@ -46,7 +46,12 @@ DRAWN = [
 ]
 
 
-@pytest.mark.parametrize("step", [*on_cuda(DRAWN)], ids=str)
+FP16 = [
+    step.replace(precision=("fp16", "autocast-fp16")[i % 2]) for i, step in enumerate(DRAWN[::4])
+]
+
+
+@pytest.mark.parametrize("step", [*on_cuda(DRAWN + FP16)], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     real, found = traced(step), simulated(step, backend="cuda")
     assert found.held == real.held

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 PRECISIONS = {"fp32": "fp32", "bf16": "bf16", "autocast-bf16": "autocast"}
+FP16 = {  # the bytes of bf16; what a gradient scaler adds is left out
+    "fp16": Recipe(name="fp16", weights="fp16", gradients="fp16"),
+    "autocast-fp16": Recipe(name="autocast fp16", autocast="fp16"),
+}
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
@@ -48,7 +52,7 @@ def add_parser(commands: Any) -> None:
 def add_step(parser: argparse.ArgumentParser) -> None:
     """The arguments that say how a training step is run."""
     parser.add_argument("--recipe", help="see `memlab recipes` (default: what --precision says)")
-    parser.add_argument("--precision", choices=list(PRECISIONS), help="default fp32")
+    parser.add_argument("--precision", choices=[*PRECISIONS, *FP16], help="default fp32")
     parser.add_argument("--optimizer", help="default: the recipe's")
     parser.add_argument(
         "--optimizer-impl", choices=["forloop", "foreach", "fused"], default="forloop"
@@ -127,7 +131,10 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     """
     if options.recipe and options.precision:
         raise ValueError("--recipe and --precision both set the formats; give one of them")
-    recipe = Recipe.named(options.recipe or PRECISIONS[options.precision or "fp32"])
+    if options.precision in FP16:
+        recipe = FP16[options.precision]
+    else:
+        recipe = Recipe.named(options.recipe or PRECISIONS[options.precision or "fp32"])
     if options.optimizer and options.optimizer != recipe.optimizer:
         name = f"{recipe.name}, {options.optimizer}"
         recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)

@@ -26,13 +26,13 @@ def dtype_of(recipe: Recipe) -> str:
     if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
         raise ValueError(
             f"recipe {recipe.name!r} is not described for a step; known: AdamW with weights, "
-            "gradients and states all in fp32 or all in bf16"
+            "gradients and states all in fp32, all in bf16 or all in fp16"
         )
-    known = {("fp32", None), ("bf16", None), ("fp32", "bf16")}
+    known = {("fp32", None), ("bf16", None), ("fp16", None), ("fp32", "bf16"), ("fp32", "fp16")}
     if (recipe.weights, recipe.autocast) not in known:
         raise ValueError(
             f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}) is "
-            "not described; known: fp32, bf16, fp32 under autocast bf16"
+            "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
 

@@ -129,9 +129,10 @@ def simulate(
     batch       sequences of one micro-batch, whose ids alone are held
     micro_batches   gradient accumulation: forward and backward so many times, each of the loss
                 divided by their number, before one AdamW.step(); None: what the recipe says
-    recipe      fp32, bf16 (weights, gradients and states) or fp32 under autocast(bf16); AdamW
+    recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
+                or fp16; AdamW
     backend     cpu, or the graph that CUDA's kernels give: eager attention, or what SDPA chooses
-                ("flash" is flash attention in bf16 or autocast); see memlab.step.kernels
+                ("flash" is flash attention in narrow formats); see memlab.step.kernels
     window      of the mistral family: its sliding_window, or None; `extra` may say another, and
                 alone says which layers of qwen2 and qwen3 have one
     dropout     the probability of every dropout that the family has
@@ -152,7 +153,8 @@ def simulate(
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
     Unit        bytes of storages, as memlab.measure.Tracker counts them on a CPU
     Source      memlab.step.networks, each line from the code that it describes
-    Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each)
+    Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each); the
+                gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
