@@ -9,6 +9,7 @@ import re
 import subprocess
 
 import cheatsheet
+import no_gain
 
 # What a reader would ask for; everything else is in constraints.txt.
 SHOWN = [
@@ -34,6 +35,7 @@ def fill(text, root):
         "minutes": minutes,
         "letters": cheatsheet.letters,
         "formulas": cheatsheet.formulas,
+        "collected": no_gain.collected,
         "records": records,
         "accuracy": accuracy,
         "peers": peers,

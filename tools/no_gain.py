@@ -1,0 +1,60 @@
+"""The page *It did not save memory*: the cells of Part II whose id begins with no-gain-.
+
+`tools/book.py` puts `collected` where book/no-gain.md says `<!-- collected -->`: the code, what it
+printed and why, as the chapter has them, so the page says what the chapters prove.
+"""
+
+import json
+import re
+
+TITLE = re.compile(r"\(([a-z-]+)\)=\n+# +([^\n]+)")
+
+
+def collected(root):
+    """A heading for each chapter that has such cells, and each cell with its result and reason."""
+    found = []
+    for path in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        if shown := [entry(cells, i, path) for i, cell in enumerate(cells) if is_one(cell)]:
+            _, title = TITLE.match(source(cells[0])).groups()
+            found.append(f"## {int(path.stem[:2])}. {title}\n\n" + "\n\n".join(shown))
+    return "\n\n".join(found)
+
+
+def is_one(cell):
+    """Whether a cell shows a technique that saves nothing."""
+    return cell["cell_type"] == "code" and cell.get("id", "").startswith("no-gain-")
+
+
+def entry(cells, i, path):
+    """One cell: what it tries, its code, what it printed, and the words that follow it."""
+    cell = cells[i]
+    name = cell["id"].removeprefix("no-gain-").replace("-", " ")
+    parts = [f"### {name.capitalize()}", f"```python\n{source(cell)}\n```"]
+    if text := printed(cell):
+        parts.append(f"```text\n{text}\n```")
+    parts += reason(cells[i + 1 :])
+    parts.append(f"[Run it in its chapter](notebooks/{path.name}).")
+    return "\n\n".join(parts)
+
+
+def source(cell):
+    return "".join(cell["source"])
+
+
+def printed(cell):
+    """The text that a cell gave, streams and results alike."""
+    found = []
+    for output in cell["outputs"]:
+        data = output.get("data", {})
+        found.append("".join(output.get("text", data.get("text/plain", ""))))
+    return "".join(found).rstrip("\n")
+
+
+def reason(following):
+    """The words after a cell, up to the next heading; links lead from the page's own folder."""
+    first = next((c for c in following if c["cell_type"] == "markdown"), None)
+    if first is None:
+        return []
+    words = re.split(r"^#", source(first), maxsplit=1, flags=re.M)[0].strip()
+    return [re.sub(r"\]\((\d\d_\w+\.ipynb)", r"](notebooks/\1", words)] if words else []
