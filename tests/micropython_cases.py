@@ -249,4 +249,39 @@ TERMS = [
     "sparse.two_four(64, 128, 'fp32')",
     "sparse.two_four(4, 6)",
     "sparse.masked(48, 'bf16', training=False)",
+    *(
+        f"sharding.divided({c!r}, {z})"
+        for c in ("weights", "gradients", "logits")
+        for z in (0, 2, 4)
+    ),
+    *(
+        f"sharding.{f}({n}, {r})"
+        for f in ("part", "flat_shard")
+        for n in (0, 9, -1)
+        for r in (0, 4)
+    ),
+    *(f"sharding.held(9, 4, {rank})" for rank in (0, 2, 3, 4, -1)),
+    *(f"sharding.flat_shard(9, 4, {rank})" for rank in (2, 3)),
+    *(f"sharding.row_shard({s}, 4{r})" for s in ((9, 3), (7,), ()) for r in ("", ", 3")),
+    "sharding.whole_tensors([3, 9, 1, 5, 2], 2)",
+    "sharding.whole_tensors([3], 0)",
+    *(f"sharding.split((6, 8), {axis}, 4)" for axis in (0, 1, None)),
+    *(f"sharding.stage_layers(10, 4, {s})" for s in (0, 1, 2, 3, 4)),
+    "sharding.stage_layers(2, 3, 0)",
+    *(f"sharding.in_flight({m}, 4, {s})" for m in (0, 2, 8) for s in (0, 3)),
+    *(
+        f"sharding.layer_activations(2, 64, 128, 352, 4, 2, 32, {how})"
+        for how in (
+            "'bf16'",
+            "'fp32', tensor=2",
+            "'bf16', 'cuda', tensor=2, sequence=True",
+            "'fp32', tensor=2, regather=True, context=2",
+            "tensor=4",
+            "context=3",
+            "tensor=2, sequence=True, context=64",
+        )
+    ),
+    "sharding.gathered_kv(2, 64, 2, 32)",
+    *(f"sharding.wire(1000, 2000, {r}, {z})" for r in (0, 1, 8) for z in (0, 1, 2, 3, 4)),
+    *(f"sharding.check_tensor({t}, 32, 8, 14336)" for t in (0, 3, 8, 16)),
 ]

@@ -13,6 +13,7 @@ from .model import Model as Model
 from .model import presets as presets
 from .recipe import Recipe as Recipe
 from .recipe import recipes as recipes
+from .sharding import Sharding as Sharding
 from .units import GB as GB
 from .units import MB as MB
 from .units import GiB as GiB

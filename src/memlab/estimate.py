@@ -3,29 +3,47 @@
 from .ledger import Ledger
 from .model import Model, Tensor
 from .recipe import Recipe
+from .sharding import Sharding
 from .terms.gradients import accumulator, gradients
-from .terms.optimizer import learning_rates
+from .terms.optimizer import learning_rates, numel
 from .terms.weights import weights
 
 
-def estimate(model: Model, recipe: Recipe | str = "fp32") -> Ledger:
+def estimate(model: Model, recipe: Recipe | str = "fp32", *, stage: int = 0) -> Ledger:
     """Derive the bytes that stay allocated from one training step to the next.
 
-    Formula     sum over parameter tensors of weights + master + gradients + accumulator + state
+    Formula     sum over parameter tensors of weights + master + gradients + accumulator + state;
+                with `recipe.sharding`, of the part of each that one rank holds
     Shapes      model.tensors(): each kind of tensor, its shape and how many there are of it
-    Unit        bytes; one row a term, column `derived`
-    Source      memlab.terms.weights, .gradients, .optimizer
+    Unit        bytes; one row a term, column `derived`; of several ranks, those of the fullest of
+                this pipeline stage: its rank 0
+    Source      memlab.terms.weights, .gradients, .optimizer, .sharding
     Leaves out  activations, logits, temporaries, and what the allocator adds
-    Raises      ValueError for an unknown recipe name
+    Raises      ValueError for an unknown recipe name, and where the sharding does not divide the
+                model
     """
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
+    cut = chosen.sharding or Sharding()
     figures: dict[str, int] = {}
-    for tensor in shaped.tensors():
+    for tensor in cut.tensors(shaped, stage):
         for term, size in tensor_bytes(tensor, chosen).items():
             figures[term] = figures.get(term, 0) + size * tensor.copies
     figures["optimizer"] += learning_rates(chosen.optimizer)
-    return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name}")
+    title = f"{shaped.name} · {chosen.name}"
+    if chosen.sharding:
+        where = f"stage {stage} of {cut.pipeline}, " if cut.pipeline > 1 else ""
+        title += f" · {cut}: {where}one rank of {cut.ranks:,}"
+    return Ledger.of("derived", figures, title=title)
+
+
+def fullest_stage(model: Model, recipe: Recipe) -> int:
+    """The pipeline stage whose ranks hold most; 0 without a pipeline.
+
+    Raises      as `estimate`
+    """
+    stages = recipe.sharding.pipeline if recipe.sharding else 1
+    return max(range(stages), key=lambda stage: estimate(model, recipe, stage=stage).total())
 
 
 def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "weights") -> Ledger:
@@ -47,20 +65,27 @@ def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "we
 
 
 def tensor_bytes(tensor: Tensor, recipe: Recipe) -> dict[str, int]:
-    """Bytes of each copy that a recipe keeps of one parameter tensor.
+    """Bytes of each copy that a recipe keeps of one parameter tensor: of one rank's part of it.
 
     Unit        bytes, by term
+    Shapes      the tensor as tensor parallelism leaves it; the recipe's ZeRO stage is applied here
     """
     hidden = tensor.linear and tensor.component in ("attention", "feed_forward")
     stored = recipe.weights if tensor.linear or recipe.other is None else recipe.other
     if tensor.component == "lm_head" and recipe.head is not None:
         stored = recipe.head
-    sizes = {"weights": weights(tensor.numel, stored, row=tensor.shape[-1])}
+    cut = recipe.sharding or Sharding()
+
+    def part(copy: str) -> tuple[int, ...]:
+        return cut.shape(tensor, copy)
+
+    shape = part("weights")
+    sizes = {"weights": weights(numel(shape), stored, row=shape[-1])}
     if recipe.master:
-        sizes["master"] = weights(tensor.numel, recipe.master)
+        sizes["master"] = weights(numel(part("master")), recipe.master)
     if recipe.gradients:
-        sizes["gradients"] = gradients(tensor.numel, recipe.gradients)
+        sizes["gradients"] = gradients(numel(part("gradients")), recipe.gradients)
     if recipe.accumulator:
-        sizes["accumulator"] = accumulator(tensor.numel, recipe.accumulator)
-    sizes["optimizer"] = recipe.state_bytes(tensor.shape, hidden)
+        sizes["accumulator"] = accumulator(numel(part("accumulator")), recipe.accumulator)
+    sizes["optimizer"] = recipe.state_bytes(part("optimizer"), hidden)
     return sizes

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from .formats import Format, bytes_per_value, format_of
 from .frozen import dataclass, replace
 from .recipe_table import NAMED
+from .sharding import Sharding
 from .terms.optimizer import state
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -35,6 +36,7 @@ class Recipe:
     autocast      format into which torch.autocast casts weights for each forward, or None
     accumulate    micro-batches per optimizer step
     tie           True or False overrides whether the model's output head is its embedding
+    sharding      what is divided among several devices, or None for one
     hides, source what a named figure leaves out, and who quotes it
     Raises        ValueError for an unknown format or optimizer, for a wrong number of states
     """
@@ -51,6 +53,7 @@ class Recipe:
     autocast: str | None = None
     accumulate: int = 1
     tie: bool | None = None
+    sharding: Sharding | None = None
     hides: str = ""
     source: str = ""
 
@@ -70,7 +73,18 @@ class Recipe:
             raise ValueError(f"accumulate={self.accumulate}; a step has at least one micro-batch")
         if self.tie not in (None, True, False):
             raise TypeError(f"tie={self.tie!r}; True, False or None is needed")
+        self._check_sharding()
         self.state_bytes((1,))  # an unknown optimizer or a wrong number of states fails here
+
+    def _check_sharding(self) -> None:
+        if not isinstance(self.sharding, Sharding | None):
+            raise TypeError(f"sharding={self.sharding!r}; a Sharding or None is needed")
+        of_whole_matrices = self.optimizer.startswith(("adafactor", "galore"))
+        if of_whole_matrices and self.sharding and self.sharding.zero:
+            raise ValueError(
+                f"zero={self.sharding.zero} is not described for {self.optimizer}, whose states "
+                "are made from whole rows and columns"
+            )
 
     @classmethod
     def named(cls, name: str) -> Recipe:
