@@ -26,6 +26,7 @@ STEPS = [
         lora=Lora((1, 8)[i % 2], (GPT_TARGETS if step.family == "gpt2" else TARGETS)[i % 3]),
         checkpoint="block" if i in (1, 6) else step.checkpoint,
         micro_batches=1 + (i % 4 == 3),
+        loss_chunks=3 * (i % 5 == 2),
     )
     for i, step in enumerate(STEPS)
 ]
