@@ -69,6 +69,21 @@ def test_inference_phases(capsys, phase):
     assert rows["kv_cache"] > 0 and rows["gradients"] == rows["optimizer"] == 0
 
 
+def test_one_rank_of_several(capsys):
+    words = "estimate llama-3-8b --recipe zero --ranks 16 --zero 3 --tensor-parallel 2".split()
+    assert run(capsys, *words)[1].startswith("llama-3-8b · zero · data 8, tensor 2, ZeRO 3: one")
+    document = json.loads(run(capsys, *words, "--json")[1])
+    told = {"ranks": 16, "data": 8, "zero": 3, "tensor": 2, "pipeline": 1, "context": 1, "stage": 0}
+    assert document["sharding"] == told
+    per_rank = document["rows"]["weights"] / document["parameters"]
+    assert 2 / 16 < per_rank < 1.001 * 2 / 16
+    cut = "estimate llama-3-8b --pipeline-parallel 4 --json".split()
+    assert json.loads(run(capsys, *cut)[1])["sharding"]["stage"] == 3
+    assert "sharding" not in json.loads(run(capsys, "estimate", "gpt2", "--json")[1])
+    beside = run(capsys, *words, "--against", "fp32")[1]
+    assert beside.count("one rank of 16") == 2
+
+
 def test_fit_answers_three_questions(capsys):
     words = "fit qwen3-0.6b --precision bf16 --on".split() + ["RTX 4090"]
     assert "largest batch on RTX 4090" in run(capsys, *words, "--tokens", "1024")[1]
@@ -158,6 +173,13 @@ def test_lists(capsys):
         (["fit", "gpt2", "--on", "RTX 9", "--batch", "2"], "RTX 9"),
         (["estimate", "gpt2", "--phase", "decode"], "--phase decode needs --tokens"),
         (["estimate", "llama-3-8b", "--tokens", "0"], "tokens=0; at least 2 are needed"),
+        (["estimate", "llama-3-8b", "--tensor-parallel", "3"], "tensor=3 does not divide K=8"),
+        (
+            ["estimate", "gpt2", "--ranks", "9", "--pipeline-parallel", "2"],
+            "not a multiple of tens",
+        ),
+        (["estimate", "gpt2", "--ranks", "8", "--zero", "4"], "zero=4 is not a stage of ZeRO"),
+        (["estimate", "gpt2", "--ranks", "8", "--tokens", "64"], "leave it out with --ranks"),
         (["estimate", "nanochat-d26", "--tokens", "8"], "family 'nanochat' is not described"),
     ],
 )

@@ -6,10 +6,12 @@ import argparse
 import os
 
 from ..config import load
-from ..estimate import estimate
+from ..estimate import estimate, fullest_stage
+from ..frozen import replace
 from ..ledger import Ledger
 from ..model import Model, presets
 from ..recipe import Recipe
+from ..sharding import Sharding
 from ..units import text
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -23,7 +25,10 @@ FP16 = {  # the bytes of bf16; what a gradient scaler adds is left out
 }
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 
+SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
+
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
+SHARDED_ONLY = "activations, logits, gathered weights: memlab.lab.shard traces the peak"
 AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
 ALWAYS = (KERNELS, "what the CUDA allocator adds (say --backend cuda)", CONTEXT)
@@ -46,7 +51,20 @@ def add_parser(commands: Any) -> None:
         help="prefill: of all tokens, or of the last one as generate() asks (default all)",
     )
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the ledger as a bar")
+    add_sharding(parser)
     add_step(parser)
+
+
+def add_sharding(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say what is divided among several devices."""
+    group = parser.add_argument_group("several devices", "what stays on one of them")
+    group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
+    group.add_argument(
+        "--zero", type=int, default=0, help="0 to 3: what data-parallel ranks divide"
+    )
+    for name, what in SPLITS.items():
+        words = f"ranks that divide {what} (default 1)"
+        group.add_argument(f"--{name}-parallel", type=int, default=1, metavar="N", help=words)
 
 
 def add_step(parser: argparse.ArgumentParser) -> None:
@@ -141,11 +159,35 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     return recipe
 
 
+def sharding_of(options: argparse.Namespace, model: Model) -> Sharding | None:
+    """What the arguments of `add_sharding` say together; data-parallel ranks are the rest.
+
+    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even
+    """
+    sizes = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
+    one = Sharding(zero=options.zero, **sizes)
+    one.check(model)
+    ranks = one.ranks if options.ranks is None else options.ranks
+    if ranks < 1 or ranks % one.ranks:
+        product = " x ".join(f"{name} {size}" for name, size in sizes.items())
+        raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
+    made = replace(one, data=ranks // one.ranks)
+    if made == Sharding():
+        return None
+    if options.tokens is not None:
+        raise ValueError("--tokens asks for the peak of one device; leave it out with --ranks")
+    return made
+
+
 def run(options: argparse.Namespace) -> str:
     """What the command prints."""
     model, recipe = model_of(options.model), recipe_of(options)
+    if sharding := sharding_of(options, model):
+        recipe = recipe.replace(name=recipe.name, sharding=sharding)
     if options.against:
-        comparison = estimate(model, recipe).compare(estimate(model, options.against))
+        other = Recipe.named(options.against)
+        other = other.replace(name=other.name, sharding=sharding)
+        comparison = estimate(model, recipe).compare(estimate(model, other))
         return comparison.to_json() if options.json else str(comparison)
     if options.tokens is None:
         if options.phase != "train":
@@ -159,12 +201,14 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _resident(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
-    ledger = estimate(model, recipe)
+    stage = fullest_stage(model, recipe)
+    ledger = estimate(model, recipe, stage=stage)
     _plot(ledger, options.plot)
     if not options.json:
         return str(ledger)
     rows = {row.term: row.derived for row in ledger.rows}
-    return _json(model, recipe, rows, leaves_out=[RESIDENT_ONLY, *ALWAYS])
+    left = [SHARDED_ONLY if recipe.sharding else RESIDENT_ONLY, *ALWAYS]
+    return _json(model, recipe, rows, leaves_out=left, stage=stage)
 
 
 def _step(model: Model, recipe: Recipe, options: argparse.Namespace) -> str:
@@ -281,6 +325,7 @@ def _json(
     leaves_out: list[str] | None = None,
     allocator: dict[str, int] | None = None,
     growth: dict[str, int] | None = None,
+    stage: int = 0,
 ) -> str:
     """The document that programs read; a figure that was not derived is null."""
     import json
@@ -303,6 +348,9 @@ def _json(
         },
         "leaves_out": leaves_out,
     }
+    if recipe.sharding:  # the rows are those of one rank: the fullest
+        sizes = {name: getattr(recipe.sharding, name) for name in ("data", "zero", *SPLITS)}
+        document["sharding"] = {"ranks": recipe.sharding.ranks, **sizes, "stage": stage}
     if growth is not None:  # of the cache, by all sequences of the batch together
         document["growth"] = growth
     return json.dumps(document, ensure_ascii=False, indent=1)
