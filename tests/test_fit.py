@@ -3,7 +3,8 @@
 import pytest
 
 from memlab import GiB, Model, Recipe
-from memlab.fit import ON_A_GPU, cheapest_change, largest_batch, longest_sequence
+from memlab.changes import ADAPTERS, CHANGES, cheapest_change
+from memlab.fit import ON_A_GPU, largest_batch, longest_sequence
 from memlab.step import simulate
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
@@ -47,28 +48,65 @@ def test_nothing_fits_says_by_how_much():
 
 
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
-    at = dict(on="RTX 4090", batch=64, tokens=1024)
+    at = dict(on="RTX 4090", batch=64, tokens=4096)
     made = cheapest_change(QWEN, "bf16", attention="eager", **at)
     names = [name for name, _, _ in made]
-    assert names[0] == "SDPA attention" and names[-1].endswith("micro-batches")
+    order = [change.name for change in CHANGES]
+    assert [name for name in order if name in names] == names[:-1]
+    assert names[-1].endswith("micro-batches")
     peaks = [size for _, _, size in made]
     assert peaks == sorted(peaks, reverse=True)
     limit = largest_batch(QWEN, "bf16", on="RTX 4090", tokens=1024).limit
     assert peaks[-1] <= limit < peaks[-2]
 
 
+@pytest.mark.parametrize(
+    ("model", "recipe", "on", "batch", "tokens"),
+    [
+        (QWEN, "bf16", "RTX 4090", 8, 1024),
+        (QWEN, "fp32", "RTX 3090", 8, 4096),
+        (LLAMA, "fp32", "H100", 4, 4096),
+        (LLAMA, "bf16", "RTX 4090", 1, 4096),
+    ],
+)
+def test_no_change_is_made_that_is_not_needed(model, recipe, on, batch, tokens):
+    made = cheapest_change(model, recipe, on=on, batch=batch, tokens=tokens)
+    limit = largest_batch(model, "bf16", on=on, tokens=64).limit
+    known = {change.name: change.setting for change in (*CHANGES, ADAPTERS)}
+    settings = [known[name] for name, _, _ in made]
+
+    def size(chosen):
+        setting = dict(recipe=recipe, batch=batch, tokens=tokens)
+        for each in chosen:
+            setting |= each
+        return peak(model, **setting)
+
+    assert size(settings) == made[-1][2] <= limit
+    for i in range(len(settings)):
+        assert size(settings[:i] + settings[i + 1 :]) > limit, made[i]
+
+
+def test_a_change_that_another_replaces_is_not_listed():
+    names = [name for name, _, _ in cheapest_change(LLAMA, on="H100", batch=4, tokens=4096)]
+    assert "pure bf16" in names and "autocast" not in names
+
+
+def test_adapters_are_the_last_resort():
+    made = cheapest_change(LLAMA, "bf16", on="RTX 4090", batch=1, tokens=4096)
+    assert made[-1][0].startswith("LoRA") and "another result" in made[-1][1]
+
+
 def test_micro_batches_pay_for_their_gradients():
-    made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=1024)
+    made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=4096)
+    assert [name for name, _, _ in made[:-1]] == ["a loss in chunks", "block checkpointing"]
     parts = int(made[-1][0].split()[0])
-    given = dict(checkpoint="block", backend="cuda", optimizer_impl="fused")
-    sizes = dict(batch=64 // parts, tokens=1024)
-    alone = simulate(QWEN, "bf16", **sizes, **given).peak.bytes
+    given = dict(checkpoint="block", loss="chunked", **ON_A_GPU)
+    sizes = dict(batch=64 // parts, tokens=4096)
     assert made[-1][2] == simulate(QWEN, "bf16", **sizes, **given, micro_batches=parts).peak.bytes
-    assert alone < made[-1][2] <= alone + 2 * QWEN.parameter_count
 
 
 def test_micro_batches_of_a_recipe_are_cut_further():
-    at = dict(on="RTX 4090", tokens=1024)
+    at = dict(on="RTX 4090", tokens=4096)
     recipe = Recipe.named("bf16").replace(accumulate=4)
     made = cheapest_change(QWEN, recipe, batch=64, **at)
     parts = int(made[-1][0].split()[0])

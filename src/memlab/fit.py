@@ -1,4 +1,4 @@
-"""The inverse: what fits a device — the largest batch, the longest sequence, the cheapest change.
+"""The inverse of an estimate: the largest batch, the longest sequence that fits a device.
 
 Every answer comes from simulating the step (memlab.step), so it is as exact as that, and the bytes
 that a simulation leaves out must be left free: the CUDA context, kernels' scratch memory, rounding
@@ -24,15 +24,6 @@ SPARE = GiB
 
 # What a program that says nothing gets on a GPU: CUDA's kernels, and AdamW's foreach loop.
 ON_A_GPU = {"backend": "cuda", "optimizer_impl": "foreach"}
-
-# What a step may do instead, in the order of what it costs in time, and why it costs that.
-CHANGES = (
-    ("fused AdamW", {"optimizer_impl": "fused"}, "no time: one kernel, no temporaries"),
-    ("SDPA attention", {"attention": "sdpa"}, "no time: no [B, N, T, T] tensor is kept"),
-    ("autocast", {"recipe": "autocast"}, "no time: most products in bf16"),
-    ("pure bf16", {"recipe": "bf16"}, "no time, but small updates are rounded away"),
-    ("block checkpointing", {"checkpoint": "block"}, "about a third more computing"),
-)
 
 
 @dataclass(frozen=True)
@@ -80,7 +71,7 @@ def largest_batch(
     """
     return _search(
         "batch",
-        lambda n: _peak(model, recipe, batch=n, tokens=tokens, **choices),
+        lambda n: peak_of(model, recipe, batch=n, tokens=tokens, **choices),
         on,
         spare,
         1,
@@ -107,64 +98,14 @@ def longest_sequence(
     """
 
     def peak(n: int) -> int:
-        return _peak(model, recipe, batch=batch, tokens=n, **choices)
+        return peak_of(model, recipe, batch=batch, tokens=n, **choices)
 
     return _search("sequence", peak, on, spare, 2, model.positions)
 
 
-def cheapest_change(
-    model: Model,
-    recipe: Recipe | str = "fp32",
-    *,
-    on: str | int | Device,
-    batch: int,
-    tokens: int,
-    spare: int = SPARE,
-    **choices: Any,
-) -> list[tuple[str, str, int]]:
-    """The first changes, in the order of what they cost in time, that make a step fit.
-
-    Returns     (name, what it costs, peak with all changes so far), the last of them fits; an
-                empty list if the step fits as it is
-    Shapes      micro-batches cut `batch`; choices["micro_batches"] are steps of `batch` already
-    Leaves out  changes that are not described for this model
-    Raises      ValueError if it does not fit with all of them either
-    """
-    limit, name = _limit(on, spare)
-    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
-    told: dict[str, Any] = {"recipe": chosen, "micro_batches": chosen.accumulate}
-    told |= {**ON_A_GPU, **choices}
-    made: list[tuple[str, str, int]] = []
-    now = _peak(model, batch=batch, tokens=tokens, **told)
-    for words, change, cost in CHANGES:
-        if now <= limit:
-            return made
-        try:
-            after = _peak(model, batch=batch, tokens=tokens, **(told | change))
-        except ValueError:  # not described for this implementation
-            continue
-        if after < now:
-            told, now = told | change, after
-            made.append((words, cost, now))
-    parts = 1
-    while now > limit and parts < batch:
-        parts *= 2
-        passes = parts * told["micro_batches"]
-        cut = told | {"micro_batches": passes}
-        now = _peak(model, batch=-(-batch // parts), tokens=tokens, **cut)
-    if now > limit:
-        raise ValueError(
-            f"{model.name} needs {text(now)} with every change known here; {name} has "
-            f"{text(limit)} to give"
-        )
-    if parts > 1:
-        made.append((f"{passes} micro-batches", "less parallel work in each", now))
-    return made
-
-
 def _search(what: str, peak: Any, on: Any, spare: int, least: int, most: int) -> Fit:
     """The largest n in least … most with peak(n) <= limit; the peak grows with n."""
-    limit, name = _limit(on, spare)
+    limit, name = limit_of(on, spare)
     low, at_low = least - 1, peak(least)
     if at_low > limit:
         return Fit(what, 0, at_low, limit, name)
@@ -184,8 +125,11 @@ def _search(what: str, peak: Any, on: Any, spare: int, least: int, most: int) ->
     return Fit(what, low, peak(low), limit, name)
 
 
-def _limit(on: str | int | Device, spare: int) -> tuple[int, str]:
-    """Bytes that a step may take, and the device's name."""
+def limit_of(on: str | int | Device, spare: int) -> tuple[int, str]:
+    """Bytes that a step may take, and the device's name.
+
+    Raises      ValueError for an unknown device or a size that is none
+    """
     whole("spare", spare)
     if isinstance(on, int):
         return max(0, whole("on", on) - spare), text(on)
@@ -195,5 +139,6 @@ def _limit(on: str | int | Device, spare: int) -> tuple[int, str]:
     return max(0, found.limit - spare), found.name
 
 
-def _peak(model: Model, recipe: Recipe | str, **setting: Any) -> int:
+def peak_of(model: Model, recipe: Recipe | str, **setting: Any) -> int:
+    """The peak of a step as a program that says nothing gets it on a GPU; `setting` says more."""
     return simulate(model, recipe, **(ON_A_GPU | setting)).peak.bytes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..fit import ON_A_GPU, cheapest_change, largest_batch, longest_sequence
+from ..changes import cheapest_change
+from ..fit import ON_A_GPU, largest_batch, longest_sequence
 from ..units import parse, text
 from .estimate import add_model, add_step, choices_of, model_of, recipe_of
 
