@@ -96,6 +96,12 @@ def test_adapters_are_the_last_resort():
     assert made[-1][0].startswith("LoRA") and "another result" in made[-1][1]
 
 
+def test_adapters_leave_room_for_micro_batches_to_help():
+    made = cheapest_change(LLAMA, "bf16", on="RTX 4090", batch=8, tokens=2048)
+    assert made[-2][0].endswith("micro-batches") or made[-1][0].endswith("micro-batches")
+    assert any(name.startswith("LoRA") for name, _, _ in made)
+
+
 def test_micro_batches_pay_for_their_gradients():
     made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=4096)
     assert [name for name, _, _ in made[:-1]] == ["a loss in chunks", "block checkpointing"]

@@ -85,12 +85,9 @@ def cheapest_change(
         if peak(made) <= limit:
             break
         made = _better(peak, made, change)
-    parts = 1
-    while peak(made) > limit and parts < batch:
-        parts *= 2
-        made = _better(peak, made, _micro_batches(batch, parts, start["micro_batches"]))
+    made = _cut(peak, made, limit, start)
     if peak(made) > limit:
-        made = _better(peak, made, ADAPTERS)
+        made = _cut(peak, _better(peak, made, ADAPTERS), limit, start)
     if (least := peak(made)) > limit:
         raise ValueError(
             f"{model.name} needs {text(least)} with every change known here; {name} has "
@@ -112,8 +109,16 @@ def _better(peak: Any, made: list[Change], change: Change) -> list[Change]:
         return made
 
 
-def _micro_batches(batch: int, parts: int, passes: int) -> Change:
-    """The batch in parts; a step inside backward sees one gradient at a time, so it has to go."""
-    setting = {"batch": -(-batch // parts), "micro_batches": parts * passes}
-    setting["step_in_backward"] = False
-    return Change(f"{parts * passes} micro-batches", setting, "less parallel work in each")
+def _cut(peak: Any, made: list[Change], limit: int, start: dict[str, Any]) -> list[Change]:
+    """With micro-batches, as few as fit, or else as many as there are sequences.
+
+    A step inside backward sees one gradient at a time, so it has to go.
+    """
+    parts, batch = 1, start["batch"]
+    while peak(made) > limit and parts < batch:
+        parts *= 2
+        passes = parts * start["micro_batches"]
+        setting = {"batch": -(-batch // parts), "micro_batches": passes, "step_in_backward": False}
+        cut = Change(f"{passes} micro-batches", setting, "less parallel work in each")
+        made = _better(peak, made, cut)
+    return made
