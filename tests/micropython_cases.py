@@ -146,6 +146,23 @@ TERMS = [
     "optimizer.quantized_adamw((63,), 'bf16', 'adamw2bit')",
     "optimizer.learning_rates('adamw8bit', 3)",
     "optimizer.learning_rates('adam')",
+    "optimizer.learning_rates('galore/8')",
+    *(f"optimizer.state('galore/8', {shape})" for shape in ((64, 96), (96, 64), (7,), (2, 3, 5))),
+    "optimizer.state('galore/8', (64, 96), 'bf16', hidden=False)",
+    *(
+        f"optimizer.parsed({name!r})"
+        for name in ("muon", "galore/16", "galore", "galore/x", "lamb")
+    ),
+    *(f"low_rank.galore({shape}, {r})" for shape in ((64, 96), (96, 64), (7,)) for r in (0, 8, 99)),
+    "low_rank.galore((64, 96), 8, 'bf16')",
+    "low_rank.largest_rank((64, 96), 20000)",
+    "low_rank.largest_rank((96, 64), 10**9, 'bf16')",
+    *(
+        f"optimizer_step.low_bit_eager((64, 128), {kind!r}, {format!r})"
+        for kind in ("adamw8bit", "adamw4bit", "adamw_fp8", "adamw")
+        for format in ("fp32", "bf16")
+    ),
+    "optimizer_step.low_bit_eager((63, 65))",
     *(
         f"kv_cache.kv_cache(32, 8, 128, 2, 100, {name!r})"
         for name in ("bf16", "fp8_e4m3", "int8/64:bf16", "int4/row:fp16", "fp9")

@@ -13,6 +13,8 @@ from memlab import terms
 
 # Modules that are not named after the chapter that tells them.
 TOLD_IN = {
+    "low_rank": "small-optimizers",
+    "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",
     "expandable": "allocator",
     "replay": "allocator",

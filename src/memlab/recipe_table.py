@@ -89,4 +89,10 @@ NAMED: dict[str, dict[str, Any]] = {
         hides="embeddings, head, norms and biases stay with AdamW at twice the state",
         source="torch.optim.Muon; Jordan et al. 2024",
     ),
+    "muon8": dict(
+        optimizer="muon",
+        states=("int8/128",),
+        hides="embeddings, head, norms and biases stay with AdamW, in full",
+        source="memlab.lab.muon8",
+    ),
 }

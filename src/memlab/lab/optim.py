@@ -1,13 +1,17 @@
 """The optimizer that a recipe names, built for named parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from ..terms.optimizer import parsed
 from .blocks import torchao
+from .galore import GaLore
+from .muon8 import Muon8
 
 # Steps that train the two tiny models in some tens of steps; no advice for anything larger.
 LEARNING_RATES = {
@@ -22,19 +26,30 @@ LEARNING_RATES = {
     "adamw4bit": 3e-3,
     "adamw_fp8": 3e-3,
 }
+# GaLore scales its update by 0.25 (`scale`), so it wants a larger rate than AdamW.
+GALORE_RATE = 1e-2
 
 # torch.optim.Muon is for the matrices between the embedding and the output head.
 HIDDEN = (".attention.", ".feed_forward.")
 
 
-def optimizer(name: str, parameters: Mapping[str, Tensor], *, lr: float | None = None) -> Optimizer:
+def optimizer(
+    name: str,
+    parameters: Mapping[str, Tensor],
+    *,
+    lr: float | None = None,
+    states: Sequence[str] | None = None,
+) -> Optimizer:
     """The optimizer of that name for a module's named parameters.
 
+    states      formats of its states: ("int8/128",) for Muon; None: those of the parameters
     Raises      ValueError for an unknown name, ImportError where torchao is needed and missing
     """
-    if name not in LEARNING_RATES:
-        raise ValueError(f"unknown optimizer {name!r}; known: {', '.join(LEARNING_RATES)}")
-    rate = LEARNING_RATES[name] if lr is None else lr
+    base, rank = parsed(name)
+    if rank:
+        rate = GALORE_RATE if lr is None else lr
+        return beside_adamw(parameters, lambda hidden: GaLore(hidden, rate, rank=rank))
+    rate = LEARNING_RATES[base] if lr is None else lr
     all_of_them = list(parameters.values())
     if name == "sgd":
         return torch.optim.SGD(all_of_them, lr=rate)
@@ -49,17 +64,24 @@ def optimizer(name: str, parameters: Mapping[str, Tensor], *, lr: float | None =
     if name == "lion":
         return Lion(all_of_them, lr=rate)
     if name == "muon":
-        return _muon(parameters, rate)
+        # "match_rms_adamw" scales Muon's step to AdamW's, so that one rate serves both.
+        make = partial(torch.optim.Muon, lr=rate, adjust_lr_fn="match_rms_adamw")
+        eight = states == ("int8/128",)
+        return beside_adamw(parameters, partial(Muon8, lr=rate) if eight else make, lr=rate)
     quantized = {"adamw8bit": "AdamW8bit", "adamw4bit": "AdamW4bit", "adamw_fp8": "AdamWFp8"}
     return getattr(torchao("optim"), quantized[name])(all_of_them, lr=rate)
 
 
-def _muon(parameters: Mapping[str, Tensor], lr: float) -> Optimizer:
+def beside_adamw(
+    parameters: Mapping[str, Tensor],
+    make: Callable[[list[Tensor]], Optimizer],
+    *,
+    lr: float = LEARNING_RATES["adamw"],
+) -> Optimizer:
+    """`make` for the matrices inside the network; AdamW for embedding, head, norms and biases."""
     hidden = [p for name, p in parameters.items() if p.ndim == 2 and any(h in name for h in HIDDEN)]
     others = [p for p in parameters.values() if not any(p is h for h in hidden)]
-    # "match_rms_adamw" scales Muon's step to AdamW's, so that one rate serves both.
-    matrices = torch.optim.Muon(hidden, lr=lr, adjust_lr_fn="match_rms_adamw")
-    return Together(matrices, torch.optim.AdamW(others, lr=lr))
+    return Together(make(hidden), torch.optim.AdamW(others, lr=lr))
 
 
 class Together(Optimizer):

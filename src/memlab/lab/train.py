@@ -66,7 +66,7 @@ def train(
     passages = text.batches(batch, tokens, steps=steps, seed=seed)
     module = build(model, recipe, device=device, seed=seed)
     copies = Copies(module, recipe)
-    opt = optimizer(recipe.optimizer, copies.updated, lr=lr)
+    opt = optimizer(recipe.optimizer, copies.updated, lr=lr, states=recipe.states)
 
     losses: list[float] = []
     with one_thread(), Tracker() as tracker:
@@ -193,7 +193,8 @@ def _check(model: Model, recipe: Recipe, batch: int, tokens: int, device: torch.
         raise ValueError(f"other={recipe.other!r} cannot be trained here; it follows the weights")
     if recipe.head not in (None, recipe.weights):
         raise ValueError(f"head={recipe.head!r} cannot be trained here; it follows the weights")
-    if any(state != recipe.updated for state in recipe.states or ()):
+    muon8 = (recipe.optimizer, recipe.states) == ("muon", ("int8/128",))
+    if not muon8 and any(state != recipe.updated for state in recipe.states or ()):
         raise ValueError(
             f"states={recipe.states} cannot be trained here: torch keeps them in the format that "
             f"the optimizer updates, {recipe.updated}"

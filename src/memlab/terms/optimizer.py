@@ -8,6 +8,7 @@ is the way in; the named formulas are there to be read, one a paragraph.
 
 from ..formats import format_of, storage
 from ..units import whole
+from .low_rank import galore
 
 # torch/optim/adamw.py, adafactor: `step` is a tensor of one fp32 value for each parameter tensor
 # (kept on the CPU unless the optimizer is fused or capturable).
@@ -176,15 +177,18 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
 
     Formula     that of the named optimizer; with `formats`, one block state for each of them
     Shapes      shape: the parameter's; hidden: a matrix inside the network (not an embedding, the
-                output head, a norm or a bias), which is what Muon takes; AdamW takes the rest
+                output head, a norm or a bias), which is what Muon and GaLore take; AdamW takes
+                the rest
+    optimizer   a name of OPTIMIZERS, or "galore/" and a rank
     Unit        bytes, a whole number
     Raises      ValueError for an unknown optimizer, or a number of formats that it has no use for
     """
-    if optimizer not in OPTIMIZERS:
-        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(OPTIMIZERS))}")
-    if optimizer == "muon" and not hidden:
+    base, rank = parsed(optimizer)
+    if (base == "muon" and not hidden) or (rank and not (hidden and len(shape) == 2)):
         return adamw(shape, format)
     if formats is None:
+        if rank:
+            return galore(shape, rank, format)
         if optimizer in QUANTIZED:
             return quantized_adamw(shape, format, optimizer)
         return OPTIMIZERS[optimizer](shape, format)
@@ -206,6 +210,23 @@ def learning_rates(optimizer, groups=1):
     Source      torchao/optim/adam.py; torch.optim, parameter groups
     Raises      ValueError for an unknown optimizer
     """
-    if optimizer not in OPTIMIZERS:
-        raise ValueError(f"unknown optimizer {optimizer!r}; known: {', '.join(sorted(OPTIMIZERS))}")
+    parsed(optimizer)
     return LEARNING_RATE_BYTES * whole("groups", groups) if optimizer in QUANTIZED else 0
+
+
+def parsed(optimizer):
+    """The name of an optimizer without its rank, and the rank, 0 where it has none.
+
+    Formula     "galore/128" -> "galore", 128
+    Unit        a name, and a whole number
+    Raises      ValueError for an unknown optimizer and for a rank that is not a positive number
+    """
+    base, slash, rank = optimizer.partition("/")
+    if base == "galore":
+        if not rank.isdigit() or not int(rank):
+            raise ValueError(f"optimizer {optimizer!r} has no rank; 'galore/128', say, has one")
+        return base, int(rank)
+    if optimizer not in OPTIMIZERS:
+        known = ", ".join(sorted(OPTIMIZERS))
+        raise ValueError(f"unknown optimizer {optimizer!r}; known: {known}, galore/<rank>")
+    return base, 0
