@@ -259,6 +259,29 @@ TERMS = [
         f"fp8.llama_layer(2, 16, 128, 352, 4, 2, 32, {keep!r}, 'row', {shared}, 'cuda')"
         for keep, shared in product(("original", "fp8", "fp8+weight", ""), (True, False))
     ),
+    "checkpointing.segments(32, 5)",
+    "checkpointing.segments(32, 0)",
+    *(f"checkpointing.kept(2, 16, 64, 160, 4, 2, 8, {k!r})" for k in ("input", "attention", "all")),
+    "checkpointing.kept(2, 16, 64, 160, 4, 2, 8, 'matmuls+attention', 4)",
+    *(
+        f"checkpointing.{f}"
+        for f in (
+            "held([(2, True), (3, False), (1, True)], 1000, 64)",
+            "held([(2, True)], -1, 64)",
+            "backward_peak([(2, True), (3, False), (1, True)], 1000, 64, 300, 50, -64)",
+            "backward_peak([(1, True)] * 4, 1000, 64, 2000, 50)",
+            "backward_peak([], 1000, 64, 300, 50)",
+            "room(2, 16, 64, 160)",
+            "best_size(126, 20, 1)",
+            "best_size(64, 1, 1)",
+            "best_size(0, 1, 1)",
+            "flops(2, 16, 64, 160, 4, 2, 8)",
+            "flops(2, 16, 64, 160, 4, 2, 8, 'attention')",
+            "flops(2, 16, 64, 160, 4, 2, 8, 'matmuls')",
+            "flops(2, 16, 64, 160, 4, 2, 8, 'everything')",
+            "flops_again([(2, True), (3, False), (1, True)], 100, 80)",
+        )
+    ),
     *(f"sparse.{f}" for f in ("coo(40, 'bf16')", "coo(-1)", "masked(48)", "two_four(64, 128)")),
     *(f"sparse.csr(33, 40, {f!r}, index_bytes={i})" for f in ("fp32", "bf16") for i in (2, 4, 8)),
     "sparse.csr_break_even(512, 256, 'bf16', index_bytes=4)",
@@ -299,6 +322,8 @@ TERMS = [
         )
     ),
     "sharding.gathered_kv(2, 64, 2, 32)",
+    "sharding.gathered((9, 3), 4)",
+    *(f"sharding.tensor_wire(1, 64, 128, 4, {r})" for r in (0, 1, 8)),
     *(f"sharding.wire(1000, 2000, {r}, {z})" for r in (0, 1, 8) for z in (0, 1, 2, 3, 4)),
     *(f"sharding.check_tensor({t}, 32, 8, 14336)" for t in (0, 3, 8, 16)),
 ]

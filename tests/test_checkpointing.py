@@ -1,0 +1,150 @@
+"""Checkpointing: gradients to the bit, and every byte and operation that was derived."""
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from memlab import Model
+from memlab.lab.checkpoint import ATTENTION, MATMULS, again, keeping, plain, regroup
+from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.stack import run_stack
+from memlab.moments import hills
+from memlab.step import simulate
+from memlab.terms import checkpointing as terms
+from memlab.terms.activations import llama_layer
+
+MODEL = Model(layers=6, d_model=64, d_ff=192, heads=4, kv_heads=2, vocab=256, positions=64)
+B, T = 2, 48
+SHAPE = (B, T, 64, 192, 4, 2, 16)
+GRADIENT = 2 * 64 * 16 * (4 + 2) + 3 * 64 * 192 + 2 * 64  # values of one layer
+OPERATORS = {"attention": ATTENTION, "matmuls": MATMULS}
+OPERATORS["matmuls+attention"] = MATMULS + ATTENTION
+# The plan; what a region keeps; whether it is a function of its own, with an output of its own
+PLANS = {
+    "none": ([(6, plain)], "input", False),
+    "block": ([(1, keeping())] * 6, "input", False),
+    "own": ([(1, again)] * 6, "input", True),
+    "own segments": ([(3, again)] * 2, "input", True),
+    "segments": ([(2, keeping())] * 3, "input", False),
+    "every second": ([(1, keeping()), (1, plain)] * 3, "input", False),
+    "every second, the other": ([(1, plain), (1, keeping())] * 3, "input", False),
+    **{k: ([(1, keeping(*ops))] * 6, k, False) for k, ops in OPERATORS.items()},
+}
+
+
+def stack(plan, dtype=torch.float32):
+    torch.manual_seed(0)
+    ids = torch.randint(256, (B, T))
+    return run_stack(regroup(TinyLlama(MODEL).to(dtype), plan), ids)
+
+
+@pytest.fixture(scope="module")
+def baseline():
+    return stack([(6, plain)])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", PLANS)
+def test_held_and_peak_are_derived_to_the_byte(name, precision):
+    plan, keep, own = PLANS[name]
+    width = 4 if precision == "fp32" else 2
+    seen = stack(plan, torch.float32 if width == 4 else torch.bfloat16)
+    regions = [(n, way is not plain) for n, way in plan]
+    block = llama_layer(*SHAPE, precision)
+    kept = terms.kept(*SHAPE, keep, width)
+    x = terms.kept(*SHAPE, "input", width)
+    extra = -kept + (x if own or "matmuls" in keep else 0)  # an output that nobody asks for
+    if width == 2:
+        extra += x  # the norms keep a copy of the input in fp32, and not the input
+    room = terms.room(B, T, 64, 192, width)
+    assert seen.held == terms.held(regions, block, kept)
+    gradient = GRADIENT * width
+    assert seen.peak == terms.backward_peak(regions, block, kept, gradient, room, extra)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_gradients_agree_to_the_bit_and_operations_are_derived(name, baseline):
+    plan, keep, own = PLANS[name]
+    seen = stack(plan)
+    assert seen.same(baseline)
+    forward, backward, more = terms.flops(*SHAPE, keep)
+    assert baseline.flops == 6 * (forward + backward)
+    regions = [(n, way is not plain) for n, way in plan]
+    more = forward if own else more  # without the early stop
+    assert seen.flops - baseline.flops == terms.flops_again(regions, forward, more)
+
+
+def test_one_wrong_gradient_is_seen(baseline):
+    seen = stack([(1, again)] * 6)
+    seen.gradients[3][0] += 1e-6
+    assert not seen.same(baseline)
+
+
+def test_without_the_early_stop_a_whole_forward_pass_is_computed_again(baseline):
+    seen = stack([(1, keeping(early_stop=False))] * 6)
+    forward, _, _ = terms.flops(*SHAPE)
+    assert seen.flops - baseline.flops == 6 * forward
+
+
+def test_our_own_is_torchs_reentrant_one_to_the_byte():
+    def reentrant(function, x, *more):
+        return checkpoint(function, x, *more, use_reentrant=True)
+
+    ours, torchs = stack([(2, again)] * 3), stack([(2, reentrant)] * 3)
+    assert ours.same(torchs)
+    assert (ours.held, ours.peak, ours.flops) == (torchs.held, torchs.peak, torchs.flops)
+
+
+def test_dropout_draws_the_same_mask_twice():
+    model = Model(layers=2, d_model=32, d_ff=64, heads=2, vocab=256, positions=32, family="gpt2")
+    ids = torch.randint(256, (2, 16))
+    found = []
+    for way in (plain, again, keeping()):
+        torch.manual_seed(0)
+        net = regroup(TinyGPT(model, dropout=0.5), [(1, way)] * 2)
+        net(ids, ids).backward()
+        found.append([p.grad for p in net.parameters()] + [torch.rand(3)])
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+def test_a_regrouped_model_trains_the_same_weights_and_can_be_grouped_anew():
+    net = TinyLlama(MODEL)
+    before = {id(p) for p in net.parameters()}
+    regroup(regroup(net, [(3, again)] * 2), [(1, again)] * 6)
+    assert {id(p) for p in net.parameters()} == before and len(net.layers) == 6
+
+
+def test_the_peak_of_a_whole_step_on_a_gpu_graph_too():
+    llama, tokens = Model.preset("llama-3-8b"), 8192
+    how = {"batch": 1, "tokens": tokens, "implementation": "memlab", "backend": "cuda"}
+    step = simulate(llama, "bf16", **how, checkpoint="block", optimizer_impl="fused")
+    shape = (1, tokens, 4096, 14336, 32, 8, 128)
+    x = terms.kept(*shape)
+    block, room = llama_layer(*shape, "bf16", "cuda"), terms.room(1, tokens, 4096, 14336)
+    gradient = 2 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14336 + 2 * 4096)
+    layers = terms.backward_peak([(1, True)] * 32, block, x, gradient, room, -x)
+    outside = sum(step.rows[row] for row in ("weights", "buffers", "optimizer"))
+    outside += 8 * tokens + 2 * (llama.vocab + 1) * 4096 + 8  # ids, gradients of the head, scalars
+    assert hills(step)["backward"].total() == layers + outside
+
+
+@pytest.mark.parametrize(("layers", "block", "best"), [(64, 1, 8), (100, 1, 10), (32, 21, 1)])
+def test_segments_of_the_square_root_are_best_where_a_block_keeps_no_more_than_its_input(
+    layers, block, best
+):
+    assert terms.best_size(layers, block, 1) == best
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: again(torch.sin, torch.ones(2)), "the input asks for no gradient"),
+        (lambda: regroup(TinyLlama(MODEL), [(4, again)]), r"\[4\] layers do not make the 6"),
+        (lambda: regroup(TinyLlama(MODEL), [(6, again), (0, plain)]), r"\[6, 0\] layers"),
+        (lambda: regroup(TinyLlama(MODEL), []), r"regions of \[\] layers"),
+    ],
+)
+def test_wrong_input_is_refused_by_name(act, message):
+    with pytest.raises(ValueError, match=message):
+        act()
