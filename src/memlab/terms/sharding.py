@@ -9,6 +9,7 @@ divided exactly: a rank's part is rounded up to whole rows or values.
 
 from ..units import whole
 from .activations import attention, feed_forward, linear_input, rms_norm
+from .optimizer import numel
 from .weights import group_size
 
 # Rajbhandari et al. 2020, arXiv:1910.02054, section 5: what each stage divides among the ranks.
@@ -83,6 +84,19 @@ def flat_shard(count, ranks, rank=None):
     Raises      as `held`
     """
     return part(count, ranks) if rank is None else held(count, ranks, rank)
+
+
+def gathered(shape, ranks):
+    """How many values a tensor has when it has been gathered from rows: with the padding.
+
+    Formula     R · ceil(shape[0] / R) · the rest
+    Unit        values, a whole number
+    Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: gathered in
+                one buffer for all tensors of a unit, then copied to one buffer each; gradients
+                wait in one padded buffer to be reduced
+    Raises      as `row_shard`
+    """
+    return ranks * numel(row_shard(shape, ranks))
 
 
 def whole_tensors(counts, ranks):
@@ -221,6 +235,22 @@ def wire(weights, gradients, ranks, zero=0):
     moved = whole("gradients", gradients)
     moved += gradients if zero == 0 else weights if zero < 3 else 2 * weights
     return part(moved * (_some("ranks", ranks) - 1), ranks)
+
+
+def tensor_wire(batch, tokens, d_model, layers, ranks, value_bytes=2):
+    """Bytes that one tensor-parallel rank sends in a step.
+
+    Formula     4 · L all-reduces of B · T · D · b: after attention and after feed-forward, forward
+                and backward; each sends 2 · n · (R - 1) / R
+    Unit        bytes, rounded up
+    Source      Shoeybi et al. 2019, arXiv:1909.08053, section 3; with `sequence` each is a
+                reduce-scatter and an all-gather, which send as much
+    Leaves out  the embedding and the head; gathering again in backward
+    Raises      as `part`
+    """
+    size = whole("batch", batch) * whole("tokens", tokens) * whole("d_model", d_model)
+    size *= whole("value_bytes", value_bytes) * 4 * whole("layers", layers)
+    return part(2 * size * (_some("ranks", ranks) - 1), ranks)
 
 
 def check_tensor(tensor, heads, kv_heads, d_ff):
