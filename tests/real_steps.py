@@ -28,6 +28,7 @@ from memlab import Model, Recipe
 from memlab.lab.lora import adapt
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.models.common import chunked_next_token_loss
+from memlab.lab.qlora import quantize_base
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
@@ -207,7 +208,10 @@ def build(step: StepConfig) -> torch.nn.Module:
     names = step.lora.targets
     if step.implementation == "transformers":
         names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
-    return adapt(module, step.lora.rank, names)
+    adapt(module, step.lora.rank, names)
+    if step.lora.base is None:
+        return module
+    return quantize_base(module, step.lora.base, keep_wide=step.lora.keep_wide)
 
 
 def _build(step: StepConfig) -> torch.nn.Module:

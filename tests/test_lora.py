@@ -8,7 +8,7 @@ from test_step_cuda import on_cuda, traced
 
 from memlab import Model
 from memlab.cli import main
-from memlab.lab.lora import LoRALinear, adapt
+from memlab.lab.lora import LoRALinear, adapt, merge
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.step import Lora, simulate
 
@@ -153,3 +153,26 @@ def test_the_shell_says_the_same(capsys):
     assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out
     assert main("estimate tiny-llama --lora-rank 8".split()) != 0
     assert "it needs --tokens" in capsys.readouterr().err
+
+
+def test_merged_is_the_same_function_in_one_matrix():
+    model = Model.preset("tiny-llama")
+    ids = torch.randint(model.vocab, (2, 8), generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    module = adapt(TinyLlama(model), 4, ("q", "down"), alpha=8)
+    for name, p in module.named_parameters():
+        if ".b." in name:
+            torch.nn.init.normal_(p, std=0.1)
+    with torch.no_grad():
+        before = module(ids)
+        torch.testing.assert_close(merge(module)(ids), before)
+    assert not any(isinstance(part, LoRALinear) for part in module.modules())
+    assert sum(p.numel() for p in module.parameters()) == model.parameter_count
+
+
+def test_a_merged_weight_is_rounded_once():
+    base = torch.nn.Linear(6, 5, bias=False).to(torch.bfloat16)
+    layer = LoRALinear(base, 2, alpha=1)
+    torch.nn.init.normal_(layer.b.weight)
+    exact = base.weight.float() + 0.5 * layer.b.weight.float() @ layer.a.weight.float()
+    assert torch.equal(layer.merged().weight, exact.bfloat16())

@@ -101,8 +101,9 @@ def check_shape(model: Model, implementation: str, batch: int, tokens: int) -> N
 
 def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    adapters = lora.parameter_count(model) if lora else 0
-    wanted = storage(model.parameter_count + adapters, dtype)
+    wanted = storage(model.parameter_count, dtype)
+    if lora is not None:
+        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), dtype)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..frozen import dataclass
 from ..model import Model
 from .engine import Dim
-from .lora import Lora
+from .lora import DTYPES, Lora
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -64,10 +64,14 @@ class Setting:
         self, name: str, outputs: int, inputs: int, bias: bool
     ) -> dict[str, tuple[int, ...]]:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
+        if self.lora is not None:
+            return self.lora.shapes(name, outputs, inputs, bias)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
-        if bias:
-            shapes[f"{name}.bias"] = (outputs,)
-        return shapes | (self.lora.shapes(name, outputs, inputs) if self.lora else {})
+        return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
+
+    def dtype_of(self, name: str) -> str:
+        """The format of one of these: codes and their scales have their own."""
+        return DTYPES.get(name.split(".")[-1], self.dtype)
 
     @property
     def rows(self) -> Dim:

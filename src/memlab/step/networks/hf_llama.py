@@ -52,7 +52,7 @@ class HFLlama:
             shapes |= s.linear(name, s.F, s.D, m.ff_bias)
         shapes |= s.linear("down", s.D, s.F, m.ff_bias)
         shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
-        return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
+        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)

@@ -33,7 +33,7 @@ class TinyGPT:
         shapes |= norm("feed_forward_norm", s.D)
         shapes |= s.linear("up", s.F, s.D, m.ff_bias)
         shapes |= s.linear("down", s.D, s.F, m.ff_bias)
-        return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
+        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
         f, layers, p = self.f, self.setting.model.layers, self.setting.dropout

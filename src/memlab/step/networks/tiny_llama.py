@@ -40,7 +40,7 @@ class TinyLlama:
         for name in ("gate", "up"):
             shapes |= s.linear(name, s.F, s.D, m.ff_bias)
         shapes |= s.linear("down", s.D, s.F, m.ff_bias)
-        return {name: f.parameter(name, shape, s.dtype) for name, shape in shapes.items()}
+        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
         f = self.f

@@ -1,0 +1,66 @@
+"""A frozen linear layer whose weight is stored as nf4 codes, in a simulated step."""
+
+from __future__ import annotations
+
+from .engine import Tensor
+from .ops import Ops
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    Grads = list[Any]
+else:
+    Grads = list
+
+
+def keep_wide(f: Ops, x: Tensor, codes: Tensor, scales: Tensor, bias: Tensor | None) -> Tensor:
+    """memlab.lab.quantized_linear.QuantizedLinear: autograd keeps what is widened."""
+    return f.linear(x, widened(f, codes, scales, x.dtype), bias)
+
+
+def widen_again(f: Ops, x: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
+    """memlab.lab.qlora.FrozenLinear: the weight is widened in forward, and again in backward."""
+    out = _product(f, x, codes, scales)
+    shape = x.shape
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        wide = widened(f, codes, scales, grads[0].dtype)
+        made = f.new("mm", shape, grads[0].dtype)
+        del wide
+        return [made]
+
+    f.apply("linear nf4", [x], [out], run, [("codes", codes), ("scales", scales)])
+    return out
+
+
+def _product(f: Ops, x: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
+    wide = widened(f, codes, scales, x.dtype)
+    out = f.new("mm", (*x.shape[:-1], wide.shape[0]), x.dtype)
+    del wide
+    return out
+
+
+def widened(f: Ops, codes: Tensor, scales: Tensor, dtype: str) -> Tensor:
+    """memlab.lab.quantize.dequantize of nf4: a look-up of two values for each byte, then scales.
+
+    Raises      ValueError under autocast and on CUDA, where it is not described
+    """
+    if f.autocast or f.backend == "cuda":
+        raise ValueError("a base in nf4 is not described under autocast or on cuda")
+    outputs, half = codes.shape
+    wide = _looked_up(f, codes, (outputs, 2 * half), dtype)
+    f.to(f.detach(scales), dtype)
+    return wide
+
+
+def _looked_up(f: Ops, codes: Tensor, shape: tuple[int, ...], dtype: str) -> Tensor:
+    levels = f.new("tensor", (16,), dtype)
+    first = f.new("repeat", (256,), dtype)
+    second = f.new("repeat_interleave", (256,), dtype)
+    pairs = f.new("stack", (256, 2), dtype)
+    del first, second
+    places = f.new("to", codes.shape, "int32")
+    wide = f.new("index", shape, dtype)
+    del levels, pairs, places
+    return wide

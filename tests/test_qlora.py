@@ -1,0 +1,157 @@
+"""QLoRA: a base of four-bit codes under adapters, real and simulated to the byte."""
+
+import pytest
+import torch
+from real_steps import StepConfig, real_step, simulated
+from test_step import apart
+
+from memlab import Model
+from memlab.lab.blocks import part_bytes, torchao
+from memlab.lab.lora import adapt, merge
+from memlab.lab.models import TinyLlama
+from memlab.lab.qlora import FrozenLinear, quantize_base, upcast
+from memlab.lab.quantize import dequantize, quantize
+from memlab.lab.quantized_linear import QuantizedLinear
+from memlab.measure import Saved, storage_bytes
+from memlab.step import Lora, simulate
+
+SHAPE = {"num_hidden_layers": 3, "hidden_size": 64, "vocab_size": 300, "intermediate_size": 128}
+SHAPE |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 40}
+LLAMA = {"model_type": "llama", "head_dim": 16, **SHAPE}
+GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 90}
+GPT |= {"n_inner": 128, "n_positions": 40}
+# Its width of 352 does not fill blocks of 64.
+TINY = Model.preset("tiny-llama").replace(d_ff=384)
+ALL = ("q", "k", "v", "out", "gate", "up", "down")
+STEPS = [
+    StepConfig(config, where, precision, batch=2, tokens=tokens, lora=lora, checkpoint=again)
+    for config, where, precision, tokens, lora, again in [
+        (LLAMA, "memlab", "bf16", 16, Lora(4, ("q", "v"), "nf4"), "none"),
+        (LLAMA, "memlab", "bf16", 16, Lora(4, ("q", "v"), "nf4", keep_wide=True), "none"),
+        (LLAMA, "memlab", "fp32", 33, Lora(1, ALL, "nf4"), "none"),
+        (LLAMA, "memlab", "bf16", 33, Lora(4, ALL, "nf4"), "block"),
+        (LLAMA, "memlab", "bf16", 16, Lora(2, ("q", "v"), "nf4"), "block"),
+        (LLAMA, "memlab", "bf16", 16, Lora(2, ("q", "v"), "nf4", keep_wide=True), "block"),
+        (LLAMA, "transformers", "bf16", 16, Lora(4, ALL, "nf4"), "none"),
+        (LLAMA, "transformers", "bf16", 21, Lora(4, ("q", "v"), "nf4"), "block"),
+        (LLAMA, "transformers", "bf16", 16, Lora(4, ("up",), "nf4", keep_wide=True), "none"),
+        (GPT, "memlab", "bf16", 16, Lora(4, ("qkv", "down"), "nf4"), "none"),
+        (GPT, "memlab", "fp32", 16, Lora(4, ("up",), "nf4", keep_wide=True), "none"),
+    ]
+]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_every_figure_is_the_real_one(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    assert real.peak.phase == found.peak.moment
+
+
+@pytest.mark.parametrize("step", STEPS[::2], ids=str)
+def test_every_allocation_is_the_real_one(step):
+    real = real_step(step, in_place=False)
+    log = simulated(step, in_place=False, every_layer=True).log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    assert [(size, total) for _, size, total in events if size > 0] == [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
+
+
+def net_and_ids(dtype=torch.bfloat16):
+    torch.manual_seed(0)
+    net = adapt(TinyLlama(TINY).to(dtype), 4)
+    return net, torch.randint(TINY.vocab, (2, 8))
+
+
+def layer(kind, dtype=torch.float32):
+    torch.manual_seed(0)
+    return kind(torch.nn.Linear(128, 64, bias=False).to(dtype).requires_grad_(False), "nf4")
+
+
+def test_both_ways_give_the_same_numbers_and_one_keeps_the_weight():
+    x = torch.randn(2, 5, 128, requires_grad=True)
+    found = {}
+    for kind in (QuantizedLinear, FrozenLinear):
+        net = layer(kind)
+        with Saved(exclude=[net, x]) as saved:
+            y = net(x)
+        (dx,) = torch.autograd.grad(y.square().sum(), x)
+        found[kind] = y, dx, saved.bytes
+    kept, again = found.values()
+    assert torch.equal(kept[0], again[0])
+    torch.testing.assert_close(kept[1], again[1])
+    assert (kept[2], again[2]) == (4 * 128 * 64, 0)
+
+
+def test_torchao_keeps_no_wide_weight_either():
+    nf4 = torchao("quantization.quantize_.workflows.nf4.nf4_tensor")
+    weight = nf4.to_nf4(torch.randn(128, 128).bfloat16(), block_size=64, scaler_block_size=256)
+    x = torch.randn(4, 128, dtype=torch.bfloat16, requires_grad=True)
+    with Saved(exclude=[weight, x]) as saved:
+        y = nf4.linear_nf4(x, weight)
+    y.sum().backward()
+    assert saved.bytes == 0
+    assert sum(part_bytes(weight).values()) < 0.6 * weight.numel()
+
+
+def test_the_base_alone_becomes_codes():
+    net, ids = net_and_ids()
+    quantize_base(net)
+    lora = Lora(4, base="nf4")
+    adapters = 2 * lora.parameter_count(TINY)
+    weights = storage_bytes(list(net.parameters()))
+    assert weights == lora.base_bytes(TINY, "bf16") + adapters
+    assert type(net.lm_head) is torch.nn.Linear
+    q = net.layers[0].attention.q
+    assert type(q.base) is FrozenLinear and type(q.a) is torch.nn.Linear
+    net(ids, ids).backward()
+    assert {n for n, p in net.named_parameters() if p.grad is not None} == {
+        n for n, p in net.named_parameters() if ".a." in n or ".b." in n
+    }
+
+
+def test_the_logits_are_those_of_the_rounded_weights():
+    net, ids = net_and_ids(torch.float32)
+    twin, _ = net_and_ids(torch.float32)
+    for part in twin.layers.modules():
+        if isinstance(part, torch.nn.Linear) and not part.weight.requires_grad:
+            part.weight.data = dequantize(quantize(part.weight, "nf4"), torch.float32)
+    torch.testing.assert_close(quantize_base(net)(ids), twin(ids))
+
+
+def test_what_is_not_quantized_is_doubled_and_runs():
+    net, ids = net_and_ids()
+    quantize_base(net)
+    codes = [(m.codes, m.scales) for m in net.modules() if isinstance(m, FrozenLinear)]
+    before, held = storage_bytes(list(net.parameters())), storage_bytes(codes)
+    assert upcast(net) is net
+    assert storage_bytes(list(net.parameters())) - held == 2 * (before - held)
+    found = simulate(
+        TINY, "fp32", batch=2, tokens=8, implementation="memlab", lora=Lora(4, base="nf4")
+    )
+    assert storage_bytes(list(net.parameters())) == found.rows["weights"]
+    assert net(ids).dtype == torch.float32
+    net(ids, ids).backward()
+
+
+def test_codes_cannot_be_added_to():
+    net, _ = net_and_ids()
+    with pytest.raises(TypeError, match="a FrozenLinear holds no weight"):
+        merge(quantize_base(net))
+
+
+@pytest.mark.parametrize(
+    "lora, more, words",
+    [
+        (Lora(4, base="int4"), {}, "base='int4' is not described for adapters; known: nf4"),
+        (Lora(4, base="nf4"), {"recipe": "autocast"}, "under autocast or on cuda"),
+        (Lora(4, base="nf4"), {"backend": "cuda"}, "under autocast or on cuda"),
+    ],
+)
+def test_what_is_not_described_is_named(lora, more, words):
+    with pytest.raises(ValueError, match=words):
+        simulate(TINY, batch=1, tokens=8, lora=lora, **more)
+    narrow = TINY.replace(d_ff=96)
+    with pytest.raises(ValueError, match="down: 96 inputs do not fill blocks of 64"):
+        simulate(narrow, batch=1, tokens=8, lora=Lora(4, base="nf4"))
