@@ -52,6 +52,11 @@ def words(drawn):
     return [text.text for text in ET.fromstring(drawn.svg).iter(f"{SVG}text")]
 
 
+def test_a_limit_in_bytes_is_named_as_short_as_it_can_be(ledger):
+    assert "limit 24 GiB" in words(ledger_bar(ledger, limit=24 * GiB))
+    assert "limit 24 GiB" in words(ledger_bar(ledger, limit=24 * GiB + 1))
+
+
 def fills(drawn, tag="rect"):
     return [shape.get("fill") for shape in ET.fromstring(drawn.svg).iter(f"{SVG}{tag}")]
 

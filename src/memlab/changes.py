@@ -81,10 +81,13 @@ def cheapest_change(
         return peak_of(model, **setting)
 
     made: list[Change] = []
-    for change in CHANGES:
-        if peak(made) <= limit:
-            break
-        made = _better(peak, made, change)
+    before = None
+    while made != before:  # once more: one change may have laid bare what another one touches
+        before = made
+        for change in CHANGES:
+            if peak(made) > limit and change not in made:
+                made = _better(peak, made, change)
+    made.sort(key=CHANGES.index)
     made = _cut(peak, made, limit, start)
     if peak(made) > limit:
         made = _cut(peak, _better(peak, made, ADAPTERS), limit, start)

@@ -56,7 +56,8 @@ def ledger_bar(
     if entries := _key(bars, scale, line):
         y += 6 + sheet.key(left, y + 6, entries)
     if line is not None:
-        note = f"limit {limit if isinstance(limit, str) else exact(line)}"
+        size = exact(line) if len(exact(line)) <= len("1,024.5 GiB") else text(line)
+        note = f"limit {limit if isinstance(limit, str) else size}"
         x = left + line * scale
         at = "end" if x + width_of(note) / 2 > WIDTH else "middle"
         sheet.words(WIDTH if at == "end" else x, y + 6, note, at)
