@@ -259,6 +259,18 @@ TERMS = [
         f"fp8.llama_layer(2, 16, 128, 352, 4, 2, 32, {keep!r}, 'row', {shared}, 'cuda')"
         for keep, shared in product(("original", "fp8", "fp8+weight", ""), (True, False))
     ),
+    *(f"offloading.pcie({g!r}, {n})" for g, n in ((3, 16), (4, 16), (5, 8), (6, 16), (4, 0))),
+    *(f"offloading.microseconds({n}, {b})" for n, b in ((0, 5), (10**12, 31507692307), (-1, 5))),
+    "offloading.microseconds(7, 0)",
+    "offloading.traffic(saved=10)",
+    "offloading.traffic(10, 32)",
+    "offloading.traffic_of_host_update(10, 20)",
+    *(f"offloading.streamed(32, 100, 7, {ahead})" for ahead in (0, 1, 40, -1)),
+    *(
+        f"offloading.tokens_to_hide({n}, 10**9, 31507692307, 312 * 10**12, {k})"
+        for n, k in ((2 * 10**9, 1), (7, 3), (7, 0))
+    ),
+    "offloading.tokens_to_hide(7, 10, 0, 5)",
     "checkpointing.segments(32, 5)",
     "checkpointing.segments(32, 0)",
     *(f"checkpointing.kept(2, 16, 64, 160, 4, 2, 8, {k!r})" for k in ("input", "attention", "all")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from . import away
 from .engine import Engine, Parameter
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -45,6 +46,13 @@ def step(engine: Engine, layers: int, implementation: str) -> None:
         ]
         engine.log.undo(first)
         del roots
+
+
+def step_elsewhere(engine: Engine, layers: int) -> None:
+    """One step with the states on a host and those of one parameter at a time on the device."""
+    for parameter in _in_order(engine, layers):
+        if parameter.node is not None:
+            away.step_one(engine, parameter)
 
 
 def step_one(engine: Engine, parameter: Parameter, implementation: str) -> None:

@@ -8,6 +8,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..tensors import COMPONENTS
 from ..units import whole
+from .away import OFFLOAD
 from .keys import rope_type
 from .lora import Lora
 from .losses import LOSSES
@@ -35,6 +36,18 @@ def dtype_of(recipe: Recipe) -> str:
             "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
+
+
+def check_offload(
+    offload: Sequence[str], optimizer_impl: str, checkpoint: str, step_in_backward: bool
+) -> None:
+    """What is not described beside an offload."""
+    for part in offload:
+        one_of("offload", part, OFFLOAD)
+    if "saved" in offload and checkpoint != "none":
+        raise ValueError(f"offload of saved tensors beside checkpoint={checkpoint!r}: describe one")
+    if "states" in offload and (step_in_backward or optimizer_impl != "forloop"):
+        raise ValueError("offload of states: the optimizer steps after backward, in a loop")
 
 
 def passes(micro_batches: int) -> int:

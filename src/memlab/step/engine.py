@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 
+from .away import Away, Offloaded
 from .log import SIZES as SIZES
 from .log import Dim as Dim
 from .log import Log as Log
@@ -138,6 +139,7 @@ class Engine:
         self.part = ""
         self.grad = True
         self.updates: Callable[[Parameter], None] | None = None
+        self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self._seq = 0
         self._layer: int | None = None
@@ -233,7 +235,9 @@ class Engine:
         else:
             next(self._again).storage = tensor.storage
             self._left -= 1
-        return tensor.storage
+            return tensor.storage
+        away = self.offloaded.of(tensor.record) if self.offloaded else None
+        return tensor.storage if away is None else away
 
     def checkpoint(self, function: Callable[..., Any], x: Tensor, *arguments: Any) -> Any:
         """Call a region whose inner tensors are not kept but computed again in backward.
@@ -252,6 +256,8 @@ class Engine:
 
     def _give(self, kept: Any) -> Any:
         """The storage that the graph kept, computed again if it stands for one."""
+        if isinstance(kept, Away):
+            return kept.back()
         if not isinstance(kept, Place):
             return kept
         if kept.frame.places is not None:

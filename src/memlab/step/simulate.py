@@ -11,6 +11,7 @@ from ..table import as_html, as_text, cell
 from ..tensors import COMPONENTS
 from . import adamw, described, keys
 from . import lora as adapters
+from .away import Offloaded
 from .engine import Log, Record
 from .lora import Lora
 from .networks import network
@@ -110,6 +111,7 @@ def simulate(
     backend: str = "cpu",
     optimizer_impl: str = "forloop",
     step_in_backward: bool = False,
+    offload: Sequence[str] = (),
     checkpoint: str = "none",
     dropout: float = 0.0,
     frozen: Sequence[str] = (),
@@ -144,6 +146,8 @@ def simulate(
     step_in_backward
                 update each weight as soon as its gradient is complete and drop the gradient, as
                 memlab.lab.fused_backward does; nothing is left for AdamW.step() then
+    offload     what is on a host but while it is computed with: "saved" tensors and the optimizer's
+                "states", as memlab.lab.offload does both
     in_place    see memlab.step.engine.Engine
     loss        plain: the model's own, with all logits at once; chunked: of the head's input, by
                 memlab.lab.loss.chunked_cross_entropy in `loss_chunks` chunks
@@ -203,12 +207,17 @@ def simulate(
     if step_in_backward:
         described.check_step_in_backward(passes)
         f.updates = partial(adamw.step_one, f, implementation=optimizer_impl)
+    described.check_offload(offload, optimizer_impl, checkpoint, step_in_backward)
+    f.offloaded = Offloaded(f.log) if "saved" in offload else None
     written = network(implementation, shaped.family)(f, setting)
     described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype, lora)
-    return _run(f, written, setting, optimizer_impl, passes if every_layer else min(passes, 2))
+    update = partial(adamw.step, f, shaped.layers, optimizer_impl)
+    if "states" in offload:
+        update = partial(adamw.step_elsewhere, f, shaped.layers)
+    return _run(f, written, setting, update, passes if every_layer else min(passes, 2))
 
 
-def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str, passes: int) -> Step:
+def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> Step:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     for step in ("first", "second"):
@@ -227,7 +236,7 @@ def _run(f: Ops, written: Any, setting: Setting, optimizer_impl: str, passes: in
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
         if f.updates is None:
-            adamw.step(f, layers, optimizer_impl)
+            update()
         log.mark(f"{step}.zero_grad")
         adamw.zero_grad(f, layers)
         log.mark(f"{step}.end")
