@@ -1,9 +1,14 @@
 """FP8: the closed forms against what autograd keeps, the products against plain ones."""
 
+import ast
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from memlab import Model
 from memlab.lab import fp8
@@ -182,6 +187,31 @@ def test_a_changed_input_is_cast_anew():
         x.mul_(2)
         second = linear(x)
     assert torch.equal(second, 2 * first)  # scaling is exact, but for the scale's own rounding
+
+
+def test_a_checkpoint_that_computes_again_in_fp8_gives_the_same_gradient():
+    linear, x, g = layer()
+    _, (_, to_x, to_weight) = run(FP8Recipe(), linear, x, g)
+    linear.zero_grad()
+    x.grad = None
+    contexts = {"context_fn": lambda: (nullcontext(), fp8.autocast())}
+    with fp8.autocast():
+        y = checkpoint(linear, x, use_reentrant=False, **contexts)
+    y.backward(g)
+    assert torch.equal(x.grad, to_x) and torch.equal(linear.weight.grad, to_weight)
+
+
+def test_the_program_is_as_short_as_its_chapter_says():
+    tree = ast.parse(Path(fp8.__file__).read_text(encoding="utf-8"))
+    said = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            said |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    lines = enumerate(Path(fp8.__file__).read_text(encoding="utf-8").splitlines(), start=1)
+    code = [i for i, line in lines if i not in said and line.strip() and line.strip()[0] != "#"]
+    assert len(code) < 100
 
 
 @pytest.mark.parametrize("wrong", [{"scaling": "block"}, {"keep": "bf16"}])
