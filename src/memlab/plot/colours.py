@@ -1,7 +1,7 @@
 """One colour a term, throughout the book, and the ink that can be read on it."""
 
 # Okabe and Ito 2008, Color Universal Design: eight colours that stay apart for every kind of colour
-# vision. The two terms that are copies of another take a darker or lighter shade of its colour, and
+# vision. Terms that are copies of another take a darker or lighter shade of its colour, and
 # so do the parts of a network, which are parts of the weights.
 # The order is the one in which terms are stacked, everywhere.
 COLOURS = {
@@ -12,6 +12,7 @@ COLOURS = {
     "norm": "#D9ECF7",
     "lm_head": "#7DBBE0",
     "master": "#004C7A",
+    "written out": "#3F97CC",
     "gradients": "#56B4E9",
     "accumulator": "#A9D9F5",
     "optimizer": "#009E73",
