@@ -7,7 +7,7 @@ printed and why, as the chapter has them, so the page says what the chapters pro
 import json
 import re
 
-TITLE = re.compile(r"\(([a-z-]+)\)=\n+# +([^\n]+)")
+TITLE = re.compile(r"\(([a-z0-9-]+)\)=\n+# +([^\n]+)")
 
 
 def collected(root):
