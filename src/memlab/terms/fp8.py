@@ -50,7 +50,14 @@ def linear(rows, inputs, outputs, keep="fp8", scaling="tensor"):
 
 
 def weight_copy(inputs, outputs, scaling="tensor"):
-    """Bytes of a weight's FP8 copy: O · C + S."""
+    """Bytes of the FP8 copy of a weight.
+
+    Formula     O · C + S
+    Shapes      W [O, C] in fp8; S as `scales`
+    Unit        bytes, a whole number
+    Source      Transformer Engine's documentation, performance considerations
+    Raises      as `linear`
+    """
     return whole("outputs", outputs) * inputs + scales(inputs, scaling)
 
 
