@@ -261,7 +261,10 @@ def _check(
         if attention == "flash" and (recipe.autocast or recipe.weights) == "fp32":
             raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa" if attention == "flash" else attention
-        _check_cuda(model, recipe, attention)
+        described.check_cuda(model, recipe, attention, {})
+        narrow = (recipe.autocast or recipe.weights) != "fp32"
+        if attention == "sdpa" and not narrow and model.kv_heads < model.heads:
+            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
     described.one_of("attention", attention, known)
     keys.check(model.family, extra, 0.0)
     rotary = keys.rope_type(extra)
@@ -270,20 +273,6 @@ def _check(
     if extra.get("use_sliding_window"):
         raise ValueError("use_sliding_window=True is not described for a call")
     return attention
-
-
-def _check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
-    described.check_cuda(model, recipe, attention, {})
-    narrow = (recipe.autocast or recipe.weights) != "fp32"
-    if attention == "sdpa" and not narrow:
-        if model.kv_heads < model.heads:
-            raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
-        if model.family == "gpt_neox":
-            raise ValueError("gpt_neox's attention in fp32 on cuda is not described")
-        if model.head_dim % 4:
-            raise ValueError(f"H={model.head_dim} on cuda: a multiple of 4 is described")
-    if model.family == "gpt2" and recipe.autocast:
-        raise ValueError("transformers' gpt2 under autocast on cuda is not described")
 
 
 def _check_shape(
