@@ -79,7 +79,10 @@ def test_a_rank_that_fails_says_why_and_leaves_no_process():
         on_ranks(2, fails)
 
 
-@pytest.mark.parametrize(("layers", "ranks", "tokens"), [(2, 8, 512), (2, 1024, 8192), (3, 64, 64)])
+@pytest.mark.parametrize(
+    ("layers", "ranks", "tokens"),
+    [(2, 8, 512), (2, 1024, 8192), (1, 4096, 8192), (3, 64, 64)],
+)
 def test_the_peak_of_fsdp_is_derived_to_the_byte(layers, ranks, tokens):
     model = LLAMA.replace(layers=layers)
     held, peak = sharded.trace_fsdp(model, ranks, tokens)
@@ -87,6 +90,11 @@ def test_the_peak_of_fsdp_is_derived_to_the_byte(layers, ranks, tokens):
     assert [r.traced for r in held.rows] == [r.derived for r in derived.rows]
     found = sharded.moments(model, ranks, tokens).values()
     assert max(sum(each.values()) for each in found) == peak.total("traced")
+
+
+def test_more_tokens_than_positions_are_refused():
+    with pytest.raises(ValueError, match="tokens=16384 is more than the 8192"):
+        sharded.moments(LLAMA, 8, 16384)
 
 
 def test_all_layers_of_llama_3_8b_at_64_ranks():

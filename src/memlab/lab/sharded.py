@@ -123,7 +123,10 @@ def moments(model: Model, ranks: int, tokens: int) -> dict[str, dict[str, int]]:
     Unit        bytes by term
     Leaves out  every other moment: one layer's backward (smaller as long as the tables are large)
                 and the optimizer's (smaller for many ranks)
+    Raises      ValueError for more tokens than the model has positions
     """
+    if tokens > model.positions:
+        raise ValueError(f"tokens={tokens} is more than the {model.positions} of {model.name}")
     B, D, V = 1, model.d_model, model.vocab
     recipe = Recipe(sharding=Sharding(data=ranks, zero=3))
     held = {row.term: row.derived or 0 for row in estimate(model, recipe).rows}
