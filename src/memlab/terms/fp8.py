@@ -19,8 +19,8 @@ SCALE_BYTES = 4  # one fp32
 def scales(inputs, scaling="tensor"):
     """Bytes of the scales of one kept copy, of the input or of the weight.
 
-    Formula     4 for the tensor; by row 4 · C: backward adds up over T and over O, so what is left
-                to scale by are the C inputs
+    Formula     4 for the tensor, 4 · C by row
+    Shapes      [] or [1, C]: backward adds up along T and along O, and scales are kept across
     Unit        bytes, a whole number
     Source      torch._scaled_mm: one fp32 scale for each factor, or one for each row of the first
                 and each column of the second
