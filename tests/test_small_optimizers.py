@@ -69,6 +69,24 @@ def test_muon8_goes_where_muon_goes():
     assert 0 < (near - exact).norm() < 0.05 * (exact - start).norm()
 
 
+def room(optimizer, p):
+    """The most bytes that another step adds to what is there before and after it."""
+    with Tracker() as tracker:
+        tracker.label([p, p.grad], "other")
+        tracker.label(optimizer)
+        optimizer.step()
+        at_rest, start = tracker.timeline[-1].total, len(tracker.timeline)
+        optimizer.step()
+    return max(event.total for event in tracker.timeline[start:]) - at_rest
+
+
+def test_muon8_widens_one_matrix_at_a_time():
+    matrices = [torch.nn.Parameter(torch.randn(128, 128)) for _ in range(3)]
+    for p in matrices:
+        p.grad = torch.randn(128, 128)
+    assert room(muon8.Muon8(matrices), matrices[0]) == room(torch.optim.Muon(matrices), matrices[0])
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("rank", [1, 16, 500])
@@ -119,14 +137,7 @@ def test_the_room_of_a_low_bit_step_that_is_not_compiled(shape, kind, dtype):
     p = torch.nn.Parameter(torch.randn(shape, dtype=value))
     optimizer = small.optimizer(kind, {"weight": p})
     p.grad = torch.randn(shape, dtype=value)
-    with Tracker() as tracker:
-        tracker.label([p, p.grad], "other")
-        tracker.label(optimizer)
-        optimizer.step()
-        at_rest, start = tracker.timeline[-1].total, len(tracker.timeline)
-        optimizer.step()
-    top = max(event.total for event in tracker.timeline[start:])
-    assert top - at_rest == optimizer_step.low_bit_eager(shape, kind, dtype)
+    assert room(optimizer, p) == optimizer_step.low_bit_eager(shape, kind, dtype)
 
 
 RECIPES = [

@@ -78,9 +78,12 @@ class Muon8(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 if p.grad is not None:
-                    update = orthogonal(self._ahead(p, p.grad, group["momentum"]))
-                    p.mul_(1 - group["lr"] * group["weight_decay"])
-                    p.add_(update, alpha=-0.2 * group["lr"] * max(p.shape) ** 0.5)
+                    self._update(p, p.grad, group)
+
+    def _update(self, p: Tensor, grad: Tensor, group: dict[str, Any]) -> None:
+        update = orthogonal(self._ahead(p, grad, group["momentum"]))
+        p.mul_(1 - group["lr"] * group["weight_decay"])
+        p.add_(update, alpha=-0.2 * group["lr"] * max(p.shape) ** 0.5)
 
     def _ahead(self, p: Tensor, grad: Tensor, momentum: float) -> Tensor:
         """Widen the momentum, add the gradient, round it back; what Muon makes orthogonal."""
