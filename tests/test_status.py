@@ -51,6 +51,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "anatomy",
         "cheat-sheet",
         "no-gain",
+        "smaller",
         "status",
     }
     assert "| torch | 2." in filled["status"]

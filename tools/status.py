@@ -32,7 +32,8 @@ def fill(text, root):
     tables = {
         "versions": versions,
         "chapters": chapters,
-        "minutes": minutes,
+        "minutes": lambda root: minutes(root, 1, 11),
+        "smaller": lambda root: minutes(root, 12, 22),
         "letters": cheatsheet.letters,
         "formulas": cheatsheet.formulas,
         "collected": no_gain.collected,
@@ -74,13 +75,13 @@ def chapters(root):
     return "\n".join(head + rows)
 
 
-def minutes(root):
-    """The chapters of Part I: how long each takes and which it builds on, from *You need*."""
+def minutes(root, first, last):
+    """The chapters of a part: how long each takes and which it builds on, from *You need*."""
     head = ["| | chapter | minutes | builds on |", "|---|---|---|---|"]
     rows, total = [], 0
-    for path in sorted((root / "notebooks").glob("[01][0-9]_*.ipynb")):
-        if int(path.name[:2]) > 11:
-            break
+    for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        if not first <= int(path.name[:2]) <= last:
+            continue
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells[:3])
         need = re.search(r"^[-*] +\*{1,2}You need\b.*(?:\n  .*)*", text, re.M)[0]
