@@ -47,7 +47,7 @@ exercise(
     wrong={
         lambda: storage(14336 * 14336, "fp32"): "That is one of the two.",
         lambda: 2 * storage(14336 * 4096, "fp32"): "C by C: how each input goes with each other.",
-        lambda: 2 * storage(14336 * 14336, "bf16"): "They are in fp32.",
+        lambda: 4 * storage(14336 * 14336, "fp32"): "Four bytes a value, and two matrices.",
     },
 )
 
