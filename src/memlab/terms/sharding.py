@@ -1,7 +1,8 @@
 """Sharding: what one of several devices holds, and what it asks of the wire.
 
 R ranks (devices that share something) · B batch · T tokens · D model width · F feed-forward width ·
-N query heads · K key/value heads · H head width · V vocabulary · L layers · b bytes per value
+N query heads · K key/value heads · H head width · V vocabulary · L layers · S stages of a
+pipeline · b bytes per value
 
 A copy that every rank holds is replicated; one of which each holds a part is divided. Nothing is
 divided exactly: a rank's part is rounded up to whole rows or values.
@@ -24,7 +25,9 @@ DIVIDED = {
 def divided(copy, zero):
     """Whether a stage of ZeRO divides a copy of the parameters among the data-parallel ranks.
 
+    Formula     0: none; 1: master and optimizer; 2: gradients and accumulator too; 3: weights too
     Shapes      copy: weights, master, gradients, accumulator or optimizer; zero: 0 to 3
+    Unit        True or False
     Source      Rajbhandari et al. 2020, arXiv:1910.02054
     Raises      ValueError for another copy or stage
     """
@@ -63,6 +66,7 @@ def row_shard(shape, ranks, rank=None):
     """The shape of one rank's part of a tensor that is cut by rows, as FSDP2 cuts each parameter.
 
     Formula     [ceil(shape[0] / R), the rest]; given a rank, the rows of it that are not padding
+    Unit        values along each dimension
     Shapes      every rank stores the padded rows, of weights and of gradients; optimizer states
                 are made like the rows that are not padding. On rank 0 the two are the same.
     Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_param.py
@@ -91,9 +95,9 @@ def gathered(shape, ranks):
 
     Formula     R · ceil(shape[0] / R) · the rest
     Unit        values, a whole number
-    Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: gathered in
-                one buffer for all tensors of a unit, then copied to one buffer each; gradients
-                wait in one padded buffer to be reduced
+    Shapes      gathered in one buffer for all tensors of a unit, then copied to one buffer each;
+                gradients wait in one padded buffer to be reduced
+    Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
     Raises      as `row_shard`
     """
     return ranks * numel(row_shard(shape, ranks))
@@ -117,6 +121,7 @@ def split(shape, axis, ranks):
     """The shape of one rank's part of a matrix under tensor parallelism.
 
     Formula     shape[axis] / R, rounded up; axis None: every rank has all of it
+    Unit        values along each dimension
     Shapes      axis 0 of [outputs, inputs] for q, k, v, gate and up (by columns of x·W, whole heads
                 each), axis 1 for out and down (by rows, the results are added), axis 0 for the
                 embedding and the head (by words), None for norms
@@ -226,7 +231,8 @@ def wire(weights, gradients, ranks, zero=0):
                 gradients, all-gather the weights twice (forward, backward)
     Unit        bytes, rounded up
     Source      Rajbhandari et al. 2020, arXiv:1910.02054, section 7
-    Leaves out  latency, several micro-batches, padding
+    Leaves out  latency, several micro-batches, padding; the unit that FSDP2 keeps gathered from
+                forward to backward
     Raises      as `divided` and `part`
     """
     if zero not in DIVIDED:
@@ -256,6 +262,9 @@ def tensor_wire(batch, tokens, d_model, layers, ranks, value_bytes=2):
 def check_tensor(tensor, heads, kv_heads, d_ff):
     """Refuse a tensor-parallel size that would cut a head, or a unit, in two.
 
+    Formula     t divides K, N and F
+    Unit        none: it returns nothing
+    Source      Shoeybi et al. 2019, arXiv:1909.08053, section 3
     Raises      ValueError naming the width that it does not divide
     """
     group_size(heads, kv_heads)
