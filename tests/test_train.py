@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from memlab import Model, Recipe, estimate
+from memlab import Model, Recipe, Sharding, estimate
 from memlab.lab.optim import LEARNING_RATES, Lion, optimizer
 from memlab.lab.precision import Copies
 from memlab.lab.train import build, train
@@ -204,6 +204,7 @@ def test_low_bit_optimizers_print_nothing():
         (Recipe.named("scaling-book"), {}, "states=('fp32', 'fp32') cannot be trained here"),
         (Recipe.named("autocast"), {"device": "meta"}, "autocast does not run on meta"),
         (Recipe(accumulate=3), {}, "batch=8 is not a multiple of accumulate=3"),
+        (Recipe(sharding=Sharding(data=2, zero=1)), {}, "data 2, ZeRO 1 cannot be trained here"),
         (Recipe(), {"tokens": 257}, "tokens=257 is more than the 256 of tiny-llama"),
         (Recipe(), {"steps": 0}, "steps=0; at least 1 is needed"),
         ("fp23", {}, "unknown recipe 'fp23'; known: fp32"),

@@ -117,7 +117,8 @@ class Recipe:
 
         Unit        bytes; a fraction where a block shares its scale
         Leaves out  the optimizer's rules for small tensors and its step counters, and the
-                    `autocast` copies, which live from forward to backward only
+                    `autocast` copies, which live from forward to backward only; sharding: the
+                    bytes are those of all ranks that divide a copy together
         """
         kept = {
             "weights": self.weights,

@@ -201,6 +201,8 @@ def _check(model: Model, recipe: Recipe, batch: int, tokens: int, device: torch.
         )
     if recipe.autocast and device.type == "meta":
         raise ValueError("autocast does not run on meta; use the cpu inside a FakeTensorMode")
+    if recipe.sharding is not None:
+        raise ValueError(f"{recipe.sharding} cannot be trained here: it takes memlab.lab.sharded")
     if batch % recipe.accumulate:
         raise ValueError(f"batch={batch} is not a multiple of accumulate={recipe.accumulate}")
     if tokens > model.positions:
