@@ -8,6 +8,8 @@ from memlab import Model
 from memlab.lab.checkpoint import ATTENTION, MATMULS, again, keeping, plain, regroup
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.stack import run_stack
+from memlab.lab.subject import subject
+from memlab.measure import trace
 from memlab.moments import hills
 from memlab.step import simulate
 from memlab.terms import checkpointing as terms
@@ -115,18 +117,34 @@ def test_a_regrouped_model_trains_the_same_weights_and_can_be_grouped_anew():
     assert {id(p) for p in net.parameters()} == before and len(net.layers) == 6
 
 
+def llama_backward(tokens, layers, size):
+    """The hill of backward of Llama-3-8B in bf16, from the closed forms and what is outside."""
+    shape = (1, tokens, 4096, 14336, 32, 8, 128)
+    x, room = terms.kept(*shape), terms.room(1, tokens, 4096, 14336)
+    block = llama_layer(*shape, "bf16", "cuda")
+    gradient = 2 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14336 + 2 * 4096)
+    outside = 8 * tokens + 2 * (128256 + 1) * 4096 + 8  # ids, gradients of the head, scalars
+    return terms.backward_peak(terms.segments(layers, size), block, x, gradient, room, -x) + outside
+
+
 def test_the_peak_of_a_whole_step_on_a_gpu_graph_too():
     llama, tokens = Model.preset("llama-3-8b"), 8192
     how = {"batch": 1, "tokens": tokens, "implementation": "memlab", "backend": "cuda"}
     step = simulate(llama, "bf16", **how, checkpoint="block", optimizer_impl="fused")
-    shape = (1, tokens, 4096, 14336, 32, 8, 128)
-    x = terms.kept(*shape)
-    block, room = llama_layer(*shape, "bf16", "cuda"), terms.room(1, tokens, 4096, 14336)
-    gradient = 2 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14336 + 2 * 4096)
-    layers = terms.backward_peak([(1, True)] * 32, block, x, gradient, room, -x)
-    outside = sum(step.rows[row] for row in ("weights", "buffers", "optimizer"))
-    outside += 8 * tokens + 2 * (llama.vocab + 1) * 4096 + 8  # ids, gradients of the head, scalars
-    assert hills(step)["backward"].total() == layers + outside
+    resident = sum(step.rows[row] for row in ("weights", "buffers", "optimizer"))
+    assert hills(step)["backward"].total() == llama_backward(tokens, 32, 1) + resident
+
+
+def test_segments_of_llama_traced():
+    model, tokens = Model.preset("llama-3-8b").replace(layers=6), 8192
+    ids = torch.zeros(1, tokens, dtype=torch.long)
+
+    def build():
+        return regroup(subject(model, dtype=torch.bfloat16), [(3, keeping())] * 2)
+
+    backward = hills(trace(build, (ids, ids), backend="cuda"))["backward"]
+    resident = sum(backward[row].traced for row in ("weights", "buffers", "optimizer"))
+    assert backward.total("traced") == llama_backward(tokens, 6, 3) + resident
 
 
 @pytest.mark.parametrize(("layers", "block", "best"), [(64, 1, 8), (100, 1, 10), (32, 21, 1)])
