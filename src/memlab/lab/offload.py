@@ -27,13 +27,14 @@ class Sent:
         self.host, self.size, self.device = host, storage.nbytes(), tensor.device
         self.version, self.readers = tensor._version, 0
         self.place = host.send(storage)
-        self._here: torch.UntypedStorage | None = None
+        self._here: Tensor | None = None
         weakref.finalize(self, host.give_back, self.place, self.size)
 
-    def back(self) -> torch.UntypedStorage:
+    def back(self) -> Tensor:
+        """The bytes, [size] of uint8, on the device."""
         here = self._here
         if here is None:
-            here = self.host.bring(self.place, self.size, self.device).untyped_storage()
+            here = self.host.bring(self.place, self.size, self.device)
         self.readers -= 1
         self._here = here if self.readers > 0 else None
         return here
@@ -76,8 +77,7 @@ class Offload(torch.autograd.graph.saved_tensors_hooks):
             if isinstance(packed, Tensor):
                 return packed
             sent, dtype, (size, stride, offset) = packed
-            empty = torch.empty(0, dtype=dtype, device=sent.device)
-            return empty.set_(sent.back(), offset, size, stride)
+            return sent.back().view(dtype).as_strided(size, stride, offset)
 
         super().__init__(pack, unpack)
 

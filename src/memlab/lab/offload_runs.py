@@ -30,7 +30,7 @@ def shape(layers: int, width: int) -> Model:
 
 def train(where: str, layers: int, width: int, mark: Mark) -> None:
     """Two steps; marks what is held between forward and backward, and after the step."""
-    net, ids = TinyLlama(shape(layers, width)), torch.zeros(8, 128, dtype=torch.long)
+    net, ids = TinyLlama(shape(layers, width)), torch.zeros(8, 64, dtype=torch.long)
     saved, states = File(), File()
     opt: Optimizer = torch.optim.AdamW(net.parameters())
     if where == "file":
