@@ -31,7 +31,7 @@ class Recipe:
     master        format of a second copy that the optimizer updates, or None
     gradients     format of the gradients, or None where a figure leaves them out
     accumulator   format of a second gradient buffer that sums micro-batches, or None
-    optimizer     one of memlab.terms.optimizer.OPTIMIZERS
+    optimizer     one of memlab.terms.optimizer.OPTIMIZERS, or "galore/" and a rank
     states        formats of the optimizer's states, one each; None: the format it updates in
     autocast      format into which torch.autocast casts weights for each forward, or None
     accumulate    micro-batches per optimizer step
