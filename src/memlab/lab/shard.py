@@ -33,7 +33,8 @@ class DataParallel:
     Shapes      a tensor of P values is flattened; rank r has values r·c to (r + 1)·c of it, with
                 c = ceil(P / R); the last ranks may have fewer, or none
     Source      Rajbhandari et al. 2020, arXiv:1910.02054
-    Leaves out  buckets and overlap with backward, which make it fast; a master copy; tied weights
+    Leaves out  buckets and overlap with backward, which make it fast; a master copy; tied weights;
+                more than one micro-batch a step
     """
 
     def __init__(

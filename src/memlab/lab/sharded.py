@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor.parallel import loss_parallel
 
 from ..estimate import estimate
 from ..ledger import Ledger
@@ -159,8 +160,6 @@ def saved_by_layer(
 
     Runs        models of one and of two layers, whose difference is a layer
     """
-    from torch.distributed.tensor.parallel import loss_parallel
-
     found = []
     for layers in (1, 2):
         with fake_ranks(1, ranks) as (_, mesh):
@@ -170,3 +169,13 @@ def saved_by_layer(
                 net(ids_BT, ids_BT)
             found.append(kept.bytes)
     return found[1] - found[0]
+
+
+def trace_tensor_parallel(model: Model, ranks: int, tokens: int = 64) -> Ledger:
+    """On fake rank 0 of R that divide matrices: weights, and gradients after backward, in fp32."""
+    with fake_ranks(1, ranks) as (_, mesh):
+        net = shard.tensor_parallel(TinyLlama(model), mesh)
+        ids_BT = torch.zeros(1, tokens, dtype=torch.long)
+        with loss_parallel():
+            net(ids_BT, ids_BT).backward()
+        return _ledger("traced", resident(net))
