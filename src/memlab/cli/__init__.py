@@ -19,6 +19,7 @@ COMMANDS = {
     "models": "lists",
     "formats": "lists",
     "recipes": "lists",
+    "claims": "claims",
 }
 
 

@@ -64,8 +64,6 @@ exercise(
     wrong={
         lambda: _qwen("bf16"): "That is the rest in bf16; peft casts it to fp32.",
         lambda: _qwen(None): "Embedding and norms are not quantized.",
-        lambda: _qwen(
-            "fp32", "int4/128:bf16"
-        ): "That is int4; nf4 has an fp32 scale for 64.",
+        lambda: _qwen("fp32", "int4/128:bf16"): "That is int4; nf4 has an fp32 scale for 64.",
     },
 )
