@@ -26,7 +26,7 @@ def test_each_technique_shows_where_it_saves_nothing(path):
 def test_the_page_has_each_cell_with_its_output():
     page = no_gain.collected(ROOT)
     count = 0
-    for path in TECHNIQUES:
+    for path in (ROOT / "notebooks").glob("[0-9]*.ipynb"):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if no_gain.is_one(cell):
                 count += 1

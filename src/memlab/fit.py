@@ -141,4 +141,7 @@ def limit_of(on: str | int | Device, spare: int) -> tuple[int, str]:
 
 def peak_of(model: Model, recipe: Recipe | str, **setting: Any) -> int:
     """The peak of a step as a program that says nothing gets it on a GPU; `setting` says more."""
+    if "loss_chunks" in setting:  # a search begins with fewer rows than anybody would cut
+        rows = setting["batch"] * setting["tokens"]
+        setting["loss_chunks"] = min(setting["loss_chunks"], rows)
     return simulate(model, recipe, **(ON_A_GPU | setting)).peak.bytes
