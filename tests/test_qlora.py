@@ -9,7 +9,7 @@ from memlab import Model
 from memlab.lab.blocks import part_bytes, torchao
 from memlab.lab.lora import adapt, merge
 from memlab.lab.models import TinyLlama
-from memlab.lab.qlora import FrozenLinear, quantize_base, upcast
+from memlab.lab.qlora import FrozenLinear, quantize_base, upcast, widen_base
 from memlab.lab.quantize import dequantize, quantize
 from memlab.lab.quantized_linear import QuantizedLinear
 from memlab.measure import Saved, storage_bytes
@@ -139,6 +139,17 @@ def test_codes_cannot_be_added_to():
     net, _ = net_and_ids()
     with pytest.raises(TypeError, match="a FrozenLinear holds no weight"):
         merge(quantize_base(net))
+
+
+def test_widened_it_computes_the_same_and_can_be_merged():
+    net, ids = net_and_ids(torch.float32)
+    for name, p in quantize_base(net).named_parameters():
+        if ".b." in name:
+            torch.nn.init.normal_(p, std=0.1)
+    with torch.no_grad():
+        before = net(ids)
+        torch.testing.assert_close(merge(widen_base(net, torch.float32))(ids), before)
+    assert storage_bytes(list(net.parameters())) == 4 * TINY.parameter_count
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,21 @@ def quantize_base(
     return module
 
 
+@torch.no_grad()
+def widen_base(module: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Module:
+    """The way back: a plain linear layer with the values of its codes for each quantized one."""
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, QuantizedLinear):
+                wide_FD = dequantize(
+                    Quantized(child.format, child.codes, child.scales, child.factor), dtype
+                )
+                plain = nn.Linear(*reversed(wide_FD.shape), bias=False, device="meta")
+                plain.weight, plain.bias = nn.Parameter(wide_FD, requires_grad=False), child.bias
+                setattr(parent, name, plain)
+    return module
+
+
 def upcast(module: nn.Module) -> nn.Module:
     """Everything that is not quantized in fp32, as QLoRA's usual preparation has it, in place.
 
