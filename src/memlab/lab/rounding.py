@@ -58,7 +58,7 @@ class RoundedAdamW(Optimizer):
         self.stochastic, self.steps = stochastic, 0
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         """One update; each tensor's fp32 copies are gone before the next one's are made."""
         self.steps += 1
         for group in self.param_groups:
