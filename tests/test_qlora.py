@@ -6,6 +6,7 @@ from real_steps import StepConfig, real_step, simulated
 from test_step import apart
 
 from memlab import Model
+from memlab.cli import main
 from memlab.lab.blocks import part_bytes, torchao
 from memlab.lab.lora import adapt, merge
 from memlab.lab.models import TinyLlama
@@ -166,3 +167,13 @@ def test_what_is_not_described_is_named(lora, more, words):
     narrow = TINY.replace(d_ff=96)
     with pytest.raises(ValueError, match="down: 96 inputs do not fill blocks of 64"):
         simulate(narrow, batch=1, tokens=8, lora=Lora(4, base="nf4"))
+
+
+def test_the_shell_says_the_same(capsys):
+    words = "estimate llama-3-8b --recipe bf16 --batch 1 --tokens 64 --lora-base nf4 --json"
+    assert main(words.split()) != 0
+    assert "--lora-base nf4 stores the base of adapters: --lora-rank" in capsys.readouterr().err
+    assert main([*words.split(), "--lora-rank", "8"]) == 0
+    how = {"batch": 1, "tokens": 64, "lora": Lora(8, base="nf4")}
+    found = simulate(Model.preset("llama-3-8b"), "bf16", **how)
+    assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out

@@ -99,6 +99,9 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)",
     )
+    parser.add_argument(
+        "--lora-base", metavar="FORMAT", help="store the frozen linear layers in nf4: QLoRA"
+    )
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--dropout", type=float, default=0.0, metavar="P")
     parser.add_argument(
@@ -119,7 +122,12 @@ def choices_of(options: argparse.Namespace) -> dict[str, Any]:
     if options.lora_rank is not None:
         from ..step import Lora
 
-        told["lora"] = Lora(options.lora_rank, tuple(options.lora_targets.split(",")))
+        targets = tuple(options.lora_targets.split(","))
+        told["lora"] = Lora(options.lora_rank, targets, options.lora_base)
+    elif options.lora_base is not None:
+        raise ValueError(
+            f"--lora-base {options.lora_base} stores the base of adapters: --lora-rank"
+        )
     return told
 
 
@@ -244,6 +252,7 @@ def _at_the_peak(model: Model, recipe: Recipe, step: Any, options: argparse.Name
         what = f"{options.accumulate} micro-batches of {what}"
     if options.lora_rank is not None:
         what += f", LoRA r={options.lora_rank} on {options.lora_targets}"
+        what += f" over {options.lora_base}" if options.lora_base else ""
     return _ledger(model, recipe, step.peak, what)
 
 

@@ -26,8 +26,8 @@ def _longest(recipe: str = "bf16", base: str | None = "nf4", limit: int = 24 * 2
 
     def peak(tokens: int) -> int:
         llama, lora = Model.preset("llama-3-8b"), Lora(16, ALL, base)
-        how = {"batch": 1, "implementation": "memlab"}
-        return simulate(llama, recipe, tokens=tokens, lora=lora, **how).peak.bytes
+        step = simulate(llama, recipe, batch=1, tokens=tokens, implementation="memlab", lora=lora)
+        return step.peak.bytes
 
     tokens = 256
     while peak(tokens + 256) <= limit:

@@ -6,8 +6,8 @@ Letters     D inputs, F outputs of a layer; x_BTD has the shape [B, T, D]
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from ..formats import Format
 from .quantize import Quantized, dequantize
@@ -28,7 +28,7 @@ class WidenAgain(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, format: Format, bias: Tensor | None, *parts: Tensor) -> Tensor:
         ctx.format = format
         ctx.save_for_backward(*parts)
-        return F.linear(x, dequantize(Quantized(format, *parts), x.dtype), bias)
+        return linear(x, dequantize(Quantized(format, *parts), x.dtype), bias)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -72,10 +72,10 @@ def widen_base(module: nn.Module, dtype: torch.dtype = torch.bfloat16) -> nn.Mod
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, QuantizedLinear):
-                wide_FD = dequantize(
-                    Quantized(child.format, child.codes, child.scales, child.factor), dtype
-                )
-                plain = nn.Linear(*reversed(wide_FD.shape), bias=False, device="meta")
+                parts = (child.codes, child.scales, child.factor)
+                wide_FD = dequantize(Quantized(child.format, *parts), dtype)
+                F, D = wide_FD.shape
+                plain = nn.Linear(D, F, bias=False, device="meta")
                 plain.weight, plain.bias = nn.Parameter(wide_FD, requires_grad=False), child.bias
                 setattr(parent, name, plain)
     return module
