@@ -150,8 +150,8 @@ TERMS = [
     *(f"optimizer.state('galore/8', {shape})" for shape in ((64, 96), (96, 64), (7,), (2, 3, 5))),
     "optimizer.state('galore/8', (64, 96), 'bf16', hidden=False)",
     *(
-        f"optimizer.parsed({name!r})"
-        for name in ("muon", "galore/16", "galore", "galore/x", "lamb")
+        f"optimizer.state({name!r}, (64, 96))"
+        for name in ("galore", "galore/x", "galore/0", "lamb")
     ),
     *(f"low_rank.galore({shape}, {r})" for shape in ((64, 96), (96, 64), (7,)) for r in (0, 8, 99)),
     "low_rank.galore((64, 96), 8, 'bf16')",
@@ -320,9 +320,9 @@ TERMS = [
     *(f"sharding.split((6, 8), {axis}, 4)" for axis in (0, 1, None)),
     *(f"sharding.stage_layers(10, 4, {s})" for s in (0, 1, 2, 3, 4)),
     "sharding.stage_layers(2, 3, 0)",
-    *(f"sharding.in_flight({m}, 4, {s})" for m in (0, 2, 8) for s in (0, 3)),
+    *(f"sharded_step.in_flight({m}, 4, {s})" for m in (0, 2, 8) for s in (0, 3)),
     *(
-        f"sharding.layer_activations(2, 64, 128, 352, 4, 2, 32, {how})"
+        f"sharded_step.layer_activations(2, 64, 128, 352, 4, 2, 32, {how})"
         for how in (
             "'bf16'",
             "'fp32', tensor=2",
@@ -333,9 +333,10 @@ TERMS = [
             "tensor=2, sequence=True, context=64",
         )
     ),
-    "sharding.gathered_kv(2, 64, 2, 32)",
+    "sharded_step.gathered_kv(2, 64, 2, 32)",
     "sharding.gathered((9, 3), 4)",
-    *(f"sharding.tensor_wire(1, 64, 128, 4, {r})" for r in (0, 1, 8)),
-    *(f"sharding.wire(1000, 2000, {r}, {z})" for r in (0, 1, 8) for z in (0, 1, 2, 3, 4)),
+    *(f"sharding.some('tokens', {n})" for n in (0, 1, -1)),
+    *(f"sharded_step.tensor_wire(1, 64, 128, 4, {r})" for r in (0, 1, 8)),
+    *(f"sharded_step.wire(1000, 2000, {r}, {z})" for r in (0, 1, 8) for z in (0, 1, 2, 3, 4)),
     *(f"sharding.check_tensor({t}, 32, 8, 14336)" for t in (0, 3, 8, 16)),
 ]

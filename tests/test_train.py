@@ -221,5 +221,5 @@ def test_a_vocabulary_without_all_bytes_is_refused():
 
 
 def test_an_unknown_optimizer_lists_the_known_ones():
-    with pytest.raises(ValueError, match="unknown optimizer 'adam'; known: adafactor, adamw"):
+    with pytest.raises(ValueError, match="unknown optimizer 'adam'; known: sgd, momentum, adamw"):
         optimizer("adam", {})

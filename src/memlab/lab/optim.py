@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..terms.optimizer import parsed
+from ..terms.optimizer import state
 from .blocks import torchao
 from .galore import GaLore
 from .muon8 import Muon8
@@ -45,11 +45,15 @@ def optimizer(
     states      formats of its states: ("int8/128",) for Muon; None: those of the parameters
     Raises      ValueError for an unknown name, ImportError where torchao is needed and missing
     """
-    base, rank = parsed(name)
-    if rank:
+    if name.startswith("galore"):
+        state(name, (1, 1))  # refuses a name without a rank
         rate = GALORE_RATE if lr is None else lr
-        return beside_adamw(parameters, lambda hidden: GaLore(hidden, rate, rank=rank))
-    rate = LEARNING_RATES[base] if lr is None else lr
+        rank = int(name.partition("/")[2])
+        return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank))
+    if name not in LEARNING_RATES:
+        known = ", ".join(LEARNING_RATES)
+        raise ValueError(f"unknown optimizer {name!r}; known: {known}, galore/<rank>")
+    rate = LEARNING_RATES[name] if lr is None else lr
     all_of_them = list(parameters.values())
     if name == "sgd":
         return torch.optim.SGD(all_of_them, lr=rate)

@@ -183,7 +183,7 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
     Unit        bytes, a whole number
     Raises      ValueError for an unknown optimizer, or a number of formats that it has no use for
     """
-    base, rank = parsed(optimizer)
+    base, rank = _parsed(optimizer)
     if (base == "muon" and not hidden) or (rank and not (hidden and len(shape) == 2)):
         return adamw(shape, format)
     if formats is None:
@@ -210,18 +210,13 @@ def learning_rates(optimizer, groups=1):
     Source      torchao/optim/adam.py; torch.optim, parameter groups
     Raises      ValueError for an unknown optimizer
     """
-    parsed(optimizer)
+    _parsed(optimizer)
     return LEARNING_RATE_BYTES * whole("groups", groups) if optimizer in QUANTIZED else 0
 
 
-def parsed(optimizer):
-    """The name of an optimizer without its rank, and the rank, 0 where it has none.
-
-    Formula     "galore/128" -> "galore", 128
-    Unit        a name, and a whole number
-    Raises      ValueError for an unknown optimizer and for a rank that is not a positive number
-    """
-    base, slash, rank = optimizer.partition("/")
+def _parsed(optimizer):
+    """The name of an optimizer without its rank, and the rank, 0 where it has none."""
+    base, _, rank = optimizer.partition("/")
     if base == "galore":
         if not rank.isdigit() or not int(rank):
             raise ValueError(f"optimizer {optimizer!r} has no rank; 'galore/128', say, has one")
