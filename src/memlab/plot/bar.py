@@ -56,8 +56,8 @@ def ledger_bar(
     if entries := _key(bars, scale, line):
         y += 6 + sheet.key(left, y + 6, entries)
     if line is not None:
-        size = exact(line) if len(exact(line)) <= len("1,024.5 GiB") else text(line)
-        note = f"limit {limit if isinstance(limit, str) else size}"
+        short = exact(line) if len(exact(line)) <= len("1,024.5 GiB") else text(line)
+        note = f"limit {limit if isinstance(limit, str) else short}"
         x = left + line * scale
         at = "end" if x + width_of(note) / 2 > WIDTH else "middle"
         sheet.words(WIDTH if at == "end" else x, y + 6, note, at)
