@@ -335,7 +335,6 @@ TERMS = [
     ),
     "sharded_step.gathered_kv(2, 64, 2, 32)",
     "sharding.gathered((9, 3), 4)",
-    *(f"sharding.some('tokens', {n})" for n in (0, 1, -1)),
     *(f"sharded_step.tensor_wire(1, 64, 128, 4, {r})" for r in (0, 1, 8)),
     *(f"sharded_step.wire(1000, 2000, {r}, {z})" for r in (0, 1, 8) for z in (0, 1, 2, 3, 4)),
     *(f"sharding.check_tensor({t}, 32, 8, 14336)" for t in (0, 3, 8, 16)),

@@ -10,7 +10,8 @@ from memlab.lab import shard, sharded, text
 from memlab.lab.models import TinyLlama
 from memlab.lab.ranks import fake_ranks, on_ranks
 from memlab.measure import resident
-from memlab.terms.sharding import layer_activations, whole_tensors
+from memlab.terms.sharded_step import layer_activations
+from memlab.terms.sharding import whole_tensors
 
 TINY = Model.preset("tiny-llama")
 LLAMA = Model.preset("llama-3-8b")

@@ -6,7 +6,7 @@ import torch
 from memlab import Model, Recipe, Sharding, estimate
 from memlab.estimate import fullest_stage
 from memlab.model import presets
-from memlab.terms import activations, sharding
+from memlab.terms import activations, sharded_step, sharding
 
 LLAMA = Model.preset("llama-3-8b")
 TINY = Model.preset("tiny-llama")
@@ -93,19 +93,19 @@ def test_context_ranks_share_like_data_ranks():
 def test_activations_by_hand_of_korthikanti():
     """With everything divided, a layer keeps exactly 1/t; without sequence, 1/t of the rest."""
     size = (1, 64, 128, 352, 4, 2, 32)
-    whole = sharding.layer_activations(*size)
+    whole = sharded_step.layer_activations(*size)
     assert whole == activations.llama_layer(*size)
-    assert sharding.layer_activations(*size, tensor=2, regather=True) == whole // 2
-    assert sharding.layer_activations(*size, context=4) == whole // 4
-    halves = [sharding.layer_activations(*size, tensor=2, sequence=s) for s in (False, True)]
+    assert sharded_step.layer_activations(*size, tensor=2, regather=True) == whole // 2
+    assert sharded_step.layer_activations(*size, context=4) == whole // 4
+    halves = [sharded_step.layer_activations(*size, tensor=2, sequence=s) for s in (False, True)]
     assert whole // 2 < halves[1] < halves[0] < whole
 
 
 def test_the_wire():
     """ZeRO's paper, section 7: stage 3 sends half as much again, where all are of one format."""
-    sent = [sharding.wire(1000, 1000, 10**6, zero) for zero in range(4)]
+    sent = [sharded_step.wire(1000, 1000, 10**6, zero) for zero in range(4)]
     assert sent == [2000, 2000, 2000, 3000]
-    assert sharding.wire(1000, 1000, 2) == 1000 and sharding.wire(1000, 1000, 1) == 0
+    assert sharded_step.wire(1000, 1000, 2) == 1000 and sharded_step.wire(1000, 1000, 1) == 0
 
 
 def test_a_whole_tensor_is_the_floor_of_whole_tensors():

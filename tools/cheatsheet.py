@@ -16,6 +16,7 @@ TOLD_IN = {
     "low_rank": "small-optimizers",
     "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",
+    "sharded_step": "sharding",
     "expandable": "allocator",
     "replay": "allocator",
     "segments": "allocator",

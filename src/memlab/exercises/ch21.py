@@ -2,14 +2,8 @@
 
 from ..formats import storage
 from ..model import Model
-from ..terms.sharding import (
-    gathered,
-    in_flight,
-    layer_activations,
-    row_shard,
-    stage_layers,
-    whole_tensors,
-)
+from ..terms.sharded_step import in_flight, layer_activations
+from ..terms.sharding import gathered, row_shard, stage_layers, whole_tensors
 from . import exercise
 
 

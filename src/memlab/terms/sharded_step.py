@@ -1,0 +1,120 @@
+"""A step on one of several devices: what it keeps for backward, and what it sends.
+
+R ranks · B batch · T tokens · D model width · F feed-forward width · N query heads ·
+K key/value heads · H head width · L layers · S stages of a pipeline · b bytes per value
+"""
+
+from ..units import whole
+from .activations import attention, feed_forward, linear_input, rms_norm
+from .sharding import DIVIDED, _some, check_tensor, part, stage_layers
+
+
+def in_flight(micro_batches, stages, stage):
+    """Micro-batches whose activations one stage keeps at once, one forward and one backward a time.
+
+    Formula     min(m, S - stage): the first stage waits longest for its first gradient
+    Unit        micro-batches, a whole number
+    Source      Narayanan et al. 2021, arXiv:2104.04473, section 2.2.1 (1F1B)
+    Leaves out  the other schedules: all forward first keeps m everywhere, interleaved ones more
+    Raises      as `stage_layers`
+    """
+    stage_layers(stages, stages, stage)
+    return min(_some("micro_batches", micro_batches), stages - stage)
+
+
+def layer_activations(
+    batch,
+    tokens,
+    d_model,
+    d_ff,
+    heads,
+    kv_heads,
+    head_dim,
+    precision="bf16",
+    backend="cpu",
+    *,
+    tensor=1,
+    sequence=False,
+    regather=False,
+    context=1,
+):
+    """Bytes that one rank keeps of one gated layer (memlab.lab.models.llama), its input included.
+
+    Formula     2 norms + the inputs of q, k, v and of gate, up + (attention + feed-forward) / t,
+                of T / c tokens; sequence: norms / t; regather: the two inputs / t as well
+    Shapes      t ranks have N/t and K/t heads and F/t of the width each. Without `sequence` the
+                stream [B, T/c, D] is whole on every rank; with it, T is divided between the
+                attention and feed-forward parts. torch's DTensor keeps what it gathered there,
+                Megatron gathers again in backward (`regather`)
+    Unit        bytes, a whole number
+    Source      Korthikanti et al. 2022, arXiv:2205.05198, section 4.2
+    Leaves out  autocast; buffers of the wire; k and v of the other ranks: `gathered_kv`
+    Raises      ValueError where t does not divide N, K or F, where c, or t with `sequence`, does
+                not divide T; as memlab.terms.activations
+    """
+    check_tensor(tensor, heads, kv_heads, d_ff)
+    if whole("tokens", tokens) % _some("context", context):
+        raise ValueError(f"context={context} does not divide T={tokens} (tokens)")
+    rows = tokens // context
+    if (sequence or regather) and rows % tensor:
+        raise ValueError(f"tensor={tensor} does not divide T={rows} (tokens of a rank)")
+    where = (precision, backend)
+    norm_rows = rows // tensor if sequence or regather else rows
+    input_rows = rows // tensor if regather else rows
+    kept = 2 * rms_norm(batch, norm_rows, d_model, *where)
+    kept += 2 * linear_input(batch, input_rows, d_model, 1, *where)
+    kept += attention(batch, rows, heads // tensor, kv_heads // tensor, head_dim, *where)
+    return kept + feed_forward(batch, rows, d_ff // tensor, True, precision)
+
+
+def gathered_kv(batch, tokens, kv_heads, head_dim, value_bytes=2):
+    """Bytes of the keys and values of all tokens, which context parallelism gathers for a layer.
+
+    Formula     2 · B · T · K · H · b
+    Shapes      k, v: [B, T, K, H], while attention of one layer runs; a ring passes them on in
+                pieces and has two pieces at a time
+    Unit        bytes, a whole number
+    Source      Grattafiori et al. 2024 (Llama 3), arXiv:2407.21783, section 3.3.2; ring: Liu et
+                al. 2023, arXiv:2310.01889
+    Raises      as `part`
+    """
+    rows = whole("batch", batch) * whole("tokens", tokens)
+    width = whole("kv_heads", kv_heads) * whole("head_dim", head_dim)
+    return 2 * rows * width * whole("value_bytes", value_bytes)
+
+
+def wire(weights, gradients, ranks, zero=0):
+    """Bytes that one data-parallel rank sends in a step, with collectives that pass parts on.
+
+    Formula     ring: an all-gather or a reduce-scatter of n bytes sends n · (R - 1) / R.
+                ZeRO 0: reduce-scatter and all-gather the gradients (an all-reduce);
+                1, 2: reduce-scatter the gradients, all-gather the weights; 3: reduce-scatter the
+                gradients, all-gather the weights twice (forward, backward)
+    Unit        bytes, rounded up
+    Source      Rajbhandari et al. 2020, arXiv:1910.02054, section 7
+    Leaves out  latency, several micro-batches, padding; the unit that FSDP2 keeps gathered from
+                forward to backward
+    Raises      as `divided` and `part`
+    """
+    if zero not in DIVIDED:
+        raise ValueError(f"zero={zero!r} is not a stage of ZeRO; known: 0, 1, 2, 3")
+    whole("weights", weights)
+    moved = whole("gradients", gradients)
+    moved += gradients if zero == 0 else weights if zero < 3 else 2 * weights
+    return part(moved * (_some("ranks", ranks) - 1), ranks)
+
+
+def tensor_wire(batch, tokens, d_model, layers, ranks, value_bytes=2):
+    """Bytes that one tensor-parallel rank sends in a step.
+
+    Formula     4 · L all-reduces of B · T · D · b: after attention and after feed-forward, forward
+                and backward; each sends 2 · n · (R - 1) / R
+    Unit        bytes, rounded up
+    Source      Shoeybi et al. 2019, arXiv:1909.08053, section 3; with `sequence` each is a
+                reduce-scatter and an all-gather, which send as much
+    Leaves out  the embedding and the head; gathering again in backward
+    Raises      as `part`
+    """
+    size = whole("batch", batch) * whole("tokens", tokens) * whole("d_model", d_model)
+    size *= whole("value_bytes", value_bytes) * 4 * whole("layers", layers)
+    return part(2 * size * (_some("ranks", ranks) - 1), ranks)
