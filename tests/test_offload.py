@@ -192,6 +192,8 @@ def test_a_generator_of_layers_is_let_go():
 def test_bad_input_is_named():
     with pytest.raises(ValueError, match="no layers"):
         Stream([], Host(), torch.device("cpu"))
+    with pytest.raises(ValueError, match="layer 1 has other shapes"):
+        Stream([torch.nn.Linear(2, 2), torch.nn.Linear(2, 3)], Host(), torch.device("cpu"))
     how = {"batch": 1, "tokens": 8, "implementation": "memlab"}
     for wrong, more in [(("weights",), {}), (("saved",), {"checkpoint": "block"})]:
         with pytest.raises(ValueError, match="offload"):

@@ -104,23 +104,26 @@ class File(Host):
         """Wait until all that was asked for is there."""
         self._copying.submit(done).result()
 
-    def _make(self, size: int) -> mmap.mmap:
+    def _make(self, size: int) -> tuple[int, mmap.mmap]:
         offset, page = self._end, mmap.ALLOCATIONGRANULARITY
         self._end += -(-max(size, 1) // page) * page
         os.ftruncate(self._file.fileno(), self._end)
-        return mmap.mmap(self._file.fileno(), max(size, 1), offset=offset)
+        return offset, mmap.mmap(self._file.fileno(), max(size, 1), offset=offset)
 
-    def _write(self, place: mmap.mmap, storage: UntypedStorage) -> None:
-        ctypes.memmove(_address(place), storage.data_ptr(), storage.nbytes())
-        _let_go(place)
+    def _write(self, place: tuple[int, mmap.mmap], storage: UntypedStorage) -> None:
+        # Written, not stored through the mapping: that would ask for the file's pages one by one.
+        self._file.seek(place[0])
+        self._file.write((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr()))
+        self._file.flush()
 
-    def _read(self, place: mmap.mmap, memory: Tensor) -> Callable[[], None]:
-        to, size = memory.data_ptr(), memory.nbytes
-        copied = self._copying.submit(lambda: ctypes.memmove(to, _address(place), size))
+    def _read(self, place: tuple[int, mmap.mmap], memory: Tensor) -> Callable[[], None]:
+        to, size, mapped = memory.data_ptr(), memory.nbytes, place[1]
+        copied = self._copying.submit(lambda: ctypes.memmove(to, _address(mapped), size))
 
         def wait() -> None:
             copied.result()
-            _let_go(place)
+            if hasattr(mmap, "MADV_DONTNEED"):  # the file has it: these pages need not stay here
+                mapped.madvise(mmap.MADV_DONTNEED)
 
         return wait
 
@@ -156,11 +159,5 @@ class Pinned(Host):
         return lambda: torch.cuda.current_stream().wait_event(arrived)
 
 
-def _let_go(place: mmap.mmap) -> None:
-    """The file has the values; the pages need not stay in this process."""
-    if hasattr(mmap, "MADV_DONTNEED"):
-        place.madvise(mmap.MADV_DONTNEED)
-
-
-def _address(place: mmap.mmap) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(place))
+def _address(mapped: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(mapped))

@@ -21,6 +21,10 @@ from .train import one_thread
 
 Mark = Callable[[str], None]
 
+# The first optimizer makes torch load hundreds of modules. Here it happens once, before a process
+# of its own is forked for each run.
+torch.optim.AdamW([torch.zeros(1, requires_grad=True)])
+
 
 def shape(layers: int, width: int) -> Model:
     """A Llama over bytes, with layers large enough to stand out in a process."""
@@ -30,7 +34,7 @@ def shape(layers: int, width: int) -> Model:
 
 def train(where: str, layers: int, width: int, mark: Mark) -> None:
     """Two steps; marks what is held between forward and backward, and after the step."""
-    net, ids = TinyLlama(shape(layers, width)), torch.zeros(8, 64, dtype=torch.long)
+    net, ids = TinyLlama(shape(layers, width)), torch.zeros(4, 64, dtype=torch.long)
     saved, states = File(), File()
     opt: Optimizer = torch.optim.AdamW(net.parameters())
     if where == "file":
@@ -52,7 +56,7 @@ def train(where: str, layers: int, width: int, mark: Mark) -> None:
 
 @torch.no_grad()
 def answer(where: str, layers: int, width: int, mark: Mark) -> None:
-    """Read a prompt and continue it by one token; marks each layer after its weights were used."""
+    """Read a prompt and say one token; marks each layer after its weights were used."""
     model, host = shape(layers, width), File()
     net = TinyLlama(model.replace(layers=1))
     made = (LlamaLayer(model) for _ in range(layers))  # one at a time, where they are sent away
@@ -70,4 +74,4 @@ def answer(where: str, layers: int, width: int, mark: Mark) -> None:
     for layer in watched:
         layer.feed_forward.register_forward_hook(after)
     with one_thread():
-        generate(net, torch.zeros(1, 8, dtype=torch.long), Cache(model, 1, 16), tokens=2)
+        generate(net, torch.zeros(1, 8, dtype=torch.long), Cache(model, 1, 16), tokens=1)

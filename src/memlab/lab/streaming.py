@@ -23,7 +23,7 @@ class Stream(nn.Module):
     Source      Sheng et al. 2023, FlexGen, arXiv:2303.06865, and offloading in Hugging Face
                 accelerate: a layer's weights come before it runs and go afterwards
     Leaves out  training: backward would have to bring them again
-    Raises      ValueError for no layers
+    Raises      ValueError for no layers, and for layers of several shapes
     """
 
     def __init__(
@@ -33,13 +33,18 @@ class Stream(nn.Module):
         self.host, self.device, self.ahead = host, device, ahead
         self.places, self.size, shell = [], 0, None
         for layer in layers:
-            flat = torch.cat([t.detach().flatten().view(torch.uint8) for t in layer.parameters()])
+            shapes = [(p.shape, p.dtype, p.nbytes) for p in layer.parameters()]
+            if shell is not None and shapes != self.shapes:
+                raise ValueError(f"layer {len(self.places)} has other shapes than the one before")
+            self.shapes = shapes
+            self.size, shell = sum(size for _, _, size in self.shapes), layer
+            flat = torch.empty(self.size, dtype=torch.uint8, device=device)
+            for part, parameter in zip(self._parts(flat), layer.parameters(), strict=True):
+                part.copy_(parameter.detach())
             self.places.append(host.send(flat.untyped_storage()))
-            self.size, shell = flat.nbytes, layer
         if shell is None:
             raise ValueError("no layers to stream")
         self.shell = shell.requires_grad_(False)  # all weights pass through this one layer
-        self.shapes = [(p.shape, p.dtype, p.nbytes) for p in shell.parameters()]
         self._empty()
 
     def __len__(self) -> int:
@@ -50,8 +55,9 @@ class Stream(nn.Module):
         for i in range(len(self)):
             memory, wait = coming or self._ask(i)
             wait()
-            self._fill(memory)  # the layer before goes
-            del memory
+            for part, parameter in zip(self._parts(memory), self.shell.parameters(), strict=True):
+                parameter.data = part  # and the layer before goes
+            del memory, part
             coming = self._ask(i + 1) if self.ahead and i + 1 < len(self) else None
             yield self.shell
             if coming is None:
@@ -60,13 +66,11 @@ class Stream(nn.Module):
     def _ask(self, i: int) -> tuple[Tensor, Callable[[], None]]:
         return self.host.ask(self.places[i], self.size, self.device)
 
-    def _fill(self, memory: Tensor) -> None:
-        """Let the one layer's parameters point into `memory`."""
+    def _parts(self, memory: Tensor) -> Iterator[Tensor]:
+        """The parameters of a layer, one after the other, as parts of `memory`."""
         start = 0
-        for parameter, (shape, dtype, size) in zip(
-            self.shell.parameters(), self.shapes, strict=True
-        ):
-            parameter.data = memory[start : start + size].view(dtype).view(shape)
+        for shape, dtype, size in self.shapes:
+            yield memory[start : start + size].view(dtype).view(shape)
             start += size
 
     def _empty(self) -> None:
