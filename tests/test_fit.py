@@ -2,7 +2,7 @@
 
 import pytest
 
-from memlab import GiB, Model, Recipe
+from memlab import GiB, Model, Recipe, Sharding
 from memlab.changes import ADAPTERS, CHANGES, cheapest_change
 from memlab.fit import ON_A_GPU, largest_batch, longest_sequence
 from memlab.step import simulate
@@ -130,3 +130,8 @@ def test_wrong_input_fails_by_name():
         largest_batch(QWEN, "bf16", on="RTX 9999", tokens=64)
     with pytest.raises(ValueError, match="nanochat"):
         largest_batch(Model.preset("nanochat-d26"), "bf16", on="H100", tokens=64)
+
+
+def test_a_recipe_for_several_devices_is_refused():
+    with pytest.raises(ValueError, match="data 8, ZeRO 3: the peak of one device is all"):
+        largest_batch(QWEN, Recipe(sharding=Sharding(data=8, zero=3)), on="H100", tokens=64)
