@@ -1,0 +1,548 @@
+"""Note 004: a model of 197 M parameters, tables of batches by length, and 22 GB to spare.
+
+Each check takes its numbers from the claim where it can, so a figure changed there is judged anew.
+Verdicts follow from what is computed; `SPARING` are two techniques that the note does not mention.
+"""
+
+import re
+from functools import cache
+from types import SimpleNamespace
+from unittest import mock
+
+import torch
+from audit.judge import Finding
+
+from memlab import GB, MB, MiB, Recipe, text
+from memlab.devices import device
+from memlab.fit import SPARE, largest_batch, limit_of, peak_of
+from memlab.lab import fp8 as lab_fp8
+from memlab.lab.models import TinyLlama
+from memlab.lab.planner import (
+    RTX_4090,
+    SMALL_WIDE,
+    flops_per_token,
+    intensity,
+    plan,
+    seconds_per_token,
+)
+from memlab.model import Model
+from memlab.terms import fp8
+
+CARD = "RTX 4090"
+SPARING = {"loss": "chunked", "loss_chunks": 64, "checkpoint": "block"}
+# The note's own columns, for the claims that speak of several rows at once.
+TABLE = {8: 8192, 16: 8192, 32: 4096, 64: 2048, 128: 1024}
+TABLE |= {256: 512, 512: 256, 768: 256, 1536: 128, 2048: 64}
+CONFIG = {8: 4096, 16: 4096, 32: 2048, 64: 1024, 128: 512, 256: 256, 512: 128, 2048: 32}
+PIECES = dict.fromkeys(CONFIG, 1) | {2048: 2}
+RATES = {8: 50e3, 16: 48e3, 32: 45e3, 64: 42e3, 128: 40e3, 256: 38e3, 512: 35e3, 2048: 25e3}
+BF16_MIB, FP8_MIB, ADAM_MIB = 374.5, 187.3, 1872.6
+IMPLIED = BF16_MIB * MiB / 2  # parameters, if its MB are MiB
+WIDE_STATES = Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32"))
+
+
+def numbers(words):
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", words)]
+
+
+@cache
+def step(tokens, batch, sparing=False, recipe="bf16"):
+    how = SPARING if sparing else {}
+    return peak_of(SMALL_WIDE, recipe, batch=batch, tokens=tokens, implementation="memlab", **how)
+
+
+@cache
+def largest(tokens, card=CARD, model=SMALL_WIDE):
+    how = {"implementation": "memlab", "most": 8192}
+    return largest_batch(model, "bf16", on=card, tokens=tokens, **how).value
+
+
+@cache
+def pieces(tokens, batch):
+    return plan(SMALL_WIDE, [(tokens, batch)], on=CARD)[0].pieces
+
+
+def fits(size, card=CARD):
+    return size <= limit_of(card, SPARE)[0]
+
+
+def logits(tokens, model=SMALL_WIDE):
+    return 2 * model.vocab * tokens
+
+
+def share(tokens, kind):
+    return RATES[tokens] * flops_per_token(SMALL_WIDE, tokens) / RTX_4090.flops[kind]
+
+
+def percent(x):
+    return f"{x:.0%}".replace("%", " %")
+
+
+# The model and what is always there.
+
+
+def parameters(claim):
+    (claimed,) = numbers(claim.figures)
+    near = abs(claimed * 1e6 / IMPLIED - 1) < 0.005
+    found = f"{IMPLIED / 1e6:.1f} M by its size in bf16"
+    found += f"; rebuilt: {SMALL_WIDE.parameter_count / 1e6:.1f} M"
+    return Finding(found) if near else Finding(found, "arithmetic slip", f"{IMPLIED / 1e6:.1f} M")
+
+
+def tokenizer(claim):
+    # V·D - (V·E + E·D) = 127.9 M, for D = 768 and E = 128; rounding leaves some 80 either way.
+    D, E = SMALL_WIDE.d_model, SMALL_WIDE.embed_dim
+    low, high = ((n * 1e6 + E * D) / (D - E) for n in (127.85, 127.95))
+    found = f"127.9 M spared at D = {D}, E = {E}: V = {low:,.0f} to {high:,.0f}"
+    if low <= 200_000 <= high:
+        return Finding(found + "; 200k as this tokenizer has")
+    return Finding(found, "wrong model", f"{low:,.0f}")
+
+
+def size_of_weights(claim):
+    (claimed,) = numbers(claim.figures)
+    each = 1 if "FP8" in claim.claim else 2
+    size = each * 197e6  # what the model's name says
+    as_mb, as_mib = abs(claimed * MB / size - 1), abs(claimed * MiB / size - 1)
+    right = f"{claimed} MiB, which are {claimed * MiB / MB:.1f} MB"
+    if as_mb < 0.01:
+        return Finding(f"{size / MB:.1f} MB")
+    slip = "unit slip" if as_mib < 0.01 else "wrong model"
+    return Finding(f"197 M parameters: {size / MiB:.1f} MiB, {size / MB:.1f} MB", slip, right)
+
+
+def adam(claim):
+    (claimed,) = numbers(claim.figures)
+    states = WIDE_STATES.bytes_per_parameter()["optimizer"]
+    found = claimed * MiB / IMPLIED
+    right = f"{states * IMPLIED / MiB:,.0f} MiB: two states in fp32, {states:g} B a parameter"
+    said = f"{found:.1f} B a parameter"
+    if abs(found / states - 1) < 0.01:
+        return Finding(said)
+    with_weights = Recipe.named("scaling-book").bytes_per_parameter()
+    if abs(found / sum(with_weights.values()) - 1) < 0.01:
+        said += (
+            f", as the states with the bf16 weights; those are {BF16_MIB} on a line of their own"
+        )
+    return Finding(said, "wrong model", right)
+
+
+def total(claim):
+    (claimed,) = numbers(claim.figures)
+    mib = (FP8_MIB if "FP8" in claim.claim else BF16_MIB) + ADAM_MIB
+    found = f"{mib:,.1f} MiB are {mib / 1024:.2f} GiB or {mib * MiB / GB:.2f} GB"
+    right = f"{mib / 1024:.2f} GiB or {mib * MiB / GB:.2f} GB"
+    if abs(claimed * GB / (mib * MiB) - 1) < 0.005 or abs(claimed / (mib / 1024) - 1) < 0.005:
+        return Finding(found)
+    slip = "unit slip" if abs(claimed / (mib / 1000) - 1) < 0.005 else "arithmetic slip"
+    return Finding(found, slip, right)
+
+
+def always_there():
+    """Weights, gradients, states in bytes: the note's recipe with gradients in bf16."""
+    return round(sum(WIDE_STATES.bytes_per_parameter().values()) * IMPLIED)
+
+
+def left_free(claim):
+    (claimed,) = numbers(claim.figures)
+    free = limit_of(CARD, SPARE)[0] - always_there()
+    found = f"between two steps {text(free)}, {free / GB:.1f} GB"
+    found += f", {text(SPARE)} left for the context"
+    if abs(claimed * GB / free - 1) < 0.03:
+        return Finding(found)
+    return Finding(found, "missing term", f"{free / GB:.1f} GB")
+
+
+def luxury(claim):
+    free = limit_of(CARD, SPARE)[0] - always_there()
+    over = [T for T in TABLE if logits(T * TABLE[T]) > free]
+    found = f"bf16 logits alone exceed the free {text(free)} in {len(over)} of {len(TABLE)} rows"
+    least = min(step(T, B) for T, B in TABLE.items())
+    if not over and fits(least):
+        return Finding(found)
+    return Finding(found, "missing term", f"the smallest step of the table: {text(least)}")
+
+
+def totals_differ(claim):
+    first, second, apart = numbers(claim.figures)
+    found = f"{second - first:.2f}, and {(BF16_MIB - FP8_MIB) / 1000:.2f} by the two sizes"
+    holds = abs(second - first - apart) < 0.006
+    return Finding(found) if holds else Finding(found, "arithmetic slip", found)
+
+
+def gradients(claim):
+    listed = set(re.findall(r"model|optimizer|gradients", claim.figures))
+    size = 2 * IMPLIED
+    found = f"gradients in bf16: {size / MiB:.1f} MiB, {text(always_there())} in all"
+    if "gradients" in listed:
+        return Finding(found)
+    return Finding(found, "missing term", f"{size / MiB:.1f} MiB more, in fp32 twice that")
+
+
+def nothing_grows(claim):
+    peak = step(128, 1024)
+    lost = peak - always_there()
+    found = f"1,024 x 128 tokens: {text(lost)} of logits and activations"
+    found += f", one bf16 copy of the logits {text(logits(131_072))}"
+    return Finding(found, "missing term" if lost > always_there() else "holds", text(lost))
+
+
+def weights_in_fp8(claim):
+    torch.manual_seed(0)
+    net = TinyLlama(Model.preset("tiny-llama")).to(torch.bfloat16)
+    ids = torch.arange(64).reshape(1, 64)
+    with lab_fp8.autocast(lab_fp8.FP8Recipe()):
+        net(ids, ids).backward()
+    sizes = {p.element_size() for p in net.parameters()} | {
+        p.grad.element_size() for p in net.parameters()
+    }
+    found = f"weights and gradients of a step in FP8: {', '.join(map(str, sorted(sizes)))} B each"
+    return Finding(found) if sizes == {1} else Finding(found, "wrong model", f"{BF16_MIB} MiB")
+
+
+# Batches.
+
+
+def row(claim):
+    tokens, batch, product = map(int, numbers(claim.figures))
+    if tokens * batch != product:
+        return Finding(f"{tokens * batch:,} tokens", "arithmetic slip", f"{tokens * batch:,}")
+    return _fits(tokens, batch)
+
+
+def setting(claim):
+    return _fits(*map(int, numbers(claim.figures)[:2]))
+
+
+def _fits(tokens, batch):
+    plain, sparing = step(tokens, batch), step(tokens, batch, sparing=True)
+    count = tokens * batch
+    words = f"{count:,} tokens: {text(plain)}, logits in bf16 {text(logits(count))}"
+    words += f"; chunked loss and checkpoints: {text(sparing)}"
+    if fits(plain):
+        return Finding(words)
+    best = largest(tokens)
+    return Finding(words, "missing term", f"batch {best} ({text(step(tokens, best))})")
+
+
+def no_pieces(claim):
+    needed = {T: pieces(T, B) for T, B in TABLE.items()}
+    found = f"{sum(n == 1 for n in needed.values())} of {len(TABLE)} rows fit whole"
+    if set(needed.values()) == {1}:
+        return Finding(found)
+    most, least = max(needed.values()), min(needed.values())
+    return Finding(found, "missing term", f"{least} to {most} micro-batches")
+
+
+def only_the_longest(claim):
+    needed = {T: pieces(T, B) for T, B in TABLE.items()}
+    short = [T for T, n in needed.items() if n > 1 and T < 2048]
+    found = f"{len(short)} of the {len(TABLE) - 1} shorter lengths need accumulation too"
+    if not short:
+        return Finding(found)
+    return Finding(found, "missing term", f"{needed[8]} micro-batches at 8 tokens already")
+
+
+def no_accumulation_logic(claim):
+    split = [T for T, n in PIECES.items() if n > 1]
+    found = f"its own configuration accumulates at {', '.join(map(str, split))} tokens"
+    right = f"{PIECES[2048]} steps at 2,048 tokens"
+    return Finding(found, "contradicts itself", right) if split else Finding(found)
+
+
+def no_worry(claim):
+    worst = max(B / largest(T) for T, B in TABLE.items())
+    found = f"the table asks for up to {worst:.0f} times the batch that fits"
+    if worst <= 1:
+        return Finding(found)
+    right = f"{largest(8)} sequences of 8 tokens, {largest(2048)} of 2,048"
+    return Finding(found, "missing term", right)
+
+
+def times_larger(claim):
+    (factor, *_) = numbers(claim.figures)
+    cards = ("A100 80GB", "H100 80GB", "H200")
+    card = next(name for name in cards if name.split()[0] in claim.claim)
+    ratios = [largest(T, card) / largest(T) for T in (8, 128, 512)]
+    least, most = min(ratios), max(ratios)
+    found = f"{device(card).limit / device(CARD).limit:.2f} times the memory"
+    found += f", {least:.1f} to {most:.1f} times the batch"
+    if least - 0.1 <= factor <= most + 0.1:
+        return Finding(found)
+    return Finding(found, "wrong model", f"{least:.1f}x")
+
+
+def h200_at_128(claim):
+    (batch,) = numbers(claim.figures)
+    factor = batch / TABLE[128]
+    found = f"{factor:g} times the 1,024 of the table, where 4 times is said"
+    found += f"; as the program comes {text(step(128, int(batch)))}"
+    found += f", with chunked loss and checkpoints {text(step(128, int(batch), sparing=True))}"
+    if factor == 4:
+        return Finding(found)
+    return Finding(found, "contradicts itself", f"{4 * TABLE[128]:,} by its own factor")
+
+
+def capacities(claim):
+    cards = (CARD, "A100 80GB", "H100 80GB", "H200")
+    found = [device(name).marketed for name in cards]
+    said = "; ".join(f"{name} {text(device(name).limit)} to use" for name in cards)
+    right = "/".join(map(str, found))
+    holds = numbers(claim.figures) == found
+    return Finding(said) if holds else Finding(said, "wrong model", right)
+
+
+def takes_fp8(claim):
+    part = SimpleNamespace(device=SimpleNamespace(type="cuda"), shape=(16, 16))
+    capability = tuple(int(digit) for digit in re.search(r"sm_(\d)(\d)", claim.figures).groups())
+    taken = {}
+    for one in (capability, (8, 6)):
+        with mock.patch("torch.cuda.get_device_capability", return_value=one):
+            taken[one] = lab_fp8.kernel_takes(part, part)
+    name = ".".join(map(str, capability))
+    words = {one: "takes" if taken[one] else "refuses" for one in taken}
+    found = f"the kernel {words[capability]} capability {name} and {words[8, 6]} 8.6"
+    return Finding(found) if taken[capability] else Finding(found, "wrong about an API", "8.9")
+
+
+def tokens_of_rows(claim):
+    rows = [T * B for T, B in TABLE.items() if (T <= 128) == ("Short" in claim.claim)]
+    low, high = (n * 1000 for n in numbers(claim.figures))
+    found = f"{min(rows):,} to {max(rows):,}"
+    if low <= min(rows) and max(rows) < high + 1000:
+        return Finding(found)
+    return Finding(found, "contradicts itself", found)
+
+
+def both_double(claim):
+    times = zip(("H100 80GB", "H200"), numbers(claim.figures), strict=True)
+    sizes = {name: step(128, int(n) * CONFIG[128]) for name, n in times}
+    found = ", ".join(f"{text(size)} on {name}" for name, size in sizes.items())
+    found = f"512 x 128 tokens, doubled and quadrupled: {found}"
+    if all(fits(size, name) for name, size in sizes.items()):
+        return Finding(found)
+    return Finding(found, "missing term", f"{largest(128, 'H100 80GB')} and {largest(128, 'H200')}")
+
+
+def half_of_the_table(claim):
+    ratios = {CONFIG[T] / TABLE[T] for T in CONFIG}
+    found = f"{', '.join(map(str, sorted(ratios)))} of the table at every length that both have"
+    if ratios == {0.5}:
+        return Finding(found)
+    return Finding(found, "arithmetic slip", found)
+
+
+def aggressive(claim):
+    ratio = max(CONFIG[T] / TABLE[T] for T in CONFIG)
+    found = f"{ratio:g} of the batches called optimal; its first line is called conservative"
+    return Finding(found, "contradicts itself", f"{ratio:g}") if ratio < 1 else Finding(found)
+
+
+def optimum_kept(claim):
+    low, high = (n * 1000 for n in numbers(claim.figures))
+    found = {T: T * CONFIG[T] * PIECES[T] for T in CONFIG}
+    outside = [T for T, n in found.items() if not low <= n < high + 1000]
+    words = f"{min(found.values()):,} to {max(found.values()):,} tokens a step"
+    if not outside:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"{found[outside[0]]:,} at {outside[0]} tokens")
+
+
+def stages_listed(claim):
+    (listed,) = numbers(claim.figures)
+    missing = [T for T in TABLE if T not in CONFIG]
+    names = " and ".join(f"{T:,}" for T in missing)
+    found = f"{len(CONFIG)} of {len(TABLE)}; {names} are not there"
+    if listed == len(TABLE):
+        return Finding(found)
+    return Finding(found, "contradicts itself", f"{len(TABLE)} stages")
+
+
+def last_three(claim):
+    lengths = list(TABLE)[7:]
+    found = f"stages 8 to 10 of the table have {', '.join(f'{T:,}' for T in lengths)} tokens"
+    return Finding(found) if set(lengths) == {2048} else Finding(found, "contradicts itself", found)
+
+
+def vocabulary(claim):
+    narrow = SMALL_WIDE.replace(vocab=50_257)
+    found = (
+        f"at 128 tokens {largest(128)} sequences; with 50,257 words {largest(128, model=narrow)}"
+    )
+    holds = largest(128) == largest(128, model=narrow)
+    right = f"{logits(1):,} B of bf16 logits for each token"
+    return Finding(found) if holds else Finding(found, "missing term", right)
+
+
+def within_reach(claim):
+    sizes = [step(T, B, sparing=True) for T, B in TABLE.items()]
+    good = sum(map(fits, sizes))
+    found = f"{good} of {len(sizes)} rows, {text(min(sizes))} to {text(max(sizes))}"
+    return Finding(found) if good == len(sizes) else Finding(found, "wrong model", found)
+
+
+# Factors.
+
+
+def spared(claim):
+    (claimed,) = numbers(claim.figures)
+    V, D, E = SMALL_WIDE.vocab, SMALL_WIDE.d_model, SMALL_WIDE.embed_dim
+    found = V * D - (V * E + E * D)
+    said = f"{found:,} for V = {V:,}, D = {D}, E = {E} and one projection"
+    if abs(claimed * 1e6 - found) < 0.05e6:
+        return Finding(said)
+    return Finding(said, "arithmetic slip", f"{found:,}")
+
+
+def one_projection(claim):
+    wide = SMALL_WIDE.replace(embed_dim=SMALL_WIDE.d_model)
+    found = wide.parameter_count - SMALL_WIDE.parameter_count
+    (claimed,) = numbers(claim.figures)
+    if round(found / 1e6, 1) == claimed:
+        return Finding(f"{found:,}")
+    return Finding(f"{found:,} with the head's projection", "missing term", f"{found / 1e6:.1f} M")
+
+
+def half_by_fp8(claim):
+    m, batch, tokens = SMALL_WIDE, TABLE[128], 128
+    shape = (batch, tokens, m.d_model, m.d_ff, m.heads, m.kv_heads, m.head_dim)
+    wide, narrow = (fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8"))
+    less = m.layers * (wide - narrow) / step(tokens, batch)
+    words = f"a layer keeps {1 - narrow / wide:.1%} less, the step of 1,024 x 128 tokens {less:.1%}"
+    words = words.replace("%", " %")
+    if less > 0.45:
+        return Finding(words)
+    return Finding(words, "wrong model", f"{less:.1%} less".replace("%", " %"))
+
+
+def fewer_tokens(claim):
+    (claimed,) = numbers(claim.figures)
+    # Its authors set a context of 2,756 tokens where one of 4,096 BPE tokens has as many bytes.
+    found = 1 - 2756 / 4096
+    words = f"its authors' contexts, 2,756 and 4,096 tokens: {found:.1%} fewer".replace("%", " %")
+    if abs(claimed / 100 - found) < 0.005:
+        return Finding(words)
+    return Finding(
+        words, "cannot be checked here", f"{found:.1%} by its authors".replace("%", " %")
+    )
+
+
+# Speed.
+
+
+def multiply(claim):
+    tokens, batch, product = map(int, numbers(claim.figures))
+    found = f"{tokens * batch:,}"
+    if tokens * batch == product:
+        return Finding(found)
+    return Finding(found, "arithmetic slip", found)
+
+
+def an_hour(claim):
+    samples, claimed = numbers(claim.figures)
+    found = samples * 3600
+    if abs(claimed / found - 1) < 0.01:
+        return Finding(f"{found / 1e6:g} M")
+    return Finding(f"{found / 1e6:g} M", "arithmetic slip", f"{found / 1e6:g} M")
+
+
+def millions_an_hour(claim):
+    (tokens,) = map(int, numbers(claim.figures))
+    found = RATES[tokens] / tokens * 3600
+    words = f"{found / 1e6:.1f} M at {RATES[tokens]:,.0f} tokens/s"
+    return Finding(words) if found >= 2e6 else Finding(words, "arithmetic slip", words)
+
+
+def rate(claim):
+    tokens, per_second, samples, hours = numbers(claim.figures)
+    found, needed = per_second / tokens, 1e9 / per_second / 3600
+    words = f"{found:,.1f} samples/s, {needed:.2f} h"
+    # Samples are printed with two digits, hours with two or three.
+    if abs(samples / found - 1) < 0.025 and abs(hours - needed) < 0.06:
+        return Finding(words)
+    return Finding(words, "arithmetic slip", words)
+
+
+def two_rates(claim):
+    once, again = numbers(claim.figures)
+    words = f"{again:,.0f} in the table, {once:,.0f} in the text, at 8 tokens"
+    if once == again:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"{once:,.0f} or {again:,.0f}")
+
+
+def larger_is_slower(claim):
+    batch, samples, half, faster = numbers(claim.figures)
+    words = f"a step of {batch:,.0f} takes {batch / samples:.2f} s"
+    words += f", one of {half:,.0f} {half / faster:.2f} s"
+    if samples >= faster:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"{batch / faster:.2f} s at the rate of the table")
+
+
+def halves(claim):
+    first, last = numbers(claim.figures)
+    more = flops_per_token(SMALL_WIDE, 2048) / flops_per_token(SMALL_WIDE, 8) - 1
+    words = f"{last / first:g}; the products of a token grow by {percent(more)}"
+    return Finding(words) if last / first == 0.5 else Finding(words, "arithmetic slip", words)
+
+
+def busy(claim):
+    """What the note's own rates make of the card's stated peak: the first figure is claimed."""
+    claimed, *lengths = numbers(claim.figures)
+    lengths = [int(T) for T in lengths if T in RATES]
+    best = {kind: max(share(T, kind) for T in lengths) for kind in ("bf16", "fp8")}
+    words = f"by its own rates at most {percent(best['bf16'])} of the stated peak in bf16"
+    words += f", {percent(best['fp8'])} in FP8"
+    if best["bf16"] > claimed / 100 - 0.1:
+        return Finding(words)
+    return Finding(words, "wrong model", f"{percent(best['fp8'])} to {percent(best['bf16'])}")
+
+
+def by_memory(claim):
+    found = busy(claim)
+    if "memory" not in claim.figures:
+        return found
+    words = "limited by memory, where the key insight says: not memory-bound; " + found.result
+    return Finding(words, "contradicts itself", found.right_figure)
+
+
+def throughout(claim):
+    (claimed, *column) = numbers(claim.figures)
+    words = f"its own column ends at {min(column):g} %"
+    if min(column) >= claimed:
+        return Finding(words)
+    return Finding(
+        words, "contradicts itself", f"{min(column):g} % at 2,048 tokens, by that column"
+    )
+
+
+def bound_by(claim):
+    times = seconds_per_token(SMALL_WIDE, 8, RTX_4090)
+    products, moved = (1e6 * times[name] for name in ("products", "logits"))
+    memory_first = any(not fits(step(T, B)) for T, B in TABLE.items())
+    words = f"a token: products {products:.1f} µs, moving its logits {moved:.1f} µs"
+    words += f"; memory ends the batch at {largest(8):,} of {TABLE[8]:,}"
+    if products > moved and not memory_first:
+        return Finding(words)
+    return Finding(words, "missing term", "memory, twice: capacity, and the traffic of the logits")
+
+
+def at_the_limit(claim):
+    limit = 1 / seconds_per_token(SMALL_WIDE, 8, RTX_4090)["products"]
+    (claimed,) = numbers(claim.figures)
+    words = f"products alone would allow {limit:,.0f} tokens/s in bf16"
+    if claimed > 0.75 * limit:
+        return Finding(words)
+    return Finding(words, "wrong model", f"{percent(claimed / limit)} of that limit")
+
+
+def narrow_head(claim):
+    rows, ridge = 65_536, RTX_4090.ridge("bf16")
+    of_head = intensity(rows, SMALL_WIDE.embed_dim, SMALL_WIDE.vocab)
+    wide = intensity(rows, SMALL_WIDE.d_model, SMALL_WIDE.vocab)
+    words = f"{of_head:.0f} FLOP/B with E = 128, {wide:.0f} with D = 768; ridge: {ridge:.0f}"
+    if of_head > ridge:
+        return Finding(words)
+    right = f"the narrow head is limited by bandwidth: {of_head:.0f} FLOP/B"
+    return Finding(words, "missing term", right)
