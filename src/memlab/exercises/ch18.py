@@ -41,9 +41,8 @@ exercise(
     answer=lambda: traffic(states=_states()),
     hint="Two states of two bytes for each parameter come, and go back.",
     wrong={
-        _states: "That is one direction: they come, and they go back.",
+        _states: "Half of it: there are two states, and each comes and goes back.",
         lambda: 2 * _states() * 2: "Both states are in bf16, two bytes each.",
-        lambda: traffic(states=_states() // 2): "AdamW has two states for each parameter.",
     },
 )
 
