@@ -15,7 +15,7 @@ from real_steps import (
     simulated,
 )
 
-from memlab import Model, Recipe
+from memlab import Model, Recipe, Sharding
 from memlab.lab.models import TinyLlama
 from memlab.measure import trace
 from memlab.step import engine, ops, simulate
@@ -349,3 +349,9 @@ def test_every_layer_gives_the_same_step_and_can_be_replayed(backend):
     assert not whole.replay(short.peak.bytes // 2).fits
     with pytest.raises(ValueError, match="every_layer=True"):
         short.replay()
+
+
+def test_a_recipe_for_several_devices_is_refused():
+    model, recipe = Model.preset("tiny-llama"), Recipe(sharding=Sharding(data=2, zero=1))
+    with pytest.raises(ValueError, match="the step of one device alone is described"):
+        simulate(model, recipe, batch=1, tokens=8)

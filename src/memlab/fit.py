@@ -144,6 +144,4 @@ def peak_of(model: Model, recipe: Recipe | str, **setting: Any) -> int:
     if "loss_chunks" in setting:  # a search begins with fewer rows than anybody would cut
         rows = setting["batch"] * setting["tokens"]
         setting["loss_chunks"] = min(setting["loss_chunks"], rows)
-    if not isinstance(recipe, str) and recipe.sharding is not None:
-        raise ValueError(f"{recipe.sharding}: the peak of one device is all that is searched here")
     return simulate(model, recipe, **(ON_A_GPU | setting)).peak.bytes

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 def dtype_of(recipe: Recipe) -> str:
     """The dtype of weights, gradients and states, which torch keeps alike."""
+    if recipe.sharding is not None:
+        raise ValueError(f"{recipe.sharding}: the step of one device alone is described")
     told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
     plain = set(told) | set(recipe.states or ()) == {recipe.weights}
     if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
