@@ -71,6 +71,34 @@ def test_the_device_holds_what_is_simulated(offload, batch, tokens):
     assert held - text_bytes == step.held["after_forward"]
 
 
+@pytest.mark.parametrize("case", ["gpt", "bf16", "autocast", "chunked loss", "two micro-batches"])
+def test_other_steps_hold_what_is_simulated(case):
+    model, build = (Model.preset("tiny-gpt"), TinyGPT) if case == "gpt" else (LLAMA, TinyLlama)
+    recipe = case if case in ("bf16", "autocast") else "fp32"
+    chunks, k = 4 * (case == "chunked loss"), 1 + (case == "two micro-batches")
+    net = build(model, loss_chunks=4) if chunks else build(model)
+    net = net.bfloat16() if case == "bf16" else net
+    cast = torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast")
+    ids, host = torch.zeros(4, 32, dtype=torch.long), File()
+    opt = Elsewhere(net.parameters(), adamw, File())
+    with one_thread(), Tracker() as tracker:
+        tracker.label(net)
+        tracker.label(ids, "inputs")
+        for _ in range(2):
+            for _ in range(k):
+                with Offload(host, keep=[net, ids]), cast:
+                    loss = net(ids, ids)
+                    loss = loss / k if k > 1 else loss
+                loss.backward()
+                del loss
+            opt.step()
+            opt.zero_grad()
+    how = {"batch": 4, "tokens": 32, "implementation": "memlab", "micro_batches": k}
+    how |= {"loss": "chunked", "loss_chunks": 4} if chunks else {}
+    step = simulate(model, recipe, offload=("saved", "states"), **how)
+    assert tracker.peak == step.peak.bytes
+
+
 def test_layers_that_are_only_counted():
     how = {"batch": 1, "tokens": 16, "implementation": "memlab", "offload": ("saved", "states")}
     model = LLAMA.replace(layers=7)

@@ -53,7 +53,8 @@ class Offload(torch.autograd.graph.saved_tensors_hooks):
     Formula     after the forward pass nothing of it is on the device; over the bus 2 · A, for A
                 bytes of saved storages
     Source      torch.autograd.graph.saved_tensors_hooks
-    Leaves out  bringing back ahead of time: backward waits for each storage
+    Leaves out  bringing back ahead of time: backward waits for each storage; tensors that are made
+                of others (quantized, distributed), which have no storage of their own and stay
     """
 
     def __init__(self, host: Host, *, keep: Any = (), least: int = 0) -> None:
