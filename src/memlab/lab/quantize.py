@@ -106,7 +106,7 @@ def decode(codes: Tensor, kind: Format, dtype: torch.dtype) -> Tensor:
     """The levels of the codes; a byte with two codes looks up both at once."""
     if kind.bits == 8:
         return codes.to(dtype)
-    levels = torch.tensor(LEVELS[_base(kind)], dtype=dtype)
+    levels = torch.tensor(LEVELS[_base(kind)], dtype=dtype, device=codes.device)
     pairs = torch.stack((levels.repeat(16), levels.repeat_interleave(16)), -1)
     return pairs[codes.int()].flatten(-2)  # torch wants a place as an integer of 4 bytes or more
 
