@@ -98,7 +98,7 @@ def encode(values: Tensor, kind: Format) -> Tensor:
         return values.round().clamp(-127, 127).to(torch.int8)
     if _base(kind) == "fp8_e4m3":
         return values.clamp(-448, 448).to(torch.float8_e4m3fn)
-    levels = torch.tensor(LEVELS[_base(kind)])
+    levels = torch.tensor(LEVELS[_base(kind)], device=values.device)
     return torch.bucketize(values, (levels[1:] + levels[:-1]) / 2).to(torch.uint8)
 
 
