@@ -8,10 +8,11 @@ import torch
 
 from memlab import Model
 from memlab.lab import text
+from memlab.lab.elsewhere import Elsewhere
 from memlab.lab.generate import Cache, generate
 from memlab.lab.host import File, Host
 from memlab.lab.models import TinyGPT, TinyLlama
-from memlab.lab.offload import Elsewhere, Offload
+from memlab.lab.offload import Offload
 from memlab.lab.streaming import Stream, stream
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker, saved

@@ -1,10 +1,8 @@
-"""Room beside the device, and the bus that leads there: a mapped file, or pinned memory.
+"""Room beside the device, and the bus that leads there: here a mapped file.
 
 On a machine without a GPU the part of the device is played by the memory that a tracker counts,
 and the part of the host by a file. Bytes that stand in a mapped file are nobody's anonymous memory,
-so the system's own figures fall as a GPU's would.
-
-The pinned host is written and reviewed, and not yet run on a GPU.
+so the system's own figures fall as a GPU's would. For a real GPU see memlab.lab.pinned.
 """
 
 import ctypes
@@ -126,37 +124,6 @@ class File(Host):
                 mapped.madvise(mmap.MADV_DONTNEED)
 
         return wait
-
-
-class Pinned(Host):
-    """Host memory that the system promises not to move, so a GPU can copy it by itself.
-
-    Overlap         copies go through a stream of their own, while the GPU goes on computing
-    Order           the copies wait for what was computed before they were asked for: for the
-                    values to send, and for the memory to bring into, which had another owner
-    Rounding        torch rounds pinned blocks up to a power of two unless told otherwise
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stream = torch.cuda.Stream()
-
-    def _make(self, size: int) -> Tensor:
-        return torch.empty(size, dtype=torch.uint8, pin_memory=True)
-
-    def _write(self, place: Tensor, storage: UntypedStorage) -> None:
-        values = torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            place.copy_(values, non_blocking=True)
-        values.record_stream(self._stream)  # its block may be reused once it has been copied
-
-    def _read(self, place: Tensor, memory: Tensor) -> Callable[[], None]:
-        self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            memory.copy_(place, non_blocking=True)
-        arrived = self._stream.record_event()
-        return lambda: torch.cuda.current_stream().wait_event(arrived)
 
 
 def _address(mapped: mmap.mmap) -> int:

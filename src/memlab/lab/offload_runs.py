@@ -11,11 +11,12 @@ import torch
 from torch.optim import Optimizer
 
 from ..model import Model
+from .elsewhere import Elsewhere
 from .generate import Cache, generate
 from .host import File
 from .models import TinyLlama
 from .models.llama import LlamaLayer
-from .offload import Elsewhere, Offload
+from .offload import Offload
 from .streaming import Stream
 from .train import one_thread
 

@@ -1,4 +1,4 @@
-"""What a simulated step keeps elsewhere, as memlab.lab.offload does."""
+"""What a simulated step keeps elsewhere, as memlab.lab.offload and memlab.lab.elsewhere do."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Offloaded:
 def step_one(engine: Engine, parameter: Parameter) -> None:
     """AdamW([parameter]).step() between its states' arrival and their leaving; the counter stays.
 
-    Source      memlab.lab.offload.Elsewhere
+    Source      memlab.lab.elsewhere.Elsewhere
     """
     shape, dtype = parameter.shape, parameter.dtype
     if not parameter.state:

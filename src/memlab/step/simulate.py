@@ -147,7 +147,7 @@ def simulate(
                 update each weight as soon as its gradient is complete and drop the gradient, as
                 memlab.lab.fused_backward does; nothing is left for AdamW.step() then
     offload     what is on a host but while it is computed with: "saved" tensors and the optimizer's
-                "states", as memlab.lab.offload does both
+                "states", as memlab.lab.offload and memlab.lab.elsewhere do
     in_place    see memlab.step.engine.Engine
     loss        plain: the model's own, with all logits at once; chunked: of the head's input, by
                 memlab.lab.loss.chunked_cross_entropy in `loss_chunks` chunks

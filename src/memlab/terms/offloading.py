@@ -45,7 +45,7 @@ def traffic(saved=0, states=0):
     Formula     2 · A + 2 · S: each saved storage goes out in forward and comes back in backward;
                 each state comes for its update and goes back
     Unit        bytes, a whole number
-    Source      memlab.lab.offload
+    Source      memlab.lab.offload, memlab.lab.elsewhere
     Raises      as `microseconds`
     """
     return 2 * whole("saved", saved) + 2 * whole("states", states)
