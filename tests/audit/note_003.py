@@ -217,15 +217,15 @@ def ratio_fp16(claim):
 
 
 def ratio_int8(claim):
-    return ratio_of(claim, "int8/128")
+    return ratio_of(claim, "int8/128:fp16")
 
 
 def ratio_int4(claim):
-    return ratio_of(claim, "int4/128")
+    return ratio_of(claim, "int4/128:fp16")
 
 
 def int4_halves_int8(claim):
-    found = weights("int8/128") / weights("int4/128")
+    found = weights("int8/128:fp16") / weights("int4/128:fp16")
     return compare(figure(claim), found, times, within=0.05, slip="missing term")
 
 
@@ -579,6 +579,6 @@ def profiler(claim):
 
 def runs_on_a_notebook(claim):
     held = decode(FULL, batch=1, tokens=2047, format="fp16")
-    small = held.total() - held["weights"].derived + weights("int4/128")
+    small = held.total() - held["weights"].derived + weights("int4/128:fp16")
     found = f"answering with int4 layers, 2,048 tokens: {size(small)}, in fp16 {size(held.total())}"
     return judged(small < LAPTOP // 4, found, "wrong model", size(small))
