@@ -229,6 +229,8 @@ def test_bad_input_is_named():
             simulate(LLAMA, "fp32", offload=wrong, **how, **more)
     with pytest.raises(ValueError, match="states"):
         simulate(LLAMA, "fp32", offload=("states",), step_in_backward=True, **how)
+    with pytest.raises(ValueError, match="offload of saved is described for memlab's models alone"):
+        simulate(LLAMA, "fp32", offload=("saved",), **how | {"implementation": "transformers"})
 
 
 def test_the_bus():

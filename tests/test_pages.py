@@ -218,6 +218,17 @@ class Links(HTMLParser):
                 self.loaded.append(target)
 
 
+def test_a_chapter_and_its_figures_have_the_number_of_the_file():
+    chapters = [name for name in PAGES if re.match(r"en/notebooks/\d\d_", name)]
+    assert chapters
+    for name in chapters:
+        page, number = (SITE / name).read_text(encoding="utf-8"), int(name[13:15])
+        title = re.search(r'<h1><span class="section-number">(\d+)\.', page)
+        assert title and int(title[1]) == number, name
+        figures = re.findall(r'class="caption-number">Fig. ([\d.]+)', page)
+        assert figures == [f"{number}.{i + 1}" for i in range(len(figures))], name
+
+
 def test_links_inside_the_site_lead_somewhere():
     pages = {name: Links((SITE / name).read_text(encoding="utf-8")) for name in PAGES}
     wrong = []

@@ -62,6 +62,10 @@ def number_by_file(app, env):
         for link in env.tocs[name].findall(nodes.reference):
             if counted := link.get("secnumber"):
                 link["secnumber"] = number + tuple(counted[1:])
+        # Sphinx goes on counting where a chapter of another part had the same number.
+        for numbered in env.toc_fignumbers.get(name, {}).values():
+            for i, anchor in enumerate(sorted(numbered, key=numbered.get), start=1):
+                numbered[anchor] = (*number, i)
     return []
 
 

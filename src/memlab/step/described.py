@@ -41,11 +41,17 @@ def dtype_of(recipe: Recipe) -> str:
 
 
 def check_offload(
-    offload: Sequence[str], optimizer_impl: str, checkpoint: str, step_in_backward: bool
+    offload: Sequence[str],
+    implementation: str,
+    optimizer_impl: str,
+    checkpoint: str,
+    step_in_backward: bool,
 ) -> None:
     """What is not described beside an offload."""
     for part in offload:
         one_of("offload", part, OFFLOAD)
+    if offload and implementation != "memlab":
+        raise ValueError(f"offload of {', '.join(offload)} is described for memlab's models alone")
     if "saved" in offload and checkpoint != "none":
         raise ValueError(f"offload of saved tensors beside checkpoint={checkpoint!r}: describe one")
     if "states" in offload and (step_in_backward or optimizer_impl != "forloop"):

@@ -207,7 +207,7 @@ def simulate(
     if step_in_backward:
         described.check_step_in_backward(passes)
         f.updates = partial(adamw.step_one, f, implementation=optimizer_impl)
-    described.check_offload(offload, optimizer_impl, checkpoint, step_in_backward)
+    described.check_offload(offload, implementation, optimizer_impl, checkpoint, step_in_backward)
     f.offloaded = Offloaded(f.log) if "saved" in offload else None
     written = network(implementation, shaped.family)(f, setting)
     described.check_built(shaped, f.log.contents(len(f.log.events), term)["weights"], dtype, lora)
