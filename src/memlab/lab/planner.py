@@ -59,7 +59,7 @@ class Roof:
         return self.flops[kind] / self.bandwidth
 
 
-# NVIDIA, Ada GPU architecture, V2.01, appendix A: peak tensor TFLOPS with FP32 accumulate.
+# NVIDIA Ada GPU architecture, V2.01: peak tensor TFLOPS with FP32 accumulate, without sparsity.
 RTX_4090 = Roof("RTX 4090", {"bf16": 165.2e12, "fp8": 330.3e12}, 1008e9)
 
 
