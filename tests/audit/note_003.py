@@ -15,7 +15,7 @@ import torch
 from audit.judge import Finding, compare
 from torch.nn.utils import prune as torch_prune
 
-from memlab import Model, Recipe, bytes_per_value, estimate, storage, text
+from memlab import MiB, Model, Recipe, bytes_per_value, estimate, storage, text
 from memlab.inference import decode
 from memlab.lab import prune
 from memlab.lab.generate import Cache, generate
@@ -259,14 +259,15 @@ def tools_exist(claim):
 
 
 def formats_or_methods(claim):
+    """All three are read from files; two of the names are first of all ways to choose the codes."""
     from transformers import GPTQConfig
     from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING as KNOWN
 
+    read = [name for name in ("gguf", "gptq", "awq") if name in KNOWN]
     data = "dataset" in inspect.signature(GPTQConfig).parameters
-    awq = KNOWN["awq"].requires_calibration
-    found = f"GPTQConfig takes a dataset: {data}; AWQ needs calibration: {awq}"
-    right = "GGUF is a file format with many block formats; GPTQ and AWQ choose codes from data"
-    return judged(not (data or awq), found, "wrong model", right)
+    fed = ["GPTQ"] * data + ["AWQ"] * KNOWN["awq"].requires_calibration
+    found = f"transformers reads {', '.join(read)}; {' and '.join(fed)} choose the codes from data"
+    return judged(len(read) == 3, found, "wrong about an API", "not all are read")
 
 
 def only_the_weights(claim):
@@ -381,6 +382,22 @@ def no_rewriting(claim):
     return judged(fits, found, "wrong model", right)
 
 
+def any_head(claim):
+    """One query head out of 32, where eight share a key/value head."""
+    try:
+        FULL.replace(heads=FULL.heads - 1, head_dim=FULL.head_dim)
+        fits = True
+    except ValueError:
+        fits = False
+    group = FULL.heads // FULL.kv_heads
+    found = f"TinyLlama-1.1B with {FULL.heads - 1} heads over {FULL.kv_heads} key/value heads "
+    found += "is a Llama" if fits else "is no Llama"
+    shape = FULL.layers, 1, FULL.head_dim, 1, 2048, "fp16"
+    right = f"one head of each group; or a group of {group} with its keys, and "
+    right += f"{size(kv_cache(*shape))} of KV cache"
+    return judged(fits, found, "missing term", right)
+
+
 def zeros_that_pay(claim):
     zeros = csr_break_even(2048, 2048, "fp16") / 2048**2
     found = f"2,048 × 2,048 in fp16 is smaller in torch's compressed rows from {zeros:.1%} zeros on"
@@ -449,6 +466,14 @@ def device_map_places(claim):
         "device_map says where modules go, by accelerate; shards and lazy reading are there anyway"
     )
     return judged(not without, found, "wrong about an API", right)
+
+
+def the_example(claim):
+    plain, _ = from_pretrained()
+    half, _ = from_pretrained(dtype=torch.float16)
+    as_is, less = (sum(t.nbytes for t in state.values()) for state in (plain, half))
+    found = f"a checkpoint in fp32 loads as {as_is:,} B, with dtype=torch.float16 as {less:,} B"
+    return judged(as_is <= less, found, "missing term", "a dtype, or a quantization_config")
 
 
 # 6. Fine-tuning
@@ -555,6 +580,13 @@ def allocated_is_not_all(claim):
         "living tensors, at this moment: also max_memory_allocated, memory_reserved, the context"
     )
     return judged(now == held == highest, found, "missing term", right)
+
+
+def one_unit(claim):
+    """The note divides by 1e6; nvidia-smi prints MiB."""
+    found = MiB / float(re.search(r"1e6", claim.claim)[0])
+    result = f"one MiB of nvidia-smi is {found:.4f} of the line's MB"
+    return judged(found == 1, result, "unit slip", "divide by 2**20 to compare")
 
 
 def on_a_cpu(claim):
