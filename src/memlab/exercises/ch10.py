@@ -83,6 +83,6 @@ exercise(
     unit="micro-batches",
     wrong={
         lambda: _smallest(gradients=False): "From the second micro-batch on, gradients are there.",
-        lambda: 1: "In one batch the loss alone needs more than twice the card.",
+        lambda: 1: "In one batch the hill of the loss is more than twice as high as the card.",
     },
 )
