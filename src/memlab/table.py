@@ -1,5 +1,7 @@
 """Tables of text cells as aligned text and as HTML: how everything in memlab prints."""
 
+from .messages import say
+
 Table = list[list[str]]
 
 WORDS = ' class="words"'  # figures stand right, words left: the style sheet asks by class
@@ -18,31 +20,49 @@ def signed(count: int | None) -> str:
 
 def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
     """Aligned lines: words left, figures right, a rule above the last `foot` rows."""
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     worded = _worded(table)
+    table = [[say(cell) if cell else cell for cell in row] for row in table]
+    widths = [max(places(row[i]) for row in table) for i in range(len(table[0]))]
 
     def line(row: list[str]) -> str:
         pairs = zip(row, widths, worded, strict=True)
-        return "   ".join(c.ljust(w) if words else c.rjust(w) for c, w, words in pairs).rstrip()
+        return "   ".join(_fill(cell, width, words) for cell, width, words in pairs).rstrip()
 
     lines = [line(row) for row in table]
     if foot:
-        lines.insert(-foot, "─" * max(map(len, lines)))
-    return "\n".join(([title] if title else []) + lines)
+        lines.insert(-foot, "─" * max(map(places, lines)))
+    return "\n".join(([say(title)] if title else []) + lines)
+
+
+def places(text: str) -> int:
+    """Columns that a text takes in a terminal: an ideograph takes two."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # its tables are large, and English never asks
+
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def _fill(cell: str, width: int, words: bool) -> str:
+    blanks = " " * (width - places(cell))
+    return cell + blanks if words else blanks + cell
 
 
 def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
     """The same table as HTML, escaped, with row and column headings for screen readers."""
     import html  # when asked for: the command line never does
 
-    def row(cells: list[str]) -> str:
-        rest = "".join(f"<td{_kind(c)}>{html.escape(c)}</td>" for c in cells[1:])
-        return f'<tr><th scope="row">{html.escape(cells[0])}</th>{rest}</tr>'
+    def printed(text: str) -> str:
+        return html.escape(say(text) if text else text)
 
-    caption = f"<caption>{html.escape(title)}</caption>" if title else ""
+    def row(cells: list[str]) -> str:
+        rest = "".join(f"<td{_kind(c)}>{printed(c)}</td>" for c in cells[1:])
+        return f'<tr><th scope="row">{printed(cells[0])}</th>{rest}</tr>'
+
+    caption = f"<caption>{printed(title)}</caption>" if title else ""
     worded = [False, *_worded(table)[1:]]  # the first column stands left anyway
     head = "".join(
-        f'<th scope="col"{WORDS if words else ""}>{html.escape(c)}</th>'
+        f'<th scope="col"{WORDS if words else ""}>{printed(c)}</th>'
         for c, words in zip(table[0], worded, strict=True)
     )
     kind = "memlab-ledger wide" if len(table[0]) > WIDE else "memlab-ledger"

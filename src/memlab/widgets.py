@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .messages import say
+
 HOW_TO = "Run this notebook to move the slider."
 HOW_TO_MANY = "Run this notebook to move the sliders."
 
@@ -43,8 +45,8 @@ class Control:
         return ipywidgets.SelectionSlider(
             options=[(show(value), value) for value in self.values],
             value=self.default,
-            description=self.label,
-            tooltip=self.label,
+            description=say(self.label),
+            tooltip=say(self.label),
             continuous_update=False,
             style={"description_width": "initial"},
             layout={"width": "100%", "max_width": "600px"},
@@ -68,14 +70,15 @@ class Question:
         return as_html(self.function(**(self.default | values)))
 
     def _repr_html_(self) -> str:
+        asked = html.escape(say(self.question))
         at = " · ".join(
-            f"{html.escape(control.label)}: <strong>{html.escape(show(control.default))}</strong>"
-            for control in self.controls.values()
+            f"{html.escape(say(each.label))}: <strong>{html.escape(show(each.default))}</strong>"
+            for each in self.controls.values()
         )
         how = HOW_TO if len(self.controls) == 1 else HOW_TO_MANY
         return (
-            f'<div class="memlab-question"><p><strong>{html.escape(self.question)}</strong></p>'
-            f"<p>{at}</p>{as_html(self.result)}<p><em>{how}</em></p></div>"
+            f'<div class="memlab-question"><p><strong>{asked}</strong></p>'
+            f"<p>{at}</p>{as_html(self.result)}<p><em>{say(how)}</em></p></div>"
         )
 
     def __repr__(self) -> str:
@@ -98,7 +101,7 @@ class Question:
 
         for slider in sliders.values():
             slider.observe(follow, names="value")
-        asked = ipywidgets.HTML(f"<strong>{html.escape(self.question)}</strong>")
+        asked = ipywidgets.HTML(f"<strong>{html.escape(say(self.question))}</strong>")
         return ipywidgets.VBox([asked, *sliders.values(), answer])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -147,7 +150,7 @@ def as_html(result: Any) -> str:
     for method in ("_repr_html_", "_repr_svg_"):
         if hasattr(result, method):
             return getattr(result, method)()
-    return f"<pre>{html.escape(str(result))}</pre>"
+    return f"<pre>{html.escape(say(str(result)))}</pre>"
 
 
 def _live() -> bool:

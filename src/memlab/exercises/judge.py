@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import isclose
 
 from .. import units
+from ..messages import say
 
 Value = int | float | Fraction | str
 
@@ -36,13 +37,13 @@ class Exercise:
         try:
             value = self._read(given, right)
         except ValueError as error:
-            return f"✗ {error}"
+            return f"✗ {say(str(error))}"
         if _same(value, right):
             return f"✓ {self.show(right)}"
         for slip, sentence in self.wrong.items():
             if _same(value, slip()):
-                return f"✗ {sentence}"
-        return f"✗ {(self.unit == 'B' and _slip(value, right)) or self.hint}"
+                return f"✗ {say(sentence)}"
+        return f"✗ {say((self.unit == 'B' and _slip(value, right)) or self.hint)}"
 
     def show(self, value: Value) -> str:
         """The value with its unit; bytes without rounding."""
@@ -52,7 +53,7 @@ class Exercise:
             size = int(value)
             return f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else "")
         number = f"{value:,}" if isinstance(value, int) else f"{float(value):,.10g}"
-        return f"{number} {self.unit}".rstrip()
+        return f"{number} {say(self.unit)}".rstrip()
 
     def _read(self, given: object, right: Value) -> Value:
         """The answer as a value of the right kind, or a ValueError that says what is wanted."""

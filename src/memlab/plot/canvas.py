@@ -4,9 +4,11 @@ Nothing but text is written, so the same call gives the same bytes on every mach
 font, a translator and a screen reader find every word.
 """
 
+import re
 from html import escape
 from pathlib import Path
 
+from ..messages import Said, say
 from .colours import GREY, INK, PAPER, ink_on
 
 # At 620 px a picture fills a page's column; on a phone of 360 px its letters are still 8 px high.
@@ -23,6 +25,11 @@ ADVANCE = [
         "59 82 59 59 52 64 34 64 84 "
     ).split()
 ]
+
+# What a line may be cut after: a word, or an ideograph with the comma or full stop it carries.
+WORD = re.compile(
+    r"[\u3000-\u9fff\uff00-\uffef][、。，；：）」]*\s*|[^\s\u3000-\u9fff\uff00-\uffef]+\s*"
+)
 
 
 class Picture:
@@ -82,10 +89,8 @@ class Canvas:
         """Text whose middle lies at height y; x is where it starts, its middle or its end."""
         style = "" if at == "start" else f' text-anchor="{at}"'
         style += ' font-weight="bold"' if bold else ""
-        base = n(y + 0.35 * SIZE)
-        self.parts.append(
-            f'<text x="{n(x)}" y="{base}" fill="{colour}"{style}>{escape(text, quote=False)}</text>'
-        )
+        base, said = n(y + 0.35 * SIZE), escape(say(text), quote=False)
+        self.parts.append(f'<text x="{n(x)}" y="{base}" fill="{colour}"{style}>{said}</text>')
 
     def key(self, x: float, y: float, entries: list[tuple[str, str]]) -> float:
         """Coloured squares with their words, in lines as wide as the sheet; the height used."""
@@ -107,6 +112,7 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-size="{SIZE}" '
             f'font-family="{FONT}" style="max-width:100%;height:auto">'
         )
+        title = say(title)
         place = f'x="{-MARGIN}" y="{-MARGIN}" width="{wide}" height="{high}"'
         paper = f'<rect {place} fill="{PAPER}"/>'
         lines = [head, f"<title>{escape(title, quote=False)}</title>", paper, *self.parts, "</svg>"]
@@ -119,21 +125,31 @@ def n(value: float) -> str:
 
 
 def width_of(text: str, bold: bool = False) -> float:
-    """Pixels that a line of text takes, at most."""
-    hundredths = sum(ADVANCE[ord(c) - 32] if " " <= c <= "~" else 100 for c in text)
+    """Pixels that a line of text takes in the reader's language, at most."""
+    hundredths = sum(_advance(c) for c in say(text))
     return hundredths * SIZE / 100 * (1.1 if bold else 1)
 
 
+def _advance(character: str) -> int:
+    """Hundredths of the size that a character takes; an accent takes none of its own."""
+    if not character.isascii():
+        import unicodedata  # its tables are large, and English seldom asks
+
+        plain = unicodedata.normalize("NFD", character)[0]
+        character = plain if plain.isalpha() else character
+    return ADVANCE[ord(character) - 32] if " " <= character <= "~" else 100
+
+
 def wrap(text: str, wide: float, bold: bool = False) -> list[str]:
-    """The text in lines of at most so many pixels, cut at spaces."""
+    """The text in lines of at most so many pixels, cut at spaces, or beside an ideograph."""
     lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if lines[-1] and width_of(longer, bold) > wide:
-            lines.append(word)
+    for word in WORD.findall(say(text)):
+        longer = Said(lines[-1] + word)
+        if lines[-1] and width_of(Said(longer.rstrip()), bold) > wide:
+            lines.append(Said(word))
         else:
             lines[-1] = longer
-    return lines
+    return [Said(line.rstrip()) for line in lines]
 
 
 def heading(canvas: Canvas, title: str) -> float:

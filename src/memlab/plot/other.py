@@ -4,6 +4,7 @@ import io
 import logging
 import re
 
+from ..messages import say
 from .canvas import FONT, Picture
 
 # The first figure on a slow machine makes matplotlib say that it lists the fonts: once, at a random
@@ -21,7 +22,12 @@ def picture(figure, title: str) -> Picture:
     if not title:
         raise ValueError("title is empty; say in a few words what the picture shows")
     import matplotlib
+    from matplotlib.text import Text
 
+    title = say(title)
+    for words in figure.findobj(Text):
+        if words.get_text():
+            words.set_text(say(words.get_text()))
     file = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))

@@ -1,0 +1,98 @@
+"""What memlab prints follows the reader's language, and nothing else does."""
+
+import json
+
+import pytest
+
+from memlab import messages
+from memlab.plot.canvas import Canvas, heading, wrap
+from memlab.table import as_html, as_text, places
+
+WORDS = {
+    "weights": "pesos",
+    "peak after {1} layers of {2}": "em {2}: pico após {1} camadas",
+    "the whole step": "整個訓練步驟",
+}
+TABLE = [["term", "derived"], ["weights", "1,024"], ["master copy", "12"]]
+
+
+@pytest.fixture
+def portuguese(tmp_path, monkeypatch):
+    (tmp_path / "pt-BR.json").write_text(json.dumps(WORDS), encoding="utf-8")
+    monkeypatch.setattr(messages, "FOLDER", tmp_path)
+    monkeypatch.setattr(messages, "_chosen", [])
+    messages.catalogue.cache_clear()
+    messages.use_language("pt-BR")
+    yield
+    messages.catalogue.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("weights", "pesos"),
+        ("peak after 3 layers of 1.5 GiB", "em 1.5 GiB: pico após 3 camadas"),
+        ("weights · AdamW: weights", "pesos · AdamW: pesos"),
+        ("master copy", "master copy"),
+        ("1,024 B", "1,024 B"),
+        ("", ""),
+    ],
+)
+def test_a_message_is_said_whole_or_with_its_numbers_taken_out_or_in_parts(portuguese, text, said):
+    assert messages.say(text) == said
+    assert messages.say(messages.say(text)) == said
+
+
+def test_english_is_said_as_it_is():
+    assert messages.language() == "en"
+    assert messages.say("weights") is not None and messages.say("weights") == "weights"
+
+
+def test_tables_and_pictures_ask(portuguese):
+    lines = as_text(TABLE, title="weights").splitlines()
+    assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1,024"]
+    assert ">pesos</th>" in as_html(TABLE)
+    sheet = Canvas()
+    heading(sheet, "peak after 3 layers of 2 B")
+    assert ">em 2 B: pico após 3 camadas</text>" in sheet.parts[0]
+
+
+def test_ideographs_take_two_places_and_part_anywhere(portuguese):
+    assert places("步驟 a") == 6
+    table = [["the whole step", "n"], ["x", "1"]]
+    first, second = as_text(table).splitlines()
+    assert places(first) == places(second)
+    lines = wrap("the whole step", 40)
+    assert "".join(lines) == "整個訓練步驟" and len(lines) > 1
+
+
+def test_the_language_comes_from_the_environment_or_from_the_notebook(tmp_path, monkeypatch):
+    (tmp_path / "pt-BR.json").write_text("{}")
+    monkeypatch.setattr(messages, "FOLDER", tmp_path)
+    notebook = tmp_path / "a.ipynb"
+    notebook.write_text(json.dumps({"metadata": {"memlab": {"language": "pt-BR"}}}))
+    for variable, value in (("MEMLAB_LANG", "pt-BR"), ("JPY_SESSION_NAME", str(notebook))):
+        with monkeypatch.context() as one:
+            one.setattr(messages, "_chosen", [])
+            one.setenv(variable, value)
+            assert messages.language() == "pt-BR"
+    for broken in ("{", "[]", '{"metadata": 1}'):
+        notebook.write_text(broken)
+        monkeypatch.setattr(messages, "_chosen", [])
+        monkeypatch.setenv("JPY_SESSION_NAME", str(notebook))
+        assert messages.language() == "en"
+
+
+def test_an_unknown_language_is_refused_with_those_there_are():
+    with pytest.raises(ValueError, match="no language 'fr'; known: en"):
+        messages.use_language("fr")
+
+
+def test_what_is_asked_for_is_heard(monkeypatch):
+    monkeypatch.setattr(messages, "_listening", [])
+    monkeypatch.setattr(messages, "heard", [])
+    messages.say("before")
+    messages.listen()
+    messages.say("after")
+    messages.say("after")
+    assert messages.heard == ["after"]
