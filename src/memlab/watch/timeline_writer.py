@@ -1,0 +1,102 @@
+"""Write the record of a watched program, so that it is a whole JSON document at any moment.
+
+Why not lines that are only appended? Then the file would be no JSON while the program runs, nor
+after the watcher was killed, and every reader would need to know. Why not a new file that replaces
+the old one, each time? A day of samples would be written again ten times a second. Here each sample
+goes over the closing brackets, which follow it again in the same write: one short write a sample,
+and what `kill -9` leaves behind ends where a sample ends.
+
+The file is a little longer than its text, filled up with blanks, which JSON allows. So most writes
+change one page of a file whose length stays, and that page reaches a disk whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+
+from .timeline_file import COUNTS, VERSION
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+PAGE = 4096
+SYNC_EVERY = 2.0  # seconds: what a machine that loses power may take with it
+
+
+class TimelineWriter:
+    """A timeline file that grows: `sample`, `event`, and `close` with the exit code.
+
+    Unit        bytes, and seconds since the program started
+    Raises      OSError where the file cannot be made; an existing one is replaced
+    """
+
+    def __init__(self, path: str | Path, head: dict[str, Any]) -> None:
+        self._counts = {key: head[key] for key in COUNTS if key in head}
+        told = {k: v for k, v in head.items() if k not in self._counts}
+        opening = json.dumps({"memlab_timeline": VERSION, **told, **self._counts})
+        self._source, self._events, self._samples = head["source"], list[str](), 0
+        self._peak, self._exit, self._end, self._size = 0, "null", 0, 0
+        fresh = Path(f"{path}.new")
+        self._file = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o666)
+        try:
+            self._put(opening.removesuffix("}") + ', "samples": [')
+            os.replace(fresh, path)
+        except OSError:
+            os.close(self._file)
+            fresh.unlink(missing_ok=True)
+            raise
+        self._done = threading.Event()
+        self._syncing = threading.Thread(target=self._sync, daemon=True)
+        self._syncing.start()
+
+    def sample(self, seconds: float, process: int, device: int | None) -> None:
+        """Add what was seen at a moment."""
+        seen = device if self._source == "device" else process
+        self._peak = max(self._peak, seen or 0)
+        comma, self._samples = "," if self._samples else "", self._samples + 1
+        self._put(f"{comma}\n{json.dumps([round(seconds, 3), process, device])}")
+
+    def event(self, event: dict[str, Any]) -> None:
+        """Add something that happened: {"at": seconds, "kind": ..., ...}."""
+        self._events.append(json.dumps(event))
+        self._put("")
+
+    def close(self, code: int | None) -> None:
+        """Write the exit code and cut the blanks off."""
+        self._done.set()
+        self._syncing.join()
+        self._exit = json.dumps(code)
+        try:
+            self._put("")
+            os.ftruncate(self._file, self._end + len(self._tail()))
+            os.fsync(self._file)
+        finally:
+            os.close(self._file)
+
+    def _tail(self) -> bytes:
+        events = ",\n".join(self._events)
+        last = f'"peak_bytes": {self._peak}, "exit": {self._exit}}}\n'
+        return f'\n],\n"events": [\n{events}\n],\n{last}'.encode()
+
+    def _put(self, words: str) -> None:
+        """Write the words where the tail began, and the tail after them, all at once."""
+        more = words.encode()
+        data = more + self._tail()
+        ends = self._end + len(data)
+        size = self._size if ends <= self._size else -(-ends // PAGE) * PAGE
+        data = data.ljust(size - self._end)
+        if os.pwrite(self._file, data, self._end) != len(data):
+            raise OSError("the disk took only a part of it")
+        self._end, self._size = self._end + len(more), size
+
+    def _sync(self) -> None:
+        """Send what is new to the disk now and then; a slow disk must not hold up the guard."""
+        while not self._done.wait(SYNC_EVERY):
+            try:
+                os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
+            except OSError:
+                return  # the next write says what is wrong
