@@ -1,0 +1,813 @@
+"""Note 002: a status report of a nanochat in Rust: Muon in 8 bits, and what else saves memory.
+
+The program is public (github.com/architehc/nanochat-rs-ternary, commit 0524d2d of 15 February 2026,
+which holds this very report), and so is Candle, on which it stands. No test fetches either: what
+was read there is CODE and CANDLE, facts only; the shapes are in memlab.lab.muon_lion. All bytes are
+computed here, from the figures of the claims where they have any.
+"""
+
+import re
+from functools import cache
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from unittest import mock
+
+import torch
+from audit.judge import Finding, compare
+
+from memlab import GB, text
+from memlab.devices import device
+from memlab.fit import SPARE, limit_of
+from memlab.formats import bytes_per_value
+from memlab.lab import fp8 as lab_fp8
+from memlab.lab import text as alice
+from memlab.lab.galore import GaLore
+from memlab.lab.host import Host
+from memlab.lab.keep import KeepLast
+from memlab.lab.models import TinyLlama
+from memlab.lab.muon8 import narrow, widen
+from memlab.lab.muon_lion import D20, D20_FULL, MEDIUM_3B, TEST_8BIT, optimizer, peak, states
+from memlab.lab.planner import flops_per_token
+from memlab.lab.train import one_thread
+from memlab.measure import Tracker, storage_bytes
+from memlab.model import Model
+from memlab.step import simulate
+from memlab.terms import activations, fp8, low_rank, offloading
+
+# What the program's source says at that commit; `None`: there is no such thing.
+CODE = {
+    "crates/nanochat-train/src/optim/muon_quantized.rs": "a Muon whose codes are a Vec<i8>",
+    "use_8bit_optim": "a bool of TrainConfig; it chooses QuantizedMuon",
+    "test-8bit": {"use_8bit_optim": True, "weight_tied": False},
+    "medium_3b": {"use_8bit_optim": True, "weight_tied": True},
+    "d20-e3-full": {"use_8bit_optim": False, "weight_tied": False},
+    "benchmark_results_8bit_*/REPORT.md": "one folder, of 15 February 2026, on an RTX 4090",
+    "dtype": "F32",  # of every VarBuilder in train.rs
+    "grad_accum_steps": {"set": True, "read": False},
+    "keep_last_checkpoints": {"default": 3, "old ones go": "before the new one is saved"},
+    "optim/galore2.rs": {"projects": True, "steps with": "the whole gradients"},
+    "gradient checkpointing": None,
+    "fp8": None,
+    "codes of the momentum": "host",
+    "bytes that cross": 12,  # a value and step: the wide momentum twice there, once back
+    "saved": ("weights",),  # save_checkpoint writes the VarMap of the model
+    "mtp": {"d20-e3-full": 3},  # further heads, each with a weight [V, D] and a bias [V]
+    "benchmark": {"baseline": D20, "8-bit": TEST_8BIT},
+}
+# candle-core 0.9.2, the version of its Cargo.lock: dtype.rs; MatMul in the two backends.
+CANDLE = {
+    "floats": ("BF16", "F16", "F32", "F64", "F8E4M3"),
+    "fp8 since": "4 August 2025",
+    "fp8": ("casts", "copies", "element-wise on a CPU"),
+    "products": ("BF16", "F16", "F32", "F64"),
+}
+# NVIDIA's data sheets.
+CARDS = {"RTX 6000 Ada": 48, "RTX PRO 6000 Blackwell": 96}
+# NVIDIA Ada GPU architecture, V2.01: FP32 products of an RTX 4090, and of TF32 alike.
+FP32_RATE = 82.6e12
+EIGHT = bytes_per_value("int8/128")
+TINY = Model(layers=2, d_model=128, d_ff=384, heads=4, vocab=256, positions=64)
+PARTS = {"weights": (1.1, 1.1), "activations": (4, 8), "gradients": (1.1, 1.1)}
+
+
+def numbers(words):
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", words)]
+
+
+def gb(count):
+    return f"{count / GB:.2f} GB"
+
+
+def percent(x):
+    return f"{100 * x:.1f} %"
+
+
+def span(low, high):
+    return f"{low:.1f} to {high:.1f} GB"
+
+
+def verdict(good, found, slip, right):
+    return Finding(found) if good else Finding(found, slip, right)
+
+
+@cache
+def kept(model, eight=False, host=False):
+    return sum(states(model, eight=eight, host=host).values())
+
+
+@cache
+def most(model=D20_FULL, batch=4, tokens=1024, *, eight=False, eager=False, **more):
+    way = {"implementation": "memlab"}
+    if eager:
+        way = {"implementation": "transformers", "attention": "eager"}
+    way |= {"batch": batch, "tokens": tokens, "backend": "cuda"} | more
+    return peak(model, kept(model, eight), **way)[0]
+
+
+def of_muon(model):
+    return states(model)["muon"] // 4
+
+
+def shares():
+    found = [1 - kept(m, True) / kept(m) for m in (TEST_8BIT, D20_FULL, MEDIUM_3B)]
+    return ", ".join(percent(x) for x in found)
+
+
+# What the source says.
+
+
+def in_code(claim):
+    key = claim.figures.split(":")[0].strip()
+    found = CODE.get(key)
+    return verdict(found is not None, str(found), "wrong about an API", "not in the source")
+
+
+def absent(claim):
+    found = CODE[claim.figures]
+    return verdict(found is None, f"{claim.figures}: none in the source", "wrong model", str(found))
+
+
+def enabled(claim):
+    named = claim.figures.split(", ")
+    found = {name: CODE[name]["use_8bit_optim"] for name in named}
+    words = ", ".join(f"{name}: {str(on).lower()}" for name, on in found.items())
+    return verdict(all(found.values()), words, "wrong about an API", words)
+
+
+def dated(claim):
+    found = CODE["benchmark_results_8bit_*/REPORT.md"]
+    return verdict(claim.figures in found, found, "contradicts itself", found)
+
+
+def accumulation_is_there(claim):
+    field = CODE[claim.figures]
+    words = "the field is set in each configuration and read by no line of the training loop"
+    good = field["set"] and field["read"]
+    return verdict(good, words, "wrong about an API", "each batch is a step of the optimizer")
+
+
+def tied_where(claim):
+    found = {n: CODE[n]["weight_tied"] for n in claim.figures.split(", ")}
+    words = ", ".join(f"{n}: {'tied' if t else 'not tied'}" for n, t in found.items())
+    saved = 3 * 4 * D20_FULL.vocab * D20_FULL.d_model
+    right = f"{gb(saved)} could be saved in d20-e3-full: weights, gradients and momentum"
+    return verdict(all(found.values()), words, "missing term", right)
+
+
+def all_wide(claim):
+    found = CODE["dtype"]
+    words = f"each variable is {found}; the ternary weights of forward are made from them"
+    return verdict(found == claim.figures, words, "wrong model", found)
+
+
+def galore_is_there(claim):
+    found = CODE["optim/galore2.rs"]
+    words = f"the file projects each gradient and then steps with {found['steps with']}"
+    stub = not found["projects"]
+    right = "it runs, saves nothing, and adds its projections"
+    return verdict(stub, words, "wrong about an API", right)
+
+
+def offloading_is_not_there(claim):
+    where = CODE["codes of the momentum"]
+    host, net = Host(), TinyLlama(TINY)
+    opt = optimizer(net, host=host)
+    ids = torch.zeros(1, 16, dtype=torch.long)
+    net(ids, ids).backward()
+    opt.step()
+    inside = [p for p in net.parameters() if p in opt.optimizers[0].places]
+    left = sum(bool(opt.state[p]) for p in inside)
+    words = f"the codes are a vector of the {where}: {left} of {len(inside)} matrices keep a state"
+    right = "the 8-bit states are offloaded, all of them"
+    return verdict(where != "host", f"{words} on the device", "wrong model", right)
+
+
+def bus_of_the_program(claim):
+    (claimed,) = numbers(claim.figures)
+    crossing = CODE["bytes that cross"] * of_muon(D20_FULL)
+    bus = offloading.microseconds(crossing, offloading.pcie(4)) / 1e6
+    products = flops_per_token(D20_FULL, 1024) * 4096 / FP32_RATE
+    words = f"{gb(crossing)} a step, {1e3 * bus:.0f} ms at least; products of 4 x 1,024 tokens: "
+    words += f"{1e3 * products:.0f} ms at least"
+    added = bus / products
+    return verdict(
+        added < 2 * claimed / 100, words, "missing term", f"up to {100 * added:.0f} % more"
+    )
+
+
+# Bytes of a value, and the formula.
+
+
+def in_int8(claim):
+    codes = narrow(torch.randn(2, 128)).codes
+    found = f"codes of {str(codes.dtype).removeprefix('torch.')}"
+    return verdict(codes.dtype == torch.int8, found, "wrong model", found)
+
+
+def bytes_each(claim):
+    (claimed,) = numbers(claim.figures)
+    wanted = EIGHT if "INT8" in claim.claim else bytes_per_value("fp32")
+    return compare(claimed, wanted, lambda x: f"{x:g} B")
+
+
+def reduction(claim):
+    """Of the values that Muon keeps, which is what 1.03 and 4 are about."""
+    (claimed,) = numbers(claim.figures)
+    return compare(claimed, 100 * (1 - EIGHT / 4), lambda x: f"{x:.1f} %")
+
+
+def reduction_of_all(claim):
+    (claimed,) = numbers(claim.figures)
+    found = [100 * (1 - kept(m, True) / kept(m)) for m in (TEST_8BIT, D20_FULL, MEDIUM_3B)]
+    near = all(abs(x - claimed) < 1 for x in found)
+    words = f"{shares()} of all states, in the three configurations"
+    return verdict(near, words, "missing term", f"{shares()}; Lion's momentum stays in fp32")
+
+
+def element_sizes(claim):
+    found = [t.itemsize for t in (torch.float32, torch.float16, torch.float8_e4m3fn)]
+    return verdict(
+        numbers(claim.figures) == found, f"{found} B", "wrong about an API", f"{found} B"
+    )
+
+
+def zero_block(claim):
+    values = torch.zeros(128)
+    scale = values.abs().max() / 127
+    as_written = (values / scale).round().clamp(-127, 127)
+    nan = int(as_written.isnan().sum())
+    guarded = int((widen(narrow(values), (128,)) == 0).sum())
+    words = f"a block of zeros: {nan} of 128 values are NaN; with a guard {guarded} are 0"
+    return verdict(nan == 0, words, "missing term", "another scale where absmax is 0")
+
+
+# The test model: what 10 MB and 2 MB are.
+
+
+def count(claim):
+    (claimed,) = numbers(claim.figures)
+    named = {"test": TEST_8BIT, "d20": D20_FULL, "medium_3b": MEDIUM_3B}
+    model = next(m for name, m in named.items() if name in claim.claim)
+    found = model.parameter_count
+    unit = 1e9 if "B" in claim.figures else 1e6
+    say = f"{found / unit:.{2 if unit == 1e9 else 1}f} {'B' if unit == 1e9 else 'M'}"
+    good = abs(claimed * unit / found - 1) < 0.005
+    return verdict(good, f"{found:,}", "wrong model", say)
+
+
+def printed(claim):
+    """The program prints whole MiB, cut off, of Muon's matrices alone, before the first step."""
+    wide, low = 4 * of_muon(TEST_8BIT), EIGHT * of_muon(TEST_8BIT)
+    shown = [float(wide // 2**20), float(low // 2**20)]
+    words = f"{wide / 2**20:g} and {low / 2**20:.3f} MiB, cut off to {shown[0]:g} and {shown[1]:g}"
+    good = numbers(claim.figures)[-2:] == shown
+    return verdict(good, words, "wrong model", words)
+
+
+def validated(claim):
+    ratio, before, after = numbers(claim.figures)
+    from_these = 100 * (1 - after / before)
+    computed = 100 * (1 - EIGHT / 4)
+    words = f"{before:g} to {after:g} are {from_these:.0f} %; {computed:.1f} % is 1 - {EIGHT:g}/4"
+    good = abs(from_these - ratio) < 0.1
+    right = f"10 to {EIGHT * of_muon(TEST_8BIT) / 2**20:.3f} MiB, computed and not measured"
+    return verdict(good, words, "contradicts itself", right)
+
+
+def state_of_test(claim):
+    (claimed,) = numbers(claim.figures)
+    whole = kept(TEST_8BIT, eight="INT8" in claim.claim)
+    words = f"of all states {whole / 1e6:.1f} MB; of Muon's matrices "
+    words += f"{states(TEST_8BIT, eight='INT8' in claim.claim)['muon'] / 2**20:.3f} MiB"
+    right = f"{whole / 1e6:.1f} MB"
+    return verdict(abs(claimed * 1e6 / whole - 1) < 0.05, words, "missing term", right)
+
+
+def covered(claim):
+    found = [of_muon(m) / m.parameter_count for m in (TEST_8BIT, D20_FULL, MEDIUM_3B)]
+    words = "Muon has " + ", ".join(percent(x) for x in found) + " of the parameters"
+    good = min(found) > 0.95
+    return verdict(good, words, "missing term", "embedding and head are Lion's, in fp32")
+
+
+# The benchmark.
+
+
+def speed(claim):
+    slow, fast, claimed = numbers(claim.figures)
+    return compare(claimed, 100 * (1 - slow / fast), lambda x: f"-{x:.1f} %", within=0.02)
+
+
+def one_model(claim):
+    base, other = CODE["benchmark"].values()
+    work = [flops_per_token(m, 128) for m in (base, other)]
+    words = f"{base.name} with {base.parameter_count / 1e6:.1f} M parameters, "
+    words += f"{other.name} with {other.parameter_count / 1e6:.1f} M; a token of the first takes "
+    words += f"{work[0] / work[1]:.2f} times the products"
+    return verdict(base == other, words, "wrong model", "two different models")
+
+
+def negligible(claim):
+    slow, fast = numbers(claim.figures)
+    base, other = CODE["benchmark"].values()
+    work = flops_per_token(base, 128) / flops_per_token(other, 128)
+    alike = 1 - slow / (fast * work)
+    words = f"{percent(1 - slow / fast)} slower with {percent(1 - 1 / work)} less to compute: "
+    words += f"{percent(alike)} if time followed the products, "
+    words += f"which take {percent(fast * flops_per_token(base, 128) / FP32_RATE)} of the peak"
+    right = "not separated from the change of model"
+    return verdict(base == other and alike < 0.05, words, "wrong model", right)
+
+
+@cache
+def losses(eight):
+    torch.manual_seed(0)
+    net, found = TinyLlama(TINY), []
+    opt = optimizer(net, eight=eight)
+    with one_thread():
+        for ids in alice.batches(4, 32, steps=30):
+            opt.zero_grad()
+            loss = net(ids, ids)
+            loss.backward()
+            opt.step()
+            found.append(float(loss.detach()))
+    return found
+
+
+def stable(claim):
+    found = torch.tensor(losses(True))
+    good = bool(found.isfinite().all()) and found[-1] < found[0]
+    words = f"{len(found)} steps of a small model: all finite, falling"
+    return verdict(good, words, "wrong model", "not finite")
+
+
+def parity(claim):
+    late = [sum(losses(eight)[-8:]) for eight in (True, False)]
+    words = f"a small model's last losses: {late[0] / late[1]:.2f} times those in fp32"
+    return verdict(abs(late[0] / late[1] - 1) < 0.01, words, "wrong model", words)
+
+
+# Full size.
+
+
+def optimizer_full(claim):
+    (claimed,) = numbers(claim.figures)
+    eight = "INT8" in claim.claim or "8-bit" in claim.claim
+    found = kept(D20_FULL, eight)
+    if eight:
+        words = f"{gb(found)}: Muon {gb(states(D20_FULL, eight=True)['muon'])}"
+        words += f", Lion {gb(states(D20_FULL)['lion'])}"
+        slip = "missing term"
+    else:
+        words = f"one momentum for each parameter, Muon's or Lion's: {gb(found)}"
+        slip = "wrong model"
+    return verdict(abs(claimed * GB / found - 1) < 0.05, words, slip, gb(found))
+
+
+def savings(claim):
+    (claimed,) = numbers(claim.figures)
+    found = kept(D20_FULL) - kept(D20_FULL, True)
+    words = f"{gb(kept(D20_FULL))} less {gb(kept(D20_FULL, True))}"
+    return verdict(abs(claimed * GB / found - 1) < 0.05, words, "wrong model", gb(found))
+
+
+def two_changes(claim):
+    each = {"two states": 8 * D20_FULL.parameter_count, "one": kept(D20_FULL)}
+    all_eight = EIGHT * D20_FULL.parameter_count
+    words = f"two states to one {gb(each['two states'] - each['one'])}, "
+    words += f"fp32 to 8 bits {gb(each['one'] - all_eight)} if all of it were Muon's"
+    right = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))}: no second state was ever there"
+    ratio = all_eight / each["two states"]
+    return verdict(abs(ratio - EIGHT / 4) < 0.01, words, "wrong model", right)
+
+
+def product(claim):
+    millions, each, claimed = numbers(claim.figures)
+    return compare(
+        claimed,
+        millions * each / 1000,
+        lambda x: f"{x:.2f} GB",
+        within=0.08,
+        slip="arithmetic slip",
+    )
+
+
+def heads_left_out(claim):
+    heads = CODE["mtp"]["d20-e3-full"]
+    more = heads * (D20_FULL.vocab * D20_FULL.d_model + D20_FULL.vocab)
+    words = f"{heads} further heads: {more / 1e6:.1f} M parameters, {gb(4 * more)} in fp32"
+    return verdict(heads == 0, words, "missing term", f"{gb(4 * more)} more")
+
+
+def activations_of_4(claim):
+    low, high = numbers(claim.figures)
+    way = {"batch": 4, "implementation": "memlab", "backend": "cuda"}
+    found = {}
+    for tokens in (512, 1024, 2048):
+        rows = simulate(D20_FULL, "fp32", tokens=tokens, **way).rows
+        found[tokens] = (rows["activations"] + rows["logits"]) / GB
+    words = ", ".join(f"{x:.1f} GB at {t:,} tokens" for t, x in found.items())
+    good = any(low <= x <= high for x in found.values())
+    return verdict(good, f"batch 4: {words}", "wrong model", words)
+
+
+def total(claim):
+    low, high = numbers(claim.figures)
+    ends = dict(PARTS)
+    ends["optimizer"] = (0.3, 0.3) if "8-bit" in claim.claim else (2.2, 2.2)
+    if "FP8" in claim.claim:
+        ends |= {"optimizer": (0.3, 0.3), "activations": (2, 4), "gradients": (0.6, 0.6)}
+    least, top = (sum(end[i] for end in ends.values()) for i in (0, 1))
+    good = abs(low - least) < 0.6 and abs(high - top) < 0.6
+    return verdict(good, span(least, top), "arithmetic slip", span(least, top))
+
+
+def peak_of_4(claim):
+    low, high = numbers(claim.figures)
+    found = {}
+    for name, eager in (("fused attention", False), ("eager", True)):
+        sizes = [most(tokens=t, eager=eager) / GB for t in (1024, 1536, 2048)]
+        found[name] = sizes
+    words = "; ".join(f"{n} " + ", ".join(f"{x:.1f}" for x in s) for n, s in found.items())
+    good = any(low <= x <= high for sizes in found.values() for x in sizes)
+    return verdict(good, f"GB at 1,024, 1,536, 2,048 tokens: {words}", "wrong model", words)
+
+
+def peak_after(claim):
+    low, high = numbers(claim.figures)
+    saved = 1.9
+    if "FP8" in claim.claim:
+        least, top = 18 - 2 - 0.5, 26 - 4 - 0.5
+        words = "18 to 26 GB less 2 to 4 GB of activations and 0.5 GB of gradients: "
+    else:
+        least, top = 20 - saved, 30 - saved
+        words = f"20 to 30 GB less {saved} GB: "
+    good = abs(low - least) < 0.6 and abs(high - top) < 0.6
+    return verdict(good, words + span(least, top), "arithmetic slip", span(least, top))
+
+
+def parts_and_peak(claim):
+    parts = numbers(claim.figures)[0]
+    step = simulate(D20_FULL, "fp32", batch=4, tokens=2048, implementation="memlab", backend="cuda")
+    rows = {t: step.peak.contents[t] / GB for t in ("activations", "logits")}
+    words = f"at 2,048 tokens: activations {rows['activations']:.1f} GB"
+    words += f", logits {rows['logits']:.1f} GB, gradients not yet there"
+    low = numbers(claim.figures)[1]
+    right = f"{rows['activations']:.1f} GB and {rows['logits']:.1f} GB at 2,048 tokens"
+    return verdict(low <= parts, words, "missing term", right)
+
+
+def tokens_left_out(claim):
+    words = ", ".join(f"{most(tokens=t) / GB:.1f} GB at {t:,}" for t in (512, 1024, 2048))
+    apart = most(tokens=2048) / most(tokens=512)
+    return verdict(apart < 1.1, words, "missing term", f"{words} tokens")
+
+
+def share_of_peak(claim):
+    saved, claimed = numbers(claim.figures)
+    found = (kept(D20_FULL) - kept(D20_FULL, True)) / most(tokens=2048)
+    words = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))} of {most(tokens=2048) / GB:.1f} GB"
+    good = abs(found - claimed / 100) < 0.02
+    return verdict(good, words, "wrong model", percent(found))
+
+
+def of_total(claim):
+    (claimed,) = numbers(claim.figures)
+    by = {
+        "totals": (1 - 4 / 8, 1 - 6 / 11),
+        "totals with 8 bits": (1 - 4 / 6, 1 - 6 / 8),
+        "peaks": (1 - 12 / 20, 1 - 16 / 30),
+    }
+    words = "; ".join(f"{n} {100 * min(x):.0f} to {100 * max(x):.0f} %" for n, x in by.items())
+    good = any(min(x) <= claimed / 100 <= max(x) for n, x in by.items() if "totals" in n)
+    return verdict(good, words, "contradicts itself", words)
+
+
+# FP8.
+
+
+@cache
+def kept_by_layers():
+    D = D20_FULL
+    shape = (4, 1024, D.d_model, D.d_ff, D.heads, D.kv_heads, D.head_dim)
+    layer = activations.llama_layer(*shape, "fp32", "cuda")
+    narrow_ones = [fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8")]
+    return [D.layers * x for x in (layer, *narrow_ones)]
+
+
+def fp8_saves(claim):
+    low, high = numbers(claim.figures)
+    wide, half, eight = kept_by_layers()
+    words = f"the layers keep {gb(wide)} in fp32, {gb(half)} in bf16, {gb(eight)} with FP8 products"
+    found = [100 * (1 - eight / x) for x in (half, wide)]
+    good = abs(found[0] - low) < 5 and abs(found[1] - high) < 5
+    right = f"{found[0]:.0f} % of bf16, {found[1]:.0f} % of fp32"
+    return verdict(good, words, "wrong model", right)
+
+
+def fp8_activations(claim):
+    low, high = numbers(claim.figures)
+    wide, half, eight = kept_by_layers()
+    ratio = eight / wide
+    words = f"{ratio:.2f} of what fp32 keeps: {span(4 * ratio, 8 * ratio)}"
+    words += f"; bf16 alone: {span(4 * half / wide, 8 * half / wide)}"
+    good = abs(low - 4 * ratio) < 0.5 and abs(high - 8 * ratio) < 0.5
+    return verdict(good, words, "wrong model", span(4 * ratio, 8 * ratio))
+
+
+def fp8_stores(claim):
+    torch.manual_seed(0)
+    net = TinyLlama(TINY).bfloat16()
+    ids = torch.arange(64).reshape(1, 64)
+    with lab_fp8.autocast(lab_fp8.FP8Recipe()):
+        net(ids, ids).backward()
+    sizes = {p.grad.element_size() for p in net.parameters()}
+    words = f"gradients of {', '.join(map(str, sizes))} B; of activations the layers' inputs alone"
+    return verdict(sizes == {1}, words, "wrong model", "inputs of products; gradients stay wider")
+
+
+def fp8_dtype(claim):
+    found = [n for n in CANDLE["floats"] if n.startswith("F8")]
+    right = f"{', '.join(found)}, since {CANDLE['fp8 since']}"
+    return verdict(not found, f"candle-core 0.9.2: {right}", "wrong about an API", right)
+
+
+def fp8_operations(claim):
+    can = ", ".join(CANDLE["fp8"])
+    product = any(n.startswith("F8") for n in CANDLE["products"])
+    words = f"{can}; {'products too' if product else 'no products'}"
+    return verdict(not CANDLE["fp8"], words, "wrong about an API", words)
+
+
+def only_floats(claim):
+    said = set(claim.figures.split(", "))
+    more = [n for n in CANDLE["floats"] if n not in said]
+    words = f"also {', '.join(more)}"
+    return verdict(not more, words, "wrong about an API", words)
+
+
+def fp8_card(claim):
+    part = SimpleNamespace(device=SimpleNamespace(type="cuda"), shape=(16, 16))
+    takes = {}
+    for name, capability in {"RTX 3090": (8, 6), "RTX 4090": (8, 9), "H100": (9, 0)}.items():
+        with mock.patch("torch.cuda.get_device_capability", return_value=capability):
+            takes[name] = lab_fp8.kernel_takes(part, part)
+    words = ", ".join(f"{n}: {'yes' if t else 'no'}" for n, t in takes.items())
+    right = "compute capability 8.9, which an RTX 4090 has"
+    return verdict(not takes["RTX 4090"], words, "wrong about an API", right)
+
+
+def fp8_scaling(claim):
+    torch.manual_seed(0)
+    gradient = torch.randn(64, 64) * 1e-5
+    lost = (gradient.to(torch.float8_e4m3fn).float() == 0).float().mean().item()
+    values, _ = lab_fp8.cast(gradient)
+    after = (values.float() == 0).float().mean().item()
+    words = f"of gradients near 1e-5, {percent(lost)} become 0 unscaled, {percent(after)} scaled"
+    return verdict(lost > 0.5 > after, words, "wrong model", words)
+
+
+# Other techniques.
+
+
+def real_batch(claim):
+    torch.manual_seed(0)
+    net = TinyLlama(TINY)
+    (ids,) = alice.batches(4, 32, steps=1)
+    found = []
+    for pieces in (1, 4):
+        net.zero_grad()
+        for part in ids.chunk(pieces):
+            (net(part, part) / pieces).backward()
+        found.append(torch.cat([p.grad.flatten() for p in net.parameters()]))
+    apart = ((found[0] - found[1]).norm() / found[0].norm()).item()
+    good = apart < 1e-4
+    words = "4 pieces and 1 have the same gradient, up to rounding"
+    return verdict(good, words, "wrong model", f"{apart:.1%} apart")
+
+
+def waiting(claim):
+    once, four = most(batch=4, tokens=1024), most(batch=4, tokens=1024, micro_batches=4)
+    words = f"micro-batches of 4 x 1,024: {gb(once)} for one, {gb(four)} for four"
+    right = f"{gb(four - once)} of gradients that wait"
+    return verdict(four == once, words, "missing term", right)
+
+
+def on_disk(claim):
+    (keep,) = map(int, numbers(claim.figures))
+    net, memory, disk = TinyLlama(TINY), {}, {}
+    for n in (1, keep):
+        with TemporaryDirectory() as folder, Tracker() as tracker:
+            tracker.label(net)
+            checkpoints = KeepLast(folder, n)
+            for step in range(1, keep + 2):
+                checkpoints.save(step, net.state_dict())
+            memory[n], disk[n] = tracker.peak, len(checkpoints.steps())
+    words = f"{disk[1]} or {disk[keep]} files on the disk, {memory[keep] - memory[1]} B of memory"
+    words += " apart"
+    return verdict(memory[1] < memory[keep], words, "wrong model", "disk, not memory")
+
+
+def keeps(claim):
+    (claimed,) = numbers(claim.figures)
+    default = CODE["keep_last_checkpoints"]["default"]
+    words = f"the program's default is {default}"
+    return verdict(default == claimed, words, "wrong about an API", str(default))
+
+
+def one_more(claim):
+    (claimed,) = map(int, numbers(claim.figures))
+    folder = []
+    for step in range(10):
+        folder = folder[-claimed:]  # old ones go first, and then the new one comes
+        folder.append(step)
+    words = f"{len(folder)} after each save, and `final` beside them"
+    return verdict(len(folder) == claimed, words, "missing term", f"{len(folder)}, and one more")
+
+
+def what_is_saved(claim):
+    found = CODE["saved"]
+    size = kept(D20_FULL)
+    words = f"the file holds {', '.join(found)}, of d20-e3-full {gb(4 * D20_FULL.parameter_count)}"
+    return verdict("states" in found, words, "missing term", f"{gb(size)} of momentum")
+
+
+def tied_once(claim):
+    pair = [TinyLlama(TINY.replace(tied=t)) for t in (False, True)]
+    less = storage_bytes(pair[0]) - storage_bytes(pair[1])
+    good = less == 4 * TINY.vocab * TINY.d_model
+    words = f"a tied model has {less:,} B less: 4 · {TINY.vocab} · {TINY.d_model}"
+    return verdict(good, words, "wrong model", words)
+
+
+def tying_saves(claim):
+    V, D, each = map(int, re.findall(r"\d+", claim.figures))
+    plain, tied = (Model(**vars_of(V, D), tied=t) for t in (False, True))
+    weights = 4 * (plain.parameter_count - tied.parameter_count)
+    states_too = kept(plain) - kept(tied)
+    words = f"weights {weights:,} B, gradients as much, momentum {states_too:,} B"
+    good = each == (2 * weights + states_too) // (V * D)
+    right = f"V · D · {(2 * weights + states_too) // (V * D)} while training"
+    return verdict(good, words, "missing term", right)
+
+
+def vars_of(V, D):
+    return {"layers": 1, "d_model": D, "d_ff": 4, "heads": 1, "vocab": V}
+
+
+def tying_example(claim):
+    V, D, claimed = numbers(claim.figures)
+    return compare(claimed, 4 * V * D / 1e6, lambda x: f"{x:.1f} MB", within=0.03)
+
+
+def galore_gradients(claim):
+    (claimed,) = numbers(claim.figures)
+    held = {}
+    for name, make in {"AdamW": torch.optim.AdamW, "GaLore": lambda p: GaLore(p, rank=8)}.items():
+        net = TinyLlama(TINY)
+        inside = [p for n, p in net.named_parameters() if p.ndim == 2 and "layers" in n]
+        ids = torch.zeros(1, 16, dtype=torch.long)
+        net(ids, ids).backward()
+        make(inside).step()
+        held[name] = storage_bytes([p.grad for p in inside])
+    less = 1 - held["GaLore"] / held["AdamW"]
+    words = f"gradients beside the optimizer: {held['AdamW']:,} B and {held['GaLore']:,} B"
+    good = abs(less - claimed / 100) < 0.05
+    return verdict(good, words, "wrong model", f"{less:.0%} of the gradients; the states shrink")
+
+
+def galore_shape(claim):
+    M, N, r = 768, 2688, 256
+    said = r * (M + N)
+    found = low_rank.galore((M, N), r) // 4
+    least = next(rank for rank in range(M, 0, -1) if rank * (M + N) <= M * N // 10)
+    words = f"r = {r} (its default), {M} x {N}: P and Q are {percent(said / (M * N))} of the matrix"
+    words += f"; a tenth takes r = {least}; GaLore keeps {found / said:.2f} times P and Q"
+    right = "a basis [M, r] and two means [r, N], beside the whole gradient"
+    return verdict(found == said, words, "wrong model", right)
+
+
+def over_the_bus(claim):
+    low, high = numbers(claim.figures)
+    bus = offloading.microseconds(offloading.traffic(states=kept(D20_FULL)), offloading.pcie(4))
+    each = flops_per_token(D20_FULL, 1024) / FP32_RATE * 1e6  # microseconds of a token
+    few, many = (100 * bus / (each * tokens) for tokens in (4 * 1024, 32 * 1024))
+    words = f"{bus / 1000:.0f} ms over PCIe 4 at least; beside the products of 4,096 tokens "
+    words += f"{few:.0f} %, of 32,768 {many:.0f} %"
+    right = f"{low:g} to {high:g} % from {100 * bus / each / high:,.0f} tokens a step"
+    return verdict(low <= few <= high, words, "missing term", right)
+
+
+def again_slower(claim):
+    (claimed,) = numbers(claim.figures)
+    layers = sum(D20_FULL.parameters()[part] for part in ("attention", "feed_forward"))
+    D = D20_FULL
+    forward = 2 * layers + 2 * D.layers * D.heads * D.head_dim * 1024
+    found = 100 * forward / flops_per_token(D, 1024)
+    words = f"the layers' forward pass is {found:.0f} % of a step's products"
+    return verdict(abs(found - claimed) < 5, words, "wrong model", f"{found:.0f} %")
+
+
+def again_less(claim):
+    (claimed,) = numbers(claim.figures)
+    found = {}
+    for tokens in (256, 1024, 2048):
+        both = [most(tokens=tokens, **more) for more in ({}, {"checkpoint": "block"})]
+        found[tokens] = 100 * (1 - both[1] / both[0])
+    words = ", ".join(f"{x:.0f} % at {t:,}" for t, x in found.items())
+    good = min(found.values()) <= claimed <= max(found.values())
+    return verdict(good, f"of the peak, batch 4: {words} tokens", "wrong model", words)
+
+
+# Cards and advice.
+
+
+def card(claim):
+    (claimed,) = numbers(claim.figures)
+    found = device("RTX 4090")
+    return verdict(claimed == found.marketed, str(found), "wrong model", f"{found.marketed} GB")
+
+
+def future_card(claim):
+    name, size = claim.figures.rsplit(", ", 1)
+    found = CARDS.get(name)
+    words = ", ".join(f"{n}: {g} GB" for n, g in CARDS.items())
+    right = next(n for n, g in CARDS.items() if f"{g} GB" == size)
+    return verdict(f"{found} GB" == size, words, "wrong about an API", right)
+
+
+def needs_48(claim):
+    limit, name = limit_of("RTX 4090", SPARE)
+    plain = most(MEDIUM_3B, 1, 1024, eight=True)
+    sparing = most(MEDIUM_3B, 4, 2048, eight=True, checkpoint="block")
+    words = f"medium_3b, {MEDIUM_3B.parameter_count / 1e9:.2f} B parameters in fp32: "
+    words += f"1 x 1,024 tokens {gb(plain)}, 4 x 2,048 with checkpoints {gb(sparing)}"
+    right = f"{MEDIUM_3B.parameter_count / 1e9:.2f} B fit an {name}: {gb(limit)}"
+    return verdict(plain > limit, words, "wrong model", right)
+
+
+def above_10b(claim):
+    each = 4 + 4 + EIGHT
+    most_that_fit = 96e9 / each
+    less = 1 - most(tokens=2048, checkpoint="block") / most(tokens=2048)
+    words = f"fp32 with 8-bit states takes {each:g} B a parameter: 96 GB hold "
+    words += f"{most_that_fit / 1e9:.1f} B of them, with no activation; at 0.28 B checkpoints "
+    words += f"take {less:.0%} off the peak"
+    good = most_that_fit > 2 * 10e9 and less < 0.1
+    return verdict(good, words, "wrong model", "long before 10 B, wherever activations lead")
+
+
+def worth_it(claim):
+    saved = kept(D20_FULL) - kept(D20_FULL, True)
+    words = f"it saves {gb(saved)}, {percent(saved / most(tokens=2048))} of 4 x 2,048 tokens"
+    return verdict(saved > 0, words, "wrong model", "nothing")
+
+
+def priority(claim):
+    T = 2048
+    base = most(tokens=T)
+    saved = {
+        "8 bits": base - most(tokens=T, eight=True),
+        "GaLore": kept(D20_FULL) - galore_states(256),
+        "checkpointing": base - most(tokens=T, checkpoint="block"),
+    }
+    words = ", ".join(f"{n} {gb(x)}" for n, x in saved.items())
+    first = max(saved, key=saved.get)
+    return verdict(first == "8 bits", f"of 4 x 2,048 tokens: {words}", "wrong model", first)
+
+
+def galore_states(rank):
+    """Bytes with a projected momentum in Muon's place: a basis and one mean."""
+    total_bytes = states(D20_FULL)["lion"]
+    for t in D20_FULL.tensors():
+        if t.component in ("attention", "feed_forward"):
+            total_bytes += 4 * t.copies * rank * sum(t.shape)
+    return total_bytes
+
+
+def says_both(claim):
+    first, second = claim.figures.split("; ")
+    words = f"'{second}' above, '{first}' here"
+    return verdict(first == second, words, "contradicts itself", "computed; not measured")
+
+
+def not_measured(claim):
+    computed = 100 * (1 - EIGHT / 4)
+    words = f"{computed:.4f} % follows from the block alone, whatever was run"
+    return verdict(f"{computed:.1f}" == "74.2", words, "contradicts itself", words)
+
+
+def larger_models(claim):
+    found = [1 - kept(m, True) / kept(m) for m in (TEST_8BIT, D20_FULL, MEDIUM_3B)]
+    words = f"{shares()}: it grows with the model"
+    return verdict(found == sorted(found), words, "wrong model", words)
+
+
+def on_the_device(claim):
+    (claimed,) = numbers(claim.figures)
+    device_bytes = states(TEST_8BIT, eight=True, host=True)["muon"]
+    words = f"Muon's states on the device: {device_bytes} B; on the host "
+    words += text(states(TEST_8BIT, eight=True)["muon"])
+    good = device_bytes > 0
+    right = "100 % of Muon's, by moving them"
+    return verdict(good, words, "wrong model", right)
