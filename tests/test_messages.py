@@ -88,11 +88,11 @@ def test_an_unknown_language_is_refused_with_those_there_are():
         messages.use_language("fr")
 
 
-def test_what_is_asked_for_is_heard(monkeypatch):
-    monkeypatch.setattr(messages, "_listening", [])
-    monkeypatch.setattr(messages, "heard", [])
+def test_what_is_asked_for_is_heard(tmp_path, monkeypatch):
+    file = tmp_path / "heard"
     messages.say("before")
-    messages.listen()
-    messages.say("after")
-    messages.say("after")
-    assert messages.heard == ["after"]
+    monkeypatch.setattr(messages, "HEARD", str(file))
+    monkeypatch.setattr(messages, "_heard", set())
+    for text in ("after", "after", "größer"):
+        messages.say(text)
+    assert list(map(json.loads, file.read_text().splitlines())) == ["after", "größer"]

@@ -9,7 +9,11 @@ A path is a notebook or a folder of notebooks; without one, all of `notebooks/`.
 twice gives the same bytes, so a diff shows only what an author changed.
 """
 
+import json
+import os
+import re
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -17,6 +21,8 @@ from chapter_anatomy import CHAPTER, problems
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from notebook_text import trim
+
+from memlab.messages import template
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -27,7 +33,28 @@ CELL_KEYS = ("tags", "mystnb")
 
 
 def run(nb, folder):
-    """Execute every cell in order in a fresh kernel that starts in `folder`."""
+    """Execute every cell in order in a fresh kernel that starts in `folder`.
+
+    The words that memlab printed go into the metadata: translators tell them from the code's.
+    """
+    with tempfile.TemporaryDirectory() as heard:
+        os.environ["MEMLAB_HEARD"] = str(Path(heard, "said.jsonl"))
+        try:
+            execute(nb, folder)
+        finally:
+            said = Path(os.environ.pop("MEMLAB_HEARD"))
+        lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
+    nb.metadata["memlab"] = {"said": sorted({*map(words_of, map(json.loads, lines))} - {""})}
+
+
+def words_of(message):
+    """A message with its numbers taken out; nothing where no word is left, or only a name."""
+    words, _ = template(message)
+    named = re.fullmatch(r"[\w.]+", words) and re.search(r"[._]", words)
+    return words if re.search(r"[^\W\d_]{2}", words) and not named else ""
+
+
+def execute(nb, folder):
     client = NotebookClient(
         nb,
         kernel_name="python3",
@@ -41,7 +68,8 @@ def run(nb, folder):
 
 def clean(nb):
     """Drop in place what differs between two runs; outputs, ids, tags and numbers stay."""
-    nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE})
+    kept = {"memlab": nb.metadata["memlab"]} if "memlab" in nb.metadata else {}
+    nb.metadata = nbformat.from_dict({"kernelspec": KERNELSPEC, "language_info": LANGUAGE, **kept})
     nb.nbformat, nb.nbformat_minor = 4, 5
     for cell in nb.cells:
         cell.source = trim(cell.source)

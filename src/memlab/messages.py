@@ -17,8 +17,8 @@ ENGLISH = "en"
 NUMBER = re.compile(r"[-+−~≈]?\d[\d,.]*\d?(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?")
 
 _chosen: list[str] = []
-heard: list[str] = []  # what was asked for since `listen`, for those who make the catalogues
-_listening: list[bool] = []
+_heard: set[str] = set()
+HEARD = os.environ.get("MEMLAB_HEARD")  # a file for all that is asked for: tools/notebooks.py
 
 
 def languages() -> list[str]:
@@ -57,8 +57,8 @@ def say(text: str) -> str:
     """The text in the language in use, or as it is where no translation is known."""
     if isinstance(text, Said):
         return text
-    if _listening and text not in heard:
-        heard.append(text)
+    if HEARD and text not in _heard:
+        _hear(text)
     return text if language() == ENGLISH else Said(translated(text, catalogue(language())))
 
 
@@ -90,11 +90,6 @@ def filled(pattern: str, numbers: list[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda found: numbers[int(found[1]) - 1], pattern)
 
 
-def listen() -> None:
-    """Keep what is asked for from now on in `heard`."""
-    _listening[:] = [True]
-
-
 @cache
 def catalogue(code: str) -> dict[str, str]:
     """The messages of a language: English, with templates for numbers -> that language."""
@@ -116,3 +111,12 @@ def _of_notebook(name: str | None) -> str | None:
         return metadata.get("memlab", {}).get("language")
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+
+
+def _hear(text: str) -> None:
+    """Note what was asked for: a translator needs memlab's words, and not those of the code."""
+    import json
+
+    _heard.add(text)
+    with Path(str(HEARD)).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(text) + "\n")

@@ -1,0 +1,242 @@
+"""Translations: blocks come out and go back, guards catch what breaks, catalogues move little."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools" / "i18n"))
+
+import blocks  # noqa: E402
+import catalogue  # noqa: E402
+import check  # noqa: E402
+import guard  # noqa: E402
+import sources  # noqa: E402
+import stage  # noqa: E402
+import yaml  # noqa: E402
+
+PAGES = sorted((ROOT / "book").glob("*.md"))
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+PAGE = """(label)=
+# A *title*
+
+One paragraph
+on two lines with $x$ and `code`.
+
+| term | bytes |
+|---|---:|
+| all of it | `weights` |
+| 15 GiB | $P$ |
+
+- an item
+  that goes on
+- `only code`
+
+> said by somebody
+
+$$
+x = y
+$$
+
+::: {figure} a.svg
+:name: fig-a
+:alt: What it shows
+
+A caption.
+:::
+
+```python
+not = "words"
+```
+"""
+BLOCKS = [
+    "A *title*",
+    "One paragraph on two lines with $x$ and `code`.",
+    "term",
+    "bytes",
+    "all of it",
+    "an item that goes on",
+    "said by somebody",
+    "What it shows",
+    "A caption.",
+]
+
+
+def text_of(path):
+    if path.suffix == ".md":
+        return [path.read_text(encoding="utf-8")]
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
+
+
+@pytest.fixture
+def locale(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalogue, "LOCALE", tmp_path)
+    monkeypatch.setattr(check, "TERMS", tmp_path / "terms.csv")
+    monkeypatch.setattr(check, "PACKAGE", tmp_path / "package")
+    for cached in (check.terms, stage._of):
+        cached.cache_clear()
+    yield tmp_path
+    for cached in (check.terms, stage._of):
+        cached.cache_clear()
+
+
+def test_the_blocks_of_a_page_are_what_a_reader_reads():
+    assert blocks.blocks(PAGE) == BLOCKS
+
+
+def test_a_page_keeps_all_but_its_words():
+    said = blocks.translate(PAGE, lambda block: block.upper().replace("$X$", "$x$"))
+    for kept in ("(label)=", "$$\nx = y\n$$", ":name: fig-a", 'not = "words"', "| 15 GiB | $P$ |"):
+        assert kept in said
+    for new in ("# A *TITLE*", "| ALL OF IT | `weights` |", "- AN ITEM THAT GOES ON", "> SAID BY"):
+        assert new in said
+
+
+@pytest.mark.parametrize("path", PAGES + NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_page_comes_back_as_it_was(path):
+    for text in text_of(path):
+        assert blocks.translate(text, lambda block: None) == text
+        again = blocks.translate(text, lambda block: block)
+        assert guard.shape(again) == guard.shape(text)
+        assert blocks.blocks(again) == blocks.blocks(text)
+
+
+def test_the_parser_is_the_book_s():
+    config = yaml.safe_load((ROOT / "_config.yml").read_text())
+    assert sorted(blocks.EXTENSIONS) == sorted(config["parse"]["myst_enable_extensions"])
+
+
+@pytest.mark.parametrize(
+    ("translated", "problem"),
+    [
+        ("**Some** 3.5 GiB de `x`, [aqui](#y).", None),
+        ("**Some** 3,5 GiB de `x`, [aqui](#y).", None),
+        ("**Some** 3.6 GiB de `x`, [aqui](#y).", "figures: missing 35"),
+        ("Some 3.5 GiB de `x`, [aqui](#y).", "marks: missing strong"),
+        ("**Some** 3.5 GiB de x, [aqui](#y).", "kept as it is: missing `x`"),
+        ("**Some** 3.5 GiB de `x`, [aqui](#z).", "kept as it is: missing ](#y)"),
+        ("- **Some** 3.5 GiB de `x`, [aqui](#y).", "it is read as another kind of block"),
+    ],
+)
+def test_a_translation_keeps_what_is_no_word(translated, problem):
+    found = guard.problems("**Add** 3.5 GiB of `x`, [here](#y).", translated)
+    assert not found if problem is None else problem in " ".join(found)
+
+
+def test_a_bold_that_fails_beside_an_ideograph_is_found():
+    assert guard.problems("Use **bold.** Now", "使用**粗體。**現在")
+    assert not guard.problems("Use **bold.** Now", "使用**粗體**。現在")
+
+
+def test_a_catalogue_holds_still_and_marks_what_changed(locale):
+    first = ["Count the weights.", "Then the gradients of all layers."]
+    assert catalogue.update("pt-BR", "page", first)
+    text = catalogue.path_of("pt-BR", "page").read_text()
+    assert "Date" not in text and "Generated" not in text and "#:" not in text
+    assert catalogue.fill("pt-BR", "page", {first[0]: "Conte os pesos.", "No": "Não"}) == ["No"]
+    assert catalogue.fill("pt-BR", "page", {first[1]: "Depois, os gradientes."}) == []
+    assert not catalogue.update("pt-BR", "page", first)
+    changed = [first[0], "Then the gradients of all the layers."]
+    assert catalogue.update("pt-BR", "page", changed)
+    assert catalogue.translations("pt-BR", "page") == {first[0]: "Conte os pesos."}
+    assert (
+        "# was: Then the gradients of all layers.\n#, fuzzy"
+        in catalogue.path_of("pt-BR", "page").read_text()
+    )
+    assert not catalogue.update("pt-BR", "page", changed)
+    catalogue.fill("pt-BR", "page", {changed[1]: "E os gradientes."})
+    assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
+
+
+def test_a_broken_catalogue_is_named(locale):
+    catalogue.path_of("pt-BR", "page").parent.mkdir()
+    catalogue.path_of("pt-BR", "page").write_text('<<<<<<< HEAD\nmsgid "a"\n')
+    with pytest.raises(ValueError, match="page.po of pt-BR is no catalogue"):
+        catalogue.read("pt-BR", "page")
+
+
+def test_terms_are_translated_one_way(locale):
+    rows = [
+        ["en", "pt_BR", "zh_TW", "fixed", "never_pt_BR", "never_zh_TW"],
+        [
+            "optimizer state",
+            "estado do otimizador|estados do otimizador",
+            "最佳化器狀態",
+            "yes",
+            "",
+            "",
+        ],
+        ["memory", "memória", "記憶體", "yes", "", "內存"],
+    ]
+    with check.TERMS.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows(rows)
+    assert not check.entry("pt-BR", "Optimizer states", "Estados do otimizador")
+    assert check.entry("pt-BR", "Optimizer state", "Estado do optimizador")
+    assert not check.entry("zh-TW", "the memory", "記憶體")
+    assert len(check.entry("zh-TW", "the memory", "內存")) == 2
+    assert check.entry("zh-TW", "the memory", "记忆體的記憶體") == ["not written in Taiwan: 忆 记"]
+
+
+def test_a_notebook_is_staged_with_its_code_as_it_was():
+    messages = {"term": "termo", "weights": "pesos e mais", "No: {1} is less.": "Não: {1} é menos."}
+    table = "term      derived\nweights     1,024\nmine            7\n"
+    html = '<td class="words">weights</td><td>1,024</td>'
+    svg = '<text x="0" y="12" a>a long</text>\n<text x="0" y="32" a>title</text>\n'
+    content = {
+        "metadata": {"memlab": {"said": ["term", "weights", "No: {1} is less.", "a long title"]}},
+        "cells": [
+            {
+                "cell_type": "markdown",
+                "metadata": {},
+                "source": ["# One\n", "\n", "Two\n", "lines"],
+            },
+            {
+                "cell_type": "code",
+                "source": ["print('weights')"],
+                "metadata": {"mystnb": {"image": {"alt": "One"}}},
+                "outputs": [
+                    {"output_type": "stream", "text": [table, "✗ No: 3.5 GiB is less.\n", "mine"]},
+                    {"output_type": "display_data", "data": {"text/html": html}},
+                    {"output_type": "display_data", "data": {"image/svg+xml": [svg]}},
+                ],
+            },
+        ],
+    }
+    missing = []
+    messages["a long title"] = "um título comprido"
+    done = stage.notebook(content, {"One": "Um"}, messages, "pt-BR", missing)
+    text, code = done["cells"]
+    assert text["source"] == "# Um\n\nTwo\nlines" and missing == ["Two lines"]
+    assert code["source"] == content["cells"][1]["source"]
+    assert code["metadata"]["mystnb"]["image"]["alt"] == "Um"
+    printed, html, svg = code["outputs"]
+    assert printed["text"].splitlines() == [
+        "termo          derived",
+        "pesos e mais     1,024",
+        "mine                 7",
+        "✗ Não: 3.5 GiB é menos.",
+        "mine",
+    ]
+    assert html["data"]["text/html"] == '<td class="words">pesos e mais</td><td>1,024</td>'
+    assert ">um título</text>" in svg["data"]["image/svg+xml"]
+    assert ">comprido</text>" in svg["data"]["image/svg+xml"]
+    assert done["metadata"]["memlab"] == {"language": "pt-BR"}
+
+
+def test_a_page_says_the_titles_of_its_chapters_in_its_language():
+    titles = {short: f"Ç {short}" for short in sources.titles()}
+    missing = []
+    text = sources.status.fill("<!-- chapters -->", ROOT)
+    done = stage.page(text, titles, missing)
+    assert not any("notebooks/" in block for block in missing)
+    assert done.count("Ç ") == len(NOTEBOOKS)
+
+
+@pytest.mark.parametrize("name", sources.names())
+def test_the_catalogues_have_no_problem(name):
+    for language in catalogue.languages():
+        assert not check.problems(language, name)

@@ -1,0 +1,88 @@
+"""Translations of the book: catalogues of blocks, and the pages that come of them.
+
+    python tools/i18n update [LANGUAGE …]    bring every catalogue to the English pages; a changed
+                                             block keeps its translation, marked fuzzy
+    python tools/i18n check [LANGUAGE …]     what is missing, fuzzy or broken; exit status 1 if any
+    python tools/i18n new LANGUAGE           the empty catalogues of one more language (fr, de-AT)
+    python tools/i18n todo LANGUAGE PAGE     the entries of a page still to translate, as JSON
+    python tools/i18n fill LANGUAGE PAGE F   put translations into a catalogue from a JSON file:
+                                             an object, English block -> translation
+
+Without a language: all that have catalogues in book/locale.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import catalogue
+import check
+import sources
+
+
+def main(arguments):
+    command, *rest = arguments or [""]
+    if command == "update":
+        return update(rest)
+    if command == "check":
+        return report(rest or catalogue.languages())
+    if command == "new" and len(rest) == 1:
+        if not re.fullmatch(r"[a-z]{2,3}(-[A-Z]{2})?", rest[0]):
+            print(f"{rest[0]!r} is no language: write fr, or de-AT", file=sys.stderr)
+            return 2
+        return update(rest)
+    if command == "todo" and len(rest) == 2:
+        done = catalogue.translations(*rest)
+        left = {block: "" for block in sources.blocks_of(rest[1]) if block not in done}
+        print(json.dumps(left, ensure_ascii=False, indent=1))
+        return 0
+    if command == "fill" and len(rest) == 3:
+        return fill(*rest)
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+def update(languages):
+    changed = [
+        f"{language}/{name}"
+        for language in languages or catalogue.languages()
+        for name in sources.names()
+        if catalogue.update(language, name, sources.blocks_of(name))
+    ]
+    check.compile_messages(languages or catalogue.languages())
+    print(f"{len(changed)} catalogues changed")
+    return 0
+
+
+def fill(language, page, file):
+    words = json.loads(Path(file).read_text(encoding="utf-8"))
+    broken = 0
+    for english, translated in words.items():
+        for line in check.entry(language, english, translated):
+            broken += 1
+            print(f"{english[:60]!r}: {line}")
+    if broken:
+        print(f"{broken} problems; nothing was written")
+        return 1
+    catalogue.update(language, page, sources.blocks_of(page))
+    lost = catalogue.fill(language, page, {e: t for e, t in words.items() if t})
+    for english in lost:
+        print(f"no such block on the page: {english[:80]!r}")
+    check.compile_messages([language])
+    return 1 if lost else 0
+
+
+def report(languages):
+    bad = 0
+    for language in languages:
+        for name in sources.names():
+            for line in check.problems(language, name):
+                bad += 1
+                print(f"{language}/{name}: {line}")
+    print(f"{bad} problems")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

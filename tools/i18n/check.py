@@ -1,0 +1,100 @@
+"""What keeps a translation from being printed: gaps, broken marks, terms translated two ways."""
+
+import csv
+import json
+import re
+from functools import cache
+
+import catalogue
+import guard
+import sources
+from blocks import SILENT
+
+TERMS = catalogue.LOCALE / "terms.csv"
+PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
+PLACES = re.compile(r"\{\d+\}")
+IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
+
+
+def problems(language, name):
+    """What is wrong with a page's catalogue, a line each."""
+    found, blocks = [], sources.blocks_of(name)
+    messages = {m.id: m for m in catalogue.read(language, name) if m.id}
+    if list(messages) != blocks:
+        found.append("the page has changed: python tools/i18n update")
+    for block in blocks:
+        message = messages.get(block)
+        if message is None or not message.string:
+            found.append(f"not translated: {block[:60]!r}")
+        elif message.fuzzy:
+            found.append(f"fuzzy: {block[:60]!r}")
+        else:
+            found += [f"{block[:60]!r}: {line}" for line in entry(language, block, message.string)]
+    return found
+
+
+def entry(language, english, translated):
+    """What is wrong with one translation; an empty one is only missing."""
+    if not translated:
+        return []
+    found = guard.problems(english, translated)
+    if sorted(PLACES.findall(english)) != sorted(PLACES.findall(translated)):
+        found.append("the places {1}, {2} … of its numbers are not the same")
+    if language == "zh-TW":
+        found += simplified(translated)
+    return found + two_ways(language, english, translated)
+
+
+def simplified(text):
+    """Ideographs that Taiwan's own encoding does not have: Simplified ones, nearly always."""
+    strange = sorted({c for c in IDEOGRAPH.findall(text) if not _in_big5(c)})
+    return [f"not written in Taiwan: {' '.join(strange)}"] if strange else []
+
+
+def _in_big5(character):
+    try:
+        character.encode("cp950")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def terms():
+    """The rows of terms.csv, longest English term first."""
+    if not TERMS.exists():
+        return []
+    with TERMS.open(encoding="utf-8", newline="") as file:
+        return sorted(csv.DictReader(file), key=lambda row: -len(row["en"]))
+
+
+def two_ways(language, english, translated):
+    """Terms whose translation is fixed and not found; words that the language never uses."""
+    column = language.replace("-", "_")
+    found, rest, said = [], SILENT.sub(" ", english), translated.casefold()
+    for row in terms():
+        here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
+        if not here.search(rest):
+            continue
+        rest = here.sub(" ", rest)  # "optimizer state" is one term, not also "state"
+        allowed = [word.strip().casefold() for word in row.get(column, "").split("|")]
+        if row.get("fixed") == "yes" and not any(word and word in said for word in allowed):
+            found.append(f"{row['en']!r} is {row[column]!r} here (terms.csv)")
+    for row in terms():
+        for word in filter(None, row.get(f"never_{column}", "").split("|")):
+            if word.strip().casefold() in said:
+                found.append(f"{word.strip()!r} is not said here, but {row[column]!r} (terms.csv)")
+    return found
+
+
+def compile_messages(languages):
+    """Write what memlab prints into the package, as the file that memlab.messages reads."""
+    for language in languages:
+        words = catalogue.translations(language, sources.MESSAGES)
+        path = PACKAGE / f"{language}.json"
+        if not words:
+            continue
+        text = json.dumps(words, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")

@@ -1,0 +1,126 @@
+"""Everything a translator works on: the pages, the notebooks, the site's own words, the messages.
+
+Each source has a name, which is the name of its catalogue, and gives its blocks in order.
+"""
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import yaml
+from blocks import blocks, has_words
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
+import status  # noqa: E402
+
+SITE, MESSAGES = "site", "memlab"
+# What a cell's metadata says of its figure.
+FIGURE = (("image", "alt"), ("figure", "caption"))
+
+
+def names():
+    """The names of all sources: pages, notebooks, then the site and what memlab prints."""
+    pages = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
+    return [*pages, *(path.stem for path in chapters()), SITE, MESSAGES]
+
+
+def blocks_of(name):
+    """The blocks of a source in order, each once.
+
+    Raises      ValueError for a name that no source has
+    """
+    if name == SITE:
+        found = site()
+    elif name == MESSAGES:
+        found = messages()
+    elif (path := ROOT / "book" / f"{name}.md").exists():
+        found = page(path.read_text(encoding="utf-8"))
+    elif (path := ROOT / "notebooks" / f"{name}.ipynb").exists():
+        found = notebook(json.loads(path.read_text(encoding="utf-8")))
+    else:
+        raise ValueError(f"no page {name!r}; known: {', '.join(names())}")
+    return list(dict.fromkeys(found))
+
+
+def page(text):
+    """The blocks of a page with its tables filled in, without those that chapters translate."""
+    return [block for block in blocks(status.fill(text, ROOT)) if not of_chapters(block)]
+
+
+def of_chapters(block):
+    """Whether a page has this block from a chapter: a whole block of it, or its title."""
+    left = re.sub("|".join(map(re.escape, titles())), "", block) if titles() else block
+    return block in quoted() or (left != block and not has_words(left))
+
+
+@cache
+def titles():
+    """Titles, whole and as tables show them, up to a colon -> (notebook, the whole title)."""
+    found = {}
+    for path in chapters():
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        short = status.heading(cells)
+        whole = next(b for b in blocks("".join(cells[0]["source"])) if b.startswith(short))
+        found[short] = found[whole] = (path.stem, whole)
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+@cache
+def quoted():
+    """The blocks of all chapters as a page quotes them -> (notebook, block as it stands there)."""
+    found = {}
+    for path in chapters():
+        for block in notebook(json.loads(path.read_text(encoding="utf-8"))):
+            found[from_page(block)] = (path.stem, block)
+    return found
+
+
+def from_page(block):
+    """A block whose links lead from the folder above the notebooks."""
+    return re.sub(r"\]\((\d\d_\w+\.ipynb)", r"](notebooks/\1", block)
+
+
+def chapters():
+    return sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+
+
+def notebook(content):
+    """The words of the cells, and what stands below their figures and in their place."""
+    found = []
+    for cell in content["cells"]:
+        if cell["cell_type"] == "markdown":
+            found += blocks("".join(cell["source"]))
+        shown = cell["metadata"].get("mystnb", {})
+        found += [shown[kind][key] for kind, key in FIGURE if shown.get(kind, {}).get(key)]
+    return found
+
+
+def site():
+    """Captions of the table of contents and the title."""
+    found = [yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]]
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    found += [part["caption"] for part in toc["parts"] if part.get("caption")]
+    return found
+
+
+def messages():
+    """What memlab prints in the notebooks and to whoever answers their exercises."""
+    from memlab import exercises, widgets
+    from memlab.exercises import judge
+    from memlab.messages import template
+
+    found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
+    found += [text for name, text in vars(judge).items() if name.isupper()]
+    for sentences in exercises.hints().values():
+        found += sentences
+    for path in chapters():
+        found += said(json.loads(path.read_text(encoding="utf-8")))
+    return [text for text in (template(each)[0] for each in found) if has_words(text)]
+
+
+def said(content):
+    """The messages that memlab printed when the notebook ran, as tools/notebooks.py stored them."""
+    return content["metadata"].get("memlab", {}).get("said", [])
