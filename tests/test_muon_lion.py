@@ -20,7 +20,7 @@ def run(way, steps=2):
     net, host, losses = TinyLlama(TINY), None, []
     if WAYS[way].get("host"):
         host = File()
-    opt = muon_lion.optimizer(net, eight="eight" in WAYS[way], host=host)
+    opt = muon_lion.optimizer(net.parameters(), TINY.vocab, eight="eight" in WAYS[way], host=host)
     with one_thread(), Tracker() as tracker:
         tracker.label(net)
         for ids in alice.batches(4, 64, steps=steps):

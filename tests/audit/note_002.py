@@ -171,7 +171,7 @@ def galore_is_there(claim):
 def offloading_is_not_there(claim):
     where = CODE["codes of the momentum"]
     host, net = Host(), TinyLlama(TINY)
-    opt = optimizer(net, host=host)
+    opt = optimizer(net.parameters(), TINY.vocab, host=host)
     ids = torch.zeros(1, 16, dtype=torch.long)
     net(ids, ids).backward()
     opt.step()
@@ -323,7 +323,7 @@ def negligible(claim):
 def losses(eight):
     torch.manual_seed(0)
     net, found = TinyLlama(TINY), []
-    opt = optimizer(net, eight=eight)
+    opt = optimizer(net.parameters(), TINY.vocab, eight=eight)
     with one_thread():
         for ids in alice.batches(4, 32, steps=30):
             opt.zero_grad()

@@ -7,9 +7,10 @@ smaller is not on the device at all, and crosses the bus in each step.
 Letters     P parameters, H of them in matrices inside the layers
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
 from ..model import Model
@@ -17,7 +18,7 @@ from ..step import simulate
 from ..terms.optimizer import lion, state
 from .host import Host
 from .muon8 import Blocks, Muon8
-from .optim import HIDDEN, LEARNING_RATES, Lion, Together
+from .optim import LEARNING_RATES, Lion, Together
 
 # github.com/architehc/nanochat-rs-ternary at commit 0524d2d (15 February 2026),
 # crates/nanochat-train/src/config.rs: widths, layers, heads and whether the head is tied. Left out:
@@ -63,20 +64,19 @@ def states(model: Model, *, eight: bool = False, host: bool = False) -> dict[str
     return found
 
 
-def optimizer(net: nn.Module, *, eight: bool = False, host: Host | None = None) -> Together:
+def optimizer(
+    parameters: Iterable[Tensor], vocab: int, *, eight: bool = False, host: Host | None = None
+) -> Together:
     """Both, as one optimizer; `host` keeps the codes of the 8-bit Muon there."""
     inside: list[Tensor] = []
     others: list[Tensor] = []
-    for name, p in net.named_parameters():
-        mine = p.ndim == 2 and any(part in name for part in HIDDEN)
-        (inside if mine else others).append(p)
+    for p in parameters:
+        (inside if p.ndim == 2 and p.shape[0] != vocab else others).append(p)
     muon: Optimizer
     if host is not None:
         muon = HostMuon8(inside, host)
-    elif eight:
-        muon = Muon8(inside)
     else:
-        muon = FullMuon(inside)
+        muon = Muon8(inside) if eight else FullMuon(inside)
     return Together(muon, Lion(others, lr=LEARNING_RATES["lion"]))
 
 
@@ -88,12 +88,11 @@ def peak(model: Model, kept: int, recipe: str = "fp32", **setting: Any) -> tuple
     Leaves out  the copies of single matrices that the optimizers make while they step
     """
     step = simulate(model, recipe, **setting)
-    adamw, rows = step.rows["optimizer"], step.rows
+    adamw = step.rows["optimizer"]
     events, marks = step.log.events, step.log.marks
     before = events[marks["second.forward"] : marks["second.optimizer"]]
     most = max(total for _, _, total in before) - adamw + kept
     waiting = step.held["after_backward"] - adamw + kept
-    assert waiting >= rows["weights"] + rows["gradients"] + kept
     return (most, "backward") if most > waiting else (waiting, "optimizer")
 
 
