@@ -1,5 +1,6 @@
 """The built book in a real browser: nothing leaves the site, nothing fails, nothing overflows."""
 
+import gzip
 import re
 import shutil
 import threading
@@ -18,7 +19,9 @@ PAGES = sorted(
     if not {"_static", "_sources"} & set(path.parts)
 )
 LEADING = [name for name in PAGES if 'http-equiv="refresh"' in (SITE / name).read_text().lower()]
-WIDTHS = (360, 768, 1280)
+WIDTHS = (390, 820, 1440)
+MODES = ("light", "dark")
+MOST = 700_000  # bytes, compressed, that a first visit to a page may take
 BROWSERS = ("google-chrome", "google-chrome-stable", "chromium", "chromium-browser")
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
 
@@ -57,7 +60,7 @@ class Watched:
     """A page that blocks every request leaving its site and keeps a list of all that goes wrong."""
 
     def __init__(self, browser, root, **options):
-        self.root, self.wrong = root, []
+        self.root, self.wrong, self.asked = root, [], set()
         self.context = browser.new_context(**options)
         self.context.route("**/*", self.route)
         self.page = self.context.new_page()
@@ -74,6 +77,7 @@ class Watched:
 
     def route(self, route):
         if route.request.url.startswith((self.root, "data:", "blob:")):
+            self.asked.add(route.request.url)
             route.continue_()
         else:
             self.wrong.append(f"leaves the site: {route.request.url}")
@@ -115,23 +119,50 @@ IMAGES = r"""() => [...document.images].filter(image =>
 ).map(image => 'image: ' + image.src + ' alt=' + image.alt)"""
 
 
+@pytest.fixture(scope="module")
+def windows(browser, roots):
+    """One window a scheme, used for all pages: opening one takes longer than a page."""
+    with Watched(browser, roots["http"]) as http, Watched(browser, roots["file"]) as file:
+        yield {"http": http, "file": file}
+
+
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in LEADING])
-def test_page(browser, roots, name, scheme):
-    with Watched(browser, roots[scheme]) as watched:
-        watched.page.goto(roots[scheme] + name, wait_until="load")
+def test_page(windows, roots, name, scheme):
+    watched = windows[scheme]
+    watched.page.emulate_media(color_scheme=MODES[0])
+    watched.page.goto("about:blank")
+    watched.wrong.clear()
+    watched.asked.clear()
+    watched.page.goto(roots[scheme] + name, wait_until="load")
+    for mode in MODES:
+        watched.page.emulate_media(color_scheme=mode)
+        watched.page.wait_for_selector(f"html[data-theme={mode}]")
         for width in WIDTHS:
             watched.page.set_viewport_size({"width": width, "height": 800})
             wide = watched.page.evaluate("document.documentElement.scrollWidth")
             if wide > width:
-                watched.wrong.append(f"{wide} px wide in a window of {width}")
-        watched.wrong += watched.page.evaluate(FORMULAS)
-        watched.wrong += watched.page.evaluate(IMAGES)
-        assert watched.wrong == []
+                watched.wrong.append(f"{wide} px wide in a window of {width}, {mode}")
+    watched.wrong += watched.page.evaluate(FORMULAS)
+    watched.wrong += watched.page.evaluate(IMAGES)
+    assert watched.wrong == []
+    assert weight(watched.asked, roots[scheme]) <= MOST
+
+
+def weight(asked, root):
+    """Bytes of these files as a server that compresses would send them."""
+    files = {SITE / unquote(urlsplit(url.removeprefix(root)).path) for url in asked}
+    files = {file for file in files if file.is_file()}  # data: and blob: are none
+    assert len(files) > 5, "a page that asks for nothing was not watched"
+    return sum(
+        len(data if file.suffix == ".png" else gzip.compress(data))
+        for file in files
+        for data in [file.read_bytes()]
+    )
 
 
 def test_the_watch_sees_what_is_wrong(browser, roots):
-    with Watched(browser, roots["http"]) as watched:
+    with Watched(browser, roots["http"], bypass_csp=True) as watched:
         watched.page.goto(roots["http"] + "en/intro.html")
         watched.page.set_content(
             "<article>$$x$$<img src='missing.png'><script src='https://example.org/x.js'></script>"
@@ -156,12 +187,95 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["http", "file"])
-def test_search_finds_something(browser, roots, scheme):
-    with Watched(browser, roots[scheme]) as watched:
-        watched.page.goto(roots[scheme] + "en/search.html?q=bytes")
-        watched.page.wait_for_selector("ul.search li a[href]")
-        # In a folder the browser refuses the search its excerpts and says so; the results come.
-        assert scheme == "file" or watched.wrong == []
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("optimizer", "04_optimizer"),
+        ("kv cache", "07_kv_cache"),
+        ("checkpointing", "15_checkpointing"),
+        ("reserved", "08_allocator"),
+        ("notation", "notation"),
+    ],
+)
+def test_search_finds(windows, roots, scheme, query, page):
+    watched = windows[scheme]
+    watched.wrong.clear()
+    watched.page.goto(roots[scheme] + f"en/search.html?q={query}")
+    watched.page.wait_for_selector("ul.search li a[href]")
+    found = watched.page.locator("ul.search li > a").evaluate_all("all => all.map(a => a.href)")
+    assert any(page in link for link in found[:5]), found[:5]
+    watched.page.wait_for_load_state("networkidle")
+    assert watched.wrong == []
+
+
+def test_the_policy_stops_what_a_page_was_given(browser, roots):
+    """What somebody smuggles into a page does not run: no script, no handler, no other place."""
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + "en/intro.html")
+        watched.page.evaluate(
+            """() => {
+                const box = document.createElement('div');
+                box.innerHTML = "<img src='https://example.org/x.png'><b onclick='ran = 1'>x</b>";
+                document.body.append(box);
+                box.querySelector('b').click();
+                const script = document.createElement('script');
+                script.textContent = 'ran = 2';
+                document.body.append(script);
+            }"""
+        )
+        assert watched.page.evaluate("typeof ran") == "undefined"
+    seen = "\n".join(watched.wrong)
+    assert seen.count("Content Security Policy") >= 3 and "leaves the site" not in seen
+
+
+def test_a_mark_is_kept_and_shown(browser, roots):
+    chapter = "en/notebooks/05_activations.html"
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + chapter)
+        mark = watched.page.locator(".memlab-mark")
+        mark.click()
+        assert mark.get_attribute("aria-pressed") == "true"
+        assert watched.page.locator(".memlab-progress").inner_text().startswith("1 of ")
+        watched.page.goto(roots["http"] + "en/anatomy.html")
+        ticked = watched.page.locator(".bd-docs-nav a:has(.memlab-tick)")
+        assert ticked.evaluate_all("all => all.map(a => a.href)") == [roots["http"] + chapter]
+        # What somebody else left in the same place of the browser does no harm.
+        for left in ("{", "null", "7", '{"a": 1}', '["<img src=x onerror=1>", 3]'):
+            watched.page.evaluate("left => localStorage.setItem('memlab.read', left)", left)
+            watched.page.goto(roots["http"] + chapter)
+            assert watched.page.locator(".memlab-tick").count() == 0
+        mark.click()
+        assert mark.get_attribute("aria-pressed") == "true"
+        assert watched.wrong == []
+
+
+def test_a_page_works_without_scripts(browser, roots):
+    chapter = "en/notebooks/05_activations.html"
+    with Watched(browser, roots["http"], java_script_enabled=False) as watched:
+        watched.page.goto(roots["http"] + chapter)
+        assert watched.page.locator(".pst-js-only:visible").count() == 0
+        folded = watched.page.locator("article details.above-input").first
+        assert not folded.locator("pre").first.is_visible()
+        folded.locator("summary").click()
+        assert folded.locator("pre").first.is_visible()
+        watched.page.locator(".memlab-menu summary").click()
+        watched.page.locator(".memlab-menu a", has_text="Cite").click()
+        assert watched.page.locator("#cite").is_visible()
+        assert watched.wrong == []
+
+
+def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + "en/notebooks/05_activations.html")
+        menu = watched.page.locator(".memlab-menu")
+        menu.locator("summary").press("Enter")
+        with watched.page.expect_download() as download:
+            menu.locator("a[download]").click()
+        assert download.value.suggested_filename == "05_activations.ipynb"
+        menu.locator("summary").press("Enter")
+        menu.locator("summary").press("Escape")
+        assert menu.get_attribute("open") is None
+        assert watched.wrong == []
 
 
 def test_the_cheat_sheet_prints_on_two_sheets(browser, roots):

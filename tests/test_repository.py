@@ -91,7 +91,8 @@ def book(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     for folder in ("book", "notebooks", "tools"):
         (tmp_path / folder).mkdir()
-    for name in ("_config.yml", "_toc.yml", "constraints.txt", "book/status.md", "book/intro.md"):
+    files = ["_config.yml", "_toc.yml", "CITATION.cff", "constraints.txt"]
+    for name in [*files, "book/status.md", "book/intro.md"]:
         (tmp_path / name).write_text(f"# {name}\n")
 
     def build(source, work):

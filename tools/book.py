@@ -13,10 +13,12 @@ gone, and its own idea of what is unchanged does not know the settings, the figu
 """
 
 import argparse
+import base64
 import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +35,7 @@ FIRST = "intro.html"
 INPUTS = [
     "_config.yml",
     "_toc.yml",
+    "CITATION.cff",
     "constraints.txt",
     "benchmarks/results.json",
     "book",
@@ -42,21 +45,30 @@ INPUTS = [
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
+STYLE = "body { font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }"
+STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+POLICY = f"default-src 'none'; img-src 'self'; style-src 'sha256-{STYLE_HASH}'"
 INDEX = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memlab</title>
 <link rel="icon" href="{first}/_static/favicon.svg">
 <meta http-equiv="refresh" content="0; url={first}/{page}">
-<style>body {{ font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }}</style>
+<style>{style}</style>
 <h1>memlab</h1>
 <ul>
 {links}
 </ul>
-</body>
 </html>
+"""
+
+
+SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
+<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+{}</sitemapindex>
 """
 
 
@@ -71,7 +83,8 @@ def files_below(*paths):
 
 def inputs_key(language):
     """A hash over everything that the pages of this language are made from."""
-    key = hashlib.sha256(f"{language} {platform.python_version()}".encode())
+    address = os.environ.get("MEMLAB_REPOSITORY", "")
+    key = hashlib.sha256(f"{language} {platform.python_version()} {address}".encode())
     for file in files_below(*(ROOT / name for name in INPUTS)):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
@@ -110,7 +123,7 @@ def stage(language):
     source = BUILD / "src" / language
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "book", source, ignore=NEVER)
-    for name in ("_config.yml", "_toc.yml"):
+    for name in ("_config.yml", "_toc.yml", "CITATION.cff"):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
@@ -143,7 +156,15 @@ def jupyter_book(source, work):
         )
     if result.returncode:
         sys.exit(f"The book did not build; more in {os.path.relpath(log)}")
-    return work / "_build" / "html"
+    pages = work / "_build" / "html"
+    (pages / "index.html").write_text(way_in(".", [f'<a href="{FIRST}">memlab</a>']), "utf-8")
+    return pages
+
+
+def way_in(first, links):
+    """A page that leads to the first page at once, or by a link; it needs no script."""
+    items = "\n".join(f"<li>{link}</li>" for link in links)
+    return INDEX.format(first=first, page=FIRST, links=items, style=STYLE, policy=POLICY)
 
 
 def build(language, force=False):
@@ -163,12 +184,17 @@ def build(language, force=False):
 
 
 def write_index():
-    """The way in: the first language at once, all as links; it needs no script and no server."""
+    """The way in (the first language at once, all as links), and the maps of all languages."""
     there = [x for x in LANGUAGES if (SITE / x / FIRST).exists()]
-    item = '<li><a href="{0}/{1}" lang="{0}">{2}</a></li>'
-    links = "\n".join(item.format(x, FIRST, LANGUAGES[x]) for x in there)
-    page = INDEX.format(first=there[0], page=FIRST, links=links)
-    (SITE / "index.html").write_text(page, encoding="utf-8")
+    links = [f'<a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a>' for x in there]
+    (SITE / "index.html").write_text(way_in(there[0], links), encoding="utf-8")
+    maps = [SITE / x / "sitemap.xml" for x in there]
+    places = [re.search(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[1] for m in maps if m.exists()]
+    (SITE / "sitemap.xml").unlink(missing_ok=True)
+    if places:  # only a site that knows its address has any
+        folders = [place.rpartition("/")[0] for place in places]
+        entries = (f"<sitemap><loc>{x}/sitemap.xml</loc></sitemap>\n" for x in folders)
+        (SITE / "sitemap.xml").write_text(SITEMAPS.format("".join(entries)), encoding="utf-8")
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Sphinx extension of this book: MathML for formulas, the files' numbers, no script in vain.
+"""Sphinx extension of this book: MathML for formulas, the files' numbers.
 
 The browser draws MathML itself: no JavaScript, no fonts to fetch, no request leaves the site.
 """
@@ -69,21 +69,7 @@ def number_by_file(app, env):
     return []
 
 
-def drop_scripts(app, pagename, templatename, context, doctree):
-    """Jupyter Book adds sphinx-thebe to every page: it fetches, and declares a name twice."""
-
-    def needed(script):
-        body = (getattr(script, "attributes", None) or {}).get("body") or ""
-        return "thebe" not in body.lower() and "sphinx-thebe" not in str(
-            getattr(script, "filename", script)
-        )
-
-    context["script_files"] = [s for s in context.get("script_files", []) if needed(s)]
-    context["css_files"] = [c for c in context.get("css_files", []) if "sphinx-thebe" not in str(c)]
-
-
 def setup(app):
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("env-get-updated", number_by_file, priority=900)  # after Sphinx has counted
-    app.connect("html-page-context", drop_scripts, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,86 @@
+// What the theme would write into each page as inline scripts, and the reader's own marks.
+// Loaded in the head and run before the page is drawn, so that a dark page never flashes white.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  root.classList.add("js");
+  // A browser may refuse to keep anything; the book works without.
+  const recall = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+  const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* not kept */ } };
+  root.dataset.mode = recall("mode") || "auto";
+  root.dataset.theme = recall("theme") || "auto";
+
+  // Opened as a file, the search finds pages but may not read them for excerpts: do not ask.
+  if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
+    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
+
+  const READ = "memlab.read";
+  const read = () => {
+    try { return new Set([].concat(JSON.parse(recall(READ)) ?? []).filter((x) => typeof x === "string")); }
+    catch { return new Set(); }
+  };
+
+  // A tick beside each page that the reader has marked, in the table of contents and in the maps.
+  function showProgress() {
+    const marked = read();
+    const here = new URL(root.dataset.content_root || "./", location.href);
+    const button = document.querySelector(".memlab-mark");
+    const name = button?.dataset.page;
+    for (const link of document.querySelectorAll(".bd-docs-nav a.internal")) {
+      const page = link.getAttribute("href") === "#" ? name
+        : new URL(link.href).pathname.slice(here.pathname.length).replace(/\.html$/, "");
+      link.querySelector(".memlab-tick")?.remove();
+      if (!marked.has(page)) continue;
+      const tick = document.createElement("span");
+      tick.className = "memlab-tick";
+      tick.setAttribute("role", "img");
+      tick.setAttribute("aria-label", link.closest("[data-read]")?.dataset.read || "read");
+      tick.textContent = " ✓";
+      link.append(tick);
+    }
+    if (!button) return;
+    button.setAttribute("aria-pressed", String(marked.has(name)));
+    const all = JSON.parse(button.dataset.chapters);
+    const done = all.filter((page) => marked.has(page)).length;
+    document.querySelector(".memlab-progress").textContent =
+      button.dataset.count.replace("{done}", done).replace("{all}", all.length);
+  }
+
+  function start() {
+    document.querySelector(".bd-search-container form.bd-search input")?.focus();
+    document.querySelector(".memlab-print")?.addEventListener("click", () => print());
+    document.querySelector(".memlab-mark")?.addEventListener("click", (event) => {
+      const name = event.currentTarget.dataset.page;
+      const marked = read();
+      if (!marked.delete(name)) marked.add(name);
+      keep(READ, JSON.stringify([...marked]));
+      showProgress();
+    });
+    showProgress();
+    // The menu of the page closes like any other: by a click beside it, and by Escape.
+    const menu = document.querySelector(".memlab-menu");
+    document.addEventListener("click", (event) => {
+      if (menu && (!menu.contains(event.target) || event.target.closest("a"))) menu.open = false;
+    });
+    menu?.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); }
+    });
+  }
+
+  // On paper everything is open: code, and what is hidden behind a summary.
+  addEventListener("beforeprint", () => {
+    for (const box of document.querySelectorAll("article details:not([open])")) {
+      box.open = true;
+      box.dataset.openedToPrint = "";
+    }
+  });
+  addEventListener("afterprint", () => {
+    for (const box of document.querySelectorAll("[data-opened-to-print]")) {
+      box.open = false;
+      delete box.dataset.openedToPrint;
+    }
+  });
+  addEventListener("storage", showProgress);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
