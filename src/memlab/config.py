@@ -7,11 +7,10 @@ forgotten width must not turn into somebody else's.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
     from typing import Any
 
 REQUIRED = object()
@@ -25,8 +24,7 @@ _SHAPE: dict[str, tuple[str, Any]] = {
     "vocab": ("vocab_size", REQUIRED),
     "d_ff": ("intermediate_size", REQUIRED),
 }
-_GROUPED = {
-    **_SHAPE,
+_GROUPED = _SHAPE | {
     "kv_heads": ("num_key_value_heads", None),
     "head_dim": ("head_dim", None),
     "tied": ("tie_word_embeddings", False),
@@ -43,39 +41,39 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "positions": ("n_positions", 1024),
         "tied": ("tie_word_embeddings", True),
     },
-    "llama": {
-        **_GROUPED,
-        **_ATTENTION_BIAS,
+    "llama": _GROUPED
+    | _ATTENTION_BIAS
+    | {
         "ff_bias": ("mlp_bias", False),
         "positions": ("max_position_embeddings", 2048),
     },
-    "mistral": {
-        **_GROUPED,
+    "mistral": _GROUPED
+    | {
         "kv_heads": ("num_key_value_heads", 8),
         "positions": ("max_position_embeddings", 131072),
     },
-    "qwen2": {
-        **_GROUPED,
+    "qwen2": _GROUPED
+    | {
         "kv_heads": ("num_key_value_heads", 32),
         "positions": ("max_position_embeddings", 32768),
     },
-    "qwen3": {
-        **_GROUPED,
-        **_ATTENTION_BIAS,
+    "qwen3": _GROUPED
+    | _ATTENTION_BIAS
+    | {
         "kv_heads": ("num_key_value_heads", 32),
         "head_dim": ("head_dim", 128),
         "positions": ("max_position_embeddings", 32768),
     },
-    "gemma": {
-        **_GROUPED,
-        **_ATTENTION_BIAS,
+    "gemma": _GROUPED
+    | _ATTENTION_BIAS
+    | {
         "kv_heads": ("num_key_value_heads", 16),
         "head_dim": ("head_dim", 256),
         "tied": ("tie_word_embeddings", True),
         "positions": ("max_position_embeddings", 8192),
     },
-    "opt": {
-        **_SHAPE,
+    "opt": _SHAPE
+    | {
         "d_ff": ("ffn_dim", REQUIRED),
         "embed_dim": ("word_embed_proj_dim", None),
         "qkv_bias": ("enable_bias", True),
@@ -86,8 +84,8 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", True),
         "positions": ("max_position_embeddings", 2048),
     },
-    "gpt_neox": {
-        **_SHAPE,
+    "gpt_neox": _SHAPE
+    | {
         "qkv_bias": ("attention_bias", True),
         "out_bias": ("attention_bias", True),
         "tied": ("tie_word_embeddings", False),
@@ -121,17 +119,22 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
         _finish_gpt2(config, fields)
     if family == "opt" and config.get("_remove_final_layer_norm"):
         fields["final_norm"] = False  # checkpoints fine-tuned before transformers 4.20.1
-    return {"name": name or family, "family": family, **fields}
+    return {"name": name or family, "family": family} | fields
 
 
 def load(source: Any) -> tuple[Mapping[str, Any], str | None]:
     """The configuration as a dict, and a name for the model."""
+    if isinstance(source, dict):
+        return source, None
+    import os  # when a file is read: presets and dicts need none of these
+    from collections.abc import Mapping
+
     if isinstance(source, Mapping):
         return source, None
     if not isinstance(source, (str, os.PathLike)):
         kind = type(source).__name__
         raise TypeError(f"config is a {kind}; a path or a dict is needed")
-    import json  # when a file is read: presets need neither
+    import json
     from pathlib import Path
 
     path = Path(source)

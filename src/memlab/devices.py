@@ -193,8 +193,8 @@ def _spellings(device: Device) -> set[str]:
     words = _words(device.name)
     ways = [words]
     if words[-1].endswith("gb"):
-        ways += [[*words[:-1], words[-1][:-2]], words[:-1]]
+        ways += [words[:-1] + [words[-1][:-2]], words[:-1]]
     else:
-        ways.append([*words, f"{device.marketed}gb"])
+        ways.append(words + [f"{device.marketed}gb"])
     ways += [way[1:] for way in ways if way[0] == "rtx"]
     return {"".join(way) for way in ways}

@@ -1,12 +1,11 @@
 """Model + Recipe -> Ledger: the resident bytes of a training run, term by term."""
 
 from .ledger import Ledger
-from .model import Model, Tensor
+from .model import Model
 from .recipe import Recipe
+from .resident import resident
+from .resident import tensor_bytes as tensor_bytes
 from .sharding import Sharding
-from .terms.gradients import accumulator, gradients
-from .terms.optimizer import learning_rates, numel
-from .terms.weights import weights
 
 
 def estimate(model: Model, recipe: Recipe | str = "fp32", *, stage: int = 0) -> Ledger:
@@ -25,11 +24,7 @@ def estimate(model: Model, recipe: Recipe | str = "fp32", *, stage: int = 0) -> 
     chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
     shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
     cut = chosen.sharding or Sharding()
-    figures: dict[str, int] = {}
-    for tensor in cut.tensors(shaped, stage):
-        for term, size in tensor_bytes(tensor, chosen).items():
-            figures[term] = figures.get(term, 0) + size * tensor.copies
-    figures["optimizer"] += learning_rates(chosen.optimizer)
+    figures = resident(shaped, chosen, stage)
     title = f"{shaped.name} · {chosen.name}"
     if chosen.sharding:
         where = f"stage {stage} of {cut.pipeline}, " if cut.pipeline > 1 else ""
@@ -62,30 +57,3 @@ def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "we
             raise ValueError(f"{chosen.name} has no term {term!r}; it has: {', '.join(sizes)}")
         figures[tensor.component] = figures.get(tensor.component, 0) + sizes[term] * tensor.copies
     return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name} · {term}")
-
-
-def tensor_bytes(tensor: Tensor, recipe: Recipe) -> dict[str, int]:
-    """Bytes of each copy that a recipe keeps of one parameter tensor: of one rank's part of it.
-
-    Unit        bytes, by term
-    Shapes      the tensor as tensor parallelism leaves it; the recipe's ZeRO stage is applied here
-    """
-    hidden = tensor.linear and tensor.component in ("attention", "feed_forward")
-    stored = recipe.weights if tensor.linear or recipe.other is None else recipe.other
-    if tensor.component == "lm_head" and recipe.head is not None:
-        stored = recipe.head
-    cut = recipe.sharding or Sharding()
-
-    def part(copy: str) -> tuple[int, ...]:
-        return cut.shape(tensor, copy)
-
-    shape = part("weights")
-    sizes = {"weights": weights(numel(shape), stored, row=shape[-1])}
-    if recipe.master:
-        sizes["master"] = weights(numel(part("master")), recipe.master)
-    if recipe.gradients:
-        sizes["gradients"] = gradients(numel(part("gradients")), recipe.gradients)
-    if recipe.accumulator:
-        sizes["accumulator"] = accumulator(numel(part("accumulator")), recipe.accumulator)
-    sizes["optimizer"] = recipe.state_bytes(part("optimizer"), hidden)
-    return sizes

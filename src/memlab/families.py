@@ -30,11 +30,11 @@ _COMMON: dict[str, Any] = {
 }
 
 _BIASES: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "ff_bias": True}
-_CLASSIC: dict[str, Any] = {"norm": "layernorm", "gated": False, **_BIASES}
+_CLASSIC: dict[str, Any] = {"norm": "layernorm", "gated": False} | _BIASES
 
 _OWN: dict[str, dict[str, Any]] = {
-    "gpt2": {
-        **_CLASSIC,
+    "gpt2": _CLASSIC
+    | {
         "tied": True,
         "fused_qkv": True,
         "conv1d": True,
@@ -45,8 +45,8 @@ _OWN: dict[str, dict[str, Any]] = {
     "qwen2": {"qkv_bias": True},
     "qwen3": {"qk_norm": True},
     "gemma": {"tied": True},
-    "opt": {**_CLASSIC, "tied": True, "learned_positions": True, "position_offset": 2},
-    "gpt_neox": {**_CLASSIC, "fused_qkv": True},
+    "opt": _CLASSIC | {"tied": True, "learned_positions": True, "position_offset": 2},
+    "gpt_neox": _CLASSIC | {"fused_qkv": True},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,
@@ -57,4 +57,4 @@ _OWN: dict[str, dict[str, Any]] = {
     },
 }
 
-FAMILIES = {name: {**_COMMON, **own} for name, own in _OWN.items()}
+FAMILIES = {name: _COMMON | own for name, own in _OWN.items()}

@@ -6,9 +6,6 @@ heads, H head width (head_dim), V vocabulary, T positions.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
 from . import config
 from .families import FAMILIES
 from .frozen import dataclass, replace
@@ -20,6 +17,8 @@ from .units import whole
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
     from typing import Any
 
 FILLED: Any = None  # left out by the caller, known after construction
@@ -90,7 +89,7 @@ class Model:
                 object.__setattr__(self, field, value)
 
     def _check(self) -> None:
-        for field in (*_COUNTS, "positions"):
+        for field in _COUNTS + ("positions",):
             _positive(field, getattr(self, field))
         whole("position_offset", self.position_offset)
         group_size(self.heads, self.kv_heads)
@@ -141,8 +140,8 @@ class Model:
             "embed_dim": self.d_model,
         }
         follow: dict[str, Any] = {k: None for k, v in filled.items() if getattr(self, k) == v}
-        follow["name"] = self.name.removesuffix(" (changed)") + " (changed)"
-        return replace(self, **{**follow, **changes})
+        follow["name"] = self.name.replace(" (changed)", "") + " (changed)"
+        return replace(self, **(follow | changes))
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Every kind of parameter tensor, with its true shape and how many there are.

@@ -7,8 +7,6 @@ says what its figure hides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .formats import Format, bytes_per_value, format_of
 from .frozen import dataclass, replace
 from .recipe_table import NAMED
@@ -17,6 +15,7 @@ from .terms.optimizer import state
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -77,7 +76,7 @@ class Recipe:
         self.state_bytes((1,))  # an unknown optimizer or a wrong number of states fails here
 
     def _check_sharding(self) -> None:
-        if not isinstance(self.sharding, Sharding | None):
+        if self.sharding is not None and not isinstance(self.sharding, Sharding):
             raise TypeError(f"sharding={self.sharding!r}; a Sharding or None is needed")
         of_whole_matrices = self.optimizer.startswith(("adafactor", "galore"))
         if of_whole_matrices and self.sharding and self.sharding.zero:

@@ -6,13 +6,13 @@ matrices differently, and blocks restart on each row. Letters as in memlab.terms
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
 from .frozen import dataclass
+from .terms.optimizer import numel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .model import Model
 
 COMPONENTS = (
@@ -48,7 +48,7 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        return math.prod(self.shape)
+        return numel(self.shape)
 
     @property
     def count(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
