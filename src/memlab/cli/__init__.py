@@ -15,6 +15,7 @@ COMMANDS = {
     "trace": "trace",
     "fit": "fit",
     "measure": "measure",
+    "watch": "watch",
     "devices": "lists",
     "models": "lists",
     "formats": "lists",
@@ -24,11 +25,17 @@ COMMANDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2 for input that makes no sense)."""
+    """Run the command line; returns the exit status (2 for input that makes no sense).
+
+    A command returns what is to be printed, or its own exit status if it has said all it had to.
+    """
     words = sys.argv[1:] if arguments is None else arguments
     options = _parser(words[0] if words else "").parse_args(words)
     try:
-        print(options.run(options), flush=True)
+        answer = options.run(options)
+        if isinstance(answer, int):
+            return answer
+        print(answer, flush=True)
     except BrokenPipeError:  # the reader (`head`) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, OSError) as error:

@@ -3,6 +3,7 @@
 import logging
 
 from . import cuda
+from .announce import announce
 from .saved import Saved, saved
 from .snapshot import dump_snapshot, replay_tracker
 from .storages import resident, storage_bytes
@@ -17,6 +18,7 @@ __all__ = [
     "Saved",
     "Trace",
     "Tracker",
+    "announce",
     "cuda",
     "dump_snapshot",
     "replay_tracker",

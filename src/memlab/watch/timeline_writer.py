@@ -28,30 +28,39 @@ SYNC_EVERY = 2.0  # seconds: what a machine that loses power may take with it
 
 
 class TimelineWriter:
-    """A timeline file that grows: `sample`, `event`, and `close` with the exit code.
+    """A timeline file that grows: `publish` it, `sample`, `event`, `close` with the exit code.
 
     Unit        bytes, and seconds since the program started
-    Raises      OSError where the file cannot be made; an existing one is replaced
+    Raises      OSError where the file cannot be made
     """
 
     def __init__(self, path: str | Path, head: dict[str, Any]) -> None:
         self._counts = {key: head[key] for key in COUNTS if key in head}
         told = {k: v for k, v in head.items() if k not in self._counts}
         opening = json.dumps({"memlab_timeline": VERSION, **told, **self._counts})
-        self._source, self._events, self._samples = head["source"], list[str](), 0
+        self._events: list[dict[str, Any]] = []
+        self._source, self._samples = head["source"], 0
         self._peak, self._exit, self._end, self._size = 0, "null", 0, 0
-        fresh = Path(f"{path}.new")
-        self._file = os.open(fresh, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o666)
+        self._path = Path(path)
+        self._fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}.new")
+        self._file = os.open(self._fresh, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o666)
         try:
             self._put(opening.removesuffix("}") + ', "samples": [')
-            os.replace(fresh, path)
         except OSError:
-            os.close(self._file)
-            fresh.unlink(missing_ok=True)
+            self.discard()
             raise
         self._done = threading.Event()
         self._syncing = threading.Thread(target=self._sync, daemon=True)
+
+    def publish(self) -> None:
+        """Put the file in its place, all at once; what was there before is gone."""
+        os.replace(self._fresh, self._path)
         self._syncing.start()
+
+    def discard(self) -> None:
+        """Leave no file; what was there before stays."""
+        os.close(self._file)
+        self._fresh.unlink(missing_ok=True)
 
     def sample(self, seconds: float, process: int, device: int | None) -> None:
         """Add what was seen at a moment."""
@@ -61,8 +70,11 @@ class TimelineWriter:
         self._put(f"{comma}\n{json.dumps([round(seconds, 3), process, device])}")
 
     def event(self, event: dict[str, Any]) -> None:
-        """Add something that happened: {"at": seconds, "kind": ..., ...}."""
-        self._events.append(json.dumps(event))
+        """Add something that happened: {"at": seconds, "kind": ..., ...}.
+
+        Written again with every sample: what is added to the dictionary later is in the file too.
+        """
+        self._events.append(event)
         self._put("")
 
     def close(self, code: int | None) -> None:
@@ -78,7 +90,7 @@ class TimelineWriter:
             os.close(self._file)
 
     def _tail(self) -> bytes:
-        events = ",\n".join(self._events)
+        events = ",\n".join(map(json.dumps, self._events))
         last = f'"peak_bytes": {self._peak}, "exit": {self._exit}}}\n'
         return f'\n],\n"events": [\n{events}\n],\n{last}'.encode()
 
