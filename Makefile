@@ -30,7 +30,7 @@ lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters
 	$(RUN) -m jupyterlab notebooks
 
 test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
-	$(RUN) -m pytest --nbval
+	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.dev-$(KEY)  ## run only the linters, the type check and the spelling check
 	$(RUN) -m ruff check .
