@@ -305,7 +305,7 @@ def test_measured(tmp_path):
 def test_where_the_system_says_nothing(monkeypatch, tmp_path):
     from memlab.measure import process
 
-    monkeypatch.setattr(process, "PAGES", tmp_path / "none")
+    monkeypatch.setattr(process, "FOLDER", tmp_path / "none")
     assert not available() and apart({"hold": (hold, [1], [1])}) == {}
     with pytest.raises(OSError):
         memory()

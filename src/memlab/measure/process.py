@@ -15,10 +15,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import NamedTuple
 
-PAGES = Path("/proc/self/smaps_rollup")
+from .rss import FOLDER, sizes
+
 M_MMAP_THRESHOLD = -3  # from malloc.h
 PR_SET_THP_DISABLE = 41  # from linux/prctl.h
 
@@ -38,18 +38,15 @@ def memory() -> tuple[int, int]:
                 while the counters in /proc/self/status may lag behind by many pages
     Unit        bytes, whole pages
     Leaves out  pages that were written out to swap
-    Raises      OSError where the system has no such file (anything but Linux)
+    Raises      RuntimeError where the system has no such file (anything but Linux)
     """
-    found = {}
-    for line in PAGES.read_text().splitlines()[1:]:
-        name, _, size = line.partition(":")
-        found[name] = int(size.split()[0]) * 1024
+    found = sizes("smaps_rollup")
     return found["Anonymous"], found["Rss"] - found["Anonymous"]
 
 
 def available() -> bool:
     """Whether this system says what a process holds (Linux does)."""
-    return PAGES.exists() and hasattr(os, "fork")
+    return (FOLDER / "smaps_rollup").exists() and hasattr(os, "fork")
 
 
 def apart(calls: Mapping[str, tuple[Callable, list, list]]) -> dict[str, list[Held]]:

@@ -38,7 +38,7 @@ def process_memory() -> ProcessMemory:
     Source      smaps_rollup, which walks the pages; the counters of status may lag behind it
     Raises      RuntimeError where there is no such file
     """
-    rollup, status = _sizes("smaps_rollup"), _sizes("status")
+    rollup, status = sizes("smaps_rollup"), sizes("status")
     resident, anonymous = rollup["Rss"], rollup["Anonymous"]
     peak = max(status["VmHWM"], resident)
     return ProcessMemory(resident, peak, anonymous, resident - anonymous)
@@ -68,8 +68,12 @@ def trim() -> bool:
     return bool(library.malloc_trim(0)) if hasattr(library, "malloc_trim") else False
 
 
-def _sizes(name: str) -> dict[str, int]:
-    """The sizes that a file of /proc states in kB, which are 1,024 bytes each."""
+def sizes(name: str) -> dict[str, int]:
+    """The sizes that a file of /proc/self states in kB, which are 1,024 bytes each.
+
+    Shapes      "smaps_rollup" -> {"Rss": bytes, "Anonymous": bytes, ...}
+    Raises      RuntimeError where there is no such file
+    """
     try:
         lines = (FOLDER / name).read_text().splitlines()
     except OSError as error:
