@@ -16,6 +16,7 @@ COMMANDS = {
     "fit": "fit",
     "measure": "measure",
     "watch": "watch",
+    "record": "record",
     "devices": "lists",
     "models": "lists",
     "formats": "lists",

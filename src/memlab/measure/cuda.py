@@ -9,6 +9,7 @@ Source      torch.cuda.memory_stats, https://docs.pytorch.org/docs/stable/cuda.h
 Leaves out  the CUDA context, and libraries that allocate past PyTorch (NCCL, some of cuBLAS)
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -55,8 +56,19 @@ class Counters:
 
 
 def available() -> bool:
-    """Whether this torch build sees a CUDA device."""
-    return torch.cuda.is_available()
+    """Whether this torch build sees a CUDA device, and nobody hides it.
+
+    Setting     MEMLAB_DEVICE=cpu hides it: chapters then run as they were stored, on any machine
+    Raises      ValueError for another word there
+    """
+    if (asked := os.environ.get("MEMLAB_DEVICE", "")) not in ("", "cpu", "cuda"):
+        raise ValueError(f"MEMLAB_DEVICE={asked!r} is unknown; known: cpu, cuda")
+    return asked != "cpu" and torch.cuda.is_available()
+
+
+def where() -> str:
+    """ "cuda" if there is such a device, else "cpu": what a chapter puts its tensors on."""
+    return "cuda" if available() else "cpu"
 
 
 def counters(device: Any = None) -> Counters:

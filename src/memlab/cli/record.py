@@ -1,0 +1,54 @@
+"""`memlab record`: measure a suite of small runs on this device, and write what it found."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def add_parser(commands: Any) -> None:
+    """Hook the command into `memlab`."""
+    words = "Predict a suite of small runs on this computer, measure them on its device, compare."
+    parser = commands.add_parser("record", help=words, description=words)
+    parser.set_defaults(run=run)
+    parser.add_argument("--device", help="cuda or cpu (default: CUDA where there is a device)")
+    parser.add_argument("--out", metavar="FILE", help="write a record, JSON, for book/records/")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="step, fp8/linear, 'step/*/bf16/peak'"
+    )
+    parser.add_argument("--list", action="store_true", help="say what would run, and run nothing")
+
+
+def run(options: argparse.Namespace) -> str:
+    """What the command prints.
+
+    Raises      ValueError without torch, for a device that is not there, a name that nothing has
+    """
+    try:
+        from ..recording.suite import cases, chosen_device, on_terminal
+        from ..recording.write import recorded
+    except ModuleNotFoundError as error:
+        raise ValueError(f"measuring needs {error.name}: pip install 'memlab[torch]'") from error
+    chosen = cases(options.only)
+    if options.list:
+        width = max(len(case.name) for case in chosen)
+        return "\n".join(f"{case.name:{width}}   {case.what}" for case in chosen)
+    device = chosen_device(options.device)
+    out = Path(options.out) if options.out else None
+    if out is not None and out.is_dir():
+        raise ValueError(f"{options.out!r} is a folder; a file is needed")
+    found = recorded(chosen, device, _command(options, device), out=out, tell=on_terminal)
+    counts = ", ".join(f"{number} {state}" for state, number in found.counts().items() if number)
+    lines = [str(found), f"{len(found.rows)} rows: {counts}; {len(found.wrong)} out of tolerance"]
+    lines += [f"{row.name}: {row.message}" for row in found.rows if row.state == "failed"]
+    return "\n".join(lines)
+
+
+def _command(options: argparse.Namespace, device: str) -> str:
+    """The line that would do this again: no path of this machine in it."""
+    only = f" --only {' '.join(options.only)}" if options.only else ""
+    return f"memlab record --device {device}{only}"
