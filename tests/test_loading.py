@@ -303,11 +303,11 @@ def test_measured(tmp_path):
 
 
 def test_where_the_system_says_nothing(monkeypatch, tmp_path):
-    from memlab.measure import process
+    from memlab.measure import rss
 
-    monkeypatch.setattr(process, "FOLDER", tmp_path / "none")
+    monkeypatch.setattr(rss, "FOLDER", tmp_path / "none")
     assert not available() and apart({"hold": (hold, [1], [1])}) == {}
-    with pytest.raises(OSError):
+    with pytest.raises(RuntimeError, match="does not say what a process holds"):
         memory()
 
 

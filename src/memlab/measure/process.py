@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from .rss import FOLDER, sizes
+from . import rss
 
 M_MMAP_THRESHOLD = -3  # from malloc.h
 PR_SET_THP_DISABLE = 41  # from linux/prctl.h
@@ -40,13 +40,13 @@ def memory() -> tuple[int, int]:
     Leaves out  pages that were written out to swap
     Raises      RuntimeError where the system has no such file (anything but Linux)
     """
-    found = sizes("smaps_rollup")
+    found = rss.sizes("smaps_rollup")
     return found["Anonymous"], found["Rss"] - found["Anonymous"]
 
 
 def available() -> bool:
     """Whether this system says what a process holds (Linux does)."""
-    return (FOLDER / "smaps_rollup").exists() and hasattr(os, "fork")
+    return (rss.FOLDER / "smaps_rollup").exists() and hasattr(os, "fork")
 
 
 def apart(calls: Mapping[str, tuple[Callable, list, list]]) -> dict[str, list[Held]]:
