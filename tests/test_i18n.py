@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "tools" / "i18n"))
 import blocks  # noqa: E402
 import catalogue  # noqa: E402
 import check  # noqa: E402
+import glossary  # noqa: E402
 import guard  # noqa: E402
 import sources  # noqa: E402
 import stage  # noqa: E402
@@ -179,6 +180,21 @@ def test_terms_are_translated_one_way(locale):
     assert not check.entry("zh-TW", "the memory", "記憶體")
     assert len(check.entry("zh-TW", "the memory", "內存")) == 2
     assert check.entry("zh-TW", "the memory", "记忆體的記憶體") == ["not written in Taiwan: 忆 记"]
+
+
+def test_the_terms_are_whole_and_each_stands_once():
+    rows = glossary.rows(ROOT)
+    assert len(rows) >= 120 and len({row["en"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["pt_BR"] and row["zh_TW"] and row["definition"].endswith("."), row["en"]
+        assert not check.simplified(row["zh_TW"]), row["en"]
+        assert row["fixed"] in ("yes", "no"), row["en"]
+
+
+def test_the_glossary_says_each_term_in_its_language():
+    text = sources.status.fill("<!-- glossary -->", ROOT)
+    done = stage.page(text, stage.words_of("zh-TW", "glossary"))
+    assert "\n權重 (weight)\n: " in done and "\nautograd\n: " in done
 
 
 def test_a_notebook_is_staged_with_its_code_as_it_was():

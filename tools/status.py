@@ -9,6 +9,7 @@ import re
 import subprocess
 
 import cheatsheet
+import glossary
 import no_gain
 
 # What a reader would ask for; everything else is in constraints.txt.
@@ -37,6 +38,7 @@ def fill(text, root):
         "letters": cheatsheet.letters,
         "formulas": cheatsheet.formulas,
         "collected": no_gain.collected,
+        "glossary": glossary.entries,
         "records": records,
         "accuracy": accuracy,
         "peers": peers,

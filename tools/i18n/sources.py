@@ -14,9 +14,11 @@ from blocks import blocks, has_words
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
+import glossary  # noqa: E402
 import status  # noqa: E402
 
 SITE, MESSAGES = "site", "memlab"
+GLOSSARY = "<!-- glossary -->"
 # What a cell's metadata says of its figure.
 FIGURE = (("image", "alt"), ("figure", "caption"))
 
@@ -46,8 +48,10 @@ def blocks_of(name):
 
 
 def page(text):
-    """The blocks of a page with its tables filled in, without those that chapters translate."""
-    return [block for block in blocks(status.fill(text, ROOT)) if not of_chapters(block)]
+    """The blocks of a page with its tables filled in, without what chapters and terms.csv say."""
+    listed = {row["en"] for row in glossary.rows(ROOT)} if GLOSSARY in text else set()
+    found = blocks(status.fill(text, ROOT))
+    return [block for block in found if block not in listed and not of_chapters(block)]
 
 
 def of_chapters(block):

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import catalogue
+import glossary
 import sources
 from blocks import has_words, translate
 
@@ -26,6 +27,8 @@ def words_of(language, name):
     for short, (chapter, whole) in sources.titles().items():
         if new := _of(language, chapter).get(whole):
             words.setdefault(short, new if short == whole else re.split("[:：]", new)[0].strip())
+    if name == "glossary":
+        words |= glossary.terms(sources.ROOT, language)
     return words
 
 

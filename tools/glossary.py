@@ -1,0 +1,28 @@
+"""The glossary: each term of book/locale/terms.csv, with the sentence that explains it.
+
+`tools/book.py` puts `entries` where book/glossary.md says `<!-- glossary -->`. In another language
+a term stands as that language says it, with the English one behind it.
+"""
+
+import csv
+
+
+def rows(root):
+    """The terms as dictionaries, in the order of their English names."""
+    with (root / "book" / "locale" / "terms.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def entries(root):
+    """A definition list: the term, and below it what it means."""
+    return "\n\n".join(f"{row['en']}\n: {row['definition']}" for row in rows(root))
+
+
+def terms(root, language):
+    """How a language says each term: its first way, and the English one where that is another."""
+    column = language.replace("-", "_")
+    found = {}
+    for row in rows(root):
+        own = row.get(column, "").split("|")[0] or row["en"]
+        found[row["en"]] = own if own == row["en"] else f"{own} ({row['en']})"
+    return found
