@@ -50,6 +50,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "accuracy",
         "anatomy",
         "cheat-sheet",
+        "glossary",
         "no-gain",
         "smaller",
         "status",
