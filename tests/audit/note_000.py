@@ -1,0 +1,480 @@
+"""Note 000: nanochat's d26, its peak in BF16 and in FP8, sum by sum.
+
+The program is public, so the checks ask it: NanoChat of memlab.lab has its groups and formats, its
+optimizer's states, and torchao's own layers. Figures come from the claim; verdicts follow.
+"""
+
+import re
+from functools import cache, partial
+from types import SimpleNamespace
+
+import torch
+from audit.judge import Finding, compare
+from torch import nn
+
+from memlab import GB, GiB, text
+from memlab.devices import device
+from memlab.fit import SPARE, limit_of
+from memlab.lab.models.nanochat import D26, NanoChat, Shape
+from memlab.lab.nanochat_groups import MuonAdamW, groups, state_bytes
+from memlab.lab.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
+from memlab.lab.text import batches
+from memlab.lab.train import one_thread
+from memlab.measure import Saved
+
+BATCH, TOKENS, WIDTH, DEPTH = 16, 2048, 1664, 26
+UNIT = BATCH * TOKENS * WIDTH * DEPTH  # one number for each row, channel and layer
+SMALL = Shape(depth=4, width=128, heads=4, vocab=256, tokens=64)
+GROUPS = {"transformer_matrices": 864, "lm_head": 54.5, "wte": 54.5, "value_embeds": 709}
+
+
+def numbers(words):
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", words)]
+
+
+def gb(size):
+    return f"{size / GB:.2f} GB"
+
+
+@cache
+def net(fp8=False):
+    return on_meta(fp8=fp8)
+
+
+@cache
+def counts():
+    return {name: sum(p.numel() for p in of) for name, of in groups(net()).items()}
+
+
+def parameters():
+    return sum(counts().values())
+
+
+@cache
+def weights(fp8=False, of=None):
+    wanted = of or tuple(counts())
+    return sum(p.nbytes for name in wanted for p in groups(net(fp8))[name])
+
+
+def states():
+    return sum(state_bytes(net()).values())
+
+
+def static():
+    return 2 * weights() + states()
+
+
+@cache
+def kept_compiled(batch=BATCH, fp8=False):
+    """Kept by the compiled step; copies of weights do not grow with the batch, the rest does."""
+    once = linear() * (1 if fp8 else 2)
+    return once + (compiled(BATCH, fp8=fp8) - once) * batch // BATCH
+
+
+def linear():
+    return sum(m.weight.numel() for m in net().modules() if isinstance(m, nn.Linear))
+
+
+def peak(batch=BATCH, fp8=False):
+    """Static, kept, and one bf16 gradient of the logits."""
+    return static() + kept_compiled(batch, fp8) + 2 * batch * TOKENS * D26.vocab
+
+
+def plain_peak(batch):
+    return static() + kept(D26, batch)["activations"] + logits_peak(D26, batch)
+
+
+def limit(card):
+    return limit_of(card, SPARE)[0]
+
+
+@cache
+def trained(fp8):
+    """One step of the small model: what its weights, gradients and states weigh."""
+    torch.manual_seed(0)
+    small = NanoChat(SMALL)
+    if fp8:
+        to_fp8(small)
+    optimizer = MuonAdamW(groups(small))
+    (ids,) = batches(8, 65, steps=1)
+    with one_thread(), Saved(exclude=small) as saved:
+        loss = small(ids[:, :-1], ids[:, 1:])
+    with one_thread():
+        loss.backward()
+        optimizer.step()
+    made = [x for of in optimizer.state.values() for x in of.values() if torch.is_tensor(x)]
+    return SimpleNamespace(
+        net=small,
+        saved=saved.bytes,
+        weights=sum(p.nbytes for p in small.parameters()),
+        gradients=sum(p.grad.nbytes for p in small.parameters()),
+        states=sum(x.nbytes for x in made),
+        optimizer=optimizer,
+    )
+
+
+# The parameters.
+
+
+def total(claim):
+    (claimed,) = numbers(claim.figures)
+    return compare(claimed, parameters() / 1e9, lambda n: f"{parameters():,}", slip="wrong model")
+
+
+def group(claim):
+    (name,) = (name for name in GROUPS if name in claim.claim)
+    claimed = numbers(claim.figures)[0]
+    return compare(claimed, counts()[name] / 1e6, lambda n: f"{counts()[name]:,}")
+
+
+def eligible(claim):
+    claimed = numbers(claim.claim)[-1]
+    layers = [m for m in net(fp8=True).modules() if type(m).__name__ == "Float8Linear"]
+    found = sum(m.weight.numel() for m in layers)
+    left = counts()["transformer_matrices"] + counts()["lm_head"] - found
+    words = f"{found:,} in {len(layers)} layers; the gates' {left:,} stay out"
+    return compare(claimed, found / 1e6, lambda n: words)
+
+
+def not_eligible(claim):
+    claimed = numbers(claim.figures)[-1]
+    found = counts()["wte"] + counts()["value_embeds"]
+    return compare(claimed, found / 1e6, lambda n: f"{found:,}")
+
+
+def tables_stay(claim):
+    kinds = {type(m).__name__ for m in net(fp8=True).modules() if isinstance(m, nn.Embedding)}
+    found = f"torchao leaves them {', '.join(sorted(kinds))}: it replaces linear layers"
+    return Finding(found) if kinds == {"Embedding"} else Finding(found, "wrong about an API", found)
+
+
+def head_too(claim):
+    kind = type(net(fp8=True).lm_head).__name__
+    rest = [n % 16 for n in net().lm_head.weight.shape]
+    found = f"{kind}; both sides are multiples of 16"
+    holds = kind == "Float8Linear" and not any(rest)
+    return Finding(found) if holds else Finding(found, "wrong about an API", kind)
+
+
+def untied(claim):
+    apart = net().lm_head.weight is not net().wte.weight
+    found = group(SimpleNamespace(claim="wte", figures=claim.figures))
+    words = f"{found.result}, beside {counts()['lm_head']:,} of the head"
+    return Finding(words) if apart else Finding(words, "wrong model", "tied")
+
+
+def settings(claim):
+    batch, tokens, width, depth = numbers(claim.figures)
+    shape = Shape()
+    holds = (tokens, width, depth) == (shape.tokens, shape.width, shape.depth)
+    fits = [b for b in (8, 16, 32) if peak(b) <= limit("H100 80GB")]
+    found = f"d{shape.depth}: width {shape.width}, {shape.heads} heads; of batches 8, 16, 32 "
+    found += f"an H100 80GB takes up to {max(fits)}"
+    good = holds and batch == max(fits)
+    return Finding(found) if good else Finding(found, "wrong model", f"batch {max(fits)}")
+
+
+def exact(claim):
+    found = f"counted {gb(peak())} and {gb(peak(fp8=True))}, where the note has 49.5 and 37.2 GB"
+    near = abs(peak() / (49.5 * GB) - 1) < 0.01
+    right = f"{peak() / GB / 49.5:.1f} and {peak(fp8=True) / GB / 37.2:.1f} times as much"
+    return Finding(found) if near else Finding(found, "wrong model", right)
+
+
+# What is always there.
+
+
+def stored(claim):
+    (claimed,) = numbers(claim.figures)
+    by = {1 << k: 0 for k in range(4)}
+    for p in net().parameters():
+        by[p.element_size()] += p.numel()
+    found = ", ".join(f"{n / 1e6:.1f} M in {size} B" for size, n in by.items() if n)
+    if by[int(claimed)] == parameters():
+        return Finding(found)
+    return Finding(found, "wrong model", f"{weights() / parameters():.2f} B/param")
+
+
+def weights_size(claim):
+    if "FP8 linear" in claim.claim:
+        (claimed,) = numbers(claim.figures)
+        size, slip = weights(True, ("transformer_matrices", "lm_head")), "wrong about an API"
+    elif "Embeddings" in claim.claim:
+        (claimed,) = numbers(claim.figures)
+        size, slip = weights(True, ("wte", "value_embeds")), "wrong model"
+    else:
+        (claimed,) = numbers(claim.figures)
+        size, slip = weights(), "wrong model"
+    return compare(claimed * GB, size, gb, slip=slip)
+
+
+def gradients(claim):
+    claimed = numbers(claim.claim)[-1]
+    small = trained("FP8" in claim.claim)
+    same = small.gradients == small.weights  # each in its parameter's format
+    return compare(claimed * GB, weights() if same else 0, gb)
+
+
+def master(claim):
+    state = trained(False).optimizer.state
+    shapes = {p: [x for x in of.values() if torch.is_tensor(x)] for p, of in state.items()}
+    # A weight that is still zero equals a momentum that is still zero.
+    copies = sum(torch.equal(x, p) for p, made in shapes.items() if p.any() for x in made)
+    found = f"{copies} states are copies: the linear layers' own weights are fp32"
+    return Finding(found) if copies else Finding(found, "wrong model", "0 B/param")
+
+
+def moments(claim):
+    (claimed,) = numbers(claim.figures)
+    of = {name: size / counts()[name] for name, size in state_bytes(net()).items()}
+    found = ", ".join(f"{name} {of[name]:.2f}" for name in GROUPS)
+    if all(abs(each - claimed) < 0.01 for each in of.values()):
+        return Finding(f"bytes a parameter: {found}")
+    right = f"{states() / parameters():.2f} B/param on average"
+    return Finding(f"bytes a parameter: {found}", "wrong model", right)
+
+
+def optimizer_each(claim):
+    claimed = numbers(claim.figures)[-1]
+    return compare(claimed, states() / parameters(), lambda n: f"{n:.2f} B/param")
+
+
+def optimizer_size(claim):
+    (claimed,) = numbers(claim.figures)
+    return compare(claimed * GB, states(), gb)
+
+
+def static_size(claim):
+    claimed = numbers(claim.claim)[-1]
+    parts = sum(numbers(claim.figures))
+    if abs(parts - claimed) > 0.02:
+        return Finding(f"{parts:.2f}", "arithmetic slip", f"{parts:.2f} GB")
+    return compare(claimed * GB, static(), gb)
+
+
+def at_the_start(claim):
+    fp8 = "FP8" in claim.claim
+    size = weights(fp8) + net().cos.nbytes + net().sin.nbytes
+    words = f"weights alone, {text(size)}; after a step {text(static())} of {text(limit(CARD))}"
+    if size > limit(CARD):
+        return Finding(words)
+    return Finding(words, "wrong model", f"{text(size)} before any data")
+
+
+CARD = "RTX 4090"
+
+
+# What a step adds.
+
+
+def no_checkpoints(claim):
+    one = 2 * BATCH * TOKENS * WIDTH
+    each = kept_compiled() / DEPTH / one
+    found = f"{each:.1f} tensors as wide as the stream are kept for each layer; checkpoints keep 1"
+    return Finding(found) if each > 2 else Finding(found, "wrong model", "checkpointing")
+
+
+def windows(claim):
+    ids = torch.zeros(2, SMALL.tokens, dtype=torch.long)
+    sizes = {}
+    for pattern in ("SSSL", "L"):
+        for flash in (True, False):
+            small = NanoChat(Shape(4, 128, 4, 256, 64, pattern), flash=flash)
+            with Saved(exclude=small) as saved:
+                small(ids, ids)
+            sizes[pattern, flash] = saved.bytes
+    saves = sizes["L", True] - sizes["SSSL", True]
+    mask = sizes["SSSL", False] - sizes["L", False]
+    found = f"flash attention keeps {saves} B less with SSSL than with L; masks keep {mask:,} more"
+    return Finding(found) if saves > 0 else Finding(found, "wrong model", "no effect, or more")
+
+
+def factor(claim):
+    (claimed,) = numbers(claim.figures)
+    plain = kept(D26, BATCH)["activations"] / 2 / UNIT
+    found = (kept_compiled() - logits_kept()) / 2 / UNIT
+    return compare(claimed, found, lambda n: f"{n:.1f} compiled, {plain:.1f} plain")
+
+
+def logits_kept():
+    return 2 * BATCH * TOKENS * D26.vocab  # the compiled step keeps one copy in bf16
+
+
+def two_bytes(claim):
+    wide = compiled(BATCH, dtype="float32") / kept_compiled()
+    plain = kept(D26, BATCH)
+    found = f"fp32 is {wide:.1%} of what the compiled step keeps".replace("%", " %")
+    found += f"; uncompiled, {gb(plain['logits'])} of logits are"
+    return Finding(found) if wide < 0.01 else Finding(found, "missing term", "4 B for logits")
+
+
+def activations(claim):
+    fp8 = "FP8" in claim.claim
+    claimed = numbers(claim.figures)[-1]
+    own = 8 * UNIT * (1 if fp8 else 2)
+    if abs(claimed * GB / own - 1) > 0.01:
+        return Finding(gb(own), "arithmetic slip", gb(own))
+    return compare(claimed * GB, kept_compiled(fp8=fp8), gb)
+
+
+def peak_size(claim):
+    fp8 = "with FP8" in claim.claim
+    one, other, claimed = numbers(claim.claim)[-3:]
+    if abs(one + other - claimed) > 0.15:
+        right = f"{one + other:.2f} GB"
+        return Finding(right, "arithmetic slip", right)
+    return compare(claimed * GB, peak(fp8=fp8), gb)
+
+
+def card(claim, name, negated=False):
+    fits = peak() <= limit(name)
+    best = max((b for b in range(1, 33) if peak(b) <= limit(name)), default=0)
+    found = f"counted {text(peak())}, the card leaves {text(limit(name))}"
+    if fits != negated:
+        return Finding(found)
+    return Finding(found, "wrong model", f"batch {best}")
+
+
+suits_a6000 = partial(card, name="RTX A6000")
+suits_h100 = partial(card, name="H100 80GB")
+not_a_4090 = partial(card, name=CARD, negated=True)
+
+
+# FP8.
+
+
+def same_with_fp8(claim):
+    what = "states" if "optimizer" in claim.claim else "gradients"
+    sizes = [getattr(trained(fp8), what) for fp8 in (False, True)]
+    found = f"the small model's {what}: {sizes[0]:,} B without FP8, {sizes[1]:,} B with it"
+    return Finding(found) if sizes[0] == sizes[1] else Finding(found, "wrong model", found)
+
+
+def reason(claim):
+    small = trained(False).net
+    g = torch.cat([p.grad.flatten() for p in small.layers.parameters()])
+    g = g[g != 0]
+    largest = torch.finfo(torch.float8_e5m2).max
+    lost = float(((g * (largest / g.abs().max())).to(torch.float8_e5m2) == 0).float().mean())
+    w = small.layers[0].up.weight.detach()
+    scale = torch.finfo(torch.float8_e4m3fn).max / w.abs().max()
+    moved = w + 0.001 * w.abs().mean() * torch.sign(torch.arange(w.numel()).view_as(w) % 2 - 0.5)
+    still = (moved * scale).to(torch.float8_e4m3fn) == (w * scale).to(torch.float8_e4m3fn)
+    kept_still = float(still.float().mean())
+    found = f"with a scale {round(100 * lost)} % of gradients become zero in FP8; "
+    found += f"an update of a thousandth leaves {100 * kept_still:.0f} % of FP8 weights unmoved"
+    if lost > 0.01:
+        return Finding(found)
+    return Finding(found, "wrong model", "small updates are lost, gradients are not")
+
+
+def one_byte(claim):
+    sizes = {p.element_size() for p in trained(True).net.layers[0].up.parameters()}
+    sizes |= {net(fp8=True).lm_head.weight.element_size()}
+    found = f"{', '.join(map(str, sorted(sizes)))} B: cast to FP8 in each step"
+    return Finding(found) if sizes == {1} else Finding(found, "wrong about an API", "4 B")
+
+
+def static_saving(claim):
+    (claimed,) = numbers(claim.figures)
+    small = [trained(f).weights + trained(f).gradients + trained(f).states for f in (False, True)]
+    found = f"{gb(weights(False) - weights(True))}; in the small model {small[0] - small[1]} B"
+    holds = abs(weights(False) - weights(True) - claimed * GB) < 0.05 * GB
+    return Finding(found) if holds else Finding(found, "wrong about an API", "0 B")
+
+
+def from_linear(claim):
+    # Of 19 or 20 kept tensors as wide as the stream: one for q, k, v; for out; for up; four, down.
+    part = 7 * 2 * UNIT / kept(D26, BATCH)["activations"]
+    found = f"inputs of linear layers are {part:.0%} of what is kept".replace("%", " %")
+    return Finding(found) if part > 0.9 else Finding(found, "wrong model", f"{100 * part:.0f} %")
+
+
+def quantized(claim):
+    eight = compiled(BATCH, fp8=True, dtype="float8_e4m3fn")
+    part = eight / kept_compiled(fp8=True)
+    plain = trained(False).saved - trained(True).saved
+    small = trained(True).net.modules()
+    inside = sum(m.weight.numel() for m in small if type(m).__name__ == "Float8Linear")
+    found = f"{gb(eight)} of the compiled step's {gb(kept_compiled(fp8=True))} are in FP8"
+    found += f"; uncompiled {plain - 2 * inside} B fewer activations"
+    right = f"{part:.0%} of it".replace("%", " %")
+    return Finding(found) if part > 0.9 else Finding(found, "wrong about an API", right)
+
+
+def halved(claim):
+    (claimed,) = numbers(claim.figures)
+    found = 100 * (1 - kept_compiled(fp8=True) / kept_compiled())
+    return compare(claimed, found, lambda n: f"{n:.0f} % less", within=0.05)
+
+
+# What the note leaves out or implies.
+
+
+def logits(claim):
+    (claimed,) = numbers(claim.figures)
+    one = 4 * BATCH * TOKENS * D26.vocab
+    found = (
+        f"one fp32 copy {text(one)}; compiled {text(one // 2)} kept and as much for its gradient"
+    )
+    found += f"; uncompiled {text(logits_peak(D26, BATCH))} at the peak"
+    return Finding(found, "holds" if claimed else "missing term", None if claimed else text(one))
+
+
+def copies(claim):
+    (claimed,) = numbers(claim.figures)
+    size = 2 * linear()
+    found = f"bf16 copies of {linear():,} weights: {gb(size)}; in FP8 {gb(size / 2)}"
+    near = abs(claimed * GB - size) < 0.01 * GB
+    return Finding(found, "holds" if near else "missing term", None if near else gb(size))
+
+
+def twice_the_batch(claim):
+    (claimed,) = numbers(claim.figures)
+    found = f"batch 32 needs {text(peak(32))}, in FP8 {text(peak(32, True))}"
+    right = f"at least {text(peak(32, True))}"
+    if claimed * GB > limit("H100 80GB") or peak(32) <= limit("H100 80GB"):
+        return Finding(found)
+    return Finding(found, "wrong model", right)
+
+
+def sharded(claim):
+    (claimed,) = numbers(claim.figures)
+    eight = sum(state_bytes(net(), 8).values())
+    found = f"on each of 8 GPUs {gb(eight)}, alone {gb(states())}"
+    if abs(claimed * GB / eight - 1) < 0.05:
+        return Finding(found)
+    return Finding(found, "missing term", gb(eight))
+
+
+def forty_eight(claim):
+    (claimed,) = numbers(claim.figures)
+    usable = limit("RTX A6000")
+    found = f"{claimed} GB are {claimed * GB / GiB:.1f} GiB; PyTorch gets "
+    found += f"{device('RTX A6000').usable / GiB:.2f} GiB of the card"
+    if claimed * GB <= usable:
+        return Finding(found)
+    return Finding(found, "unit slip", f"{usable / GB:.1f} GB")
+
+
+def decimal(claim):
+    billions, each, claimed = numbers(claim.figures)
+    found = f"{billions * each:.2f} x 10^9 bytes, {billions * each * GB / GiB:.2f} GiB"
+    return compare(claimed, billions * each, lambda n: found, slip="unit slip")
+
+
+def spared(claim):
+    (claimed,) = numbers(claim.figures)
+    less = kept_compiled() - kept_compiled(fp8=True)
+    found = f"kept for backward {gb(less)} less; nanochat's own log says about 9 GB"
+    near = abs(claimed * GB / less - 1) < 0.05
+    return Finding(found) if near else Finding(found, "wrong model", gb(less))
+
+
+def small_card(claim):
+    (claimed,) = numbers(claim.figures)
+    best = max((b for b in range(1, 17) if plain_peak(b) <= limit(CARD)), default=0)
+    found = f"batch 1, uncompiled: {text(plain_peak(1))} of {text(limit(CARD))}"
+    if best == claimed:
+        return Finding(found)
+    return Finding(found, "wrong model", f"batch {best}")
