@@ -34,12 +34,46 @@ def test_chapters_count_their_cells(project):
     assert "| [01 Weigh it](notebooks/01_x.ipynb) | 2 | 1 | — |" in status.chapters(project)
 
 
+ROW = {"name": "step/x/peak", "term": "step", "what": "a step", "by": "derived"}
+ROW |= {"predicted": 1000, "compared": "requested", "above": 2048, "below": 0, "why": "scratch"}
+ROW |= {"measured": {"requested": 1512, "allocated": 2048, "reserved": None}}
+ROW |= {"state": "measured", "message": ""}
+FAILED = ROW | {"name": "fp8/y/held", "state": "failed", "message": "RuntimeError: no kernel"}
+FAILED |= {"measured": dict.fromkeys(("requested", "allocated", "reserved"))}
+UNKNOWN = ROW | {"name": "context/held", "predicted": None}
+RECORD = {"schema": 1, "kind": "cuda", "device": "X", "driver": "5", "cuda": "13", "torch": "2"}
+RECORD |= {"python": "3", "date": "2026-01-02", "commit": "abc", "command": "memlab record"}
+RECORD |= {"complete": True, "unit": "bytes", "rows": [ROW, FAILED, UNKNOWN]}
+
+
+def keep(project, name, **changes):
+    (project / "book" / "records").mkdir(parents=True, exist_ok=True)
+    file = project / "book" / "records" / f"{name}.json"
+    file.write_text(json.dumps(RECORD | changes))
+
+
 def test_without_a_record_the_page_says_so(project):
-    assert status.records(project) == "Not yet measured on a GPU."
-    (project / "book" / "records").mkdir(parents=True)
-    record = {"device": "X", "torch": "2", "date": "2026-01-02", "command": "memlab record"}
-    (project / "book" / "records" / "x.json").write_text(json.dumps(record))
-    assert "| X | 2 | 2026-01-02 | `memlab record` |" in status.records(project)
+    assert status.records(project) == status.measured(project) == "Not yet measured on a GPU."
+    keep(project, "cpu", kind="cpu", device="a CPU")
+    assert status.measured(project) == "Not yet measured on a GPU."
+    said, table = status.records(project).split("\n\n")
+    assert said == "Not yet measured on a GPU." and "| a CPU | 2 | 3 |" in table
+    assert "| step | 1 | 1 | 512 B |" in status.laptop(project)
+    assert "| fp8 | 1 | 0 | — |" in status.laptop(project)
+    keep(project, "gpu")
+    assert "| X | 2 | 3 | 2026-01-02 | abc | `memlab record` |" in status.records(project)
+    assert "Not yet" not in status.records(project)
+    table = status.measured(project)
+    assert table.startswith("X, driver 5, CUDA 13, torch 2, 2026-01-02, commit abc")
+    assert "| step/x/peak | 1,000 | 1,512 | +512 B | 2,048 B |" in table
+    assert "| fp8/y/held | 1,000 | failed | RuntimeError: no kernel | |" in table
+    assert "| context/held | no formula | 1,512 | — | 2,048 B |" in table
+
+
+def test_a_file_that_is_no_record_stops_the_build(project):
+    keep(project, "gpu", unit="MiB")
+    with pytest.raises(ValueError, match="gpu.json is no record: unit='MiB'"):
+        status.records(project)
 
 
 def test_every_marker_of_the_pages_has_a_table():
@@ -51,6 +85,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "anatomy",
         "cheat-sheet",
         "glossary",
+        "laptop-and-device",
         "no-gain",
         "smaller",
         "status",

@@ -12,6 +12,10 @@ import cheatsheet
 import glossary
 import no_gain
 
+from memlab.records import read
+
+NO_GPU = "Not yet measured on a GPU."
+
 # What a reader would ask for; everything else is in constraints.txt.
 SHOWN = [
     "torch",
@@ -40,6 +44,8 @@ def fill(text, root):
         "collected": no_gain.collected,
         "glossary": glossary.entries,
         "records": records,
+        "measured": measured,
+        "laptop": laptop,
         "accuracy": accuracy,
         "peers": peers,
         "benchmark": benchmark,
@@ -97,15 +103,55 @@ def minutes(root, first, last):
 
 
 def records(root):
-    """Measurements on devices, or the plain statement that there are none."""
-    found = sorted((root / "book" / "records").glob("*.json"))
-    if not found:
-        return "Not yet measured on a GPU."
-    rows = []
-    for path in found:
-        one = json.loads(path.read_text(encoding="utf-8"))
-        rows.append(f"| {one['device']} | {one['torch']} | {one['date']} | `{one['command']}` |")
-    return "\n".join(["| device | torch | date | command |", "|---|---|---|---|", *rows])
+    """Measurements on devices, and the plain statement where none was on a GPU."""
+    found = committed(root)
+    rows = ["| device | torch | rows | date | commit | command |", "|---|---|---|---|---|---|"]
+    for one in found:
+        rows.append(
+            f"| {one.device} | {one.torch} | {len(one.rows)} | {one.date} | {one.commit} "
+            f"| `{one.command}` |"
+        )
+    said = [] if any(one.kind == "cuda" for one in found) else [NO_GPU]
+    return "\n\n".join(said + (["\n".join(rows)] if found else []))
+
+
+def measured(root):
+    """Predicted on a laptop, measured on a device: each row of a GPU, or that there is none."""
+    found = [one for one in committed(root) if one.kind == "cuda"]
+    return "\n\n".join(f"{one.where}\n\n{every_row(one)}" for one in found) or NO_GPU
+
+
+def laptop(root):
+    """The records of CPUs, one line a group of rows."""
+    found = [one for one in committed(root) if one.kind == "cpu"]
+    return "\n\n".join(f"{one.where}\n\n{groups(one)}" for one in found) or "No record of a CPU."
+
+
+def every_row(one):
+    head = ["| row | predicted | measured | error | may miss by |", "|---|---|---|---|---|"]
+    for row in one.rows:
+        if row.state == "measured":
+            size, found, error = row.cells()[1:]
+            size, may = size or "no formula", f"{row.above:,} B"
+            head.append(f"| {row.name} | {size} | {found} | {error or '—'} | {may} |")
+        elif row.state == "failed":
+            head.append(f"| {row.name} | {row.cells()[1]} | failed | {row.message} | |")
+    return "\n".join(head)
+
+
+def groups(one):
+    """Rows by the first word of their names: how many, and the largest error among them."""
+    rows = ["| what | rows | measured here | largest error |", "|---|---|---|---|"]
+    for name in dict.fromkeys(row.name.partition("/")[0] for row in one.rows):
+        mine = [row for row in one.rows if row.name.partition("/")[0] == name]
+        errors = [abs(row.error) for row in mine if row.error is not None]
+        worst = f"{max(errors):,} B" if errors else "—"
+        rows.append(f"| {name} | {len(mine)} | {len(errors)} | {worst} |")
+    return "\n".join(rows)
+
+
+def committed(root):
+    return [read(path) for path in sorted((root / "book" / "records").glob("*.json"))]
 
 
 def results(root):
