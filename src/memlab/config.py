@@ -114,7 +114,8 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"the config has no 'model_type'; known families: {', '.join(KEYS)}")
     if not isinstance(family, str) or family not in KEYS:
         raise ValueError(f"unknown model_type {family!r}; known families: {', '.join(KEYS)}")
-    fields = {field: _value(config, family, *row) for field, row in KEYS[family].items()}
+    rows = KEYS[family]
+    fields = {field: _value(config, family, *rows[field]) for field in sorted(rows)}
     if family == "gpt2":
         _finish_gpt2(config, fields)
     if family == "opt" and config.get("_remove_final_layer_norm"):

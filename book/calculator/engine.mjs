@@ -1,0 +1,89 @@
+// MicroPython with memlab's own Python files in it. The page and the tests start it alike.
+
+const DRIVER = `
+import sys
+sys.path.insert(0, "/")
+from memlab.page.answer import answer
+`;
+
+// loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text.
+export async function start(loadMicroPython, options, files) {
+  const python = await loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
+  for (const [path, text] of Object.entries(files)) {
+    const folders = path.split("/").slice(0, -1);
+    folders.forEach((_, i) => {
+      const folder = "/" + folders.slice(0, i + 1).join("/");
+      if (!python.FS.analyzePath(folder).exists) python.FS.mkdir(folder);
+    });
+    python.FS.writeFile("/" + path, text);
+  }
+  python.runPython(DRIVER);
+  const ask = python.globals.get("answer");
+  const moments = new Map(); // name of a file -> its content
+
+  // What Python asks for: the moments of a kind of step, as JSON.
+  function lookup(name, kind) {
+    const file = moments.get(name);
+    if (file === undefined) return "?";
+    if (file === null || !Object.hasOwn(file.kinds, kind)) return "";
+    const found = file.kinds[kind].map(([hill, ...places]) => {
+      const parts = {};
+      places.forEach((place, i) => {
+        if (Object.keys(file.sums[place]).length) parts[file.terms[i]] = file.sums[place];
+      });
+      return [file.hills[hill], parts];
+    });
+    return JSON.stringify(found);
+  }
+
+  // The answer to a state; whatever files of moments it needs are fetched on the way.
+  return async function answer(state, fetchMoments) {
+    for (;;) {
+      const answered = JSON.parse(ask(JSON.stringify(state), lookup));
+      if (answered.needs === undefined) return answered;
+      moments.set(answered.needs, await fetchMoments(answered.needs));
+    }
+  };
+}
+
+// What of a pasted text is worth looking at: an object with plain values of ordinary size.
+const LONGEST = 200_000;
+const DEEPEST = 12;
+
+export function configFrom(text) {
+  if (text.length > LONGEST)
+    throw new Error(`${text.length.toLocaleString("en")} characters are no config.json`);
+  let depth = 0;
+  for (const letter of text) {
+    if (letter === "{" || letter === "[") depth += 1;
+    if (letter === "}" || letter === "]") depth -= 1;
+    if (depth > DEEPEST) throw new Error("this is nested too deeply for a config.json");
+  }
+  let read;
+  try {
+    read = JSON.parse(text);
+  } catch {
+    throw new Error("this is not JSON; a config.json of Hugging Face is needed");
+  }
+  if (read === null || typeof read !== "object" || Array.isArray(read))
+    throw new Error("this is JSON, but not an object such as a config.json of Hugging Face");
+  return shallow(read, 0);
+}
+
+// A copy without a prototype: numbers, texts, truth values, and one level of objects and lists.
+function shallow(object, level) {
+  const made = Object.create(null);
+  for (const [key, value] of Object.entries(object)) {
+    if (key === "__proto__") continue;
+    if (typeof value === "number" && !Number.isFinite(value))
+      throw new Error(`${key.slice(0, 40)} is a number beyond all measure`);
+    if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
+      made[key] = 2e9; // one that Python refuses by name
+    else if (Array.isArray(value))
+      made[key] = value.slice(0, 1000).filter((each) => typeof each === "string");
+    else if (value !== null && typeof value === "object") {
+      if (level === 0) made[key] = shallow(value, 1);
+    } else made[key] = value;
+  }
+  return made;
+}

@@ -1,0 +1,34 @@
+"""The files of tools/peaks.py as the page reads them, for CPython: the default result, the tests."""
+
+import json
+
+
+def reader(folder):
+    """What memlab.page.answer.answer looks moments up with; "" for what has no file.
+
+    Shapes      folder: a pathlib.Path that holds <family>.<precision>.json
+    """
+    known = {}
+
+    def lookup(name, kind):
+        if name not in known:
+            file = folder / f"{name}.json"
+            known[name] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        found = known[name]
+        if found is None or kind not in found["kinds"]:
+            return ""
+        return json.dumps(moments(found, kind))
+
+    return lookup
+
+
+def moments(file, kind):
+    """The moments of a kind of step: [[hill, {term: {letters: bytes}}]]."""
+    sums, terms = file["sums"], file["terms"]
+    return [
+        [
+            file["hills"][hill],
+            {term: sums[i] for term, i in zip(terms, places, strict=True) if sums[i]},
+        ]
+        for hill, *places in file["kinds"][kind]
+    ]

@@ -1,0 +1,23 @@
+// Asks the page's engine many questions. Standard input: JSON with `states`, `files`, and `moments`,
+// the folder of the moments. Standard output: the answers, as JSON.
+import { existsSync, readFileSync } from "node:fs";
+import { loadMicroPython } from "@micropython/micropython-webassembly-pyscript";
+import { configFrom, start } from "../../book/calculator/engine.mjs";
+
+const { states, files, moments, texts } = JSON.parse(readFileSync(0, "utf8"));
+const answer = await start(loadMicroPython, { stdout: () => {} }, files);
+
+const read = async (name) => {
+  const path = `${moments}/${name}.json`;
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
+};
+const answers = [];
+for (const state of states) answers.push(await answer(state, read));
+const configs = (texts ?? []).map((text) => {
+  try {
+    return { config: configFrom(text) };
+  } catch (error) {
+    return { error: error.message };
+  }
+});
+process.stdout.write(JSON.stringify({ answers, configs }));

@@ -1,0 +1,114 @@
+"""States of the page's calculator: random ones, most of which can be, and hostile ones."""
+
+import random
+
+from memlab.config import KEYS
+from memlab.page.request import CHOICES, NUMBERS
+
+FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
+
+
+def states(count, seed=0):
+    """So many random states, the same for a seed."""
+    chance = random.Random(seed)
+    return [state(chance) for _ in range(count)]
+
+
+def state(chance):
+    made = {}
+    for name, _, values in CHOICES:
+        if chance.random() < 0.7:
+            made[name] = chance.choice(values)[0]
+    for name, _, least, _ in NUMBERS:
+        if chance.random() < 0.4:
+            made[name] = least * 2 ** chance.randrange(4)
+    if chance.random() < 0.7:  # else the data that tensor and pipeline divide hide the step
+        made["tensor"] = made["pipeline"] = 1
+        made["zero"] = chance.randrange(2)
+    made["tokens"] = chance.choice((16, 100, 512, 2048, 8191))
+    made["batch"] = chance.choice((1, 1, 2, 7, 32))
+    if chance.random() < 0.6:
+        made |= {"model": "config", "config": config(chance)}
+    return made
+
+
+def config(chance):
+    """A config.json of a random family and size; now and then an impossible one."""
+    family = chance.choice(sorted(KEYS))
+    heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
+    d_model = heads * width if family in FIXED_HEADS else chance.choice((64, 250, 1024, 4096))
+    groups = chance.choice((1, 2, heads, heads, 3 if chance.random() < 0.1 else 1))
+    sizes = {
+        "layers": chance.choice((1, 4, 6, 17, 80)),
+        "d_model": d_model,
+        "heads": heads,
+        "kv_heads": max(1, heads // groups),
+        "head_dim": width,
+        "vocab": chance.choice((64, 1000, 50257, 256000)),
+        "d_ff": chance.choice((64, 1000, 4 * d_model)),
+        "positions": chance.choice((512, 8192, 131072)),
+        "tied": chance.random() < 0.5,
+    }
+    made = {"model_type": family}
+    for field, (key, _) in KEYS[family].items():
+        if field in sizes and chance.random() < 0.97:
+            made[key] = sizes[field]
+    if chance.random() < 0.15:
+        made |= chance.choice(ODD)
+    return made
+
+
+ODD = (
+    {"hidden_act": "relu"},
+    {"attention_bias": True},
+    {"attention_dropout": 0.1},
+    {"rope_scaling": {"rope_type": "llama3", "factor": 8}},
+    {"rope_scaling": {"rope_type": "dynamic"}},
+    {"rope_scaling": {"type": "linear"}},
+    {"rope_scaling": "linear"},
+    {"use_sliding_window": True},
+    {"sliding_window": 100},
+    {"sliding_window": None},
+    {"activation_function": "gelu"},
+    {"use_parallel_residual": False},
+    {"_name_or_path": "a/model"},
+    {"num_hidden_layers": 3.5},
+    {"hidden_size": "wide"},
+    {"vocab_size": True},
+    {"tie_word_embeddings": 1},
+)
+
+# What somebody may put into the address or make a page do: each is answered by one line.
+MARKUP = "<img src=x onerror=alert(1)>"
+HOSTILE = [
+    [],
+    None,
+    "text",
+    {"batch": -1},
+    {"batch": 0},
+    {"batch": 10**15},
+    {"batch": 1.5},
+    {"batch": "1"},
+    {"batch": True},
+    {"tokens": None},
+    {"tokens": [4096]},
+    {"model": MARKUP},
+    {"model": "__proto__"},
+    {"model": ["llama-3-8b"]},
+    {"card": {"name": "H100 80GB"}},
+    {"card": MARKUP * 1000},
+    {"constructor": 1},
+    {MARKUP: 1},
+    {"model": "config"},
+    {"model": "config", "config": MARKUP},
+    {"model": "config", "config": {"model_type": MARKUP}},
+    {"model": "config", "config": {"model_type": 7}},
+    {"model": "config", "config": {"model_type": "llama"}},
+    *(
+        {"model": "config", "config": {"model_type": "llama", "hidden_size": value}}
+        for value in (-1, 0, 10**12, 1e300, "4096", None, True, [4096], {"a": 1}, MARKUP)
+    ),
+    {"model": "config", "config": {"model_type": "llama", "rope_scaling": MARKUP}},
+    {"tensor": 3},
+    {"pipeline": 1000},
+]
