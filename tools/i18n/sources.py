@@ -18,6 +18,8 @@ import glossary  # noqa: E402
 import status  # noqa: E402
 
 SITE, MESSAGES = "site", "memlab"
+# Above a page of which some blocks are English still.
+LEFT = "A part of this page is not translated yet: it stands in English."
 GLOSSARY = "<!-- glossary -->"
 # What a cell's metadata says of its figure.
 FIGURE = (("image", "alt"), ("figure", "caption"))
@@ -103,8 +105,8 @@ def notebook(content):
 
 
 def site():
-    """Captions of the table of contents and the title."""
-    found = [yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]]
+    """Captions of the table of contents, the title, and what a page says of its translation."""
+    found = [LEFT, yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]]
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found += [part["caption"] for part in toc["parts"] if part.get("caption")]
     return found

@@ -1,0 +1,55 @@
+"""The sources of a book, as tools/book.py lays them out, in another language.
+
+Words are replaced where they lie; what is not translated yet stays English, and the page says so.
+"""
+
+import json
+
+import catalogue
+import sources
+import stage
+import yaml
+
+from memlab.messages import catalogue as messages_of
+
+
+def lay(language, folder):
+    """Put the sources in `folder` into a language; returns the English blocks left, by page."""
+    site = catalogue.translations(language, sources.SITE)
+    messages, left = messages_of(language), {}
+    for path in sorted(folder.glob("*.md")):
+        missing = []
+        words = stage.words_of(language, path.stem)
+        text = stage.page(path.read_text(encoding="utf-8"), words, missing)
+        path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
+        left[path.stem] = missing
+    for path in sorted((folder / "notebooks").glob("*.ipynb")):
+        missing = []
+        words = stage.words_of(language, path.stem)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        done = stage.notebook(content, words, messages, language, missing)
+        if missing:
+            done["cells"][0]["source"] += banner(site)
+        path.write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        left[path.stem] = missing
+    settings(language, folder, site)
+    return {name: blocks for name, blocks in left.items() if blocks}
+
+
+def banner(site):
+    return f"\n\n::: {{note}}\n{site.get(sources.LEFT, sources.LEFT)}\n:::\n"
+
+
+def settings(language, folder, site):
+    """The title, the captions of the contents, and the language that Sphinx speaks."""
+    path = folder / "_toc.yml"
+    toc = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for part in toc["parts"]:
+        if part.get("caption"):
+            part["caption"] = site.get(part["caption"], part["caption"])
+    path.write_text(yaml.safe_dump(toc, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    path = folder / "_config.yml"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config["title"] = site.get(config["title"], config["title"])
+    config["sphinx"]["config"]["language"] = language.replace("-", "_")
+    path.write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
