@@ -26,6 +26,7 @@ def device(monkeypatch):
     }
     for name, function in pretended.items():
         monkeypatch.setattr(torch.cuda, name, function)
+    monkeypatch.delenv("MEMLAB_DEVICE", raising=False)
     return stats, calls
 
 
@@ -98,7 +99,8 @@ def test_without_a_device_the_error_says_so(monkeypatch, call):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_real_allocation_is_rounded_to_512_bytes():
+def test_a_real_allocation_is_rounded_to_512_bytes(monkeypatch):
+    monkeypatch.delenv("MEMLAB_DEVICE", raising=False)
     before = cuda.counters()
     with cuda.CudaTracker() as meter:
         x = torch.ones(3, device="cuda")

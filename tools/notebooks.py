@@ -55,6 +55,7 @@ def words_of(message):
 
 
 def execute(nb, folder):
+    os.environ.setdefault("MEMLAB_DEVICE", "cpu")  # outputs are stored without a GPU
     client = NotebookClient(
         nb,
         kernel_name="python3",

@@ -1,6 +1,7 @@
 """What a chapter says of a real device: measured here, else read from a record, else nothing."""
 
 from ..measure import cuda
+from ..messages import say
 from ..records import Record, records
 from ..table import as_html, as_text
 
@@ -19,13 +20,14 @@ class Beside:
         return not any(one.wrong for one in self.found)
 
     def __str__(self) -> str:
-        return "\n\n".join(f"{as_text(one.table())}\n{one.where}" for one in self.found) or MISSING
+        tables = [f"{as_text(one.table())}\n{one.where}" for one in self.found]
+        return "\n\n".join(tables) or say(MISSING)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         tables = (as_html(one.table(), title=one.where.replace("`", "")) for one in self.found)
-        return "".join(tables) or f"<p>{MISSING}</p>"
+        return "".join(tables) or f"<p>{say(MISSING)}</p>"
 
 
 def beside(term: str) -> Beside:
@@ -37,15 +39,19 @@ def beside(term: str) -> Beside:
     Setting     MEMLAB_DEVICE=cpu hides the device: pages are then the same on every machine
     Raises      ValueError for a label that no row has
     """
-    from .suite import cases
-
-    mine = [case for case in cases() if term in case.terms.values()]
-    if not mine:
-        known = sorted({label for case in cases() for label in case.terms.values()})
+    everything = records()
+    known = sorted({row.term for one in everything for row in one.rows})
+    if known and term not in known:
         raise ValueError(f"no row is about {term!r}; known: {', '.join(known)}")
     if cuda.available():
-        from .write import recorded
-
-        return Beside([recorded(mine, "cuda", f"beside({term!r})").about(term)])
-    found = [one.about(term) for one in records("cuda")]
+        return Beside([_here(term)])
+    found = [one.about(term) for one in everything if one.kind == "cuda"]
     return Beside([one for one in found if one.rows])
+
+
+def _here(term: str) -> Record:
+    from .suite import cases  # a chapter without a device needs none of this
+    from .write import recorded
+
+    mine = [case for case in cases() if term in case.terms.values()]
+    return recorded(mine, "cuda", f"beside({term!r})").about(term)
