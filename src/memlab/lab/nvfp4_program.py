@@ -1,0 +1,56 @@
+"""What the trainer's own code and its published report say: facts, each under its source.
+
+The program is public: github.com/ingted/Qwen3-4B-Instruct-2507-TorchSharp.fs. Nothing of its code
+is here; these are names, defaults and readings.
+"""
+
+from ..units import MiB
+
+# scripts/Train.WhoAmI.AndExportDat.fsx at b0878c4: every option that it looks up. One that it does
+# not look up is read from the command line and forgotten.
+SCRIPT_READS = frozenset(
+    """--compact-each-step --compute-dtype --device --grad-clip --input-dat --log-every --loss --lr
+    --model-dir --offload-grad-to-cpu --offload-mv-to-cpu --offload-w-to-cpu --optimizer-state-mode
+    --output-dat --sample-mode --seed --seq-len --step-chunk-rows --steps --test-max-tokens
+    --train-data --train-last-layers""".split()
+)
+# The same file, where the optimizer is made (always the packed one), and Types.fs at b0878c4.
+DEFAULTS = {"packed": True, "states": "nvfp4", "master": "bf16"}
+# Trainer.fs at b0878c4 refuses a loss of this name when --grad-ckpt-chunk is above 0.
+REFUSES_RECOMPUTE = "ce"
+
+# What the note advises to run, as options and values; paths left out.
+COMMAND = {
+    "--gpu-limit-gb": "108",
+    "--gpu-over-secs": "0",
+    "--gpu-poll-secs": "0.05",
+    "--steps": "6",
+    "--loss": "ce",
+    "--seq-len": "96",
+    "--lr": "0.00005",
+    "--use-packed-optimizer": "true",
+    "--optimizer-state-mode": "int8",
+    "--master-dtype": "bf16",
+    "--grad-ckpt-chunk": "8",
+    "--step-chunk-rows": "8",
+    "--seed": "20260226",
+}
+GUARD = ("--gpu-limit-gb", "--gpu-over-secs", "--gpu-poll-secs")  # read by the guard's script
+
+# doc/train-step-vram-onestep.json at c18c683, and doc/DevLog.md (2026-02-25): one step of the same
+# trainer on 8 tokens, in fp16, without the head; what nvidia-smi gave for the process.
+REPORT = {
+    "model_loaded": 40807 * MiB,
+    "zero_grad_done": 41061 * MiB,
+    "backward_done": 64827 * MiB,
+    "optimizer_step_done": 54423 * MiB,
+}
+REPORT_PARAMETERS = 3_633_509_376
+# doc/DevLog.md at b0878c4, "compute-dtype A/B": one step with the script of the note, on 24 tokens,
+# packed states in nvfp4, 16 rows at a time; the most that nvidia-smi gave for all processes.
+PEAKS = {"fp16": 99653 * MiB, "bf16": 92545 * MiB}
+
+
+def forgotten(command: dict[str, str]) -> list[str]:
+    """Options of a command that the script does not look up, in order; the guard's left out."""
+    return [name for name in command if name not in SCRIPT_READS and name not in GUARD]
