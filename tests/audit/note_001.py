@@ -1,0 +1,561 @@
+"""Note 001: a full training run of Qwen3-4B, predicted at 28 GB, observed at 80, explained after.
+
+Figures come from the claim where it has them. What the program does is asked of the rebuilt trainer
+(memlab.lab.nvfp4_trainer); what its command reads, of the facts in memlab.lab.nvfp4_program.
+"""
+
+import re
+from functools import cache
+
+import torch
+from audit.judge import Finding, compare
+
+from memlab import Model, bytes_per_value, storage, text
+from memlab.contexts import READINGS
+from memlab.devices import device
+from memlab.lab import text as alice
+from memlab.lab.guard import guard
+from memlab.lab.models import TinyLlama
+from memlab.lab.nvfp4_ledger import combinations, in_step, resident, rounded_values
+from memlab.lab.nvfp4_program import (
+    COMMAND,
+    DEFAULTS,
+    GUARD,
+    PEAKS,
+    REFUSES_RECOMPUTE,
+    REPORT,
+    REPORT_PARAMETERS,
+    SCRIPT_READS,
+)
+from memlab.lab.nvfp4_traced import end_of_forward
+from memlab.lab.nvfp4_trainer import Settings, Trainer, export, load, run
+from memlab.lab.packed_adam import PackedAdam
+from memlab.lab.train import one_thread
+from memlab.measure import Tracker, storage_bytes
+
+QWEN = Model.preset("qwen3-4b")
+FULL = QWEN.replace(tied=False)  # the note trains an embedding and a head
+TOKENS = int(COMMAND["--seq-len"])
+SAID = Settings(rows=int(COMMAND["--step-chunk-rows"]))
+PREDICTED = {"weights": 0.5, "master": 2, "gradients": 2, "m": 1, "v": 1}  # bytes a parameter
+ROUND = 4 * 10**9  # the note's number of parameters
+BASE = 10**9  # the note's driver, context, kernels
+OBSERVED = (16, 8, 32, 20, 4)  # GB, the table's columns
+FIXED = (8, 8, 8, 2, 2)
+# The files that it says it reads, and the lines of each that it then does.
+ANNOUNCED = ("Trainer.fs", "Nvfp4Optimizer.fs", "Qwen3Model.fs")
+READ = {"Trainer.fs": (401, 500, 564), "Qwen3Model.fs": (501, 600, 648)}
+QUESTION = ("fp16", "bf16")  # the formats that the question names
+SHAPE = {"layers": 3, "d_model": 64, "d_ff": 256, "heads": 4, "kv_heads": 2, "head_dim": 32}
+TINY = Model(family="qwen3", vocab=256, positions=64, tied=False, **SHAPE)
+
+
+def size(count):
+    return text(count, decimal=True, digits=3)
+
+
+def judged(good, result, verdict, right):
+    return Finding(result) if good else Finding(result, verdict, right)
+
+
+def figures(claim):
+    return [float(n) for n in re.findall(r"\d+(?:\.\d+)?(?:e\d+)?", claim.figures)]
+
+
+def figure(claim):
+    return figures(claim)[0]
+
+
+@cache
+def file():
+    torch.manual_seed(0)
+    return export(TinyLlama(TINY))
+
+
+@cache
+def small(**switches):
+    with one_thread():
+        return run(
+            file(), TINY, Settings(**{"rows": 64} | switches), list(alice.batches(1, 32, steps=2))
+        )
+
+
+def small_moments(**switches):
+    return small(**switches)[0]
+
+
+@cache
+def full(batch=1, **switches):
+    settings = Settings(**{"rows": SAID.rows} | switches)
+    return in_step(FULL, settings, batch=batch, tokens=TOKENS)
+
+
+@cache
+def all_sums():
+    return list(combinations(QWEN, tokens=TOKENS))
+
+
+# 1. What is asked, and what is read
+
+
+def only_a_format_changes(claim):
+    wide = [bytes_per_value(name) for name in QUESTION]
+    found = f"fp16 {wide[0]:g} B, bf16 {wide[1]:g} B a value: the change moves no byte"
+    return judged(wide[0] == wide[1], found, "wrong model", "another size")
+
+
+def reads_the_files(claim):
+    missing = [name for name in ANNOUNCED if name not in READ]
+    lines = sum(last - first + 1 for first, last, _ in READ.values())
+    found = f"{lines} of {sum(n for *_, n in READ.values()):,} lines of {len(READ)} files"
+    right = f"{', '.join(missing)} is not read"
+    return judged(not missing, found, "contradicts itself", right)
+
+
+def states_in_int8(claim):
+    held = {m: storage_bytes(_optimizer(states=m)) for m in ("int8/row", "nvfp4")}
+    found = f"rebuilt with either: int8 {held['int8/row']:,} B, nvfp4 {held['nvfp4']:,} B"
+    return judged(len(set(held.values())) == 2, found, "wrong model", "no such switch")
+
+
+def _optimizer(**switches):
+    settings = Settings(**{"rows": 64} | switches)
+    return Trainer(load(file(), TINY, settings), settings).optimizer
+
+
+def everything_is_trained(claim):
+    settings = Settings(rows=64)
+    trainer = Trainer(load(file(), TINY, settings), settings)
+    with one_thread(), Tracker() as tracker:
+        trainer.passes(next(alice.batches(1, 32, steps=1)), tracker)
+    still = [n for n, p in trainer.net.named_parameters() if p.grad is None or not p.grad.any()]
+    count = len(list(trainer.net.parameters()))
+    found = f"rebuilt: {count - len(still)} of {count} tensors get a gradient, head and table too"
+    return judged(not still, found, "wrong model", f"not {', '.join(still)}")
+
+
+def parameters(claim):
+    found = lambda n: f"{n / 1e9:.2f} billion"  # noqa: E731
+    return compare(figure(claim), QWEN.parameter_count, found, within=0.01, slip="missing term")
+
+
+def trained_parameters(claim):
+    found = lambda n: f"{n / 1e9:.2f} billion with a head of its own"  # noqa: E731
+    return compare(figure(claim), FULL.parameter_count, found, within=0.01, slip="missing term")
+
+
+# 2. Bytes a parameter
+
+
+def packed_weights(claim):
+    found = lambda n: f"{n:g} B: codes 0.5, scales 0.0625"  # noqa: E731
+    return compare(figure(claim), bytes_per_value("nvfp4"), found, slip="missing term")
+
+
+def master_in_bf16(claim):
+    return compare(figure(claim), bytes_per_value("bf16"), lambda n: f"{n:g} B")
+
+
+def gradients_in_bf16(claim):
+    layer = torch.nn.Linear(16, 16, dtype=torch.bfloat16)
+    layer(torch.ones(1, 16, dtype=torch.bfloat16)).sum().backward()
+    return compare(figure(claim), layer.weight.grad.itemsize, lambda n: f"{n:g} B, as the weight")
+
+
+def a_moment(claim):
+    found = resident(FULL, SAID)["states"] / 2 / FULL.parameter_count
+    said = figure(claim) if claim.figures else 1.0
+    return compare(said, found, lambda n: f"{n:.4f} B with a scale for each row")
+
+
+def sum_of_five(claim):
+    return compare(figure(claim), sum(PREDICTED.values()), lambda n: f"{n:g} B a parameter")
+
+
+def product(claim):
+    return compare(
+        figure(claim), ROUND * sum(PREDICTED.values()), lambda n: f"{n / 1e9:g} billion B"
+    )
+
+
+def bytes_to_gb(claim):
+    count = ROUND * sum(PREDICTED.values())
+    as_gb, as_gib = count / 1e9, count / 2**30
+    found = f"{as_gb:.1f} GB, {as_gib:.1f} GiB"
+    if abs(figure(claim) / as_gb - 1) < 0.005:
+        return Finding(found)
+    slip = "unit slip" if abs(figure(claim) / as_gib - 1) < 0.005 else "arithmetic slip"
+    return Finding(found, slip, f"{as_gb:.1f} GB")
+
+
+def mixed_units(claim):
+    count = int(ROUND * sum(PREDICTED.values())) + 3 * 10**9
+    found = f"24.2 GiB + 2 GB + 1 GB = {size(count)}"
+    inside = min(figures(claim)) <= count / 1e9 <= max(figures(claim))
+    return judged(inside, found, "unit slip", size(count))
+
+
+# 3. What comes on top in a step
+
+
+def tokens(claim):
+    return compare(figure(claim), TOKENS, lambda n: f"{n:g} tokens, as the command says")
+
+
+def batch_by_rows(claim):
+    few, many = (small_moments(rows=rows) for rows in (8, 64))
+    moved = (few["forward"] - few["ready"]) - (many["forward"] - many["ready"])
+    found = f"8 or 64 rows of a matrix a time: {moved:+,} B after forward"
+    return judged(moved, found, "wrong model", "1; rows of a matrix are the optimizer's affair")
+
+
+def recompute_by_prefix(claim):
+    plain, prefix = (small_moments(recompute=way)["peak"] for way in ("none", "prefix"))
+    found = f"small, 8 of 32 tokens a time: peak {plain:,} B → {prefix:,} B"
+    right = "the last prefix is the whole sequence, and all its activations are alive"
+    return judged(prefix < 0.8 * plain, found, "wrong model", right)
+
+
+def activations_and_temporaries(claim):
+    terms = full()
+    alive = terms["activations"] + terms["logits"]
+    found = f"activations and logits {size(alive)}, weights rounded for backward "
+    found += size(terms["rounded weights"])
+    total = alive + terms["rounded weights"]
+    good = total <= max(figures(claim)) * 1e9
+    return judged(good, found, "missing term", size(total))
+
+
+def context(claim):
+    low, high = (pick(r.context for r in READINGS) for pick in (min, max))
+    found = f"posted readings: {size(low)} to {size(high)}"
+    return judged(low <= figure(claim) * 1e9 <= high, found, "wrong model", found)
+
+
+def peak_as_predicted(claim):
+    total = sum(full().values()) + BASE
+    said = max(figures(claim) or [28]) * 1e9
+    found = f"at the end of forward: {size(total)}, of it rounded weights "
+    found += size(full()["rounded weights"])
+    return judged(abs(said / total - 1) < 0.05, found, "missing term", size(total))
+
+
+def rounded_weights(claim):
+    kept = small_moments()["forward"] - small_moments(again=True)["forward"]
+    assert kept == 2 * rounded_values(TINY)
+    found = f"small: {kept:,} B until backward; Qwen3-4B: {size(full()['rounded weights'])}"
+    return judged(not kept, found, "missing term", size(full()["rounded weights"]))
+
+
+# 4. Flags and cards
+
+
+def flags(claim):
+    named = re.findall(r"--[a-z][a-z-]+", claim.claim)
+    unread = [name for name in named if name not in SCRIPT_READS]
+    if unread:
+        right = "the script that is run does not look it up"
+        return Finding(f"not read: {', '.join(unread)}", "wrong about an API", right)
+    return Finding(f"read: {', '.join(named)}")
+
+
+def recompute_with_ce(claim):
+    refused = COMMAND["--loss"] == REFUSES_RECOMPUTE and "--loss ce" in claim.claim
+    if "--grad-ckpt-chunk" in SCRIPT_READS and not refused:
+        return Finding("read, and taken with this loss")
+    right = "the script does not look it up, and Trainer.fs refuses it with --loss ce"
+    return Finding("not read: --grad-ckpt-chunk", "wrong about an API", right)
+
+
+def in_the_command(claim):
+    (value,) = figures(claim)[:1]
+    return compare(value, float(COMMAND["--step-chunk-rows"]), lambda n: f"{n:g}")
+
+
+def int8_saves(claim):
+    int8, default = (full(states=m)["states"] for m in ("int8/row", DEFAULTS["states"]))
+    found = f"default {DEFAULTS['states']} {size(default)}, int8 {size(int8)}"
+    return judged(int8 < default, found, "wrong model", f"{size(int8 - default)} more")
+
+
+def other_format_is_larger(claim):
+    int8, default = (full(states=m)["states"] for m in ("int8/row", DEFAULTS["states"]))
+    found = f"the other one, {DEFAULTS['states']}: {size(default)}; int8 {size(int8)}"
+    return judged(default > int8, found, "wrong model", f"{size(int8 - default)} less")
+
+
+def cards(claim):
+    said = [int(n) for n in figures(claim)]
+    names = ("A100 40GB", "H100 80GB", "L40S", "RTX 4090")
+    found = [device(name).marketed for name in names]
+    others = device("A100 80GB").marketed == found[1] and device("RTX 3090").marketed == found[3]
+    good = said == found and others
+    return judged(good, "/".join(map(str, found)) + " GB", "wrong model", "/".join(map(str, found)))
+
+
+def safe_on_24(claim):
+    usable = max(device(name).limit for name in ("RTX 3090", "RTX 4090"))
+    need = min(figures(claim)[0], 27) * 1e9
+    found = f"usable: at most {size(usable)}, the note's own need {size(int(need))}"
+    return judged(
+        need <= usable, found, "contradicts itself", f"short by {size(int(need - usable))}"
+    )
+
+
+def a_full_card(claim):
+    limit = int(COMMAND["--gpu-limit-gb"])
+    found = f"the guard lets the run take {limit} GB, an A100 or H100 has at most 80"
+    right = "a device with more than the guard's limit"
+    return judged(limit <= 80, found, "contradicts itself", right)
+
+
+def guarded(claim):
+    limit, poll = figures(claim)
+    series = iter([40, 80, 107, 109])
+    seen = guard(lambda: next(series, None), limit=int(limit), poll=poll, wait=lambda s: None)
+    matches = [limit, poll] == [float(COMMAND[GUARD[0]]), float(COMMAND[GUARD[2]])]
+    found = f"rebuilt: stops at the first look above {limit:g}, after {seen.looks} looks"
+    return judged(seen.stopped and matches, found, "wrong model", "does not stop")
+
+
+def between_two_looks(claim):
+    held = lambda ms: 120 if 60 <= ms < 90 else 40  # noqa: E731, a peak of 30 ms
+    times = iter(range(0, 300, 50))
+    read = lambda: held(now) if (now := next(times, None)) is not None else None  # noqa: E731
+    seen = guard(read, limit=108, wait=lambda s: None)
+    found = f"a peak of 120 for 30 ms, looked at every 50 ms: seen {seen.highest}"
+    return judged(seen.stopped, found, "missing term", "a peak between two looks passes")
+
+
+# 5. Cause 1: the optimizer
+
+
+def built_in_adam(claim):
+    unread = "--use-packed-optimizer" not in SCRIPT_READS
+    total = sum(full(packed=False).values()) + BASE
+    found = "not looked up by the script: packed in any case"
+    right = f"packed; and stock Adam on a bf16 master would be {size(total)}"
+    return judged(not unread, found, "wrong model", right)
+
+
+def picks_adam(claim):
+    kinds = [type(_optimizer(packed=packed)) for packed in (True, False)]
+    good = kinds == [PackedAdam, torch.optim.Adam]
+    return judged(good, f"rebuilt: {kinds[1].__name__} where packed is off", "wrong model", "other")
+
+
+def adam_states_in_fp32(claim):
+    p = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+    adam = torch.optim.Adam([p])
+    p.sum().backward()
+    adam.step()
+    kinds = {adam.state[p][name].dtype for name in ("exp_avg", "exp_avg_sq")}
+    names = ", ".join(str(kind).removeprefix("torch.") for kind in kinds)
+    found = f"of a bf16 parameter: {names}"
+    right = "the format of the parameter: 2 + 2 B for a bf16 master"
+    return judged(kinds == {torch.float32}, found, "wrong about an API", right)
+
+
+def adam_product(claim):
+    return compare(figure(claim) * 1e9, ROUND * (4 + 4), size)
+
+
+def int8_product(claim):
+    return compare(figure(claim) * 1e9, ROUND * (1 + 1), size)
+
+
+# 6. Cause 2: activations
+
+
+def off_by_default(claim):
+    read = "--grad-ckpt-chunk" in SCRIPT_READS
+    right = "off at any value of the flag, with this script and this loss"
+    return judged(read, "off: nothing looks the flag up", "wrong about an API", right)
+
+
+def layers(claim):
+    return compare(
+        figure(claim), QWEN.layers, lambda n: f"{n} layers", within=0.05, slip="wrong model"
+    )
+
+
+def activations(claim):
+    least = full()["activations"]
+    most = max(full(batch=8, master=m)["activations"] for m in ("bf16", "fp32"))
+    found = f"1 sequence in bf16 {size(least)}, 8 in fp32 {size(most)}"
+    return judged(most >= min(figures(claim)) * 1e9, found, "wrong model", size(least))
+
+
+def tokens_for_that(claim):
+    wanted = figure(claim) * 1e9
+    needed = -(-int(wanted * TOKENS) // full()["activations"])
+    found = f"{size(int(wanted))} of activations would be {needed:,} tokens in bf16"
+    return judged(needed <= 8 * TOKENS, found, "wrong model", f"{needed:,} tokens, not {TOKENS}")
+
+
+def recompute_makes_tenth(claim):
+    plain, prefix = (small_moments(recompute=way)["forward"] for way in ("none", "prefix"))
+    ready = small_moments()["backward"]
+    found = f"small: {plain - ready:,} B in a pass, {prefix - ready:,} B with the note's recompute"
+    good = (prefix - ready) * 5 < plain - ready
+    right = f"{(prefix - ready) / (plain - ready):.2f}×, not a tenth"
+    return judged(good, found, "wrong model", right)
+
+
+# 7. Cause 3: loading
+
+
+@cache
+def stored():
+    wide = FULL.parameters()["embedding"] + FULL.parameters()["norm"]
+    return storage(FULL.parameter_count - wide, "nvfp4") + storage(wide, "bf16")
+
+
+def raw_weights(claim):
+    found = f"the file is NVFP4 but for embedding and norms: {size(stored())}"
+    good = stored() >= min(figures(claim)) * 1e9
+    return judged(good, found, "wrong model", size(stored()))
+
+
+def parameters_made(claim):
+    low, high = figures(claim)
+    made = full()["master"]
+    good = low * 1e9 <= made <= high * 1e9
+    return judged(good, f"in bf16: {size(made)}", "wrong model", size(made))
+
+
+def loading_sets_the_peak(claim):
+    together, apart = (small_moments(loading=w) for w in ("together", "one by one"))
+    found = f"small: loading {together['loading']:,} B, one by one {apart['loading']:,} B, "
+    found += f"a step {together['peak']:,} B"
+    right = f"loading {size(stored() + full()['master'])}, a step {size(sum(full().values()))}"
+    good = together["loading"] > together["peak"]
+    return judged(good, found, "wrong model", right)
+
+
+def left_from_loading(claim):
+    more, least = stored(), sum(full().values()) + BASE
+    found = f"the file's bytes kept all along: {size(least)} → {size(least + more)}"
+    return judged(least + more > 75e9, found, "missing term", f"{size(more)} more, at most")
+
+
+# 8. Cause 4, and the table
+
+
+def master_may_be_wide(claim):
+    found = f"the default is {DEFAULTS['master']}"
+    right = "bf16, whatever the command says: the script does not look the flag up"
+    return judged(DEFAULTS["master"] == "fp32", found, "wrong model", right)
+
+
+def table_row(claim, found, slip="missing term"):
+    return compare(figure(claim) * 1e9, found, size, within=0.05, slip=slip)
+
+
+def wide_master(claim):
+    return table_row(claim, full(packed=False, master="fp32")["master"])
+
+
+def gradients_beside_wide_master(claim):
+    p = torch.nn.Parameter(torch.ones(2, dtype=torch.float32))
+    p.sum().backward()
+    wide = full(packed=False, master="fp32")["gradients"]
+    found = f"of an fp32 parameter: {str(p.grad.dtype).removeprefix('torch.')}"
+    right = f"{size(wide)} beside an fp32 master"
+    return judged(p.grad.itemsize == 2, found, "contradicts itself", right)
+
+
+def states_of_adam(claim):
+    return table_row(claim, full(packed=False, master="fp32")["states"])
+
+
+def table_activations(claim):
+    said = figure(claim) * 1e9
+    found = full()["activations"] + full()["logits"]
+    return compare(said, found, size, within=0.2, slip="wrong model")
+
+
+def overhead(claim):
+    found = f"above, the note has {size(BASE)} for driver, context and kernels"
+    good = abs(figure(claim) * 1e9 - BASE) < 0.5e9
+    return judged(good, found, "contradicts itself", size(BASE))
+
+
+def total(claim):
+    said = figures(claim)
+    parts = said[:-1] if len(said) > 5 else said
+    wanted = 80 if sum(parts) > 50 else 28
+    return compare(wanted, sum(parts), lambda n: f"{n:g} GB")
+
+
+def packed_and_master(claim):
+    own = ROUND * (PREDICTED["weights"] + PREDICTED["master"])
+    found = f"by the note's own 0.5 + 2 B: {size(int(own))}"
+    return judged(abs(8e9 / own - 1) < 0.05, found, "contradicts itself", size(int(own)))
+
+
+def gradients_fixed(claim):
+    return table_row(claim, full()["gradients"])
+
+
+def states_fixed(claim):
+    return table_row(claim, full()["states"])
+
+
+def activations_fixed(claim):
+    terms = full()
+    found = sum(terms[t] for t in ("activations", "logits", "rounded weights"))
+    return table_row(claim, found)
+
+
+# 9. Do they explain 80?
+
+
+def causes_in_the_table(claim):
+    more = [a - b for a, b in zip(OBSERVED, FIXED, strict=True)]
+    found = f"rows: {' + '.join(map(str, more))} = {sum(more)} GB; loading is in none of them"
+    return judged("loading" in claim.figures, found, "contradicts itself", "three causes, not four")
+
+
+def narrow_reach(claim):
+    sums = [c.total for c in all_sums() if c.said["master"] == "bf16"]
+    found = f"{len(sums)} combinations with a bf16 master: at most {size(max(sums))}"
+    return judged(max(sums) >= 78e9, found, "wrong model", f"at most {size(max(sums))}")
+
+
+def explained(claim):
+    near = [c for c in all_sums() if 78e9 <= c.total <= 88e9]
+    found = f"{len(near)} of {len(all_sums())} combinations lie between 78 and 88 GB"
+    return judged(len(near) == 1, found, "missing term", "a sum that fits is not a measurement")
+
+
+def nothing_disposed(claim):
+    settings = Settings(rows=0, disposed=False)
+    one, two = (end_of_forward(FULL, settings, tokens=TOKENS, layers=n) for n in (1, 2))
+    whole = one + (FULL.layers - 1) * (two - one)
+    ratio = small_moments(disposed=False)["forward"] / small_moments()["forward"]
+    found = f"small: {ratio:.1f}× after forward; Qwen3-4B, nothing let go of: {size(whole)}"
+    return judged(
+        whole < sum(full().values()) * 1.05, found, "missing term", f"up to {size(whole)}"
+    )
+
+
+def before_the_first_step(claim):
+    held, tensors = REPORT["model_loaded"], 2 * REPORT_PARAMETERS
+    found = f"another run's report: process {size(held)} after loading, parameters {size(tensors)}"
+    right = f"{size(held - tensors)} before any optimizer, gradient or activation"
+    return judged(held < 1.2 * tensors, found, "missing term", right)
+
+
+def mended_run(claim):
+    peak = PEAKS["bf16"]
+    found = f"its log: packed nvfp4 states, bf16, 24 tokens: peak {size(peak)}"
+    right = f"{size(peak)}, with smaller states and fewer tokens than the mended command's"
+    return judged(peak < 30e9, found, "wrong model", right)
+
+
+def old_and_new_states(claim):
+    table = FULL.parameters()["embedding"]
+    each = 2 * storage(table, "int8") + storage(table, "nvfp4")
+    found = f"for the embedding or the head alone: {size(each)} of new codes beside the old"
+    return judged(each < 10**8, found, "missing term", size(each))
