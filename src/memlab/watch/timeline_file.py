@@ -50,17 +50,17 @@ def read_timeline(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise ValueError(f"{path} is not a timeline of memlab watch: not UTF-8 text") from error
+    cut = False
     try:
         document = _loads(words)
     except (ValueError, RecursionError):
-        document = _recovered(words)
-        if document is None:
-            raise ValueError(f"{path} is not a timeline of memlab watch: not JSON") from None
-        count = len(document["samples"])
-        warnings.warn(f"{path} is cut off: {count} complete samples recovered", stacklevel=2)
-    wrong = _wrong(document)
+        cut, document = True, _recovered(words)
+    wrong = "not JSON" if cut and document is None else _wrong(document)
     if wrong:
         raise ValueError(f"{path} is not a timeline of memlab watch: {wrong}")
+    if cut:
+        count = len(document["samples"])
+        warnings.warn(f"{path} is cut off: {count} complete samples recovered", stacklevel=2)
     return document
 
 
