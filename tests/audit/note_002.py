@@ -44,7 +44,7 @@ CODE = {
     "benchmark_results_8bit_*/REPORT.md": "one folder, of 15 February 2026, on an RTX 4090",
     "dtype": "F32",  # of every VarBuilder in train.rs
     "grad_accum_steps": {"set": True, "read": False},
-    "keep_last_checkpoints": {"default": 3, "old ones go": "before the new one is saved"},
+    "keep_last_checkpoints": {"default": 3, "file": "train.rs"},  # old ones go before the save
     "optim/galore2.rs": {"projects": True, "steps with": "the whole gradients"},
     "gradient checkpointing": None,
     "fp8": None,
@@ -811,3 +811,34 @@ def on_the_device(claim):
     good = device_bytes > 0
     right = "100 % of Muon's, by moving them"
     return verdict(good, words, "wrong model", right)
+
+
+def two_ratios(claim):
+    before, after, ratio = numbers(claim.figures)
+    found = 100 * (1 - after / before)
+    words = f"{after:g} after {before:g} GB are {found:.0f} % less; one format instead of another"
+    words += f" gives {100 * (1 - EIGHT / 4):.1f} %"
+    good = abs(found - ratio) < 2
+    right = f"{after:g} GB is of one state, {before:g} GB of two"
+    return verdict(good, words, "contradicts itself", right)
+
+
+def where_it_is(claim):
+    found = CODE["keep_last_checkpoints"]["file"]
+    words = f"old checkpoints are removed in {found}"
+    return verdict(claim.figures == found, words, "wrong about an API", found)
+
+
+def fits_24(claim):
+    limit, name = limit_of("RTX 4090", SPARE)
+    found = {
+        f"{'eager' if eager else 'fused'} at {tokens:,}": most(
+            tokens=tokens, eight=True, eager=eager
+        )
+        for tokens in (1024, 2048)
+        for eager in (False, True)
+    }
+    words = ", ".join(f"{size / GB:.1f} GB {n}" for n, size in found.items())
+    over = [n for n, size in found.items() if size > limit]
+    right = f"up to its tokens and its attention: not {', '.join(over)}" if over else None
+    return verdict(not over, f"batch 4: {words} tokens; {gb(limit)}", "missing term", right)
