@@ -35,6 +35,22 @@ def check(name: str, answer: object) -> None:
     check(name, answer)
 
 
+def explain(model=None, recipe="fp32", *, seen=None, **known):  # type: ignore[no-untyped-def]
+    """What can account for the bytes between a prediction and what was seen.
+
+    With `seen`     an `Explanation`: memlab.explanation.explain says all about it
+    Without         a context manager that watches a run and knows: memlab.measure.live.Live
+    Example         with explain(model, "bf16", batch=8, tokens=64) as live: train()
+    """
+    if seen is None:
+        from .measure.live import Live  # torch is imported here, not by `import memlab`
+
+        return Live(model, recipe, **known)
+    from .explanation import explain
+
+    return explain(model, recipe, seen=seen, **known)
+
+
 def trace(model, inputs, **options):  # type: ignore[no-untyped-def]
     """Run a training step on tensors without values; `memlab.measure.trace` says all about it.
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "estimate": "estimate",
     "trace": "trace",
     "fit": "fit",
+    "explain": "explain",
     "measure": "measure",
     "watch": "watch",
     "record": "record",

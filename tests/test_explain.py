@@ -1,0 +1,211 @@
+"""What can account for a gap: every figure is a peak derived anew, and known gaps are found."""
+
+import json
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+import memlab
+from memlab import GiB, Model, Recipe, estimate, storage
+from memlab.causes import CAUSES, Case, graph
+from memlab.cli import main
+from memlab.explanation import explain
+from memlab.snapshots import read_snapshot
+from memlab.step import Lora, simulate
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+import fuzz  # noqa: E402
+
+TINY, QWEN = Model.preset("tiny-llama"), Model.preset("qwen3-4b")
+HOW = {"batch": 4, "tokens": 64}
+
+
+def peak(recipe="fp32", model=TINY, **choices):
+    return simulate(model, recipe, **(HOW | choices)).peak.bytes
+
+
+def test_the_base_is_the_simulated_peak():
+    for recipe in ("fp32", "bf16", "autocast"):
+        found = explain(TINY, recipe, seen=1, **HOW).predicted
+        assert found.total() == peak(recipe)
+    assert explain(TINY, "zero", seen=1).predicted.total() == estimate(TINY, "zero").total()
+
+
+@pytest.mark.parametrize(
+    "recipe, believed, truth",
+    [
+        ("bf16", {}, {"recipe": "fp32"}),
+        ("autocast", {}, {"recipe": "fp32"}),
+        ("fp32", {"checkpoint": "block"}, {"checkpoint": "none"}),
+        ("fp32", {}, {"attention": "eager"}),
+        ("bf16", {"loss": "chunked", "tokens": 256}, {"loss": "plain"}),
+        ("bf16", {"checkpoint": "block"}, {"recipe": "fp32", "checkpoint": "none"}),
+        ("fp32", {"micro_batches": 4}, {"micro_batches": 1, "batch": 16}),
+    ],
+)
+def test_a_switch_that_was_turned_is_found_to_the_byte(recipe, believed, truth):
+    seen = peak(**({"recipe": recipe} | believed | truth))
+    found = explain(TINY, recipe, seen=seen, level="tensors", **(HOW | believed))
+    assert found.gap > 0 and found.sums[0].left == 0, found
+    assert found.sums[0].bytes == found.gap
+
+
+def test_kept_graphs_are_counted():
+    more = graph(Case(TINY, Recipe.named("fp32"), HOW, {}))
+    found = explain(TINY, seen=peak() + 7 * more, level="tensors", **HOW)
+    assert found.sums[0].names == ("7 × losses kept with their graphs",)
+    assert found.causes[0].pieces == 7 and found.causes[0].bytes == found.gap
+
+
+def test_bytes_come_from_the_terms_and_follow_the_model():
+    """Predicted with 8-bit states, run with full ones: the gap is the optimizer's term."""
+    for model in (TINY, QWEN):
+        eight, full = estimate(model, "adamw8bit"), estimate(model, "fp32")
+        found = explain(model, "adamw8bit", seen=full.total(), level="tensors")
+        first = found.causes[0]
+        assert first.name == "AdamW's states in fp32"
+        assert first.bytes == full["optimizer"].derived - eight["optimizer"].derived
+    master = explain(
+        QWEN, Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32")), seen="90 GiB"
+    )
+    one = next(c for c in master.causes if "master" in c.name)
+    assert one.bytes == storage(QWEN.parameter_count, "fp32")
+
+
+def test_the_story_of_28_and_80():
+    """The note's settings; what was seen is what they are without three flags, in GB."""
+    recipe = Recipe(weights="nvfp4", master="bf16", gradients="bf16", states=("int8/256",) * 2)
+    said = {"batch": 1, "tokens": 96, "checkpoint": "block", "backend": "cuda"}
+    found = explain(QWEN, recipe, seen="80GB", predicted="28GB", **said)
+    assert 24 * GiB < found.predicted.total() < 28 * GiB
+    assert found.sums[0].names == ("everything in fp32", "AdamW's foreach temporaries")
+    blamed = {one.name for one in found.ruled_out}
+    assert {"no checkpointing", "old and new copies while loading"} <= blamed
+    assert "28" not in found.notes[1] and "memlab derives" in found.notes[0]
+    assert "if GB stood for GiB" in found.notes[1]
+
+
+def test_levels_say_what_can_be_seen():
+    said = {"batch": 1, "tokens": 64, "backend": "cuda", "seen": 40 * GiB}
+    names = {
+        level: {one.name for one in explain(QWEN, "bf16", level=level, **said).causes}
+        for level in ("tensors", "reserved", "device", "process")
+    }
+    assert "fragmentation and rounding" not in names["tensors"]
+    assert "fragmentation and rounding" in names["reserved"]
+    assert "the CUDA context" in names["device"] - names["reserved"]
+    assert "Python, PyTorch and their libraries" in names["process"]
+    with pytest.raises(ValueError, match="known: tensors"):
+        explain(QWEN, "bf16", **(said | {"level": "gpu"}))
+
+
+def test_a_slip_of_units():
+    found = explain(QWEN, "bf16", seen="32 GiB")
+    slip = next(one for one in found.causes if one.name == "GiB where GB was meant")
+    assert slip.bytes == 32 * (2**30 - 10**9)
+    assert not any("meant" in one.name for one in explain(QWEN, "bf16", seen="34 GB").causes)
+
+
+def test_nothing_is_missing():
+    same = explain(TINY, seen=peak(), level="tensors", **HOW)
+    assert (same.gap, same.causes, same.sums) == (0, (), ()) and "+0 B" in str(same)
+    assert "less than predicted" in str(explain(TINY, seen=1, **HOW))
+
+
+def test_causes_are_named_once_and_each_can_be_turned():
+    assert len({cause.name for cause in CAUSES}) == len(CAUSES)
+    lora = Lora(4, ("q",))
+    wide = Recipe.named("bf16")
+    said = {"loss": "chunked", "checkpoint": "block", "micro_batches": 2}
+    cases = [
+        Case(TINY, wide, HOW | said, {}),
+        Case(TINY, wide, HOW | {"implementation": "memlab"}, {}),
+        Case(TINY, Recipe.named("autocast"), HOW, {}),
+        Case(TINY, Recipe.named("fp32"), HOW | {"lora": lora}, {}),
+        Case(
+            TINY,
+            Recipe.named("fp32"),
+            HOW | {"offload": ("saved",), "implementation": "memlab"},
+            {},
+        ),
+    ]
+    turned = {cause.name for cause in CAUSES for case in cases if cause.turn(case) is not None}
+    assert turned == {cause.name for cause in CAUSES}
+
+
+def run(capsys, *words):
+    status = main(["explain", *words])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_command_line(capsys, tmp_path):
+    words = "tiny-llama --seen 60MiB --batch 8 --tokens 64 --implementation memlab".split()
+    status, out, _ = run(capsys, *words)
+    assert status == 0 and "are missing" in out and "losses kept" in out
+    document = json.loads(run(capsys, *words, "--json")[1])
+    assert document["gap_bytes"] == document["seen_bytes"] - document["predicted_bytes"]
+    assert document["causes"] and all(one["look"] for one in document["causes"])
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(fuzz.TIMELINE | {"peak_bytes": 64 * 2**20}))
+    status, out, _ = run(
+        capsys, "tiny-llama", "--seen", str(path), "--batch", "8", "--tokens", "64"
+    )
+    assert status == 0 and "python train.py" in out and "Python, PyTorch" in out
+    path = tmp_path / "run.pickle"
+    path.write_bytes(pickle.dumps(fuzz.SNAPSHOT))
+    status, out, _ = run(capsys, "tiny-llama", "--seen", str(path))
+    assert status == 0 and "train.py:7 main" in out and "less than predicted" in out
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        ("tiny-llama --seen nothing", "no file"),
+        ("tiny-llama --seen 0GB", "more than nothing"),
+        ("no-model --seen 1GB", "neither a file nor a preset"),
+        ("unknown.json --seen 1GB", "model_type|famil"),
+        ("tiny-llama --seen cut.pickle", "truncated"),
+        ("tiny-llama --seen evil.pickle", r"system"),
+        ("tiny-llama --seen other.json", "not a timeline"),
+        ("tiny-llama --seen 90GiB --on RTX-4090", "unknown|which has"),
+        ("tiny-llama --seen 90GiB --on 24GB", "which has"),
+        ("tiny-llama --seen 1GB --states int3", "int3"),
+        ("tiny-llama --seen 1GB --tokens 1", "at least 2"),
+        ("tiny-llama --seen 1GB --predicted much", "much"),
+    ],
+)
+def test_bad_input_gets_one_clear_line(words, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("unknown.json").write_text('{"model_type": "perceptron"}')
+    Path("cut.pickle").write_bytes(pickle.dumps(fuzz.SNAPSHOT, 4)[:-40])
+    Path("evil.pickle").write_bytes(b"\x80\x04cos\nsystem\n\x8c\x01a\x85R.")
+    Path("other.json").write_text('{"a": 1}')
+    status, out, err = run(capsys, *words.split())
+    assert status == 2 and not out and err.count("\n") == 1
+    assert memlab.__name__ in err and __import__("re").search(said, err), err
+
+
+def test_damaged_files_are_refused(tmp_path):
+    """What `python tools/fuzz.py 600` does for ten minutes."""
+    for kind in fuzz.TARGETS:
+        wrong = [fuzz.attempt(kind, seed, tmp_path) for seed in range(150)]
+        assert not any(wrong), (kind, [w for w in wrong if w][0])
+
+
+def test_the_fuzzer_would_notice(monkeypatch, tmp_path):
+    monkeypatch.setitem(fuzz.TARGETS, "snapshot", (lambda rng: {}, lambda path: {}["a"]))
+    assert fuzz.attempt("snapshot", 0, tmp_path).startswith("KeyError")
+    # The files are damaged, and not all beyond reading.
+    monkeypatch.undo()
+    read = 0
+    for seed in range(60):
+        (tmp_path / "s.pickle").write_bytes(fuzz.case("snapshot", fuzz.random.Random(seed)))
+        try:
+            read_snapshot(str(tmp_path / "s.pickle"))
+            read += 1
+        except ValueError:
+            pass
+    assert 5 < read < 55

@@ -1,0 +1,123 @@
+"""A watched run: lines, categories, growth, and three broken scripts that the gap is found in."""
+
+import pytest
+import torch
+
+import memlab
+from memlab import Model
+from memlab.lab import broken
+from memlab.lab.train import one_thread
+from memlab.measure.live import STEP, LineTracker, Live
+
+TINY = Model.preset("tiny-llama")
+ATTEND = TINY.replace(name="attend", positions=256)
+OWN = {"batch": 8, "tokens": 64, "implementation": "memlab"}
+THEIRS = {"batch": 4, "tokens": 128, "checkpoint": "block"}
+# Script: what was believed of it, what accounts for the gap, the mend.
+FOUND = {
+    "validate": (
+        (TINY, "fp32", OWN),
+        ("4 × losses kept with their graphs",),
+        ("", [("history.append(validate(net))", "history.append(validate(net).item())")]),
+    ),
+    "resume": (
+        (TINY, "bf16", OWN),
+        ("everything in fp32", "the checkpoint's state dict kept"),
+        ("--dtype bf16", [("net.load_state_dict(state)", "net.load_state_dict(state); del state")]),
+    ),
+    "attend": (
+        (ATTEND, "fp32", THEIRS),
+        ("no checkpointing", "eager attention"),
+        ("--checkpoint", [('"eager"', '"sdpa"')]),
+    ),
+}
+
+
+def watched(name, arguments="", mends=()):
+    model, recipe, how = FOUND[name][0]
+    with one_thread(), memlab.explain(model, recipe, **how) as live:
+        losses = broken.run(name, arguments, mends)
+    return live, losses
+
+
+@pytest.mark.parametrize("name", broken.SCRIPTS)
+def test_the_fault_is_found_and_the_mend_closes_the_ledger(name):
+    _, causes, mend = FOUND[name]
+    live, losses = watched(name)
+    first = live.explanation().sums[0]
+    assert first.names == causes and first.left == 0
+    assert live.ledger().difference() == first.bytes > 0
+    after, same = watched(name, *mend)
+    # No tolerance: on a CPU the tracker and the derivation count the same storages.
+    assert {row.difference for row in after.ledger().rows} == {0}
+    assert same == pytest.approx(losses, abs=0.02)  # the same training, in another format perhaps
+
+
+def test_growth_names_the_line_that_leaks():
+    live, _ = watched("validate")
+    grown = live.tracker.growth()
+    assert grown[0].code == "return net(ids, ids)" and grown[0].where.startswith("validate.py:")
+    predicted = live.explanation().causes[0]
+    assert 4 * sum(row.bytes for row in grown) == predicted.bytes
+    assert watched("resume")[0].tracker.growth() == []
+
+
+def test_lines_are_those_of_the_program():
+    live, _ = watched("resume")
+    where = {row.code: row for row in live.held()}
+    assert where["return torch.load(path)"].bytes == 2 * TINY.parameter_count
+    assert sum(row.bytes for row in live.held()) == live.peak
+    assert all(row.where.startswith("resume.py:") for row in live.held())
+    assert "torch.load" in str(live) and "torch.load" in live._repr_html_()
+
+
+def test_without_a_model_it_only_watches():
+    net, ids = torch.nn.Linear(8, 8, bias=False), torch.ones(4, 8)
+    with memlab.explain() as live:
+        optimizer = torch.optim.SGD(net.parameters(), momentum=0.9)
+        for _ in range(3):
+            net(ids).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    contents = live.tracker.contents()
+    assert contents["weights"] == contents["optimizer"] == 256
+    assert live.tracker.growth() == [] and len(live.tracker.steps) == 3
+    assert live.ledger().columns == ("measured",) and live.ledger().total() == live.peak
+    assert STEP in list(live.ledger())
+    assert live.counters is None or live.counters.peak > 0
+    with pytest.raises(ValueError, match="nothing was predicted"):
+        live.explanation()
+    here = [row.where for row in live.held() if row.where.startswith("test_live.py:")]
+    assert here, "lines of this file"
+
+
+def test_hooks_are_gone_afterwards():
+    from torch.nn.modules import module
+    from torch.optim.optimizer import _global_optimizer_post_hooks as steps
+
+    before = len(module._global_forward_pre_hooks)
+    with pytest.raises(KeyError), Live():
+        assert len(module._global_forward_pre_hooks) == before + 1
+        raise KeyError
+    assert len(module._global_forward_pre_hooks) == before
+    assert not steps
+
+
+def test_what_makes_no_sense_is_said_before_anything_runs():
+    with pytest.raises(ValueError, match="batch without a model"):
+        memlab.explain(batch=3)
+    with pytest.raises(ValueError, match="not described"):
+        memlab.explain(TINY, "fp32", batch=1, tokens=8, attention="magic")
+    with LineTracker() as tracker:
+        pass
+    with pytest.raises(ValueError, match="three tell a trend"):
+        tracker.growth()
+
+
+def test_scripts_and_their_mends(tmp_path):
+    for name in broken.SCRIPTS:
+        assert f"python -m memlab.lab.broken.{name}" in broken.source(name)
+    with pytest.raises(ValueError, match="known: validate, resume, attend"):
+        broken.source("other")
+    with pytest.raises(ValueError, match="0 times in resume.py"):
+        broken.mended("resume", ("no such line", ""))
