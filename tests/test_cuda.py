@@ -1,10 +1,14 @@
 """The CUDA counters, replayed: every figure here is made up; no test needs a GPU."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from memlab.measure import cuda  # noqa: E402
+from memlab.measure.stats import memory_summary  # noqa: E402
 
 
 @pytest.fixture
@@ -107,3 +111,53 @@ def test_a_real_allocation_is_rounded_to_512_bytes(monkeypatch):
         assert meter.current - before.allocated == 512
         assert meter.counters.requested - before.requested == x.nbytes
         assert meter.peak >= meter.current
+
+
+@pytest.fixture
+def answers(monkeypatch):
+    """The C++ side of torch.cuda, answering from a file; torch's own Python reads the answers."""
+    stats = json.loads((Path(__file__).parent / "device" / "memory_stats.json").read_text())[
+        "stats"
+    ]
+    stats["reserved_bytes_by_private_pools"] = {(0, 1): stats["reserved_bytes"]}
+    asked = []
+
+    def said(device):
+        asked.append(device)
+        return stats
+
+    monkeypatch.setattr(torch._C, "_cuda_memoryStats", said, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda.memory, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda.memory, "_get_device_index", lambda device, optional: 0)
+    monkeypatch.delenv("MEMLAB_DEVICE", raising=False)
+    return stats, asked
+
+
+def test_torch_itself_hands_the_answers_on_under_these_keys(answers):
+    stats, asked = answers
+    found = cuda.counters()
+    for name, key in cuda.KEYS.items():
+        assert getattr(found, name) == stats[key]["all"]["current"]
+        assert getattr(found, f"{name}_peak") == stats[key]["all"]["peak"]
+    assert asked == [0] and found.reserved_peak > found.allocated_peak > found.requested_peak > 0
+
+
+def test_torch_prints_a_summary_of_the_same_answers(answers):
+    assert "GPU reserved memory" in memory_summary(torch.cuda.memory_stats())
+
+
+def test_a_pluggable_allocator_answers_nothing(answers):
+    stats, _ = answers
+    stats.clear()
+    with pytest.raises(RuntimeError, match="backend:native"):
+        cuda.counters()
+
+
+def test_the_async_allocator_has_no_requested_bytes(answers):
+    stats, _ = answers
+    del stats["requested_bytes"]
+    with pytest.raises(RuntimeError, match="no requested_bytes.all.current"):
+        cuda.counters()
