@@ -89,6 +89,12 @@ def counters(device: Any = None) -> Counters:
                     f"the CUDA allocator reports no {key}.all.{kind}; use the native one "
                     "(PYTORCH_ALLOC_CONF=backend:native)"
                 ) from None
+    if values["allocated_peak"] and not values["requested_peak"]:
+        # cudaMallocAsync reports zero for whatever it does not count.
+        raise RuntimeError(
+            "the CUDA allocator counts no requested_bytes; use the native one "
+            "(PYTORCH_ALLOC_CONF=backend:native)"
+        )
     return Counters(**values)
 
 
