@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from xml.etree.ElementTree import parse
 
 import psutil
 import pytest
@@ -104,6 +105,14 @@ def test_what_the_program_says_is_not_touched():
 def test_a_program_may_close_its_output():
     done = run(program="import os; os.close(1); os.close(2); raise SystemExit(3)")
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+
+
+def test_a_program_may_be_called_anything(tmp_path):
+    out = tmp_path / "run.json"
+    words = ["echo", os.fsdecode(b"\xff\x1b[1m"), "<a>\n&"]
+    assert subprocess.run(command("--out", str(out), words=words), capture_output=True).stdout
+    assert read_timeline(out)["command"] == words
+    assert parse(out.with_suffix(".svg")).getroot().tag.endswith("svg")
 
 
 def test_a_program_s_own_words_are_not_ours():
@@ -361,7 +370,8 @@ def test_in_a_terminal_a_line_is_drawn_and_the_program_reads():
     )
     assert code == 6 and b"\r\ncba\r\n" in shown
     assert b"\x1b[1;23r" in shown and b"memlab watch  0.0 s   processes " in shown
-    assert shown.rindex(b"\x1b[r") > shown.rindex(b"peak")  # the whole terminal scrolls again
+    assert shown.index(b"\x1b[r") > shown.rindex(b"processes")  # the whole terminal scrolls again
+    assert b"memlab watch: peak " in shown and b"exit code 6" in shown
 
 
 def test_in_a_terminal_ctrl_c_reaches_the_program_once():

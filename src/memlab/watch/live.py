@@ -44,13 +44,14 @@ class Live:
         self.close()
         self._terminal = None
 
-    def close(self) -> None:
-        """Clear the line and let the whole terminal scroll again."""
+    def close(self) -> bool:
+        """Clear the line and let the whole terminal scroll again; whether there was a line."""
         if self._terminal is None or not self._rows:
-            return
+            return False
         lines = f"{ESC}7{ESC}[r{ESC}[{self._rows};1H{ESC}[2K{ESC}8"
         self._rows = 0
         try:
             os.write(self._terminal, lines.encode())
         except OSError:
             self._terminal = None
+        return True

@@ -32,6 +32,11 @@ class Record:
         self._pending: tuple[float, int] | None = None
         self._count = 0
         self._json, self._svg = self._files(out)
+        if self._svg is not None:
+            # Now, because the program has not begun: later, this import would cost some looks.
+            from ..plot.watched import watched
+
+            self._drawn: Any = watched
         self._writer = None if self._json is None else TimelineWriter(self._json, head)
 
     @staticmethod
@@ -101,13 +106,13 @@ class Record:
         looks = self._looks + ([self._pending] if self._pending is not None else [])
         if self._svg is None or not looks:
             return
-        from ..plot.watched import watched
-
         who = self._head["device"] if self._head["source"] == "device" else "processes"
         counts = self._head[f"{self._head['source']}_counts"]
         words = {"program": "of this program", "card": "everything on the card"}
-        command = " ".join(self._head["command"])
-        picture = watched(
+        # A newline, an escape, or half a character: an SVG may hold none of them.
+        said = " ".join(self._head["command"])
+        command = " ".join("".join(c if c.isprintable() else " " for c in said).split())
+        picture = self._drawn(
             looks,
             title=f"Memory of {command if len(command) < 60 else command[:57] + '...'}",
             limits=self._limits,

@@ -24,6 +24,7 @@ from .tree import Tree, adopt_orphans
 
 STOPPED = 121  # our exit code for a program that was stopped at the hard limit
 BUSY = 5  # of so many moments, at most one goes into looking: a slow look makes the next one wait
+MOMENT = 0.3  # seconds in which workers may end after their program, before they are told to
 SILENT = (signal.SIGWINCH,)  # passed on, and no event
 
 
@@ -43,10 +44,15 @@ def watch(
     Exit code   the program's own; 128 + n if signal n ended it; 121 if it was stopped at the limit
     Limits      "20GiB" or "90%", of the card's memory where there is one, else of the machine's;
                 `of` ("device" or "process") chooses
-    No orphan   what the program left running when it ended is stopped too, politely, then firmly
+    No orphan   what the program left running when it ended is stopped too, politely, then firmly.
+                On Linux the program is also asked to end (SIGTERM) if the watcher itself is killed
+    Leaves out  what comes and goes between two looks: `largest_process_bytes` of the record's last
+                event is the system's own high-water mark, of the largest process
     Raises      ValueError, with nothing written, for input that makes no sense or for a program
                 that cannot be run; OSError where the record cannot be written
     """
+    if not hasattr(os, "wait4"):
+        raise ValueError("memlab watch needs process groups and signals: Linux or macOS")
     seconds("--every", every, least_allowed=False)
     seconds("--grace", grace)
     if not command:
@@ -88,9 +94,11 @@ def watch(
             if quiet:
                 live.mute()
             try:
-                return Watch(program, tree, cards, record, signals, live, folder, head).run(
-                    asked, every, grace
-                )
+                run = Watch(program, tree, cards, record, signals, live, folder, head)
+                return run.run(asked, every, grace)
+            except BaseException:  # whatever it is: nothing runs on without its guard
+                tree.send(signal.SIGTERM)
+                raise
             finally:
                 live.close()
                 program.close()
@@ -116,7 +124,7 @@ class Watch:
         self.signals, self.live, self.folder = signals, live, folder
         self._source, self._total = head["source"], head["total_bytes"]
         self._began = time.monotonic()
-        self._told_trouble = False
+        self._told_trouble = self._told_silent = False
 
     def run(self, limits: dict[str, int], every: float, grace: float) -> int:
         soft, hard = limits.get("soft limit"), limits.get("hard limit")
@@ -154,6 +162,8 @@ class Watch:
         self.record.event(self._now(), "exit", **more, **({"left": left} if left else {}))
         self.record.close(code)
         self._trouble()
+        if self.live.close():
+            self._say(f"peak {text(self.record.peak)} in {self._now():,.1f} s, exit code {code}")
         return code
 
     def _look(self, now: float) -> int:
@@ -161,6 +171,9 @@ class Watch:
         held = process_bytes(processes)
         on_card = None if self.cards is None else self.cards.bytes(p.pid for p in processes)
         seen = self.record.look(now, held, on_card)
+        if self.cards is not None and on_card is None and not self._told_silent:
+            self._told_silent = True
+            self._say("the card's driver does not answer")
         self._trouble()
         words = f" memlab watch  {now:,.1f} s   processes {text(held)}"
         if on_card is not None:
@@ -178,8 +191,13 @@ class Watch:
         """End whatever still runs, politely until `ends`, then firmly; those that nobody can."""
         if not self.tree.alive() and self.program.code is not None:
             return []
-        if ends is None:  # the program has ended by itself and left these behind
-            self._say(f"it left {len(self.tree.alive())} processes running: stop")
+        if ends is None:  # the program has ended by itself: its workers may be about to
+            ends = self._now() + MOMENT
+            while self._now() < ends and self._lives():
+                self.signals.wait(0.01)
+            if not (left := self.tree.alive()):
+                return []
+            self._say(f"stopping what it left running: {', '.join(str(p.pid) for p in left)}")
             self.tree.send(signal.SIGTERM)
             ends = self._now() + grace
         while self._now() < ends and self._lives():
