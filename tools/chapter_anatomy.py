@@ -14,7 +14,9 @@ Estimate Explain Find Fit Follow Halve Hold Keep Load Look Measure Move Offload 
 Predict Quantize Read Recompute Save Share Shard Shrink Size Spend Split Store Sum Trace Track
 Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
-TAGS = {*NEEDED, "hide-input", "hide-cell", "hide-output", "remove-cell", "nbval-ignore-output"}
+# A cell tagged "device" shows the chapter's rows on a GPU, where there is one or a record of one.
+KINDS = {*NEEDED, "device"}
+TAGS = {*KINDS, "hide-input", "hide-cell", "hide-output", "remove-cell", "nbval-ignore-output"}
 # Where an output carries one of these, it would differ on the next machine.
 MACHINE = re.compile(
     r"(?<![\w.])/(?:home|Users|root|tmp|mnt|opt|usr|var|private|work)/\w|\b[A-Z]:\\\w|\b0x[0-9a-f]{6,}"
@@ -89,7 +91,7 @@ def tags(nb):
         if not counts[tag]:
             yield f"no cell tagged {tag!r}"
     for cell in nb.cells:
-        if cell.cell_type == "code" and not set(_tags(cell)) & set(NEEDED):
+        if cell.cell_type == "code" and not set(_tags(cell)) & KINDS:
             yield f"cell {cell.id} has no tag that says what it is for"
         if "nbval-ignore-output" in _tags(cell) and "figure" not in _tags(cell):
             yield f"cell {cell.id} ignores its output and is not a figure"
@@ -192,7 +194,7 @@ def quiet_cells(nb):
         silent = {"setup", "check"} & set(_tags(cell))
         if silent and cell.outputs:
             yield f"{' and '.join(sorted(silent))} cell {cell.id} has an output"
-        if {"formula", "measure", "widget", "exercise", "solution"} & set(_tags(cell)):
+        if {"formula", "measure", "widget", "exercise", "solution", "device"} & set(_tags(cell)):
             if not cell.outputs:
                 yield f"cell {cell.id} shows nothing"
 
