@@ -58,7 +58,13 @@ def update(language, page, blocks):
     for block in blocks:
         template.add(block)
     catalogue.update(template, update_header_comment=False)
-    ordered = Catalog(locale=language.replace("-", "_"), fuzzy=False, header_comment="#")
+    ordered = Catalog(
+        locale=language.replace("-", "_"),
+        fuzzy=False,
+        header_comment="#",
+        project="memlab",
+        version="0",
+    )
     for block in dict.fromkeys(blocks):
         old = catalogue[block]
         comments = old.user_comments if old.fuzzy else []

@@ -12,6 +12,7 @@ from blocks import SILENT
 
 TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
+LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
 PLACES = re.compile(r"\{\d+\}")
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 
@@ -25,9 +26,9 @@ def problems(language, name):
     for block in blocks:
         message = messages.get(block)
         if message is None or not message.string:
-            found.append(f"not translated: {block[:60]!r}")
+            found.append(f"{LEFT[0]}: {block[:60]!r}")
         elif message.fuzzy:
-            found.append(f"fuzzy: {block[:60]!r}")
+            found.append(f"{LEFT[1]}: {block[:60]!r}")
         else:
             found += [f"{block[:60]!r}: {line}" for line in entry(language, block, message.string)]
     return found
