@@ -43,8 +43,18 @@ DEAD = [
 ]
 ICON = re.compile(r"""class=["'][^"']*\bfa-(?:solid|regular)[^"']*""")
 STYLES = {"solid", "regular", "lg"}
-# What a picture in the text may not bring along: its size is the stylesheet's business.
-FITTING = ' style="max-width:100%;height:auto"'
+# What the builder or a stored output writes, and what a strict policy or a screen reader wants.
+MENDED = [
+    (re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.S), ""),
+    (re.compile(r"<script>kernelName = .*?</script>"), ""),
+    # The size of a picture is the stylesheet's business.
+    (re.compile(r' style="max-width:100%;height:auto"'), ""),
+    # A summary is named by its own words; a heading without any heads nothing.
+    (re.compile(r'<summary aria-label="[^"]*">'), "<summary>"),
+    (re.compile(r"<th[^>]*>(?:<p></p>)?</th>"), "<td></td>"),
+    # A list whose items are none, with a role that was given up.
+    (re.compile(r' role="(?:list" class="citation-list"|doc-biblioentry")'), ""),
+]
 
 
 def strict(app, pagename, templatename, context, doctree):
@@ -65,9 +75,9 @@ def strict(app, pagename, templatename, context, doctree):
         c for c in context.get("css_files", []) if not UNUSED.search(str(c.filename))
     ]
     if body := context.get("body"):
-        body = re.sub(r'<script type="text/x-thebe-config">.*?</script>', "", body, flags=re.S)
-        body = re.sub(r"<script>kernelName = .*?</script>", "", body)
-        context["body"] = body.replace(FITTING, "")
+        for pattern, instead in MENDED:
+            body = pattern.sub(instead, body)
+        context["body"] = body
 
 
 def icons(page):

@@ -46,7 +46,16 @@
       button.dataset.count.replace("{done}", done).replace("{all}", all.length);
   }
 
+  // What scrolls inside itself can be reached by the keyboard (the theme sees to code and tables).
+  function reachable() {
+    for (const box of document.querySelectorAll("div.math, .memlab-figure"))
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+  }
+
   function start() {
+    reachable();
+    addEventListener("resize", reachable);
     document.querySelector(".bd-search-container form.bd-search input")?.focus();
     document.querySelector(".memlab-print")?.addEventListener("click", () => print());
     document.querySelector(".memlab-mark")?.addEventListener("click", (event) => {
