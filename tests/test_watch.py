@@ -146,6 +146,7 @@ def test_signals_reach_the_program(tmp_path, name):
     out = tmp_path / "run.json"
     with running("--out", str(out), program=HEARS) as watch:
         assert watch.stdout.readline() == "ready\n"
+        until(out.exists)  # from then on the watch is ready for signals, too
         watch.send_signal(getattr(signal, name))
         assert watch.stdout.readline() == f"{name}\n"
         assert watch.wait(PATIENCE) == 5
@@ -238,6 +239,7 @@ def test_pages_that_forks_share_count_once(tmp_path):
     out = tmp_path / "run.json"
     with running("--out", str(out), program=FORKS.format(own=False)) as watch:
         said = [watch.stdout.readline().strip() for _ in range(5)]
+        until(out.exists)
         looks = len(read_timeline(out)["samples"])
         until(lambda: len(read_timeline(out)["samples"]) > looks + 3)
         watch.send_signal(signal.SIGTERM)
@@ -308,6 +310,7 @@ def test_killed_it_leaves_a_whole_record_and_no_program(tmp_path):
         say = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
         with running("--every", "0.001", "--out", str(out), program=say) as watch:
             pid = int(watch.stdout.readline())
+            until(out.exists)
             while len(json.loads(out.read_text())["samples"]) < looks + 5:  # whole at any moment
                 assert watch.poll() is None
             watch.kill()
