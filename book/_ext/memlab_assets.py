@@ -43,6 +43,7 @@ DEAD = [
 ]
 ICON = re.compile(r"""class=["'][^"']*\bfa-(?:solid|regular)[^"']*""")
 STYLES = {"solid", "regular", "lg"}
+WRAPPED = r'<div class="memlab-figure">\1</div>'
 # What the builder or a stored output writes, and what a strict policy or a screen reader wants.
 MENDED = [
     (re.compile(r'<script type="text/x-thebe-config">.*?</script>', re.S), ""),
@@ -52,6 +53,8 @@ MENDED = [
     # A summary is named by its own words; a heading without any heads nothing.
     (re.compile(r'<summary aria-label="[^"]*">'), "<summary>"),
     (re.compile(r"<th[^>]*>(?:<p></p>)?</th>"), "<td></td>"),
+    # A drawing scrolls in a box of its own where the window is too narrow for its words.
+    (re.compile(r"(<img [^>]*\.svg\"[^>]*>|<svg [^>]*role=\"img\".*?</svg>)", re.S), WRAPPED),
     # A list whose items are none, with a role that was given up.
     (re.compile(r' role="(?:list" class="citation-list"|doc-biblioentry")'), ""),
 ]
