@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 
 from memlab import cli  # noqa: E402
 from memlab.measure import cuda  # noqa: E402
+from memlab.measure.step_tracker import StepTracker  # noqa: E402
 from memlab.recording import apart, meter, provenance, suite, techniques, write  # noqa: E402
 from memlab.recording import beside as chapter  # noqa: E402
 from memlab.recording.case import EXACT, KERNELS, SCRATCH, Case, Predicted  # noqa: E402
@@ -436,3 +438,34 @@ def test_the_committed_record_is_of_this_suite():
         for case in suite.cases(["weights", "kv-cache", "fp8", "step/gpt2/bf16", "pruning"]):
             for moment, said in case.predict(read(path).kind).items():
                 assert found[f"{case.name}/{moment}"].predicted == said.bytes
+
+
+class MetaMeter(meter.CpuMeter):
+    """Counts what is on the meta device alone: a run with another device than the host's."""
+
+    def __init__(self, tracker):
+        super().__init__(tracker)
+        self.device = "meta"
+
+
+# Of a step what stays after it: on meta attention is written out, and keeps more.
+STAYS = ("after_backward", "between_steps")
+ON_META = ["weights", "kv-cache", "quantization", "fp8", "pruning/masked", "pruning/csr"]
+ON_META += ["small-optimizers/adamw*", "small-optimizers/muon*", "small-optimizers/galore*"]
+
+
+@pytest.mark.parametrize(
+    ("only", "moments"),
+    [(ON_META, ("held", "peak")), (["mixed-precision/fp32", "lora/8"], STAYS)],
+)
+def test_nothing_is_forgotten_on_the_host_and_what_belongs_there_is_not_predicted(only, moments):
+    """The runs, on a device that is not the CPU, against what is predicted for CUDA."""
+    for case in suite.cases(only):
+        with StepTracker("meta") as tracker:
+            noted = MetaMeter(tracker)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of torch, about sparse tensors
+                case.run(noted)
+        said = case.predict("cuda")
+        for moment in set(moments) & set(case.terms):
+            assert noted.found[moment]["requested"] == said[moment].bytes, (case.name, moment)
