@@ -20,7 +20,7 @@ FITS := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-book: $(VENV)/.book-$(KEY)  ## build the book into _build/html and print its first page
+book: $(VENV)/.book-$(KEY) node_modules/.stamp  ## build the book into _build/html and print its first page
 	@$(RUN) tools/book.py
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
@@ -75,9 +75,9 @@ echo 'Installing the pinned packages ($(1)) into $(VENV); the first time takes m
 $(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 endef
 
-# One test runs the core under MicroPython; where there is no npm, or no network, that test says why it is skipped.
+# MicroPython, the engine of the calculator: without it that page says how to get it, and its tests are skipped.
 node_modules/.stamp: package-lock.json
 	@mkdir -p node_modules
 	@if command -v npm >/dev/null; then \
-		npm ci --silent --ignore-scripts --no-audit --no-fund && touch $@ || echo 'npm ci failed: the tests that need node will be skipped'; \
-	else echo 'no npm: the tests that need node will be skipped'; fi
+		npm ci --silent --ignore-scripts --no-audit --no-fund && touch $@ || echo 'npm ci failed: the calculator stays without its engine, its tests are skipped'; \
+	else echo 'no npm: the calculator stays without its engine, its tests are skipped'; fi

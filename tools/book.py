@@ -24,6 +24,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import calculator
 import status
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -89,6 +90,7 @@ def inputs_key(language):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
+    key.update(calculator.key().encode())
     for text in filled_pages().values():  # they hold dates, which no file holds
         key.update(text.encode())
     return key.hexdigest()
@@ -127,6 +129,7 @@ def stage(language):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
+    calculator.stage(source)
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
         target = source / "notebooks" / file.relative_to(ROOT / "notebooks")

@@ -116,7 +116,45 @@ def answered(given, lookup):
     if not found["fits"] and found["peak"]:
         found["changes"], found["never"] = cheapest(model, state, limit, lookup)
     found["leaves_out"] = left_out(state, found["peak"])
+    found.update(said(found, state))
     return found
+
+
+def said(found, state):
+    """The sentences around the figures."""
+    size = f"{state['batch']:,} × {state['tokens']:,} tokens"
+    if state["passes"] > 1:
+        size = f"{state['passes']:,} batches of {size}"
+    made = {"advice": "", "steps": [f"{c[0]}: {c[1]}; then {c[2]}" for c in found["changes"]]}
+    if found["peak"]:
+        made["heading"] = f"{found['title']} · {size}: the peak, in {found['moment']}"
+    else:
+        made["heading"] = f"{found['title']}: what stays from step to step"
+    on = f"{found['card']}, which leaves {found['limit_text']} of {found['usable_text']}"
+    if found["fits"] and found["peak"]:
+        made["verdict"] = f"✓ It fits {on}: {found['left']} are left."
+    elif found["fits"]:
+        made["verdict"] = (
+            f"This much fits {on}: {found['left']} are left for the step itself, whose peak is not "
+            f"known here: {found['why']}."
+        )
+    else:
+        made["verdict"] = f"✗ It does not fit {on}: {found['left']} too much."
+        if found["changes"]:
+            made["advice"] = "The cheapest changes that make it fit:"
+        elif found["peak"]:
+            made["advice"] = f"No change helps: {found['never']}."
+    tops = {name: size for name, _, size in found["hills"]}
+    made["heights"] = ""
+    if tops:
+        order = [name for name in ("forward", "loss", "backward", "optimizer") if name in tops]
+        made["heights"] = "The hills of the step: " + " · ".join(
+            [f"{name} {tops[name]}" for name in order]
+        )
+    parts = ", ".join([f"{row['term']} {row['text']}" for row in found["rows"]])
+    made["picture"] = f"A bar of {found['total_text']}: {parts}. A line at {found['limit_text']}."
+    made["scale"] = f"The line: {found['limit_text']}, what {found['card']} can give."
+    return made
 
 
 def model_of(state):
@@ -376,7 +414,7 @@ def left_out(state, peak):
     if not peak:
         said.append("everything that lives only during a step: activations, logits, temporaries")
     else:
-        said.append("dropout, which most configs leave at 0 in training today")
+        said.append("dropout and its masks")
         if state["optimizer"] != "adamw":
             said.append("what the optimizer's own step needs for a moment: it is counted for AdamW")
         if state["precision"] == "zero":

@@ -1,4 +1,4 @@
-"""The files of tools/peaks.py as the page reads them, for CPython: the default result, the tests."""
+"""The files of tools/peaks.py, read for CPython: for the page's worked example and the tests."""
 
 import json
 

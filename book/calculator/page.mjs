@@ -1,0 +1,260 @@
+// The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
+import { configFrom, start } from "./engine.mjs";
+import { loadMicroPython } from "./micropython.mjs";
+
+const find = (id) => document.getElementById(id);
+const form = find("calc-form");
+const note = find("calc-note");
+const table = JSON.parse(find("calc-table").textContent); // defaults, colours
+const SVG = "http://www.w3.org/2000/svg";
+
+let config = null;
+let answer = null;
+let asked = 0;
+
+const named = (name) => form.elements.namedItem(name);
+const fetched = async (name) => {
+  const response = await fetch(new URL(name, import.meta.url));
+  if (!response.ok) throw new Error(`${response.status} for ${name}`);
+  return response.json();
+};
+const moments = (name) => fetched(`peaks/${encodeURIComponent(name)}.json`).catch(() => null);
+
+// -- the state: from the controls, from the address, to the address ---------------------------
+
+function stateOfControls() {
+  const state = {};
+  for (const [name, usual] of Object.entries(table.defaults)) {
+    const value = named(name).value;
+    state[name] = typeof usual === "number" ? (value.trim() === "" ? null : Number(value)) : value;
+  }
+  if (state.model === "config") state.config = config;
+  return state;
+}
+
+function addressOf(state) {
+  const said = new URLSearchParams();
+  for (const [name, usual] of Object.entries(table.defaults))
+    if (state[name] !== usual && state[name] !== null) said.set(name, state[name]);
+  if (state.config) said.set("config", JSON.stringify(state.config));
+  const words = said.toString();
+  return words ? `#${words}` : location.pathname;
+}
+
+// What an address says, or a line about what is wrong with it.
+function takeAddress() {
+  const words = location.hash.slice(1);
+  if (!words.includes("=")) return ""; // nothing, or a heading of this page
+  if (words.length > 100_000) return "The address is too long to be one of this page.";
+  let wrong = "";
+  const said = new URLSearchParams(words);
+  const text = said.get("config");
+  if (text !== null) {
+    try {
+      takeConfig(configFrom(text));
+    } catch (error) {
+      wrong = `The address: ${error.message}.`;
+    }
+  }
+  for (const [name, value] of said) {
+    if (name === "config") continue;
+    const control = Object.hasOwn(table.defaults, name) ? named(name) : null;
+    if (!control) wrong = `The address: “${name.slice(0, 40)}” is no setting of this page.`;
+    else if (control.tagName === "SELECT" && ![...control.options].some((o) => o.value === value))
+      wrong = `The address: “${value.slice(0, 40)}” is no choice for ${name}.`;
+    else if (control.type === "number" && !/^\d{1,9}$/.test(value))
+      wrong = `The address: “${value.slice(0, 40)}” is no whole number for ${name}.`;
+    else control.value = value;
+  }
+  if (named("model").value === "config" && !config) named("model").value = table.defaults.model;
+  followNumbers();
+  return wrong;
+}
+
+function takeConfig(read) {
+  config = read;
+  const option = [...named("model").options].find((each) => each.value === "config");
+  option.hidden = option.disabled = false;
+  named("model").value = "config";
+}
+
+// -- showing ------------------------------------------------------------------------------------
+
+function element(tag, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function drawn(tag, attributes) {
+  const made = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function colour(term) {
+  return table.colours[term] ?? table.colours.other;
+}
+
+function show(found) {
+  const whole = Math.max(found.total, found.usable);
+  const bar = find("calc-bar");
+  bar.replaceChildren();
+  let left = 0;
+  for (const row of found.rows) {
+    const width = (1000 * row.bytes) / whole;
+    bar.append(drawn("rect", { x: left, y: 6, width, height: 48, fill: colour(row.term) }));
+    left += width;
+  }
+  const at = (1000 * found.limit) / whole;
+  bar.append(drawn("line", { x1: at, x2: at, y1: 0, y2: 60, class: "calc-limit" }));
+  bar.setAttribute("aria-label", found.picture);
+  find("calc-scale").textContent = found.scale;
+
+  const body = find("calc-rows");
+  const focused = document.activeElement?.dataset?.term;
+  body.replaceChildren();
+  for (const row of found.rows) {
+    const line = element("tr");
+    const head = element("th", undefined, { scope: "row" });
+    const button = element("button", undefined, { type: "button", class: "calc-term" });
+    button.dataset.term = row.term;
+    button.dataset.formula = row.formula;
+    const swatch = drawn("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
+    swatch.append(drawn("rect", { width: 10, height: 10, fill: colour(row.term) }));
+    button.append(swatch, row.term);
+    head.append(button);
+    line.append(head, element("td", row.text), element("td", row.bytes.toLocaleString("en")));
+    body.append(line);
+    if (row.term === focused) button.focus();
+  }
+  find("calc-total").textContent = found.total_text;
+  find("calc-total-bytes").textContent = found.total.toLocaleString("en");
+  find("calc-title").textContent = found.heading;
+  find("calc-verdict").textContent = found.verdict;
+  find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
+  find("calc-hills").textContent = found.heights;
+  const changes = find("calc-changes");
+  changes.replaceChildren(...found.steps.map((words) => element("li", words)));
+  find("calc-changes-head").textContent = found.advice;
+  find("calc-left-out").replaceChildren(...found.leaves_out.map((words) => element("li", words)));
+}
+
+async function update({ address = true } = {}) {
+  if (!answer) return;
+  const turn = ++asked;
+  const state = stateOfControls();
+  const found = await answer(state, moments);
+  if (turn !== asked) return;
+  const wrong = find("calc-wrong");
+  wrong.textContent = found.error ?? "";
+  find("calc-result").classList.toggle("calc-stale", Boolean(found.error));
+  if (found.error) return;
+  show(found);
+  find("calc-link").value = "";
+  if (address) history.replaceState(null, "", addressOf(state));
+}
+
+let waiting = false;
+function soon() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    update();
+  });
+}
+
+// -- listening ----------------------------------------------------------------------------------
+
+// A slider stands for the values that it steps through; the number beside it is what counts.
+function followNumbers() {
+  for (const slider of form.querySelectorAll("input[type=range]")) {
+    const values = JSON.parse(slider.dataset.values);
+    const number = Number(named(slider.dataset.for).value);
+    let place = values.findIndex((value) => value >= number);
+    if (place < 0) place = values.length - 1;
+    slider.value = place;
+    slider.setAttribute("aria-valuetext", number.toLocaleString("en"));
+  }
+}
+
+form.addEventListener("input", (event) => {
+  const control = event.target;
+  if (control.type === "range") {
+    named(control.dataset.for).value = JSON.parse(control.dataset.values)[Number(control.value)];
+  }
+  if (control.id === "calc-config" || control.type === "file") return;
+  followNumbers();
+  soon();
+});
+form.addEventListener("submit", (event) => event.preventDefault());
+
+function readConfig(text) {
+  try {
+    takeConfig(configFrom(text));
+    update();
+  } catch (error) {
+    find("calc-wrong").textContent = `The config: ${error.message}.`;
+  }
+}
+
+async function readFile(file) {
+  if (!file) return;
+  if (file.size > 1_000_000) {
+    find("calc-wrong").textContent = "The config: a file of this size is no config.json.";
+    return;
+  }
+  readConfig(await file.text());
+}
+
+const box = find("calc-config");
+box.addEventListener("input", () => box.value.trim() && readConfig(box.value));
+find("calc-file").addEventListener("change", (event) => readFile(event.target.files[0]));
+form.addEventListener("dragover", (event) => event.preventDefault());
+form.addEventListener("drop", (event) => {
+  event.preventDefault();
+  const file = event.dataTransfer.files[0];
+  if (file) readFile(file);
+  else readConfig(event.dataTransfer.getData("text/plain"));
+});
+
+function formula(event) {
+  const button = event.target.closest?.("button.calc-term");
+  if (button) {
+    find("calc-formula").textContent = `${button.dataset.term}: ${button.dataset.formula}`;
+  }
+}
+for (const kind of ["pointerover", "focusin", "click"])
+  find("calc-rows").addEventListener(kind, formula);
+
+find("calc-share").addEventListener("click", async () => {
+  const link = find("calc-link");
+  link.value = location.href;
+  link.hidden = false;
+  link.select();
+  await navigator.clipboard?.writeText(location.href).catch(() => {});
+});
+addEventListener("hashchange", () => {
+  const wrong = takeAddress();
+  update({ address: false }).then(() => {
+    if (wrong) find("calc-wrong").textContent = wrong;
+  });
+});
+
+// -- beginning ----------------------------------------------------------------------------------
+
+const wrong = takeAddress();
+answer = await start(
+  loadMicroPython,
+  { url: new URL("micropython.wasm", import.meta.url).href, stdout: () => {} },
+  await fetched("python.json"),
+);
+form.querySelectorAll("[disabled]").forEach((each) => {
+  if (each.tagName !== "OPTION") each.disabled = false;
+});
+await update({ address: false });
+if (wrong) find("calc-wrong").textContent = wrong;
+note.textContent = "";
+document.documentElement.dataset.calculator = "ready";

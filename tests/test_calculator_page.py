@@ -1,0 +1,220 @@
+"""The calculator's page in a real browser: what it shows, what it refuses, what it loads."""
+
+import gzip
+import json
+from urllib.parse import quote
+
+import pytest
+from calculator_states import MARKUP
+
+# The browser and the servers of the other pages' tests are fixtures here too.
+from test_pages import SITE, Watched, browser, roots  # noqa: F401
+
+ASSETS = SITE / "en" / "_static" / "calculator"
+PAGE = "en/calculator.html"
+READY = "html[data-calculator=ready]"
+LARGEST_ENGINE = 350_000  # bytes, compressed as a server compresses
+TINY = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "num_hidden_layers": 16,
+    "vocab_size": 128256,
+    "tie_word_embeddings": True,
+    "max_position_embeddings": 131072,
+}
+
+pytestmark = [
+    pytest.mark.skipif(not (SITE / PAGE).exists(), reason="no book: `make book` builds it"),
+    pytest.mark.skipif(not (ASSETS / "micropython.wasm").exists(), reason="no node package"),
+]
+
+
+@pytest.fixture
+def page(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        opened(watched.page, roots["http"] + PAGE)
+        yield watched.page
+        assert watched.wrong == []
+
+
+def opened(page, address):
+    page.goto(address)
+    page.wait_for_selector(READY, state="attached", timeout=30_000)
+
+
+def total(page):
+    return page.inner_text("#calc-total-bytes")
+
+
+def settled(page, before):
+    page.wait_for_function(
+        "before => document.getElementById('calc-total-bytes').textContent !== before", arg=before
+    )
+    return total(page)
+
+
+def test_the_example_stands_before_any_script_and_the_engine_agrees(browser, roots):  # noqa: F811
+    shown = ("#calc-verdict", "#calc-rows", "#calc-title", "#calc-left-out", "#calc-hills")
+    with Watched(browser, roots["http"], java_script_enabled=False) as watched:
+        watched.page.goto(roots["http"] + PAGE)
+        before = [watched.page.inner_text(name) for name in shown]
+        assert "GiB" in before[0] and "weights" in before[1]
+    with Watched(browser, roots["http"]) as watched:
+        opened(watched.page, roots["http"] + PAGE)
+        assert [watched.page.inner_text(name) for name in shown] == before
+        assert watched.wrong == []
+
+
+def test_a_slider_moved_by_a_key_changes_number_ledger_and_address(page):
+    before = total(page)
+    page.focus("input[data-for=batch]")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    settled(page, before)
+    assert page.input_value("#calc-batch") == "4"
+    assert "batch=4" in page.url
+    assert page.get_attribute("input[data-for=batch]", "aria-valuetext") == "4"
+
+
+def test_a_shared_address_shows_the_same_after_a_reload(page, roots):  # noqa: F811
+    page.select_option("#calc-model", "qwen3-0.6b")
+    page.select_option("#calc-card", "RTX 4090")
+    page.fill("#calc-tokens", "1000")
+    page.wait_for_function("location.hash.includes('tokens=1000')")
+    shown = page.inner_text("#calc-rows")
+    address = page.url
+    page.goto("about:blank")
+    opened(page, address)
+    assert page.inner_text("#calc-rows") == shown
+    assert page.input_value("#calc-model") == "qwen3-0.6b"
+
+
+def test_a_pasted_config_is_read_and_shared(page):
+    before = total(page)
+    page.click("details summary:has-text('config.json')")
+    page.fill("#calc-config", json.dumps(TINY | {"_name_or_path": MARKUP}))
+    changed = settled(page, before)
+    assert MARKUP in page.inner_text("#calc-title")
+    assert page.locator("#calc-result img").count() == 0
+    address = page.url
+    page.goto("about:blank")
+    opened(page, address)
+    assert total(page) == changed
+
+
+def test_a_dropped_file_is_read(page):
+    before = total(page)
+    page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.items.add(new File([text], "config.json", { type: "application/json" }));
+            const drop = new DragEvent("drop", { dataTransfer: data, bubbles: true });
+            document.getElementById("calc-form").dispatchEvent(drop);
+        }""",
+        json.dumps(TINY),
+    )
+    settled(page, before)
+    assert page.input_value("#calc-model") == "config"
+
+
+def test_what_does_not_fit_says_what_would(page):
+    page.select_option("#calc-model", "qwen3-0.6b")
+    page.select_option("#calc-card", "RTX 4060 Laptop")
+    page.wait_for_selector("#calc-changes li")
+    assert "does not fit" in page.inner_text("#calc-verdict")
+    assert "GiB" in page.inner_text("#calc-changes li:last-child")
+
+
+def test_a_term_tells_its_formula_by_mouse_and_by_key(page):
+    page.hover("button[data-term=optimizer]")
+    assert "adamw" in page.inner_text("#calc-formula")
+    page.focus("button[data-term=weights]")
+    assert "8,030,261,248" in page.inner_text("#calc-formula")
+
+
+HOSTILE_TEXTS = ["{", "[]", MARKUP, '{"model_type": "' + MARKUP + '"}', "[" * 50_000]
+HOSTILE_TEXTS += ['{"__proto__": {"x": 1}}', json.dumps(TINY | {"hidden_size": -1})]
+HOSTILE_TEXTS += [json.dumps(TINY | {"vocab_size": 10**40}), '{"a": NaN}', "x" * 10_000_000]
+
+
+def test_hostile_texts_are_answered_by_one_line(page):
+    page.evaluate("() => { window.alert = () => { document.title = 'alerted'; }; }")
+    shown = page.inner_text("#calc-rows")
+    for text in HOSTILE_TEXTS:
+        page.evaluate(
+            """text => {
+                document.getElementById("calc-wrong").textContent = "";
+                const box = document.getElementById("calc-config");
+                box.value = text;
+                box.dispatchEvent(new Event("input", { bubbles: true }));
+            }""",
+            text,
+        )
+        page.wait_for_function("document.getElementById('calc-wrong').textContent !== ''")
+        said = page.inner_text("#calc-wrong")
+        assert "\n" not in said and len(said) < 300, text[:40]
+        assert page.locator(".calc img").count() == 0
+    assert page.title() != "alerted" and page.evaluate("({}).x === undefined")
+    assert page.inner_text("#calc-rows") == shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"model={quote(MARKUP)}",
+        "batch=-1",
+        "batch=1e9",
+        "tokens=99999999999999999999",
+        "__proto__=1",
+        f"config={quote(MARKUP)}",
+        f"config={quote('[' * 1000)}",
+        "constructor=x",
+        "zero=9",
+        "card=%F0%9F%92%A3",
+        "x=" + "y" * 200_000,
+    ],
+    ids=lambda words: words[:24],
+)
+def test_a_hostile_address_is_answered_by_one_line(browser, roots, words):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        opened(watched.page, f"{roots['http']}{PAGE}#{words}")
+        said = watched.page.inner_text("#calc-wrong")
+        assert said and "\n" not in said and len(said) < 300
+        assert watched.page.locator(".calc img").count() == 0
+        assert "GiB" in watched.page.inner_text("#calc-verdict")
+        assert watched.wrong == []
+
+
+def test_from_a_folder_the_page_says_what_it_needs(browser, roots):  # noqa: F811
+    with Watched(browser, roots["file"]) as watched:
+        watched.page.goto(roots["file"] + PAGE)
+        assert "make serve" in watched.page.inner_text("#calc-note")
+        assert watched.page.is_disabled("#calc-model")
+        assert "GiB" in watched.page.inner_text("#calc-verdict")
+        assert watched.wrong == []
+
+
+def test_the_engine_is_small():
+    loaded = [*ASSETS.glob("*.mjs"), ASSETS / "micropython.wasm", ASSETS / "python.json"]
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in loaded}
+    assert sum(sizes.values()) <= LARGEST_ENGINE, sizes
+    for path in (ASSETS / "peaks").glob("*.json"):
+        assert len(gzip.compress(path.read_bytes(), 9)) < 50_000, path.name
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 820, 1440])
+def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
+    with Watched(
+        browser, roots["http"], color_scheme=mode, viewport={"width": width, "height": 800}
+    ) as watched:
+        opened(watched.page, roots["http"] + PAGE)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+        labels = """() => [...document.querySelectorAll(".calc :is(input, select, textarea)")]
+            .filter(each => !each.labels?.length && !each.getAttribute("aria-label")).length"""
+        assert watched.page.evaluate(labels) == 0
+        assert watched.wrong == []

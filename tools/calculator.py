@@ -1,0 +1,220 @@
+"""The calculator's page: its form and one worked answer as HTML, and the files that it loads.
+
+The form comes from the table that also checks what is asked (memlab.page.request), the answer from
+the function that the page's engine runs. The engine itself, MicroPython compiled to WebAssembly, is
+not part of this repository: `npm ci` brings it (package.json), `make book` runs that where there is
+npm, and a page without it says so and shows the answer alone.
+"""
+
+import hashlib
+import html
+import json
+import shutil
+from pathlib import Path
+
+import peaks
+
+from memlab.page.answer import answered
+from memlab.page.files import files
+from memlab.page.moments import reader
+from memlab.page.request import CHOICES, DEFAULTS, NUMBERS, OTHER_MODEL
+from memlab.plot.colours import COLOURS
+
+ROOT = Path(__file__).resolve().parent.parent
+ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
+ENGINE_FILES = ("micropython.mjs", "micropython.wasm")
+SCRIPTS = ROOT / "book" / "calculator"
+MARK = "<!-- the-calculator -->"
+PLACE = "_static/calculator"
+
+SLIDERS = {
+    "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
+    "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
+}
+SLIDERS["batch"] = sorted(set(SLIDERS["batch"]))
+GROUPS = (
+    ("The model", ("model",)),
+    ("What it reads in a step", ("batch", "tokens", "passes")),
+    ("How it is trained", ("precision", "optimizer", "loop", "attention", "checkpoint", "loss")),
+    ("The card, and how many", ("card", "data", "zero", "tensor", "pipeline")),
+)
+NO_ENGINE = (
+    "This copy of the book was built without the calculator's engine, so what stands below is one "
+    "worked example. With Node.js installed, “npm ci” and then “make book” in the book's folder "
+    "bring the engine."
+)
+
+
+def key():
+    """A hash over what the page is made from."""
+    made = hashlib.sha256(peaks.key().encode())
+    made.update(json.dumps(files()).encode())
+    for name in ENGINE_FILES:
+        if (ENGINE / name).exists():
+            made.update((ENGINE / name).read_bytes())
+    return made.hexdigest()
+
+
+def has_engine():
+    return all((ENGINE / name).exists() for name in ENGINE_FILES)
+
+
+def stage(source):
+    """Put the form and the answer into the staged page, and the files beside it."""
+    target = source / PLACE
+    target.mkdir(parents=True)
+    page = source / "calculator.md"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(MARK, raw(whole())), encoding="utf-8")
+    shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
+    for script in sorted(SCRIPTS.glob("*.mjs")):
+        shutil.copy(script, target)
+    (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
+    shutil.copytree(peaks.build(), target / "peaks", ignore=shutil.ignore_patterns("key"))
+    if has_engine():
+        for name in ENGINE_FILES:
+            shutil.copy(ENGINE / name, target)
+
+
+def raw(text):
+    return f"```{{raw}} html\n{text}\n```"
+
+
+def e(value):
+    return html.escape(str(value), quote=True)
+
+
+def whole():
+    """The page's form and its answer to the defaults."""
+    found = answered({}, reader(peaks.build()))
+    table = {"defaults": DEFAULTS, "colours": COLOURS}
+    # In a script element nothing but "<" could end it.
+    data = json.dumps(table).replace("<", "\\u003c")
+    engine = "yes" if has_engine() else "no"
+    note = "The calculator is loading …" if has_engine() else NO_ENGINE
+    return f"""<div class="calc">
+<p id="calc-note" data-engine="{engine}">{e(note)}</p>
+{top(found)}
+{form()}
+{result(found)}
+<script type="application/json" id="calc-table">{data}</script>
+<script src="{PLACE}/start.mjs"></script>
+</div>"""
+
+
+def form():
+    parts = [group(title, names) for title, names in GROUPS]
+    return f'<form id="calc-form" autocomplete="off">\n{"".join(parts)}</form>'
+
+
+def group(title, names):
+    inner = "".join(control(name) for name in names)
+    if "model" in names:
+        inner += CONFIG
+    return f"<fieldset><legend>{e(title)}</legend>\n{inner}</fieldset>\n"
+
+
+CONFIG = """<details><summary>Paste a config.json</summary>
+<label for="calc-config">The config.json of your model; a file may be dropped here too</label>
+<textarea id="calc-config" rows="5" spellcheck="false" disabled></textarea>
+<label for="calc-file">or choose the file</label>
+<input id="calc-file" type="file" accept=".json,application/json" disabled>
+</details>
+"""
+
+
+def control(name):
+    for known, label, values in CHOICES:
+        if known == name:
+            return choice(name, label, values)
+    for known, label, least, most in NUMBERS:
+        if known == name:
+            return number(name, label, least, most)
+    raise KeyError(name)
+
+
+def choice(name, label, values):
+    options = "".join(
+        f'<option value="{e(value)}"{" selected" if value == DEFAULTS[name] else ""}>{e(words)}'
+        "</option>"
+        for value, words in values
+    )
+    if name == "model":
+        options += (
+            f'<option value="{OTHER_MODEL}" hidden disabled>the config that you gave</option>'
+        )
+    return (
+        f'<div class="calc-control"><label for="calc-{name}">{e(label)}</label>'
+        f'<select id="calc-{name}" name="{name}" disabled>{options}</select></div>\n'
+    )
+
+
+def number(name, label, least, most):
+    field = (
+        f'<div class="calc-control"><label for="calc-{name}">{e(label)}</label>'
+        f'<input id="calc-{name}" name="{name}" type="number" inputmode="numeric" min="{least}" '
+        f'max="{most}" step="1" value="{DEFAULTS[name]}" disabled>'
+    )
+    if name in SLIDERS:
+        values = SLIDERS[name]
+        field += (
+            f'<input type="range" aria-label="{e(label)}, in steps" data-for="{name}" min="0" '
+            f'max="{len(values) - 1}" value="{values.index(DEFAULTS[name])}" '
+            f"data-values='{json.dumps(values)}' disabled>"
+        )
+    return field + "</div>\n"
+
+
+def top(found):
+    """The verdict and the bar, which stay in sight while the form is used."""
+    return f"""<section class="calc-top" aria-label="Does it fit?">
+<p id="calc-wrong" role="alert"></p>
+<p id="calc-verdict" role="status" data-fits="{"yes" if found["fits"] else "no"}">\
+{e(found["verdict"])}</p>
+<svg id="calc-bar" role="img" aria-label="{e(found["picture"])}" viewBox="0 0 1000 60" \
+preserveAspectRatio="none">{bar(found)}</svg>
+<p id="calc-scale">{e(found["scale"])}</p>
+</section>"""
+
+
+def result(found):
+    rows = "".join(row(each) for each in found["rows"])
+    steps = "".join(f"<li>{e(words)}</li>" for words in found["steps"])
+    left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
+    return f"""<section id="calc-result" aria-label="What it needs, term by term">
+<p id="calc-changes-head">{e(found["advice"])}</p>
+<ol id="calc-changes">{steps}</ol>
+<table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>
+<thead><tr><th scope="col">term</th><th scope="col">size</th><th scope="col">bytes</th></tr></thead>
+<tbody id="calc-rows">{rows}</tbody>
+<tfoot><tr><th scope="row">total</th><td id="calc-total">{e(found["total_text"])}</td>\
+<td id="calc-total-bytes">{found["total"]:,}</td></tr></tfoot></table>
+<p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
+<p id="calc-hills">{e(found["heights"])}</p>
+<p>Left out:</p>
+<ul id="calc-left-out">{left}</ul>
+<p><button type="button" id="calc-share" disabled>Copy a link to this</button>
+<input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
+</section>"""
+
+
+def bar(found):
+    most = max(found["total"], found["usable"])
+    left, made = 0.0, ""
+    for each in found["rows"]:
+        width = 1000 * each["bytes"] / most
+        fill = COLOURS.get(each["term"], COLOURS["other"])
+        made += f'<rect x="{left:.2f}" y="6" width="{width:.2f}" height="48" fill="{fill}"/>'
+        left += width
+    at = 1000 * found["limit"] / most
+    return made + f'<line x1="{at:.2f}" x2="{at:.2f}" y1="0" y2="60" class="calc-limit"/>'
+
+
+def row(each):
+    fill = COLOURS.get(each["term"], COLOURS["other"])
+    return (
+        f'<tr><th scope="row"><button type="button" class="calc-term" data-term="{e(each["term"])}" '
+        f'data-formula="{e(each["formula"])}"><svg viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect width="10" height="10" fill="{fill}"/></svg>{e(each["term"])}</button></th>'
+        f"<td>{e(each['text'])}</td><td>{each['bytes']:,}</td></tr>"
+    )
