@@ -213,8 +213,9 @@ def bar(found):
 def row(each):
     fill = COLOURS.get(each["term"], COLOURS["other"])
     return (
-        f'<tr><th scope="row"><button type="button" class="calc-term" data-term="{e(each["term"])}" '
-        f'data-formula="{e(each["formula"])}"><svg viewBox="0 0 10 10" aria-hidden="true">'
+        '<tr><th scope="row"><button type="button" class="calc-term" '
+        f'data-term="{e(each["term"])}" data-formula="{e(each["formula"])}">'
+        '<svg viewBox="0 0 10 10" aria-hidden="true">'
         f'<rect width="10" height="10" fill="{fill}"/></svg>{e(each["term"])}</button></th>'
         f"<td>{e(each['text'])}</td><td>{each['bytes']:,}</td></tr>"
     )
