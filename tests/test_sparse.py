@@ -32,6 +32,7 @@ def test_lists_and_rows_have_the_bytes_of_torch(format, rows, columns, zeros):
     compressed = full.to_sparse_csr()
     assert csr(rows, nonzero, format) == sum(t.nbytes for t in parts(compressed))
     starts, places, values = parts(compressed)
+    assert places.untyped_storage().nbytes() == 2 * places.nbytes  # what `csr` leaves out
     narrow = torch.sparse_csr_tensor(starts.int(), places.int(), values, check_invariants=True)
     assert csr(rows, nonzero, format, index_bytes=4) == sum(t.nbytes for t in parts(narrow))
 

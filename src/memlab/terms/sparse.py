@@ -28,6 +28,8 @@ def csr(rows, nonzero, format="fp32", *, index_bytes=8):
     Shapes      values [n], columns [n], starts [R + 1]
     Unit        bytes, a whole number
     Source      torch.sparse_csr_tensor; `to_sparse_csr` makes indices of 8 bytes
+    Leaves out  n · 8 more after `to_sparse_csr` of a full matrix: it finds rows and columns in one
+                tensor, of which the columns stay a view until somebody copies them
     Raises      as `coo`; ValueError for an index that has neither 4 nor 8 bytes
     """
     _index(index_bytes)
