@@ -145,7 +145,18 @@ def test_what_is_missing_is_named_and_what_may_be_missing_is_not(tmp_path):
 
 @pytest.mark.parametrize(
     "words",
-    [b"", b"\xff\xfe", b"[]", b"5", b"{}", b"null", b"[" * 100_000, b'{"a": NaN}', b"\0" * 9],
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"5",
+        b"{}",
+        b"null",
+        b"[" * 100_000,
+        b'{"a": NaN}',
+        b"[1e999]",
+        b"\0" * 9,
+    ],
 )
 def test_other_files_are_refused(tmp_path, words):
     path = tmp_path / "other.json"

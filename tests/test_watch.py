@@ -442,6 +442,25 @@ def test_a_record_goes_into_a_file(capfd, tmp_path, out, why):
     assert [f.name for f in tmp_path.iterdir()] == ["dir.json"]
 
 
+def test_a_record_that_cannot_be_put_in_its_place_ends_the_program(tmp_path):
+    code = f"""
+import sys
+from memlab.watch import run, timeline_writer
+def refuse(*_): raise OSError(28, "No space left on device")
+timeline_writer.TimelineWriter.publish = refuse
+try: run.watch(["sleep", "600"], out={str(tmp_path / "run.json")!r})
+except OSError as error: print(error)
+import psutil
+left = psutil.Process().children()
+psutil.wait_procs(left)
+print(all(not p.is_running() for p in left))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout.split("\n")[:2] == ["[Errno 28] No space left on device", "True"]
+
+
 def test_what_cannot_start_leaves_an_old_record(capfd, tmp_path):
     out = tmp_path / "run.json"
     out.write_text("old")
@@ -546,7 +565,7 @@ def test_a_card_that_is_lost_during_the_run_says_nothing():
     assert card.bytes([1]) is None
 
 
-def test_a_card_whose_driver_cannot_be_asked(monkeypatch):
+def test_a_card_whose_driver_cannot_be_asked(capfd, monkeypatch):
     def missing(_):
         raise ModuleNotFoundError("No module named 'pynvml'", name="pynvml")
 
@@ -557,6 +576,8 @@ def test_a_card_whose_driver_cannot_be_asked(monkeypatch):
     monkeypatch.setattr(os.path, "exists", lambda path: True)
     with pytest.raises(ModuleNotFoundError):
         samplers.find_cards({})
+    assert main(["watch", "--", "ls"]) == 2
+    assert "pip install 'memlab[watch]'" in capfd.readouterr().err
 
 
 DRIVER = """

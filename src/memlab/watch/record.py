@@ -24,7 +24,7 @@ class Record:
     """
 
     def __init__(self, out: str | None, head: dict[str, Any], limits: dict[str, int]) -> None:
-        self.peak = 0
+        self.peak, self.total = 0, head["total_bytes"]
         self.trouble: str | None = None
         self._head, self._limits = head, limits
         self._looks: list[tuple[float, int]] = []

@@ -71,10 +71,14 @@ def peak_of(source: str, samples: list) -> int:
 
 
 def _loads(words: str) -> Any:
-    def refuse(name: str) -> None:
-        raise ValueError(f"{name} is no number of JSON")
+    """JSON without what only Python takes for it: NaN, and a number that is endless as a float."""
 
-    return json.loads(words, parse_constant=refuse)
+    def finite(number: str) -> float:
+        if not isfinite(value := float(number)):
+            raise ValueError(f"{number} is no number of bytes or seconds")
+        return value
+
+    return json.loads(words, parse_constant=finite, parse_float=finite)
 
 
 def _recovered(words: str) -> dict[str, Any] | None:
