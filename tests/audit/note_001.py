@@ -21,6 +21,7 @@ from memlab.lab.nvfp4_program import (
     COMMAND,
     DEFAULTS,
     GUARD,
+    GUARD_GB,
     PEAKS,
     REFUSES_RECOMPUTE,
     REPORT,
@@ -45,6 +46,7 @@ FIXED = (8, 8, 8, 2, 2)
 # The files that it says it reads, and the lines of each that it then does.
 ANNOUNCED = ("Trainer.fs", "Nvfp4Optimizer.fs", "Qwen3Model.fs")
 READ = {"Trainer.fs": (401, 500, 564), "Qwen3Model.fs": (501, 600, 648)}
+RECOMPUTE = {"prediction": "on", "explanation": "off"}  # what each takes the run to do
 QUESTION = ("fp16", "bf16")  # the formats that the question names
 SHAPE = {"layers": 3, "d_model": 64, "d_ff": 256, "heads": 4, "kv_heads": 2, "head_dim": 32}
 TINY = Model(family="qwen3", vocab=256, positions=64, tied=False, **SHAPE)
@@ -318,6 +320,13 @@ def guarded(claim):
     return judged(seen.stopped and matches, found, "wrong model", "does not stop")
 
 
+def unit_of_the_guard(claim):
+    count = int(figure(claim)) * GUARD_GB * 2**20
+    found = f"the guard multiplies by {GUARD_GB:,} and compares MiB: {size(count)}"
+    right = f"{text(count)}, {size(count)}"
+    return judged(count == figure(claim) * 10**9, found, "unit slip", right)
+
+
 def between_two_looks(claim):
     held = lambda ms: 120 if 60 <= ms < 90 else 40  # noqa: E731, a peak of 30 ms
     times = iter(range(0, 300, 50))
@@ -371,6 +380,12 @@ def off_by_default(claim):
     read = "--grad-ckpt-chunk" in SCRIPT_READS
     right = "off at any value of the flag, with this script and this loss"
     return judged(read, "off: nothing looks the flag up", "wrong about an API", right)
+
+
+def on_or_off(claim):
+    found = ", ".join(f"{where}: {state}" for where, state in RECOMPUTE.items())
+    right = "the prediction is of another run than the one explained"
+    return judged(len(set(RECOMPUTE.values())) == 1, found, "contradicts itself", right)
 
 
 def layers(claim):
@@ -446,6 +461,24 @@ def master_may_be_wide(claim):
     found = f"the default is {DEFAULTS['master']}"
     right = "bf16, whatever the command says: the script does not look the flag up"
     return judged(DEFAULTS["master"] == "fp32", found, "wrong model", right)
+
+
+def narrow_master(claim):
+    """One step of Adam moves each weight by its rate; half a step of bf16 may be more than that."""
+    settings = Settings(rows=0)
+    trainer = Trainer(load(file(), TINY, settings), settings, lr=float(COMMAND["--lr"]))
+    before = {n: p.detach().clone() for n, p in trainer.net.named_parameters()}
+    with one_thread():
+        trainer.step(next(alice.batches(1, 32, steps=1)))
+    asked = {
+        n: p for n, p in trainer.net.named_parameters() if n.startswith("layers") and p.ndim > 1
+    }
+    same = sum(int((p == before[n]).sum()) for n, p in asked.items())
+    share = same / sum(p.numel() for p in asked.values())
+    found = f"small, a step at the note's rate: more than {int(10 * share) * 10} % of the layers' "
+    found += "weights stay as they were"
+    right = "fp32, or rounding at random: bf16 loses steps below about 1/256 of a weight"
+    return judged(share < 0.01, found, "wrong model", right)
 
 
 def table_row(claim, found, slip="missing term"):

@@ -35,6 +35,8 @@ COMMAND = {
     "--step-chunk-rows": "8",
     "--seed": "20260226",
 }
+# runner-arm64-fp4/run-script-with-guard.fsx at 85b053b: its GB are this many MiB.
+GUARD_GB = 1024
 GUARD = ("--gpu-limit-gb", "--gpu-over-secs", "--gpu-poll-secs")  # read by the guard's script
 
 # doc/train-step-vram-onestep.json at c18c683, and doc/DevLog.md (2026-02-25): one step of the same
