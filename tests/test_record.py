@@ -412,6 +412,19 @@ def test_what_makes_no_sense_gets_one_line(capsys, words, message):
     assert said.err.count("\n") == 1
 
 
+def test_stopping_it_by_hand_gets_one_line(monkeypatch, capsys, tmp_path):
+    def stop(case, device):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suite, "one", stop)
+    out = tmp_path / "x.json"
+    words = ["record", "--device", "cpu", "--only", "weights", "--out", str(out)]
+    assert cli.main(words) == 2
+    said = capsys.readouterr().err
+    assert said == f"memlab: stopped by hand; the rows so far are in {out}.unfinished\n"
+    assert read(f"{out}.unfinished").rows == () and not out.exists()
+
+
 def test_the_list_runs_nothing(capsys):
     assert cli.main(["record", "--list", "--only", "step/*/bf16/peak", "context"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -429,9 +442,14 @@ def test_from_a_shell(tmp_path):
     assert os.listdir(tmp_path) == ["x.json"]
 
 
-def test_the_committed_record_is_of_this_suite():
-    """Each row that the suite has now is in it, with the prediction that is made now."""
-    for path in sorted(FOLDER.glob("*.json")):
+def test_the_committed_record_of_a_cpu_is_of_this_suite():
+    """Each row that the suite has now is in it, with the prediction that is made now.
+
+    One of a GPU cannot be made anew whenever a row comes, and keeps the predictions of its commit.
+    """
+    paths = [path for path in sorted(FOLDER.glob("*.json")) if read(path).kind == "cpu"]
+    assert paths
+    for path in paths:
         found = {row.name: row for row in read(path).rows}
         names = [name for case in suite.cases() for name in case.names()]
         assert list(found) == names, path.name

@@ -41,7 +41,11 @@ def run(options: argparse.Namespace) -> str:
     out = Path(options.out) if options.out else None
     if out is not None and out.is_dir():
         raise ValueError(f"{options.out!r} is a folder; a file is needed")
-    found = recorded(chosen, device, _command(options, device), out=out, tell=on_terminal)
+    try:
+        found = recorded(chosen, device, _command(options, device), out=out, tell=on_terminal)
+    except KeyboardInterrupt:
+        so_far = f"; the rows so far are in {out}.unfinished" if out else ""
+        raise ValueError(f"stopped by hand{so_far}") from None
     counts = ", ".join(f"{number} {state}" for state, number in found.counts().items() if number)
     lines = [str(found), f"{len(found.rows)} rows: {counts}; {len(found.wrong)} out of tolerance"]
     lines += [f"{row.name}: {row.message}" for row in found.rows if row.state == "failed"]
