@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LEVELS = ("tensors", "allocated", "reserved", "device", "process")
 MOST = 3  # causes in one sum
-TRIED = 16  # sums in which the allocator is replayed anew; in the others, as if it were alone
+TRIED = 8  # sums in which the allocator is replayed anew; in the others, as if it were alone
 NEAR = 3  # units that a sum may leave
 SHOWN = 6
 

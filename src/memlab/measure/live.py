@@ -247,7 +247,7 @@ def _line(frame: FrameType | None) -> Line:
             code = linecache.getline(file, each.f_lineno).strip()
             short = "notebook" if "ipykernel" in file else Path(file).name
             return Line(f"{short}:{each.f_lineno}", code)
-    return Line("outside the program", "")
+    return Line("outside the program:0", "")
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

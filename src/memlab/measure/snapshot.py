@@ -60,7 +60,8 @@ def snapshot(
     """The same as torch.cuda.memory._snapshot() would have recorded it.
 
     Source      the format: torch.cuda.memory._snapshot, torch.cuda._memory_viz
-    Frames      in the place of a stack trace, one line: phase : event : operator, tensor, category
+    Frames      in the place of a stack trace, one line: phase : event : operator, tensor, category;
+                before it the line of the program, where the tracker knows it (memlab.measure.live)
     Time        the index of the event in the tracker's timeline, as microseconds
     Leaves out  stack traces, streams, compile contexts
     """
@@ -95,7 +96,7 @@ def snapshot(
         for event, size in _chosen(tracker, device):
             current = event
             if event.kind != "free":
-                frames[event.ident] = [_frame(tracker, event)]
+                frames[event.ident] = _frames(tracker, event)
             yield event.kind, event.ident, size
 
     done = replay(events(), capacity, expandable, tell)
@@ -138,10 +139,15 @@ def _chosen(tracker: Recorded, device: str | torch.device | None) -> Iterator[tu
         yield event, size
 
 
-def _frame(tracker: Recorded, event: Event) -> Frame:
+def _frames(tracker: Recorded, event: Event) -> list[Frame]:
     record = tracker.records[event.ident]
     what = f"{event.op} {record.dtype}{list(record.shape)} {record.category}"
-    return {"filename": event.phase or "step", "line": event.index, "name": what}
+    made = {"filename": event.phase or "step", "line": event.index, "name": what}
+    line = getattr(tracker, "lines", {}).get(event.ident)
+    if line is None:
+        return [made]
+    file, _, number = line.where.rpartition(":")
+    return [{"filename": file, "line": int(number or 0), "name": line.code}, made]
 
 
 def _segments(done: Replay, frames: dict[int, list[Frame]]) -> list[dict[str, Any]]:

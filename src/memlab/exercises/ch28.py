@@ -1,0 +1,86 @@
+"""Exercises of chapter 28, three scripts and the bytes that nobody predicted."""
+
+from ..causes import Case, graph
+from ..estimate import estimate
+from ..formats import storage
+from ..model import Model
+from ..recipe import Recipe
+from ..step import simulate
+from . import exercise
+
+_TINY = Model.preset("tiny-llama")
+_LLAMA = Model.preset("llama-3-8b")
+
+
+def _validate(graphs: int) -> int:
+    """The peak of the first script with so many graphs kept."""
+    setting = {"batch": 8, "tokens": 64, "implementation": "memlab"}
+    case = Case(_TINY, Recipe.named("fp32"), setting, {})
+    return case.peak() + graphs * graph(case)
+
+
+def _optimizer(name: str) -> int:
+    recipe = Recipe(weights="bf16", gradients="bf16", optimizer=name)
+    return estimate(_LLAMA, recipe)["optimizer"].derived or 0
+
+
+def _wide() -> int:
+    recipe = Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32"))
+    return estimate(_LLAMA, recipe)["optimizer"].derived or 0
+
+
+def _attend(tokens: int, checkpoint: str, attention: str) -> int:
+    model = _TINY.replace(positions=256)
+    step = simulate(
+        model, "fp32", batch=4, tokens=tokens, checkpoint=checkpoint, attention=attention
+    )
+    return step.peak.bytes
+
+
+def _missing(tokens: int) -> int:
+    return _attend(tokens, "none", "eager") - _attend(tokens, "block", "sdpa")
+
+
+exercise(
+    "ex-missing-gigabytes-1",
+    answer=lambda: storage(_TINY.parameter_count, "fp32"),
+    hint="One number for each of its 803,968 parameters, in the format of the file.",
+    wrong={
+        lambda: storage(_TINY.parameter_count, "bf16"): "That is the file as it is, in bf16.",
+        lambda: 2 * storage(_TINY.parameter_count, "fp32"): "A state dict has the weights alone.",
+    },
+)
+
+exercise(
+    "ex-missing-gigabytes-2",
+    answer=lambda: _validate(9),
+    hint="The mended peak, and a graph for every validation that is over: derived + n · graph.",
+    wrong={
+        lambda: _validate(10): "During the last step of training, how many validations are over?",
+        lambda: _validate(9) - _validate(0): "That is what is missing; the step itself is on top.",
+    },
+)
+
+exercise(
+    "ex-missing-gigabytes-3",
+    answer=lambda: _wide() - _optimizer("adamw8bit"),
+    hint="The optimizer's row of two estimates: states=('fp32', 'fp32') and optimizer='adamw8bit'.",
+    wrong={
+        _wide: "That is all that AdamW keeps in fp32. The 8-bit states had been expected.",
+        lambda: _optimizer("adamw") - _optimizer("adamw8bit"): "Those states are in bf16.",
+    },
+)
+
+exercise(
+    "ex-missing-gigabytes-4",
+    answer=lambda: _missing(256),
+    hint="Two simulations with tokens=256: checkpoint='none', attention='eager', and as believed.",
+    wrong={
+        lambda: 2 * _missing(128): "Twice the tokens make four times the scores.",
+        lambda: (
+            _attend(256, "none", "sdpa")
+            + _attend(256, "block", "eager")
+            - 2 * _attend(256, "block", "sdpa")
+        ): "You added two differences. Turn both switches in one simulation.",
+    },
+)
