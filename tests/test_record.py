@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+import weakref
 
 import pytest
 
@@ -487,3 +488,39 @@ def test_nothing_is_forgotten_on_the_host_and_what_belongs_there_is_not_predicte
         said = case.predict("cuda")
         for moment in set(moments) & set(case.terms):
             assert noted.found[moment]["requested"] == said[moment].bytes, (case.name, moment)
+
+
+@pytest.mark.parametrize("kernel", ["flash", "math"])
+def test_a_chosen_kernel_runs(kernel):
+    """On a CPU both can be chosen too; they are not predicted there."""
+    (case,) = suite.cases([f"attention/{kernel}"])
+    found = meter.measured(case.run, "cpu")
+    assert set(found) == set(case.terms)
+    kept = {moment: found[moment]["requested"] for moment in STAYS}
+    assert kept == {moment: case.predict("cpu")[moment].traced for moment in STAYS}
+
+
+def pretended_factory(card, kind):
+    """torch.ones and torch.empty as if on the card, whose statistics they raise until they die."""
+
+    def make(*shape, dtype=torch.float32, device):
+        assert device == "cuda"
+        made = kind(*shape, dtype=dtype)
+        card.take(made.nbytes)
+        weakref.finalize(made, card.take, -made.nbytes)
+        return made
+
+    return make
+
+
+def test_the_story_leaves_what_is_alive_at_its_end(card, monkeypatch):
+    monkeypatch.setattr(torch, "empty", pretended_factory(card, torch.empty))
+    alive = sum(apart.SIZES) - sum(apart.SIZES[i] for i in (1, 5, 7)) + 12 * MiB + 300 * KiB
+    assert apart.story()["requested"] == alive and card.alive == 0
+
+
+def test_a_librarys_workspace_is_what_no_matrix_accounts_for(card, monkeypatch):
+    ones = torch.ones
+    monkeypatch.setattr(torch, "ones", pretended_factory(card, ones))
+    card.kept = ones(256, 256).nbytes + apart.WORKSPACE  # the product, and what cuBLAS keeps
+    assert apart.library() == {"requested": apart.WORKSPACE, "allocated": apart.WORKSPACE}
