@@ -248,3 +248,9 @@ def test_the_bus():
         microseconds(1, 0)
     with pytest.raises(ValueError, match="known: 3, 4, 5"):
         pcie(7)
+
+
+def test_a_file_refuses_what_is_not_in_the_cpus_memory():
+    storage = torch.empty(8, device="meta").untyped_storage()
+    with pytest.raises(ValueError, match=r"a storage on meta: .*Pinned those of a GPU"):
+        File().send(storage)

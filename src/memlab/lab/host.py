@@ -109,6 +109,11 @@ class File(Host):
         return offset, mmap.mmap(self._file.fileno(), max(size, 1), offset=offset)
 
     def _write(self, place: tuple[int, mmap.mmap], storage: UntypedStorage) -> None:
+        if storage.device.type != "cpu":  # its address means nothing to this process
+            raise ValueError(
+                f"a storage on {storage.device}: a file takes those of the CPU, and "
+                "memlab.lab.pinned.Pinned those of a GPU"
+            )
         # Written, not stored through the mapping: that would ask for the file's pages one by one.
         self._file.seek(place[0])
         self._file.write((ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr()))
