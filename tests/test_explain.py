@@ -154,6 +154,10 @@ def test_the_command_line(capsys, tmp_path):
         capsys, "tiny-llama", "--seen", str(path), "--batch", "8", "--tokens", "64"
     )
     assert status == 0 and "python train.py" in out and "Python, PyTorch" in out
+    card = {"source": "device", "device": "a card", "device_counts": "card"}
+    path.write_text(json.dumps(fuzz.TIMELINE | card | {"peak_bytes": 64 * 2**20}))
+    out = run(capsys, "tiny-llama", "--seen", str(path))[1]
+    assert "other processes too" in out and "another process on the card" in out
     path = tmp_path / "run.pickle"
     path.write_bytes(pickle.dumps(fuzz.SNAPSHOT))
     status, out, _ = run(capsys, "tiny-llama", "--seen", str(path))

@@ -1,5 +1,9 @@
 """A watched run: lines, categories, growth, and three broken scripts that the gap is found in."""
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
@@ -89,6 +93,21 @@ def test_without_a_model_it_only_watches():
         live.explanation()
     here = [row.where for row in live.held() if row.where.startswith("test_live.py:")]
     assert here, "lines of this file"
+
+
+def test_another_thread_has_the_line_that_waits_for_it():
+    """Autograd's threads on a GPU run no line of the program: the one that waits is it."""
+    code = "def note(tracker, found, sys): found.append(tracker._line(sys._getframe()))"
+    space = {}
+    exec(compile(code, "<string>", "exec"), space)  # a frame that is in no file
+    found = []
+    with LineTracker() as tracker, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(space["note"], tracker, found, sys)
+        waiting.result()
+        note = threading.Thread(target=space["note"], args=(tracker, found, sys))
+        note.start()
+        note.join()
+    assert all(line.where.startswith("test_live.py:") for line in found) and len(found) == 2
 
 
 def test_hooks_are_gone_afterwards():

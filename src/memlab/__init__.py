@@ -38,7 +38,8 @@ def check(name: str, answer: object) -> None:
 def explain(model=None, recipe="fp32", *, seen=None, **known):  # type: ignore[no-untyped-def]
     """What can account for the bytes between a prediction and what was seen.
 
-    With `seen`     an `Explanation`: memlab.explanation.explain says all about it
+    With `seen`     an `Explanation`: memlab.explanation.explain says all about it. A size, the file
+                    of a timeline or of a memory snapshot
     Without         a context manager that watches a run and knows: memlab.measure.live.Live
     Example         with explain(model, "bf16", batch=8, tokens=64) as live: train()
     """
@@ -47,7 +48,11 @@ def explain(model=None, recipe="fp32", *, seen=None, **known):  # type: ignore[n
 
         return Live(model, recipe, **known)
     from .explanation import explain
+    from .seen import seen as look
 
+    if not isinstance(seen, int):
+        found = look(str(seen), known.pop("level", None))
+        seen, known["level"] = found.amount, found.level
     return explain(model, recipe, seen=seen, **known)
 
 

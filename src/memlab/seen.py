@@ -49,7 +49,9 @@ def _timeline(path: str) -> Seen:
 
     found: dict[str, Any] = read_timeline(path)
     words = f"{' '.join(map(str, found['command']))}: {len(found['samples']):,} samples"
-    return Seen(found["peak_bytes"], found["source"], (words,))
+    more = ("it counts the whole card, other processes too",)
+    card = found["source"] == "device" and found.get("device_counts") == "card"
+    return Seen(found["peak_bytes"], found["source"], (words, *(more if card else ())))
 
 
 def _snapshot(path: str) -> Seen:

@@ -3,6 +3,7 @@
 import linecache
 import sys
 import sysconfig
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,6 +42,9 @@ class Line(NamedTuple):
     code: str
 
 
+OUTSIDE = Line("outside the program:0", "")
+
+
 class Held(NamedTuple):
     """Bytes of one category that one line made, in so many tensors."""
 
@@ -67,9 +71,11 @@ class LineTracker(Tracker):
         self.steps: list[int] = []
         self._named: WeakSet[Any] = WeakSet()
         self._hooks = ExitStack()
+        self._thread = threading.get_ident()
 
     def __enter__(self) -> "LineTracker":
         super().__enter__()
+        self._thread = threading.get_ident()
         hooks = (
             register_module_forward_pre_hook(self._called),
             register_optimizer_step_post_hook(self._stepped),
@@ -86,9 +92,17 @@ class LineTracker(Tracker):
         known = len(self.records)
         super()._meet(thing, kind, func)
         if len(self.records) > known:
-            line = _line(sys._getframe(1))
+            line = self._line(sys._getframe(1))
             for ident in range(known, len(self.records)):
                 self.lines[ident] = line
+
+    def _line(self, frame: FrameType) -> Line:
+        """The program's line; backward on a GPU runs in a thread of autograd's own, while the
+        program waits in the line that called it."""
+        found = _line(frame)
+        if found == OUTSIDE and threading.get_ident() != self._thread:
+            found = _line(sys._current_frames().get(self._thread))
+        return found
 
     def _called(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         if module not in self._named:
@@ -247,7 +261,7 @@ def _line(frame: FrameType | None) -> Line:
             code = linecache.getline(file, each.f_lineno).strip()
             short = "notebook" if "ipykernel" in file else Path(file).name
             return Line(f"{short}:{each.f_lineno}", code)
-    return Line("outside the program:0", "")
+    return OUTSIDE
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:
