@@ -6,6 +6,9 @@ Everything waits for what it needs, never for a time that should be enough.
 import json
 import os
 import pty
+import select
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -334,6 +337,7 @@ def terminal(*words):
     shown = bytearray()
 
     def read():
+        assert select.select([end], [], [], PATIENCE)[0], f"nothing more after {bytes(shown)!r}"
         try:
             shown.extend(os.read(end, 65536))
         except OSError:  # Linux's way to say that it is over
@@ -343,27 +347,30 @@ def terminal(*words):
     try:
         yield pid, end, shown, read
     finally:
-        while read():
-            pass
-        os.close(end)
+        os.close(end)  # what still runs there gets a SIGHUP
 
 
-def ask_terminal(script, answer):
-    """What a program with a terminal shows, and its exit code; `answer` is typed when it asks."""
+def ask_terminal(script, answer, words=None):
+    """What a program with a terminal shows, and its exit code.
+
+    answer      what is typed when it says that it is ready; or pairs of what to wait for after the
+                last of them, and what to type then
+    """
     import fcntl
     import struct
     import termios
 
+    pairs = [(b"ready", answer)] if isinstance(answer, bytes) else list(answer)
     wait = "import sys; sys.stdin.readline(); "  # the window gets its size before it begins
-    start = [sys.executable, "-c", wait + "import os; os.execv(sys.argv[1], sys.argv[1:])"]
-    with terminal(*start, *command(program=script)) as (pid, end, shown, read):
+    start = [sys.executable, "-c", wait + "import os; os.execvp(sys.argv[1], sys.argv[1:])"]
+    with terminal(*start, *(words or command(program=script))) as (pid, end, shown, read):
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.write(end, b"\n")
-        typed = False
+        seen = 0
         while read():
-            if b"ready" in shown and not typed:
-                os.write(end, answer)
-                typed = True
+            if pairs and pairs[0][0] in shown[seen:]:
+                os.write(end, pairs.pop(0)[1])
+                seen = len(shown)
     return bytes(shown), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -390,6 +397,35 @@ except KeyboardInterrupt:
 """
     shown, code = ask_terminal(script, b"\x03")
     assert code == 9 and shown.count(b"once") == 1 and b"Traceback" not in shown
+
+
+def test_with_its_output_in_a_pipe_it_reads_from_the_terminal_all_the_same():
+    watch = shlex.join(
+        command(program="import sys; print('ready', file=sys.stderr); print(input())")
+    )
+    shown, code = ask_terminal(None, b"abc\n", words=["sh", "-c", f"{watch} | tr a-c x-z"])
+    assert code == 0 and b"xyz" in shown
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_a_shell_stops_it_and_continues_it():
+    script = """
+import signal, sys
+signal.signal(signal.SIGCONT, lambda *_: print("go", "on", flush=True))
+print("rea" + "dy", flush=True)
+print(input()[::-1])
+"""
+    watch = shlex.join(command(program=script)).encode()
+    typed = [
+        (b"shell", watch + b"\n"),
+        (b"ready", b"\x1a"),
+        (b"Stopped", b"fg\n"),
+        (b"go on", b"abc\n"),
+        (b"cba", b"exit $?\n"),
+    ]
+    where = ["env", "PS1=shell ", "bash", "--norc", "--noprofile", "-i"]
+    shown, code = ask_terminal(None, typed, words=where)
+    assert code == 0 and b"Traceback" not in shown
 
 
 # ---- bad input

@@ -18,7 +18,7 @@ from .tree import Tree
 STOPPED = 121  # our exit code for a program that was stopped at the hard limit
 BUSY = 5  # of so many moments, at most one goes into looking: a slow look makes the next one wait
 MOMENT = 0.3  # seconds in which workers may end after their program, before they are told to
-SILENT = (signal.SIGWINCH,)  # passed on, and no event
+SILENT = (signal.SIGWINCH, signal.SIGCONT)  # passed on, and no events
 
 
 class Guard:

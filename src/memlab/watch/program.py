@@ -18,14 +18,15 @@ class Program:
     largest     bytes that its largest process held at most (RSS), as the system counted
     Terminal    if both input and output of this process are the terminal it runs in, the program
                 gets it: it may read what is typed, Ctrl-C goes to it alone, and Ctrl-Z stops both.
-                Otherwise (a pipe) it runs in the background, and Ctrl-C is passed on to it
+                Otherwise (a pipe) it runs in the background, Ctrl-C is passed on to it, and it
+                gets the terminal when it wants to read from it
     Raises      OSError for a program that does not exist or cannot be run
     """
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self.code: int | None = None
         self.largest = 0
-        self._terminal = _terminal()
+        self._terminal = 0 if os.isatty(0) and os.isatty(1) else None
         self._child = subprocess.Popen(
             command,
             env=environment,
@@ -36,18 +37,17 @@ class Program:
         )
         # From here on this process may write to the terminal while the program has it.
         self._before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-        self._give()
+        self._go_on()  # if it asked for the terminal before, it was stopped for that
 
     def send(self, number: int) -> None:
         """Send a signal to the program's process group; Ctrl-Z stops this process too."""
-        if self.code is not None:
-            return  # the number of the group may be another's by now
-        try:
-            os.killpg(self._child.pid, number)
-        except ProcessLookupError:  # ended, and not reaped yet
-            return
-        if number == signal.SIGTSTP:
-            self._sleep()
+        if number == signal.SIGCONT:
+            self._go_on()
+        else:
+            self._send(number)
+            if number == signal.SIGTSTP:
+                _sleep()
+                self._go_on()
 
     def reap(self) -> None:
         """Learn of every child that has ended, the program among them."""
@@ -59,7 +59,7 @@ class Program:
             if number == 0:
                 return
             if os.WIFSTOPPED(status):
-                if number == self._child.pid and self._terminal is not None:
+                if number == self._child.pid:
                     self._stopped(os.WSTOPSIG(status))
                 continue
             unit = 1 if sys.platform == "darwin" else 1024  # man getrusage: macOS counts in bytes
@@ -74,39 +74,58 @@ class Program:
         self._take()
         signal.signal(signal.SIGTTOU, self._before)
 
-    def _give(self) -> None:
-        if self._terminal is not None:
-            _foreground(self._terminal, self._child.pid)
-            self.send(signal.SIGCONT)  # it may have asked before, and been stopped for that
-
-    def _take(self) -> None:
-        if self._terminal is not None:
-            _foreground(self._terminal, os.getpgrp())
+    def _send(self, number: int) -> None:
+        if self.code is not None:
+            return  # the number of the group may be another's by now
+        try:
+            os.killpg(self._child.pid, number)
+        except ProcessLookupError:  # ended, and not reaped yet
+            pass
 
     def _stopped(self, number: int) -> None:
-        if number in (signal.SIGTTIN, signal.SIGTTOU):
-            self._give()
-        elif number == signal.SIGTSTP:
+        """Do as a shell does with a program that has stopped."""
+        if number in (signal.SIGTTIN, signal.SIGTTOU):  # it wants the terminal
+            self._terminal = 0
+            # If a shell has it, the whole job stops until the shell's `fg`. Where nobody can
+            # continue us, the program stays as it is: it would only ask again.
+            if _group(0) == os.getpgrp() or (_group(0) is not None and _sleep()):
+                self._go_on()
+        elif number == signal.SIGTSTP and self._terminal is not None:
             self._take()
-            self._sleep()
-            self._give()
+            _sleep()
+            self._go_on()
 
-    def _sleep(self) -> None:
-        """Stop, with whatever a shell started beside us, until the shell continues us."""
-        before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.killpg(0, signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, before)
-        self.send(signal.SIGCONT)
+    def _go_on(self) -> None:
+        """Let it run, in the terminal if that is ours now; a shell's `bg` keeps it for itself."""
+        if self._terminal is not None and _group(self._terminal) == os.getpgrp():
+            _foreground(self._terminal, self._child.pid)
+        self._send(signal.SIGCONT)
+
+    def _take(self) -> None:
+        if self._terminal is not None and _group(self._terminal) == self._child.pid:
+            _foreground(self._terminal, os.getpgrp())
 
 
-def _terminal() -> int | None:
-    """The terminal, if this process has it now and both its input and its output are there."""
+def _sleep() -> bool:
+    """Stop, with whatever a shell started beside us, until it continues us; whether it did so.
+
+    The system does not stop a process group that no shell looks after any more.
+    """
+    woken: list[int] = []
+    on_stop = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    on_cont = signal.signal(signal.SIGCONT, lambda number, _: woken.append(number))
+    os.killpg(0, signal.SIGTSTP)
+    signal.signal(signal.SIGTSTP, on_stop)
+    signal.signal(signal.SIGCONT, on_cont)
+    return bool(woken)
+
+
+def _group(terminal: int) -> int | None:
+    """The process group that has the terminal; None where it is none."""
     try:
-        if os.isatty(0) and os.isatty(1) and os.tcgetpgrp(0) == os.getpgrp():
-            return 0
+        return os.tcgetpgrp(terminal)
     except OSError:
-        pass
-    return None
+        return None
 
 
 def _foreground(terminal: int, group: int) -> None:

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGWINCH")
+NAMES = "SIGINT SIGTERM SIGHUP SIGQUIT SIGUSR1 SIGUSR2 SIGTSTP SIGCONT SIGWINCH".split()
 
 
 class Signals:
