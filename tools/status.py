@@ -7,11 +7,13 @@ cannot fall behind what the book was really built from.
 import json
 import re
 import subprocess
+from collections import Counter
 
 import cheatsheet
 import glossary
 import no_gain
 
+from memlab.claims import VERDICTS
 from memlab.records import read
 
 NO_GPU = "Not yet measured on a GPU."
@@ -43,6 +45,8 @@ def fill(text, root):
         "formulas": cheatsheet.formulas,
         "collected": no_gain.collected,
         "glossary": glossary.entries,
+        "verdicts": verdicts,
+        "kinds": kinds,
         "records": records,
         "measured": measured,
         "laptop": laptop,
@@ -57,6 +61,30 @@ def fill(text, root):
         return tables[found[1]](root)
 
     return re.sub(r"<!-- (\w+) -->", table, text)
+
+
+def verdicts(root):
+    """How many claims of each note got which verdict."""
+    files = sorted((root / "book" / "claims").glob("*.json"))
+    each = {
+        path.stem: Counter(c["verdict"] for c in json.loads(path.read_text())) for path in files
+    }
+    total = sum(each.values(), Counter())
+    head = f"| verdict | {' | '.join(f'note {name}' for name in each)} | together |"
+    rows = [
+        f"| {verdict} | {' | '.join(str(n[verdict]) for n in each.values())} | {total[verdict]} |"
+        for verdict in VERDICTS
+    ]
+    sums = " | ".join(str(n.total()) for n in each.values())
+    rule = "|---" * (len(each) + 2) + "|"
+    return "\n".join([head, rule, *rows, f"| all | {sums} | {total.total()} |"])
+
+
+def kinds(root):
+    """What each verdict means."""
+    return "\n".join(
+        ["| verdict | when |", "|---|---|", *(f"| {v} | {w} |" for v, w in VERDICTS.items())]
+    )
 
 
 def versions(root):
