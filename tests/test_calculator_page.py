@@ -214,6 +214,8 @@ def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
     ) as watched:
         opened(watched.page, roots["http"] + PAGE)
         assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
+        bar = watched.page.locator("#calc-bar").bounding_box()
+        assert bar["x"] >= 0 and bar["x"] + bar["width"] <= width
         labels = """() => [...document.querySelectorAll(".calc :is(input, select, textarea)")]
             .filter(each => !each.labels?.length && !each.getAttribute("aria-label")).length"""
         assert watched.page.evaluate(labels) == 0
