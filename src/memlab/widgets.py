@@ -2,19 +2,25 @@
 
 `ask` shows sliders and, below them, what a function says to their values. Where no kernel runs (the
 page, a notebook just opened) the answer to the default values stands there as plain HTML, so a
-reader never meets a slider that does nothing.
+reader never meets a slider that does nothing. The page makes it live again with `Question.answers`:
+every answer there is, by the same function, written down beforehand by tools/answers.py.
 """
 
 import html
+import itertools
+import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .messages import say
 
 HOW_TO = "Run this notebook to move the slider."
 HOW_TO_MANY = "Run this notebook to move the sliders."
+KEEP = "MEMLAB_ANSWERS"  # a file: every answer to every question asked is added to it
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,29 @@ class Question:
     def answer(self, **values: Any) -> str:
         """HTML of what the function says to these values, or to the defaults."""
         return as_html(self.function(**(self.default | values)))
+
+    def answers(self) -> dict[str, Any]:
+        """Every answer, for a page that has no kernel: what the sliders say, and their HTML.
+
+        Shapes      controls: name, label, values as the slider shows them, number of the default;
+                    answers: one for each combination, that of the last control changing fastest
+        """
+        controls = [
+            {
+                "name": name,
+                "label": each.label,
+                "values": [show(value) for value in each.values],
+                "default": list(each.values).index(each.default),
+            }
+            for name, each in self.controls.items()
+        ]
+        found = []
+        for values in itertools.product(*(each.values for each in self.controls.values())):
+            try:
+                found.append(self.answer(**dict(zip(self.controls, values, strict=True))))
+            except ValueError as error:  # a combination that cannot be: say which
+                found.append(as_html(str(error)))
+        return {"question": self.question, "controls": controls, "answers": found}
 
     def _repr_html_(self) -> str:
         asked = html.escape(say(self.question))
@@ -129,7 +158,11 @@ def ask(
         name: control if isinstance(control, Control) else Control(*control)
         for name, control in controls.items()
     }
-    return Question(question, function, described)
+    made = Question(question, function, described)
+    if KEEP in os.environ:
+        with Path(os.environ[KEEP]).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(made.answers(), ensure_ascii=False) + "\n")
+    return made
 
 
 def show(value: Any) -> str:

@@ -1,0 +1,56 @@
+// A chapter's question with its sliders: every answer was written down when the chapter was run, so
+// a slider only chooses. Without this script, or in a folder, the answer to the default stands there.
+addEventListener("DOMContentLoaded", async () => {
+  "use strict";
+  const places = document.querySelectorAll(".memlab-question");
+  if (!places.length || !location.protocol.startsWith("http")) return;
+  if (!document.documentElement.lang.startsWith("en")) return; // the answers are in English
+  const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
+  const name = location.pathname.split("/").pop().replace(/\.html$/, "");
+  const read = async (file) => {
+    const response = await fetch(new URL(`_static/answers/${file}.json`, root));
+    return response.ok ? response.json() : null;
+  };
+  const names = await read("index");
+  if (!names?.includes(name)) return;
+  const kept = await read(name);
+  for (const place of places) {
+    const asked = place.querySelector("strong")?.textContent;
+    const question = kept?.questions.find((each) => each.question === asked);
+    if (question) bringToLife(place, question);
+  }
+
+  function bringToLife(place, { question, controls, answers }) {
+    const head = document.createElement("p");
+    head.append(Object.assign(document.createElement("strong"), { textContent: question }));
+    const answer = document.createElement("div");
+    answer.className = "memlab-answer";
+    answer.setAttribute("aria-live", "polite");
+    const sliders = controls.map((control, i) => {
+      const label = document.createElement("label");
+      const slider = Object.assign(document.createElement("input"), {
+        type: "range", min: 0, max: control.values.length - 1, step: 1,
+      });
+      slider.value = control.default;
+      const said = document.createElement("output");
+      label.append(`${control.label}: `, said, slider);
+      const tell = () => {
+        said.textContent = control.values[slider.value];
+        slider.setAttribute("aria-valuetext", control.values[slider.value]);
+      };
+      tell();
+      slider.addEventListener("input", () => { tell(); show(); });
+      return { label, slider };
+    });
+    function show() {
+      let at = 0;
+      sliders.forEach(({ slider }, i) => { at = at * controls[i].values.length + Number(slider.value); });
+      // The site's own answers, as the chapter printed them; nothing that a reader gave is in them.
+      const read = new DOMParser().parseFromString(answers[at], "text/html");
+      answer.replaceChildren(...read.body.childNodes);
+    }
+    show();
+    place.replaceChildren(head, ...sliders.map(({ label }) => label), answer);
+    place.dataset.live = "yes";
+  }
+});
