@@ -15,13 +15,16 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 
 .NOTPARALLEL:
-.PHONY: help book serve lab test check notebooks clean
+.PHONY: help book pdf serve lab test check notebooks clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 book: $(VENV)/.book-$(KEY) node_modules/.stamp  ## build the book into _build/html and print its first page
 	@$(RUN) tools/book.py
+
+pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF; needs a Chromium or Chrome
+	@$(RUN) tools/pdf.py
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
 	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
@@ -46,14 +49,18 @@ clean:  ## remove everything that make made
 	rm -rf $(VENV) _build node_modules
 
 # The book alone needs no torch, so `make book` on a fresh machine installs a fraction of what the tests need.
-# Both sets share one environment; the larger one contains the smaller.
+# All sets share one environment; the larger ones contain the smaller.
 $(VENV)/.book-$(KEY):
 	@$(call install,book)
 	@touch $@
 
+$(VENV)/.pdf-$(KEY):
+	@$(call install,pdf)
+	@touch $@ $(VENV)/.book-$(KEY)
+
 $(VENV)/.dev-$(KEY):
 	@$(call install,dev)
-	@touch $@ $(VENV)/.book-$(KEY)
+	@touch $@ $(VENV)/.book-$(KEY) $(VENV)/.pdf-$(KEY)
 
 define install
 set -e; \
@@ -70,7 +77,7 @@ if ! $(RUN) -c '$(FITS)' 2>/dev/null || ! $(RUN) -m pip --version >/dev/null 2>&
 	echo "Making $(VENV) with $$("$$found" --version)"; \
 	"$$found" -m venv --clear $(VENV); \
 fi; \
-rm -f $(VENV)/.book-* $(VENV)/.dev-*; \
+rm -f $(VENV)/.book-* $(VENV)/.pdf-* $(VENV)/.dev-*; \
 echo 'Installing the pinned packages ($(1)) into $(VENV); the first time takes minutes'; \
 $(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 endef
