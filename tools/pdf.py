@@ -97,6 +97,7 @@ def moved(file, article, files):
     article = re.sub(r'\bid="([^"]*)"', lambda m: f'id="{anchor(file, m[1])}"', article)
     article = re.sub(r"url\(#([^)]*)\)", lambda m: f"url(#{anchor(file, m[1])})", article)
     article = article.replace("<details", "<details open")
+    article = re.sub(r"<script\b.*?</script>", "", article, flags=re.S)  # paper runs nothing
     return re.sub(r"<(/?)h([1-5])\b", lambda m: f"<{m[1]}h{int(m[2]) + 1}", article)
 
 
