@@ -88,9 +88,9 @@ def test_the_story_of_28_and_80():
 
 
 def test_levels_say_what_can_be_seen():
-    said = {"batch": 1, "tokens": 64, "backend": "cuda", "seen": 40 * GiB}
+    said = {"batch": 1, "tokens": 64, "backend": "cuda", "seen": GiB}
     names = {
-        level: {one.name for one in explain(QWEN, "bf16", level=level, **said).causes}
+        level: {one.name for one in explain(TINY, "bf16", level=level, **said).causes}
         for level in ("tensors", "reserved", "device", "process")
     }
     assert "fragmentation and rounding" not in names["tensors"]
@@ -98,7 +98,7 @@ def test_levels_say_what_can_be_seen():
     assert "the CUDA context" in names["device"] - names["reserved"]
     assert "Python, PyTorch and their libraries" in names["process"]
     with pytest.raises(ValueError, match="known: tensors"):
-        explain(QWEN, "bf16", **(said | {"level": "gpu"}))
+        explain(TINY, "bf16", **(said | {"level": "gpu"}))
 
 
 def test_a_slip_of_units():
@@ -154,6 +154,12 @@ def test_the_command_line(capsys, tmp_path):
         capsys, "tiny-llama", "--seen", str(path), "--batch", "8", "--tokens", "64"
     )
     assert status == 0 and "python train.py" in out and "Python, PyTorch" in out
+    assert out.index("Python, PyTorch") < out.index("losses kept")
+    head = {k: v for k, v in fuzz.TIMELINE.items() if k not in ("samples", "events")}
+    head.pop("peak_bytes"), head.pop("exit")
+    path.write_text(json.dumps(head)[:-1] + ', "samples": [\n[0.0, 1000, null],\n[0.1, 20')
+    status, out, err = run(capsys, "tiny-llama", "--seen", str(path))
+    assert status == 0 and "cut off: 1 complete sample" in out and not err
     card = {"source": "device", "device": "a card", "device_counts": "card"}
     path.write_text(json.dumps(fuzz.TIMELINE | card | {"peak_bytes": 64 * 2**20}))
     out = run(capsys, "tiny-llama", "--seen", str(path))[1]

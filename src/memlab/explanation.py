@@ -152,7 +152,10 @@ def explain(
     search = _Search(case, total - ledger.total(), total, level)
     notes = _notes(seen, total, predicted, ledger.total())
     causes, ruled_out = search.alone()
-    causes += _slip(seen, search.gap + search.unit) + _looks(level, search.gap)
+    unknown = _looks(level, search.gap)
+    first = unknown if level == "process" else []  # always there, and large beside small models
+    causes = [*first, *causes, *_slip(seen, search.gap + search.unit)]
+    causes += [one for one in unknown if one not in first]
     return Explanation(
         ledger, total, tuple(causes), tuple(search.sums()), tuple(ruled_out), tuple(notes)
     )

@@ -45,13 +45,21 @@ def seen(told: str, level: str | None = None) -> Seen:
 
 
 def _timeline(path: str) -> Seen:
+    import warnings
+
     from .watch.timeline_file import read_timeline
 
-    found: dict[str, Any] = read_timeline(path)
+    with warnings.catch_warnings(record=True) as said:  # that the file is cut off
+        warnings.simplefilter("always")
+        found: dict[str, Any] = read_timeline(path)
     words = f"{' '.join(map(str, found['command']))}: {len(found['samples']):,} samples"
     more = ("it counts the whole card, other processes too",)
     card = found["source"] == "device" and found.get("device_counts") == "card"
-    return Seen(found["peak_bytes"], found["source"], (words, *(more if card else ())))
+    return Seen(
+        found["peak_bytes"],
+        found["source"],
+        (words, *(str(w.message) for w in said), *(more if card else ())),
+    )
 
 
 def _snapshot(path: str) -> Seen:
