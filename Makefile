@@ -44,6 +44,7 @@ check: $(VENV)/.dev-$(KEY)  ## run only the linters, the type check and the spel
 notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py run
 	$(RUN) tools/notebooks.py clean
+	$(RUN) tools/answers.py
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) _build node_modules

@@ -61,9 +61,11 @@ def has_engine():
 
 def stage(source):
     """Put the form and the answer into the staged page, and the files beside it."""
+    page = source / "calculator.md"
+    if not page.exists():
+        return  # a book without this page
     target = source / PLACE
     target.mkdir(parents=True)
-    page = source / "calculator.md"
     text = page.read_text(encoding="utf-8")
     page.write_text(text.replace(MARK, raw(whole())), encoding="utf-8")
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
