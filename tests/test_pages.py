@@ -239,7 +239,7 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
         ("optimizer", "04_optimizer"),
         ("kv cache", "07_kv_cache"),
         ("checkpointing", "15_checkpointing"),
-        ("reserved", "08_allocator"),
+        ("caching allocator", "08_allocator"),
         ("notation", "notation"),
     ],
 )
@@ -247,7 +247,7 @@ def test_search_finds(windows, roots, scheme, query, page):
     watched = windows[scheme]
     watched.wrong.clear()
     watched.page.goto(roots[scheme] + f"en/search.html?q={query}")
-    watched.page.wait_for_selector("ul.search li a[href]")
+    watched.page.get_by_text("Search finished").wait_for()
     found = watched.page.locator("ul.search li > a").evaluate_all("all => all.map(a => a.href)")
     assert any(page in link for link in found[:5]), found[:5]
     watched.page.wait_for_load_state("networkidle")
