@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from memlab import GiB, Model
+from memlab import GiB, MiB, Model
 from memlab.fit import limit_of, peak_of
 from memlab.lab.models import TinyLlama
 from memlab.lab.planner import (
@@ -23,7 +23,10 @@ SPARING = {"loss": "chunked", "loss_chunks": 64, "checkpoint": "block"}
 def test_the_model_is_the_one_whose_figures_are_known():
     V, D, E = SMALL_WIDE.vocab, SMALL_WIDE.d_model, SMALL_WIDE.embed_dim
     assert V * D - (V * E + E * D) == 127_904_896
-    assert SMALL_WIDE.parameter_count == 195_704_192
+    assert SMALL_WIDE.parameter_count == 196_496_768
+    # The note's 187.3, 374.5 and 1,872.6 MiB: the matrices, with one projection for both ends.
+    matrices = SMALL_WIDE.parameter_count - SMALL_WIDE.parameters()["norm"] - E * D
+    assert [round(each * matrices / MiB, 1) for each in (1, 2, 10)] == [187.3, 374.5, 1872.6]
 
 
 def test_a_stage_that_fits_is_one_piece():

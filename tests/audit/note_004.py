@@ -81,11 +81,18 @@ def percent(x):
 # The model and what is always there.
 
 
+def matrices():
+    """Parameters as the note counts: no norms, and one projection for both ends of the model."""
+    norms, projection = SMALL_WIDE.parameters()["norm"], SMALL_WIDE.embed_dim * SMALL_WIDE.d_model
+    return SMALL_WIDE.parameter_count - norms - projection
+
+
 def parameters(claim):
     (claimed,) = numbers(claim.figures)
     near = abs(claimed * 1e6 / IMPLIED - 1) < 0.005
     found = f"{IMPLIED / 1e6:.1f} M by its size in bf16"
     found += f"; rebuilt: {SMALL_WIDE.parameter_count / 1e6:.1f} M"
+    found += f", {matrices():,} without norms"
     return Finding(found) if near else Finding(found, "arithmetic slip", f"{IMPLIED / 1e6:.1f} M")
 
 
@@ -119,10 +126,10 @@ def adam(claim):
     said = f"{found:.1f} B a parameter"
     if abs(found / states - 1) < 0.01:
         return Finding(said)
-    with_weights = Recipe.named("scaling-book").bytes_per_parameter()
-    if abs(found / sum(with_weights.values()) - 1) < 0.01:
+    more = found - states
+    if abs(more - 2) < 0.05:
         said += (
-            f", as the states with the bf16 weights; those are {BF16_MIB} on a line of their own"
+            f": {states:g} of the states and {more:.0f} more, which gradients in bf16 would take"
         )
     return Finding(said, "wrong model", right)
 
@@ -154,9 +161,9 @@ def left_free(claim):
 
 
 def luxury(claim):
-    free = limit_of(CARD, SPARE)[0] - always_there()
-    over = [T for T in TABLE if logits(T * TABLE[T]) > free]
-    found = f"bf16 logits alone exceed the free {text(free)} in {len(over)} of {len(TABLE)} rows"
+    (claimed,) = numbers(claim.figures)
+    over = [T for T in TABLE if logits(T * TABLE[T]) > claimed * GB]
+    found = f"bf16 logits alone exceed {claimed:g} GB in {len(over)} of {len(TABLE)} rows"
     least = min(step(T, B) for T, B in TABLE.items())
     if not over and fits(least):
         return Finding(found)
@@ -173,10 +180,41 @@ def totals_differ(claim):
 def gradients(claim):
     listed = set(re.findall(r"model|optimizer|gradients", claim.figures))
     size = 2 * IMPLIED
-    found = f"gradients in bf16: {size / MiB:.1f} MiB, {text(always_there())} in all"
+    found = f"gradients in bf16: {size / MiB:.1f} MiB; no line has their name"
+    unnamed = ADAM_MIB - WIDE_STATES.bytes_per_parameter()["optimizer"] * IMPLIED / MiB
+    if abs(unnamed / (size / MiB) - 1) < 0.01:
+        found += ", and Adam's has room for just them"
     if "gradients" in listed:
         return Finding(found)
-    return Finding(found, "missing term", f"{size / MiB:.1f} MiB more, in fp32 twice that")
+    return Finding(found, "missing term", f"{size / MiB:.1f} MiB by name, in fp32 twice that")
+
+
+def all_that_stays(claim):
+    (claimed,) = numbers(claim.figures)
+    each = sum(WIDE_STATES.bytes_per_parameter().values())
+    mib = each * matrices() / MiB
+    found = f"{mib:,.1f} MiB: bf16 weights and gradients, two fp32 states, {each:g} B a parameter"
+    if abs(claimed / mib - 1) < 0.005:
+        return Finding(found)
+    return Finding(found, "wrong model", f"{mib:,.1f} MiB")
+
+
+def own_head(claim):
+    (claimed,) = numbers(claim.figures)
+    m = SMALL_WIDE
+    with_head = m.parameter_count - m.embed_dim * m.d_model + m.d_model * m.vocab
+    found = f"its FP8 model has a head of its own, {m.d_model} to {m.vocab:,}: {with_head:,}"
+    if abs(claimed * 1e6 / with_head - 1) < 0.005:
+        return Finding(found)
+    return Finding(found, "missing term", f"{with_head / 1e6:.1f} M")
+
+
+def by_its_totals(claim):
+    share, narrow, wide = numbers(claim.figures)
+    found = f"{narrow:g} of {wide:g} GB: {percent(1 - narrow / wide)} less"
+    if abs(narrow / wide - share) < 0.05:
+        return Finding(found)
+    return Finding(found, "contradicts itself", f"{percent(1 - narrow / wide)} less")
 
 
 def nothing_grows(claim):
@@ -196,8 +234,12 @@ def weights_in_fp8(claim):
     sizes = {p.element_size() for p in net.parameters()} | {
         p.grad.element_size() for p in net.parameters()
     }
+    (claimed,) = numbers(claim.figures)
+    said = claimed * MiB / IMPLIED  # bytes for each parameter
     found = f"weights and gradients of a step in FP8: {', '.join(map(str, sorted(sizes)))} B each"
-    return Finding(found) if sizes == {1} else Finding(found, "wrong model", f"{BF16_MIB} MiB")
+    if all(abs(size - said) < 0.02 for size in sizes):
+        return Finding(found)
+    return Finding(found, "wrong model", f"{max(sizes) * IMPLIED / MiB:.1f} MiB")
 
 
 # Batches.
@@ -235,9 +277,11 @@ def no_pieces(claim):
 
 
 def only_the_longest(claim):
+    (longest,) = numbers(claim.figures)
     needed = {T: pieces(T, B) for T, B in TABLE.items()}
-    short = [T for T, n in needed.items() if n > 1 and T < 2048]
-    found = f"{len(short)} of the {len(TABLE) - 1} shorter lengths need accumulation too"
+    short = [T for T, n in needed.items() if n > 1 and T < longest]
+    among = sum(T < longest for T in TABLE)
+    found = f"{len(short)} of the {among} shorter lengths need accumulation too"
     if not short:
         return Finding(found)
     return Finding(found, "missing term", f"{needed[8]} micro-batches at 8 tokens already")
@@ -325,9 +369,10 @@ def both_double(claim):
 
 
 def half_of_the_table(claim):
+    one, of = numbers(claim.figures)
     ratios = {CONFIG[T] / TABLE[T] for T in CONFIG}
     found = f"{', '.join(map(str, sorted(ratios)))} of the table at every length that both have"
-    if ratios == {0.5}:
+    if ratios == {one / of}:
         return Finding(found)
     return Finding(found, "arithmetic slip", found)
 
@@ -359,9 +404,12 @@ def stages_listed(claim):
 
 
 def last_three(claim):
+    (claimed,) = numbers(claim.figures)
     lengths = list(TABLE)[7:]
     found = f"stages 8 to 10 of the table have {', '.join(f'{T:,}' for T in lengths)} tokens"
-    return Finding(found) if set(lengths) == {2048} else Finding(found, "contradicts itself", found)
+    return (
+        Finding(found) if set(lengths) == {claimed} else Finding(found, "contradicts itself", found)
+    )
 
 
 def vocabulary(claim):
@@ -381,6 +429,73 @@ def within_reach(claim):
     return Finding(found) if good == len(sizes) else Finding(found, "wrong model", found)
 
 
+def left_for_a_token(claim):
+    free, tokens = numbers(claim.figures)
+    left = free * GB / tokens
+    wide, narrow = logits(1), logits(1) // 2
+    words = f"{left:,.0f} B for each token; its logits take {wide:,} B in bf16, {narrow:,} B in FP8"
+    if left > wide:
+        return Finding(words)
+    return Finding(words, "missing term", f"{wide:,} B for one copy in bf16")
+
+
+def equally_full(claim):
+    tokens, batch, longer, most = map(int, numbers(claim.figures))
+    sizes = step(tokens, batch), step(longer, most)
+    ratio = min(sizes) / max(sizes)
+    words = f"{tokens * batch:,} and {longer * most:,} tokens: {text(sizes[0])}, {text(sizes[1])}"
+    if ratio > 0.9:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"one is {percent(ratio)} of the other")
+
+
+def doubled_is_the_table(claim):
+    (factor,) = numbers(claim.figures)
+    same = sum(factor * CONFIG[T] <= TABLE[T] for T in CONFIG)
+    words = f"{factor:g} times the configuration is within the RTX 4090's table"
+    words += f" at {same} of {len(CONFIG)} lengths"
+    if same == 0:
+        return Finding(words)
+    return Finding(words, "contradicts itself", "the RTX 4090's own batches")
+
+
+def quadrupled(claim):
+    factor, batch = numbers(claim.figures)
+    found = factor * CONFIG[128]
+    words = f"{factor:g} times {CONFIG[128]} are {found:,.0f}"
+    if found == batch:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"{found:,.0f} or {batch:,.0f}")
+
+
+def whole_or_in_pieces(claim):
+    whole, batch, count = numbers(claim.figures)
+    words = f"{batch * count:g} sequences a step, {TABLE[2048]} of them at once by the table"
+    if whole != TABLE[2048]:
+        return Finding(words, "arithmetic slip", f"{TABLE[2048]} sequences")
+    if count == 1 or batch * count > whole:
+        return Finding(words)
+    return Finding(words, "contradicts itself", f"{whole:g} in one piece, or {batch:g} x {count:g}")
+
+
+def same_batches(claim):
+    claimed = numbers(claim.figures)
+    same = sum(a == b for a, b in zip(claimed, CONFIG.values(), strict=True))
+    words = f"the same batch at {same} of {len(CONFIG)} lengths"
+    if same == len(CONFIG):
+        return Finding(words)
+    return Finding(words, "contradicts itself", words)
+
+
+def same_text(claim):
+    fewer, vocab, small = numbers(claim.figures)
+    ratio = (1 - fewer / 100) * vocab / small
+    words = f"logits of the same text: {ratio:.2f} times those of {small:,.0f} words"
+    if ratio <= 1:
+        return Finding(words)
+    return Finding(words, "missing term", f"{ratio:.2f} times as many")
+
+
 # Factors.
 
 
@@ -395,22 +510,57 @@ def spared(claim):
 
 
 def one_projection(claim):
-    wide = SMALL_WIDE.replace(embed_dim=SMALL_WIDE.d_model)
-    found = wide.parameter_count - SMALL_WIDE.parameter_count
+    m = SMALL_WIDE
+    shared = m.vocab * m.d_model - table_and_projections(1)
+    own = m.vocab * m.d_model - table_and_projections(2)
+    words = f"{shared:,}: the head goes back through the same projection"
+    words += f"; with one of its own {own:,}"
     (claimed,) = numbers(claim.figures)
-    if round(found / 1e6, 1) == claimed:
-        return Finding(f"{found:,}")
-    return Finding(f"{found:,} with the head's projection", "missing term", f"{found / 1e6:.1f} M")
+    if round(shared / 1e6, 1) == claimed:
+        return Finding(words)
+    return Finding(words, "arithmetic slip", f"{shared / 1e6:.1f} M")
+
+
+def table_and_projections(projections):
+    return SMALL_WIDE.embed_dim * (SMALL_WIDE.vocab + projections * SMALL_WIDE.d_model)
+
+
+def share_of_free(claim):
+    spared_parameters, free = numbers(claim.figures)
+    size = spared_parameters * 1e6 * sum(WIDE_STATES.bytes_per_parameter().values())
+    words = f"{text(round(size))} with gradients and states, {percent(size / (free * GB))} of it"
+    if size > free * GB / 2:
+        return Finding(words)
+    return Finding(words, "wrong model", text(round(size)))
+
+
+def kept_by_a_layer(tokens, batch):
+    """Bytes that a layer keeps for backward, in bf16 and with FP8 products."""
+    m = SMALL_WIDE
+    shape = (batch, tokens, m.d_model, m.d_ff, m.heads, m.kv_heads, m.head_dim)
+    return [fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8")]
+
+
+def doubled_by_fp8(claim):
+    without, with_fp8 = map(int, numbers(claim.figures))
+    # What FP8 spares at most: the layers' copies, and half of all weights, which it does not.
+    wide, narrow = kept_by_a_layer(8, without)
+    whole = step(8, without)
+    rest = whole - SMALL_WIDE.layers * (wide - narrow) - IMPLIED
+    more = (whole - always_there()) / (rest - (always_there() - IMPLIED))
+    words = f"room for {more:.3f} times the batch, with weights of one byte too"
+    if with_fp8 <= more * without:
+        return Finding(words)
+    return Finding(words, "wrong model", f"{more:.3f} times")
 
 
 def half_by_fp8(claim):
-    m, batch, tokens = SMALL_WIDE, TABLE[128], 128
-    shape = (batch, tokens, m.d_model, m.d_ff, m.heads, m.kv_heads, m.head_dim)
-    wide, narrow = (fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8"))
-    less = m.layers * (wide - narrow) / step(tokens, batch)
+    one, of = numbers(claim.figures)
+    wide, narrow = kept_by_a_layer(128, TABLE[128])
+    less = SMALL_WIDE.layers * (wide - narrow) / step(128, TABLE[128])
     words = f"a layer keeps {1 - narrow / wide:.1%} less, the step of 1,024 x 128 tokens {less:.1%}"
     words = words.replace("%", " %")
-    if less > 0.45:
+    if less > 1 - one / of - 0.05:
         return Finding(words)
     return Finding(words, "wrong model", f"{less:.1%} less".replace("%", " %"))
 
@@ -420,8 +570,15 @@ def fewer_tokens(claim):
     # Its authors set a context of 2,756 tokens where one of 4,096 BPE tokens has as many bytes.
     found = 1 - 2756 / 4096
     words = f"its authors' contexts, 2,756 and 4,096 tokens: {found:.1%} fewer".replace("%", " %")
+    # Characters a token that the note's program states: its own tokenizer, and GPT-2's.
+    stated = 1 - 4.488 / 7.184
+    words += f"; by its program's 7.184 characters a token, GPT-2's 4.488: {stated:.1%}".replace(
+        "%", " %"
+    )
     if abs(claimed / 100 - found) < 0.005:
         return Finding(words)
+    if abs(claimed / 100 - stated) > 0.005:
+        return Finding(words, "arithmetic slip", f"{stated:.1%}".replace("%", " %"))
     return Finding(
         words, "cannot be checked here", f"{found:.1%} by its authors".replace("%", " %")
     )
@@ -478,6 +635,15 @@ def larger_is_slower(claim):
     if samples >= faster:
         return Finding(words)
     return Finding(words, "contradicts itself", f"{batch / faster:.2f} s at the rate of the table")
+
+
+def slower_by_products(claim):
+    first, last = numbers(claim.figures)
+    more = flops_per_token(SMALL_WIDE, 2048) / flops_per_token(SMALL_WIDE, 8)
+    words = f"a token's products grow by {percent(more - 1)}: {first / more:,.0f} tokens/s"
+    if abs(last * more / first - 1) < 0.1:
+        return Finding(words)
+    return Finding(words, "wrong model", f"{first / more:,.0f} tokens/s, were compute the limit")
 
 
 def halves(claim):

@@ -16,14 +16,16 @@ from ..fit import SPARE, largest_batch, limit_of, peak_of
 from ..model import Model
 from ..recipe import Recipe
 
-# A decoder of 196 M parameters with a 200k vocabulary and a narrow table. A field note gives its
-# size and what the narrow table spares; layers and widths are our reading of the two.
+# A decoder of 196 M parameters with a 200k vocabulary and a narrow table: the model of a field
+# note, whose program states the shape (configs/model_config.yaml in yxanul/yxanul_0.6B at 9dca5d1).
+# Its head goes back through the same projection; memlab's has one of its own, D · E weights more.
 SMALL_WIDE = Model(
     name="small-wide",
-    layers=24,
+    layers=28,
     d_model=768,
     d_ff=2048,
     heads=12,
+    kv_heads=2,
     vocab=200_005,
     embed_dim=128,
     tied=True,
