@@ -347,16 +347,31 @@ def spelled(products, sizes, room=0):
     parts = sorted(products, key=lambda word: (-value({word: products[word]}, sizes), word))
     said = []
     for word in parts[:4]:
-        names = [
-            {"M": "(L−4)", "U": "(T+1)", "W": "⌈T⌉", "h": "H/8", "G": "N/K"}.get(x, x) for x in word
-        ]
-        said.append(" · ".join([f"{products[word]:,}"] + names))
+        said.append(in_letters(word, products[word]))
     if len(parts) > 4:
         rest = sum([value({word: products[word]}, sizes) for word in parts[4:]])
         said.append(f"{text(rest)} in {len(parts) - 4} smaller products")
     if room:
         said = [f"{text(room)}: the root of every second moment, AdamW's foreach loop"] + said
     return " + ".join(said) if said else "0"
+
+
+def in_letters(word, count):
+    """One product as the book writes it: "10 · B · T · (L−4) · N · H"."""
+    left = list(word)
+    while "G" in left and "K" in left:  # N / K times K
+        left.remove("G")
+        left.remove("K")
+        left.append("N")
+    while "h" in left and count % 8 == 0:  # H is eight of them
+        left.remove("h")
+        left.append("H")
+        count //= 8
+    names = {"M": "(L−4)", "U": "(T+1)", "W": "⌈T⌉", "h": "H/8", "G": "N/K"}
+    order = "BTUWCMDFGNKHhVP"
+    return " · ".join(
+        [f"{count:,}"] + [names.get(x, x) for x in order for _ in range(left.count(x))]
+    )
 
 
 def cheapest(model, state, limit, lookup):
