@@ -1,6 +1,6 @@
 """The highest moments of a step as sums of products of letters, for the page's calculator.
 
-    python tools/peaks.py     write _build/peaks/<family>.json for every family, unless they stand
+    python tools/peaks.py     write book/calculator/peaks/*.json for every family, unless they stand
 
 `memlab.step` lives on CPython's reference counts, which MicroPython does not have, so the page
 cannot simulate a step. But as long as nothing but sizes changes, a step allocates and frees the
@@ -27,7 +27,7 @@ from memlab.step.log import SIZES
 from memlab.step.simulate import term
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "_build" / "peaks"
+TARGET = ROOT / "book" / "calculator" / "peaks"
 
 # Below its window a mistral is a llama.
 FAMILIES = ("gpt2", "llama", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
@@ -289,13 +289,13 @@ def key():
 def build():
     """Write what is missing; returns the folder."""
     stamp = TARGET / "key"
-    if not stamp.exists() or stamp.read_text() != key():
+    if not stamp.exists() or stamp.read_text().strip() != key():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         pairs = list(product(FAMILIES, PRECISIONS))
         with ProcessPoolExecutor() as pool:
             list(pool.map(one, sorted(pairs, key=lambda pair: pair[0] in FIXED_HEADS)))
-        stamp.write_text(key())
+        stamp.write_text(key() + "\n")
     return TARGET
 
 
