@@ -11,7 +11,14 @@ from memlab.lab import nvfp4_program as program
 from memlab.lab import text
 from memlab.lab.guard import guard, run_guarded
 from memlab.lab.models import TinyLlama
-from memlab.lab.nvfp4_ledger import combinations, in_step, ledger, resident, rounded_values
+from memlab.lab.nvfp4_ledger import (
+    combinations,
+    fullest,
+    in_step,
+    ledger,
+    resident,
+    rounded_values,
+)
 from memlab.lab.nvfp4_traced import end_of_forward
 from memlab.lab.nvfp4_trainer import Settings, Trainer, export, load, run
 from memlab.lab.packed_adam import PackedAdam
@@ -118,6 +125,49 @@ def test_rounding_again_keeps_nothing_and_a_bias_is_refused():
     assert kept == {False: 32 * 16 * 4, True: 0}
     with pytest.raises(ValueError, match="0 has a bias"):
         round_forward(nn.Sequential(nn.Linear(32, 16)))
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_gradients_are_given_back_by_the_packed_optimizer_alone(file, packed):
+    settings = Settings(rows=0, packed=packed)
+    trainer = Trainer(load(file, TINY, settings), settings)
+    with one_thread():
+        trainer.step(BATCHES[0])
+    left = storage_bytes([p.grad for p in trainer.net.parameters() if p.grad is not None])
+    assert left == in_step(TINY, settings, batch=1, tokens=32)["gradients"]
+    assert (left == 0) == (packed and program.GIVES_BACK)
+
+
+@pytest.mark.parametrize("switches", [{}, {"packed": False}, {"again": True}], ids=str)
+def test_the_fuller_moment_is_the_fuller_of_the_two_that_are_measured(file, switches):
+    settings = Settings(rows=0, **switches)
+    with one_thread():
+        found, _ = run(file, TINY, settings, BATCHES)
+    apart = [sum(in_step(TINY, settings, batch=1, tokens=32).values())]
+    apart.append(sum(resident(TINY, settings).values()))
+    derived = sum(fullest(TINY, settings, batch=1, tokens=32).values())
+    around = found["forward"] - apart[0]
+    assert found["backward"] == apart[1] + around
+    assert derived + around == max(found["forward"], found["backward"]) <= found["peak"]
+
+
+def test_a_step_that_starts_from_codes_is_lost_where_they_round_it_away():
+    torch.manual_seed(0)
+    start = torch.randn(16, 32)
+    ends = {}
+    for way in ("wide", "packed"):
+        weight = nn.Parameter(dequantize(quantize(start, "nvfp4"), torch.float32))
+        first = weight.detach().clone()
+        optimizer = PackedAdam([weight], lr=1e-4, start=way)
+        for _ in range(10):
+            weight.sum().backward()
+            optimizer.step()
+        ends[way] = (weight.detach() - first).abs().median().item()
+    # The last step, and how far the scale of the tensor went with it; nothing else is remembered.
+    assert ends["packed"] < 0.6 * ends["wide"]
+    for wrong in ({"start": "narrow"}, {"start": "packed", "weights": None}):
+        with pytest.raises(ValueError, match="start="):
+            PackedAdam([nn.Parameter(torch.ones(2, 32))], **wrong)
 
 
 @pytest.mark.parametrize(("states", "off"), [("int8/row", 0.08), ("nvfp4", 0.4)])

@@ -16,7 +16,7 @@ from memlab.devices import device
 from memlab.lab import text as alice
 from memlab.lab.guard import guard
 from memlab.lab.models import TinyLlama
-from memlab.lab.nvfp4_ledger import combinations, in_step, resident, rounded_values
+from memlab.lab.nvfp4_ledger import combinations, fullest, in_step, resident, rounded_values
 from memlab.lab.nvfp4_program import (
     COMMAND,
     DEFAULTS,
@@ -27,10 +27,12 @@ from memlab.lab.nvfp4_program import (
     REPORT,
     REPORT_PARAMETERS,
     SCRIPT_READS,
+    STARTS_FROM,
 )
 from memlab.lab.nvfp4_traced import end_of_forward
 from memlab.lab.nvfp4_trainer import Settings, Trainer, export, load, run
 from memlab.lab.packed_adam import PackedAdam
+from memlab.lab.quantize import dequantize
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker, storage_bytes
 
@@ -90,6 +92,12 @@ def small_moments(**switches):
 def full(batch=1, **switches):
     settings = Settings(**{"rows": SAID.rows} | switches)
     return in_step(FULL, settings, batch=batch, tokens=TOKENS)
+
+
+@cache
+def most_alive(**switches):
+    settings = Settings(**{"rows": SAID.rows} | switches)
+    return sum(fullest(FULL, settings, batch=1, tokens=TOKENS).values())
 
 
 @cache
@@ -214,7 +222,8 @@ def batch_by_rows(claim):
 def recompute_by_prefix(claim):
     plain, prefix = (small_moments(recompute=way)["peak"] for way in ("none", "prefix"))
     found = f"small, 8 of 32 tokens a time: peak {plain:,} B → {prefix:,} B"
-    right = "the last prefix is the whole sequence, and all its activations are alive"
+    right = "the last prefix is the whole sequence, and earlier gradients lie beside it: "
+    right += f"{prefix / plain:.2f}×"
     return judged(prefix < 0.8 * plain, found, "wrong model", right)
 
 
@@ -235,10 +244,10 @@ def context(claim):
 
 
 def peak_as_predicted(claim):
-    total = sum(full().values()) + BASE
+    total = most_alive() + BASE
     said = max(figures(claim) or [28]) * 1e9
-    found = f"at the end of forward: {size(total)}, of it rounded weights "
-    found += size(full()["rounded weights"])
+    found = f"end of forward {size(sum(full().values()) + BASE)}, of it rounded weights "
+    found += f"{size(full()['rounded weights'])}; end of backward {size(total)}"
     return judged(abs(said / total - 1) < 0.05, found, "missing term", size(total))
 
 
@@ -341,7 +350,7 @@ def between_two_looks(claim):
 
 def built_in_adam(claim):
     unread = "--use-packed-optimizer" not in SCRIPT_READS
-    total = sum(full(packed=False).values()) + BASE
+    total = most_alive(packed=False) + BASE
     found = "not looked up by the script: packed in any case"
     right = f"packed; and stock Adam on a bf16 master would be {size(total)}"
     return judged(not unread, found, "wrong model", right)
@@ -410,8 +419,9 @@ def tokens_for_that(claim):
 
 def recompute_makes_tenth(claim):
     plain, prefix = (small_moments(recompute=way)["forward"] for way in ("none", "prefix"))
-    ready = small_moments()["backward"]
-    found = f"small: {plain - ready:,} B in a pass, {prefix - ready:,} B with the note's recompute"
+    ready = small_moments()["ready"]
+    found = f"small: {plain - ready:,} B in a pass, {prefix - ready:,} B with "
+    found += "the note's recompute, gradients too"
     good = (prefix - ready) * 5 < plain - ready
     right = f"{(prefix - ready) / (plain - ready):.2f}×, not a tenth"
     return judged(good, found, "wrong model", right)
@@ -443,13 +453,13 @@ def loading_sets_the_peak(claim):
     together, apart = (small_moments(loading=w) for w in ("together", "one by one"))
     found = f"small: loading {together['loading']:,} B, one by one {apart['loading']:,} B, "
     found += f"a step {together['peak']:,} B"
-    right = f"loading {size(stored() + full()['master'])}, a step {size(sum(full().values()))}"
+    right = f"loading {size(stored() + full()['master'])}, a step {size(most_alive())}"
     good = together["loading"] > together["peak"]
     return judged(good, found, "wrong model", right)
 
 
 def left_from_loading(claim):
-    more, least = stored(), sum(full().values()) + BASE
+    more, least = stored(), most_alive() + BASE
     found = f"the file's bytes kept all along: {size(least)} → {size(least + more)}"
     return judged(least + more > 75e9, found, "missing term", f"{size(more)} more, at most")
 
@@ -479,6 +489,37 @@ def narrow_master(claim):
     found += "weights stay as they were"
     right = "fp32, or rounding at random: bf16 loses steps below about 1/256 of a weight"
     return judged(share < 0.01, found, "wrong model", right)
+
+
+def starts_from_the_codes(claim):
+    """The command's steps at its rate, each from the copy that the program takes."""
+    settings = Settings(rows=0)
+    trainer = Trainer(load(file(), TINY, settings), settings)
+    how = {"states": settings.states, "rows": 0, "start": STARTS_FROM}
+    adam = PackedAdam(trainer.net.parameters(), float(COMMAND["--lr"]), **how)
+    trainer.optimizer = adam
+    asked = [p for n, p in trainer.net.named_parameters() if n.startswith("layers") and p.ndim > 1]
+    packed = lambda: [dequantize(adam.state[p]["packed"][0], torch.float32) for p in asked]  # noqa: E731
+    before, steps = packed(), int(COMMAND["--steps"])
+    with one_thread():
+        for ids in alice.batches(1, 32, steps=steps):
+            trainer.step(ids)
+    same = sum(int((old == new).sum()) for old, new in zip(before, packed(), strict=True))
+    share = same / sum(p.numel() for p in asked)
+    most = min(int(20 * share) * 5, 95)
+    found = f"small, {steps} steps at the note's rate: at least {most} % of the "
+    found += "layers' rounded weights stay as they were"
+    right = "the NVFP4 copy: the master is written anew from it in each step"
+    return judged(STARTS_FROM == "wide", found, "wrong model", right)
+
+
+def at_one_moment(claim):
+    forward, backward = full(), resident(FULL, SAID)
+    together = sum(forward.values()) + backward["gradients"]
+    found = f"end of forward {size(sum(forward.values()))}, end of backward "
+    found += f"{size(sum(backward.values()))}; all together {size(together)}"
+    right = f"{size(most_alive())}: rounded weights and gradients take turns"
+    return judged(most_alive() > 0.99 * together, found, "wrong model", right)
 
 
 def table_row(claim, found, slip="missing term"):
@@ -528,7 +569,7 @@ def packed_and_master(claim):
 
 
 def gradients_fixed(claim):
-    return table_row(claim, full()["gradients"])
+    return table_row(claim, resident(FULL, SAID)["gradients"])
 
 
 def states_fixed(claim):
@@ -568,9 +609,7 @@ def nothing_disposed(claim):
     whole = one + (FULL.layers - 1) * (two - one)
     ratio = small_moments(disposed=False)["forward"] / small_moments()["forward"]
     found = f"small: {ratio:.1f}× after forward; Qwen3-4B, nothing let go of: {size(whole)}"
-    return judged(
-        whole < sum(full().values()) * 1.05, found, "missing term", f"up to {size(whole)}"
-    )
+    return judged(whole < most_alive() * 1.05, found, "missing term", f"up to {size(whole)}")
 
 
 def before_the_first_step(claim):

@@ -1,7 +1,9 @@
 """What the trainer of memlab.lab.nvfp4_trainer holds, for a model of any size, without running it.
 
-The moment is the end of a forward pass from the second step on: gradients are there, as zeros,
-beside everything that backward will ask for.
+Two moments can be the fullest: the end of a forward pass, with everything that backward will ask
+for (and, with stock Adam, from the second step on, with the old gradients as zeros); and the end of
+backward, with all gradients. Between them each layer gives its rounded weights back and gets
+gradients of the same size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ HEADS = ("embedding", "lm_head")  # what the forward pass does not round
 
 
 def resident(model: Model, settings: Settings) -> dict[str, int]:
-    """Bytes from one step to the next: master, gradients, states, packed copy of the weights.
+    """Bytes when backward has ended: master, gradients, states, packed copy of the weights.
 
     Formula     P · b each for master and gradients; m and √v: n + 4 · R each in int8/row, a packed
                 matrix n / 2 + n / 16 and 4 for each `rows`; Adam's own two states P · b each
@@ -38,13 +40,16 @@ def resident(model: Model, settings: Settings) -> dict[str, int]:
 
 
 def in_step(model: Model, settings: Settings, *, batch: int, tokens: int) -> dict[str, int]:
-    """Bytes at the end of a forward pass: what is resident, rounded weights, activations, logits.
+    """Bytes at the end of a forward pass: what stays, rounded weights, activations, logits.
 
-    Shapes      rounded weights: one value for each of the layers' linear weights
+    Shapes      rounded weights: one value for each of the layers' linear weights; gradients: those
+                of the step before as zeros, which stock Adam keeps and PackedAdam does not
     Source      memlab.step.simulate for activations and logits
     Leaves out  buffers, ids, and the pass of a prefix (its last one is as wide as no recompute)
     """
     found = resident(model, settings)
+    if settings.packed:
+        found["gradients"] = 0  # PackedAdam gave them back
     how = "block" if settings.recompute == "layers" else "none"
     activations, logits = _kept(model, settings.master, batch, tokens, how)
     kept = not settings.again and settings.recompute != "layers"
@@ -54,6 +59,15 @@ def in_step(model: Model, settings: Settings, *, batch: int, tokens: int) -> dic
         "activations": activations,
         "logits": logits + 4,  # the loss before it is divided
     }
+
+
+def fullest(model: Model, settings: Settings, *, batch: int, tokens: int) -> dict[str, int]:
+    """The terms of the fuller moment: the end of forward, or the end of backward.
+
+    Leaves out  what is alive between the two only: the head's gradient beside the logits' ones
+    """
+    ends = in_step(model, settings, batch=batch, tokens=tokens), resident(model, settings)
+    return max(ends, key=lambda terms: sum(terms.values()))
 
 
 @cache
@@ -109,7 +123,7 @@ def _terms(model: Model, said: dict[str, str], tokens: int) -> dict[str, int]:
         master=said["master"],
         again=said["rounded weights"] == "again",
     )
-    terms = in_step(shaped, settings, batch=int(said["sequences"]), tokens=tokens)
+    terms = fullest(shaped, settings, batch=int(said["sequences"]), tokens=tokens)
     if said["optimizer"].endswith("fp32 states"):  # what the note says of the stock optimizer
         terms["states"] = 8 * shaped.parameter_count
     if said["left from loading"] != "nothing":

@@ -16,6 +16,9 @@ SCRIPT_READS = frozenset(
 )
 # The same file, where the optimizer is made (always the packed one), and Types.fs at b0878c4.
 DEFAULTS = {"packed": True, "states": "nvfp4", "master": "bf16"}
+# Nvfp4Optimizer.fs at 37b3cb0: the step writes a matrix out from its packed copy, updates that, and
+# overwrites the master with it; then it lets go of the gradient.
+STARTS_FROM, GIVES_BACK = "packed", True
 # Trainer.fs at b0878c4 refuses a loss of this name when --grad-ckpt-chunk is above 0.
 REFUSES_RECOMPUTE = "ce"
 

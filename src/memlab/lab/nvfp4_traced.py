@@ -10,7 +10,7 @@ from .nvfp4_trainer import Settings, Trainer, export, load
 
 
 def end_of_forward(model: Model, settings: Settings, *, tokens: int, layers: int = 0) -> int:
-    """Bytes at the end of a forward pass of one sequence, gradients being there as zeros.
+    """Bytes at the end of a forward pass of one sequence; stock Adam has gradients there, as zeros.
 
     layers      how many of the model's layers; the others, all alike, add as much each: trace one
                 and two of them, and the whole is one + (L - 1) · (two - one)
@@ -20,11 +20,12 @@ def end_of_forward(model: Model, settings: Settings, *, tokens: int, layers: int
     with FakeTensorMode():
         trainer = Trainer(load(export(TinyLlama(shape)), shape, settings), settings)
         for parameter in trainer.net.parameters():
-            parameter.grad = torch.zeros_like(parameter)
+            parameter.grad = None if settings.packed else torch.zeros_like(parameter)
         ids_BT = torch.zeros(1, tokens, dtype=torch.long)
         with Tracker() as tracker:
             tracker.label([trainer.net, trainer.optimizer])
-            tracker.label([p.grad for p in trainer.net.parameters()], "gradients")
+            zeros = [p.grad for p in trainer.net.parameters() if p.grad is not None]
+            tracker.label(zeros, "gradients")
             tracker.label(ids_BT, "inputs")
             if settings.disposed:
                 loss = trainer.loss_of(ids_BT, 0, tokens)

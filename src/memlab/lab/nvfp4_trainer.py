@@ -1,7 +1,9 @@
 """A trainer with every switch of one program: NVFP4 forward, wide master, packed states, recompute.
 
 Each switch is a field of `Settings`, so that one can be turned and the bytes looked at. The order
-of a step is the program's: set the gradients to zero, forward, backward, step.
+of a step is the program's: set the gradients to zero, forward, backward, step. Its packed optimizer
+gives each gradient back once it has used it, so there is nothing to set to zero; stock Adam keeps
+them.
 """
 
 from collections.abc import Mapping
@@ -113,7 +115,7 @@ class Trainer:
 
     def step(self, ids_BT: Tensor, tracker: Tracker | None = None) -> Tensor:
         """One step; returns the loss."""
-        self.optimizer.zero_grad(set_to_none=False)  # written over, not given back
+        self.optimizer.zero_grad(set_to_none=False)  # stock Adam: written over, not given back
         loss = self.passes(ids_BT, tracker)
         self.optimizer.step()
         self.undisposed.collect()
