@@ -26,7 +26,7 @@ EXTENSIONS = (
 FENCE = re.compile(r"^\s*(`{3,}|:{3,}|~{3,})")
 OPTION = re.compile(r"^(\s*:(\w+):\s+)(.+)$")
 TRANSLATED_OPTIONS = ("alt", "caption")
-PLAIN = ("figure", "image")  # their argument is a path, not words
+PLAIN = ("figure", "image", "raw")  # their argument is a path or a format, not words
 # Neither words nor letters: code, formulas, what a link leads to.
 SILENT = re.compile(r"`+[^`]*`+|(?<!\\)\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+")
 TOKEN = re.compile(r"\S*\d\S*|\b(?:[KMGT]i?B|B|s|ms|MFLOP|TFLOPS|FLOPs?)\b")

@@ -13,7 +13,7 @@ from blocks import SILENT
 TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
 LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
-PLACES = re.compile(r"\{\d+\}")
+PLACES = re.compile(r"\{\w+\}")
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 
 

@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import interface
 import yaml
 from blocks import blocks, has_words
 
@@ -17,7 +18,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 import glossary  # noqa: E402
 import status  # noqa: E402
 
-SITE, MESSAGES = "site", "memlab"
+SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 # Above a page of which some blocks are English still.
 LEFT = "A part of this page is not translated yet: it stands in English."
 GLOSSARY = "<!-- glossary -->"
@@ -28,7 +29,7 @@ FIGURE = (("image", "alt"), ("figure", "caption"))
 def names():
     """The names of all sources: pages, notebooks, then the site and what memlab prints."""
     pages = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-    return [*pages, *(path.stem for path in chapters()), SITE, MESSAGES]
+    return [*pages, *(path.stem for path in chapters()), SITE, INTERFACE, MESSAGES]
 
 
 def blocks_of(name):
@@ -38,6 +39,8 @@ def blocks_of(name):
     """
     if name == SITE:
         found = site()
+    elif name == INTERFACE:
+        found = interface.WORDS
     elif name == MESSAGES:
         found = messages()
     elif (path := ROOT / "book" / f"{name}.md").exists():
