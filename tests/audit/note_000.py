@@ -397,8 +397,8 @@ def reason(claim):
     still = (moved * scale).to(torch.float8_e4m3fn) == (w * scale).to(torch.float8_e4m3fn)
     kept_still = float(still.float().mean())
     found = f"with a scale {round(100 * lost)} % of gradients become zero in FP8, without one "
-    found += f"{round(100 * bare)} %; "
-    found += f"an update of a thousandth leaves over {10 * int(10 * kept_still)} % of FP8 weights unmoved"
+    found += f"{round(100 * bare)} %; an update of a thousandth leaves over "
+    found += f"{10 * int(10 * kept_still)} % of FP8 weights unmoved"
     if lost > 0.01:
         return Finding(found)
     return Finding(found, "wrong model", "small updates are lost, scaled gradients are not")
