@@ -29,7 +29,7 @@ from memlab.lab.muon8 import narrow, widen
 from memlab.lab.muon_lion import D20, D20_FULL, MEDIUM_3B, TEST_8BIT, optimizer, peak, states
 from memlab.lab.planner import flops_per_token
 from memlab.lab.train import one_thread
-from memlab.measure import Tracker, storage_bytes
+from memlab.measure import Saved, Tracker, storage_bytes
 from memlab.model import Model
 from memlab.step import simulate
 from memlab.terms import activations, fp8, low_rank, offloading
@@ -53,6 +53,8 @@ CODE = {
     "saved": ("weights",),  # save_checkpoint writes the VarMap of the model
     "mtp": {"d20-e3-full": 3},  # further heads, each with a weight [V, D] and a bias [V]
     "benchmark": {"baseline": D20, "8-bit": TEST_8BIT},
+    "batch": {"d20-e3-full": (8, 2048)},  # batch_size, max_seq_len
+    "d20-e3-full on 24 GB": "out of memory",  # STATUS.md, at the same commit
 }
 # candle-core 0.9.2, the version of its Cargo.lock: dtype.rs; MatMul in the two backends.
 CANDLE = {
@@ -826,6 +828,31 @@ def where_it_is(claim):
     found = CODE["keep_last_checkpoints"]["file"]
     words = f"old checkpoints are removed in {found}"
     return verdict(claim.figures == found, words, "wrong about an API", found)
+
+
+def configured(claim):
+    (claimed,) = numbers(claim.figures)
+    batch, tokens = CODE["batch"]["d20-e3-full"]
+    sizes = [most(batch=b, tokens=tokens) for b in (int(claimed), batch)]
+    words = f"configured: {batch} x {tokens:,} tokens, {gb(sizes[1])}; {claimed:g} of them "
+    words += f"{gb(sizes[0])}; the project's status page of that day: "
+    words += f"{CODE['d20-e3-full on 24 GB']} on the 24 GB card"
+    return verdict(claimed == batch, words, "missing term", f"{batch}: {gb(sizes[1])}")
+
+
+def rounded_in_forward(claim):
+    """w + (q(w) - w).detach() is a new tensor, which the product keeps until backward."""
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(64, 128))
+    x = torch.ones(4, 128, requires_grad=True)
+    with Saved(exclude=[weight, x]) as saved:
+        scale = weight.detach().abs().mean()
+        ternary = (weight.detach() / scale).round().clamp(-1, 1) * scale
+        torch.nn.functional.linear(x, weight + (ternary - weight).detach())
+    each = saved.bytes // weight.numel()
+    full = ", ".join(f"{m.name} {gb(each * of_muon(m))}" for m in (D20_FULL, MEDIUM_3B))
+    words = f"small: {each} B for each rounded weight, until backward comes by; {full}"
+    return verdict(each == 0, words, "missing term", full)
 
 
 def fits_24(claim):
