@@ -79,7 +79,8 @@ def test_a_file_that_is_no_record_stops_the_build(project):
 def test_every_marker_of_the_pages_has_a_table():
     pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book").glob("*.md")}
     filled = {name: status.fill(text, ROOT) for name, text in pages.items()}
-    assert not [name for name, text in filled.items() if "<!--" in text]
+    left = [name for name, text in filled.items() if "<!--" in text]
+    assert left == ["calculator"]  # whose own tool fills it: tools/calculator.py
     assert {name for name, text in pages.items() if filled[name] != text} == {
         "accuracy",
         "anatomy",

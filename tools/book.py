@@ -1,7 +1,7 @@
 """Build the book: stage the sources of a language, build them, keep the result by content.
 
     python tools/book.py              build what changed, print the first page
-    python tools/book.py --lang en    only these languages (all of LANGUAGES otherwise)
+    python tools/book.py --lang en    only these languages (all that the site offers otherwise)
     python tools/book.py --force      build although nothing changed
 
     _build/src/en/    what Jupyter Book reads: book/* at the top, notebooks/, _config.yml, _toc.yml
@@ -22,15 +22,24 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import calculator
 import status
+import yaml
+
+sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
+import check  # noqa: E402
+import interface  # noqa: E402
+import lay  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
 SITE = BUILD / "html"
-LANGUAGES = {"en": "English"}  # folder of the site -> the language's own name
+ENGLISH = "en"
+# Folder of the site -> the language's own name. One is built as soon as its front page stands.
+LANGUAGES = {ENGLISH: "English", "pt-BR": "Português (Brasil)", "zh-TW": "繁體中文"}
 FIRST = "intro.html"
 
 INPUTS = [
@@ -44,11 +53,14 @@ INPUTS = [
     "tools",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
+TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 STYLE = "body { font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }"
 STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; img-src 'self'; style-src 'sha256-{STYLE_HASH}'"
+POLICY = f"default-src 'none'; img-src 'self'; script-src 'self'; style-src 'sha256-{STYLE_HASH}'"
+GO = '<meta http-equiv="refresh" content="0; url={first}/{page}">'
+PICK = '<script src="pick.js" data-languages="{languages}"></script>\n<noscript>{go}</noscript>'
 INDEX = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -57,7 +69,7 @@ INDEX = """<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>memlab</title>
 <link rel="icon" href="{first}/_static/favicon.svg">
-<meta http-equiv="refresh" content="0; url={first}/{page}">
+{go}
 <style>{style}</style>
 <h1>memlab</h1>
 <ul>
@@ -73,6 +85,18 @@ SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
+def folder(language):
+    """A language as its catalogues and Sphinx name it: pt-BR is pt_BR."""
+    return language.replace("-", "_")
+
+
+def offered():
+    """The languages that the site has: English, and those with a front page, title and buttons."""
+    first = ("intro", "site", "interface")
+    others = [x for x in LANGUAGES if x != ENGLISH]
+    return [ENGLISH] + [x for x in others if all(check.complete(x, name) for name in first)]
+
+
 def files_below(*paths):
     """Every file below these paths, sorted, without hidden folders and Python's caches."""
     for path in paths:
@@ -85,8 +109,10 @@ def files_below(*paths):
 def inputs_key(language):
     """A hash over everything that the pages of this language are made from."""
     address = os.environ.get("MEMLAB_REPOSITORY", "")
-    key = hashlib.sha256(f"{language} {platform.python_version()} {address}".encode())
+    key = hashlib.sha256(f"{offered()} {language} {platform.python_version()} {address}".encode())
     for file in files_below(*(ROOT / name for name in INPUTS)):
+        if "locale" in file.parts and file.parent.name not in (folder(language), "locale"):
+            continue  # another language's words
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
@@ -140,7 +166,33 @@ def stage(language):
             target.write_text(text + "\n", encoding="utf-8")
         else:
             shutil.copy(file, target)
+    if language != ENGLISH:
+        lay.lay(language, source)
+    settings(language, source / "_config.yml")
     return source
+
+
+def settings(language, path):
+    """What the pages need to know of the languages: their own, and those beside it."""
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    names = [[x, LANGUAGES[x]] for x in offered()]
+    config["sphinx"]["config"]["html_context"] |= {"languages": names, "folder": language}
+    path.write_text(yaml.safe_dump(config, allow_unicode=True, sort_keys=False), encoding="utf-8")
+
+
+def surround(language, pages):
+    """Put what surrounds the text of the finished pages into their language."""
+    words = check.catalogue.translations(language, "interface")
+    for path in sorted(pages.rglob("*.html")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(interface.translate(text, words), encoding="utf-8")
+    # Sphinx makes a function of a string, which the pages' policy forbids: write the function down.
+    plural = re.search(r'"plural_expr": "([^"]*)"', (pages / TRANSLATIONS).read_text("utf-8"))[1]
+    tools = (pages / DOCTOOLS).read_text(encoding="utf-8")
+    done = re.sub(
+        r"new Function\([^;]*?\);", lambda _: f"(n) => Number({plural});", tools, flags=re.S
+    )
+    (pages / DOCTOOLS).write_text(done, encoding="utf-8")
 
 
 def jupyter_book(source, work):
@@ -164,10 +216,15 @@ def jupyter_book(source, work):
     return pages
 
 
-def way_in(first, links):
-    """A page that leads to the first page at once, or by a link; it needs no script."""
-    items = "\n".join(f"<li>{link}</li>" for link in links)
-    return INDEX.format(first=first, page=FIRST, links=items, style=STYLE, policy=POLICY)
+def way_in(first, links, languages=()):
+    """A page that leads to the first page at once, or by a link; it needs no script.
+
+    With several languages a script picks the reader's; without scripts it is the first.
+    """
+    items, go = "\n".join(f"<li>{link}</li>" for link in links), GO.format(first=first, page=FIRST)
+    if len(languages) > 1:
+        go = PICK.format(languages=" ".join(languages), go=go)
+    return INDEX.format(first=first, go=go, links=items, style=STYLE, policy=POLICY)
 
 
 def build(language, force=False):
@@ -181,16 +238,21 @@ def build(language, force=False):
     stamp.unlink(missing_ok=True)
     shutil.rmtree(pages, ignore_errors=True)
     built = jupyter_book(stage(language), BUILD / "work" / language)
+    if language != ENGLISH:
+        surround(language, built)
     pages.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(built, pages)
     stamp.write_text(f"{key} {output_key(pages)}")
 
 
 def write_index():
-    """The way in (the first language at once, all as links), and the maps of all languages."""
+    """The way in, and the maps of all languages; a language no longer offered goes."""
+    for gone in set(LANGUAGES) - set(offered()):
+        shutil.rmtree(SITE / gone, ignore_errors=True)
     there = [x for x in LANGUAGES if (SITE / x / FIRST).exists()]
     links = [f'<a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a>' for x in there]
-    (SITE / "index.html").write_text(way_in(there[0], links), encoding="utf-8")
+    (SITE / "index.html").write_text(way_in(there[0], links, there), encoding="utf-8")
+    shutil.copy(ROOT / "book" / "pick.js", SITE)
     maps = [SITE / x / "sitemap.xml" for x in there]
     places = [re.search(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[1] for m in maps if m.exists()]
     (SITE / "sitemap.xml").unlink(missing_ok=True)
@@ -202,11 +264,11 @@ def write_index():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lang", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
+    parser.add_argument("--lang", nargs="+", choices=LANGUAGES, default=offered())
     parser.add_argument("--force", action="store_true", help="build although nothing changed")
     options = parser.parse_args()
-    for language in options.lang:
-        build(language, options.force)
+    with ThreadPoolExecutor(2) as pool:  # Jupyter Book runs in a process of its own
+        list(pool.map(lambda language: build(language, options.force), options.lang))
     write_index()
     print("First page:", os.path.relpath(SITE / options.lang[0] / FIRST))
 

@@ -17,8 +17,13 @@ from docutils import nodes
 from sphinx.errors import ConfigError
 
 HOME = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
-NEEDS = re.compile(r"You need.*?(\d+)(?: (?:to|or) (\d+)|[-–](\d+))? minutes", re.S)
+NEEDS = re.compile(
+    r"(?:You need|precisar de|需要).*?(\d+)(?: (?:to|or|a|ou|到|或) (\d+)|[-–](\d+))?"
+    r" ?(?:minutes|minutos|分鐘)",
+    re.S,
+)
 WORDS_A_MINUTE = 200
+IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 LOOKED_UP = {"cheat-sheet", "references", "status", "glossary"}  # nobody reads these through
 PICTURE = "_static/social.png"
 
@@ -87,7 +92,8 @@ def minutes(body):
     if found := NEEDS.search(text):
         low, *high = found.groups()
         return "–".join([low, *filter(None, high)])
-    return str(max(1, math.ceil(len(text.split()) / WORDS_A_MINUTE)))
+    words = len(text.split()) + len(IDEOGRAPHS.findall(text)) / 2
+    return str(max(1, math.ceil(words / WORDS_A_MINUTE)))
 
 
 def described(doctree):
@@ -130,6 +136,11 @@ def tag(kind, name, content):
 def surround(app, pagename, templatename, context, doctree):
     """Give the templates what they show around a page, and the head what others read."""
     context["memlab"] = None
+    languages = [
+        {"code": code, "name": name, "href": f"{context['content_root']}../{code}/{pagename}.html"}
+        for code, name in app.config.html_context.get("languages", [])
+    ]
+    context["memlab_languages"] = languages if len(languages) > 1 else []
     if doctree is None:  # the search and the index are no text of ours
         return
     places = addresses(app.config)
@@ -161,6 +172,12 @@ def surround(app, pagename, templatename, context, doctree):
         about = f'\n<p class="memlab-about">About {minutes(context["body"])} minutes</p>'
         context["body"] = context["body"].replace("</h1>", f"</h1>{about}", 1)
 
+    site = addresses(app.config).site
+    alternate = ""
+    for each in context["memlab_languages"]:
+        code = each["code"]
+        href = html.escape(f"{site}{code}/{pagename}.html" if site else each["href"])
+        alternate += f'\n    <link rel="alternate" hreflang="{code}" href="{href}" />'
     words = described(doctree) or plain
     meta = tag("name", "description", words)
     meta += tag("property", "og:type", "article") + tag("property", "og:site_name", "memlab")
@@ -169,7 +186,7 @@ def surround(app, pagename, templatename, context, doctree):
         meta += tag("property", "og:url", context["pageurl"])
         meta += tag("property", "og:image", f"{app.config.html_baseurl}{PICTURE}")
         meta += tag("name", "twitter:card", "summary_large_image")
-    context["metatags"] = context.get("metatags", "") + meta
+    context["metatags"] = context.get("metatags", "") + meta + alternate
 
 
 def place(app, config):

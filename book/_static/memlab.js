@@ -66,14 +66,15 @@
       showProgress();
     });
     showProgress();
-    // The menu of the page closes like any other: by a click beside it, and by Escape.
-    const menu = document.querySelector(".memlab-menu");
-    document.addEventListener("click", (event) => {
-      if (menu && (!menu.contains(event.target) || event.target.closest("a"))) menu.open = false;
-    });
-    menu?.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); }
-    });
+    // The menus of the page close like any other: by a click beside them, and by Escape.
+    for (const menu of document.querySelectorAll(".memlab-menu")) {
+      document.addEventListener("click", (event) => {
+        if (!menu.contains(event.target) || event.target.closest("a")) menu.open = false;
+      });
+      menu.addEventListener("keydown", (event) => {
+        if (event.key === "Escape") { menu.open = false; menu.querySelector("summary").focus(); }
+      });
+    }
   }
 
   // On paper everything is open: code, and what is hidden behind a summary.

@@ -34,6 +34,12 @@ def problems(language, name):
     return found
 
 
+def complete(language, name):
+    """Whether a page has a catalogue and every entry of it may be printed."""
+    messages = [m for m in catalogue.read(language, name) if m.id]
+    return bool(messages) and all(m.string and not m.fuzzy for m in messages)
+
+
 def entry(language, english, translated):
     """What is wrong with one translation; an empty one is only missing."""
     if not translated:

@@ -1,0 +1,106 @@
+"""What surrounds the text of a page (buttons, menus, what a screen reader is told), in a language.
+
+The theme's own catalogues lack Portuguese and have Simplified Chinese only, some of its words are
+in no catalogue at all, and some words are ours. So the finished pages are gone through once: a text
+between two tags, or an attribute that somebody reads, is replaced where it is one of these words.
+"""
+
+import html
+import re
+
+from memlab.messages import filled, template
+
+WORDS = (
+    "Skip to main content",
+    "Back to top",
+    "Home",
+    "Main",
+    "Page",
+    "Contents",
+    "Search",
+    "Search this book...",
+    "Color mode",
+    "Light",
+    "Dark",
+    "System Settings",
+    "Version warning",
+    "Toggle primary sidebar",
+    "Toggle secondary sidebar",
+    "Toggle hidden content",
+    "Click to show",
+    "Click to hide",
+    "previous",
+    "next",
+    "previous page",
+    "next page",
+    "Show code cell source",
+    "Hide code cell source",
+    "Show code cell content",
+    "Hide code cell content",
+    "Show code cell output",
+    "Hide code cell output",
+    "Copy",
+    "Copied!",
+    "Copy to clipboard",
+    "Link to this heading",
+    "Link to this image",
+    "Link to this equation",
+    "By The memlab contributors",
+    "© Copyright 2026.",
+    "Language",
+    "Use this page",
+    "Download the notebook",
+    "Download the text",
+    "Open in JupyterLab, on Binder",
+    "Starts a machine for you; the first start takes minutes.",
+    "Open in Colab",
+    "Cite it",
+    "See its source",
+    "Edit it",
+    "Print, or save as PDF",
+    "I have read this page",
+    "{done} of {all} chapters read",
+    "Cite this page",
+    "About {1} minutes",
+    "About {1}–{2} minutes",
+)
+# What the theme says in Simplified Chinese, or in Sphinx's own words: whose English it is.
+SAID_ALREADY = {
+    "跳转至主要内容": "Skip to main content",
+    "回到顶部": "Back to top",
+    "初始页面": "Home",
+    "上一页": "previous page",
+    "下一页": "next page",
+    "By The memlab contributors": "By The memlab contributors",
+    "De The memlab contributors": "By The memlab contributors",
+    "作者： The memlab contributors": "By The memlab contributors",
+}
+ATTRIBUTES = "title|aria-label|placeholder|data-bs-title|data-count"
+SHOWN = re.compile(
+    rf"<(?:script|style|pre|svg)\b.*?</(?:script|style|pre|svg)>|"
+    rf"(?P<before>>\s*|\b(?:{ATTRIBUTES})=\")(?P<text>[^<>\"]*[^<>\"\s])(?P<after>(?=\s*<|\"))",
+    re.S,
+)
+
+
+def translate(page, words):
+    """The HTML of a page with what surrounds its text in the language of `words`."""
+
+    def one(found):
+        if found["text"] is None:  # a script, a style, code or a drawing
+            return found[0]
+        shown = " ".join(html.unescape(found["text"]).split())
+        new = said(SAID_ALREADY.get(shown, shown), words)
+        if new is None:
+            return found[0]
+        return found["before"] + html.escape(new) + found["after"]
+
+    return SHOWN.sub(one, page)
+
+
+def said(text, words):
+    """The translation of one of the words, with the numbers it came with; None for any other."""
+    if text in words:
+        return words[text]
+    pattern, numbers = template(text)
+    return filled(words[pattern], numbers) if pattern in words else None
