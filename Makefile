@@ -4,6 +4,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 PORT ?= 8000
+BOOK_LANG ?= en
 PYTHON ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -29,8 +30,8 @@ pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF; needs a 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
 	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
-lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters
-	$(RUN) -m jupyterlab notebooks
+lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters (BOOK_LANG=pt-BR for another language)
+	@folder="$$($(RUN) tools/i18n lab $(BOOK_LANG))" && MEMLAB_LANG=$(BOOK_LANG) $(RUN) -m jupyterlab "$$folder"
 
 test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
 	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile

@@ -15,6 +15,8 @@ import catalogue  # noqa: E402
 import check  # noqa: E402
 import glossary  # noqa: E402
 import guard  # noqa: E402
+import interface  # noqa: E402
+import lay  # noqa: E402
 import sources  # noqa: E402
 import stage  # noqa: E402
 import yaml  # noqa: E402
@@ -250,6 +252,40 @@ def test_a_page_says_the_titles_of_its_chapters_in_its_language():
     done = stage.page(text, titles, missing)
     assert not any("notebooks/" in block for block in missing)
     assert done.count("Ç ") == len(NOTEBOOKS)
+
+
+def test_what_surrounds_a_page_is_said_in_its_language():
+    words = {"Main": "Principal", "About {1} minutes": "Cerca de {1} minutos", "Dark": "Escuro"}
+    page = '<a title="Main">Main</a> <p> About 15 minutes\n</p><pre><b>Main</b></pre><i>Mainly</i>'
+    assert interface.translate(page, words) == (
+        '<a title="Principal">Principal</a> <p> Cerca de 15 minutos\n</p>'
+        "<pre><b>Main</b></pre><i>Mainly</i>"
+    )
+    hostile = {"Main": '"><script>'}
+    assert "<script>" not in interface.translate(page, hostile)
+
+
+def test_a_laid_out_notebook_that_was_changed_stays(locale, tmp_path):
+    folder = lay.notebooks("pt-BR", tmp_path / "lab")
+    first, second = sorted(folder.glob("*.ipynb"))[:2]
+    was = second.read_text(encoding="utf-8")
+    for path in (first, second):
+        path.write_text("mine")
+    second.unlink()
+    lay.notebooks("pt-BR", folder)
+    assert first.read_text() == "mine" and second.read_text(encoding="utf-8") == was
+
+
+def test_staged_notebooks_have_the_code_of_the_english_ones(tmp_path):
+    for language in catalogue.languages():
+        folder = lay.notebooks(language, tmp_path / language)
+        for path in NOTEBOOKS:
+            here, there = (json.loads(p.read_text("utf-8")) for p in (path, folder / path.name))
+            assert there["metadata"]["memlab"] == {"language": language}
+            for one, other in zip(here["cells"], there["cells"], strict=True):
+                assert (one["id"], one["cell_type"]) == (other["id"], other["cell_type"])
+                if one["cell_type"] == "code":
+                    assert one["source"] == other["source"]
 
 
 @pytest.mark.parametrize("name", sources.names())

@@ -7,17 +7,20 @@
     python tools/i18n todo LANGUAGE PAGE     the entries of a page still to translate, as JSON
     python tools/i18n fill LANGUAGE PAGE F   put translations into a catalogue from a JSON file:
                                              an object, English block -> translation
+    python tools/i18n lab LANGUAGE           lay out the notebooks of a language, and print where
 
 Without a language: all that have catalogues in book/locale.
 """
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
 
 import catalogue
 import check
+import lay
 import sources
 
 
@@ -37,6 +40,8 @@ def main(arguments):
         left = {block: "" for block in sources.blocks_of(rest[1]) if block not in done}
         print(json.dumps(left, ensure_ascii=False, indent=1))
         return 0
+    if command == "lab" and len(rest) == 1:
+        return lab(*rest)
     if command == "fill" and len(rest) == 3:
         return fill(*rest)
     print(__doc__, file=sys.stderr)
@@ -71,6 +76,19 @@ def fill(language, page, file):
         print(f"no such block on the page: {english[:80]!r}")
     check.compile_messages([language])
     return 1 if lost else 0
+
+
+def lab(language):
+    """Notebooks to run: the English ones themselves, or a copy in another language."""
+    if language == "en":
+        print(os.path.relpath(sources.ROOT / "notebooks"))
+        return 0
+    if language not in catalogue.languages():
+        known = ", ".join(["en", *catalogue.languages()])
+        print(f"no language {language!r}; known: {known}", file=sys.stderr)
+        return 2
+    print(os.path.relpath(lay.notebooks(language, sources.ROOT / "_build" / "lab" / language)))
+    return 0
 
 
 def report(languages):

@@ -3,6 +3,7 @@
 Words are replaced where they lie; what is not translated yet stays English, and the page says so.
 """
 
+import hashlib
 import json
 
 import catalogue
@@ -24,16 +25,42 @@ def lay(language, folder):
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
         left[path.stem] = missing
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
-        missing = []
-        words = stage.words_of(language, path.stem)
-        content = json.loads(path.read_text(encoding="utf-8"))
-        done = stage.notebook(content, words, messages, language, missing)
-        if missing:
-            done["cells"][0]["source"] += banner(site)
-        path.write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        left[path.stem] = missing
+        if missing := translate(path, path, language, messages, site):
+            left[path.stem] = missing
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}
+
+
+def notebooks(language, folder):
+    """Lay the chapters of a language out to be run; a copy that somebody has changed stays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = folder / ".laid.json"
+    laid = json.loads(stamp.read_text()) if stamp.exists() else {}
+    site = catalogue.translations(language, sources.SITE)
+    for path in sources.chapters():
+        target = folder / path.name
+        if target.exists() and _hash(target) != laid.get(path.name):
+            continue
+        translate(path, target, language, messages_of(language), site)
+        laid[path.name] = _hash(target)
+    stamp.write_text(json.dumps(laid, indent=1))
+    return folder
+
+
+def _hash(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def translate(path, target, language, messages, site):
+    """Write a notebook in a language; returns the blocks that stay English."""
+    missing = []
+    content = json.loads(path.read_text(encoding="utf-8"))
+    words = stage.words_of(language, path.stem)
+    done = stage.notebook(content, words, messages, language, missing)
+    if missing:
+        done["cells"][0]["source"] += banner(site)
+    target.write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return missing
 
 
 def banner(site):
