@@ -43,6 +43,21 @@ def test_a_message_is_said_whole_or_with_its_numbers_taken_out_or_in_parts(portu
     assert messages.say(messages.say(text)) == said
 
 
+@pytest.mark.parametrize(
+    ("text", "pattern", "numbers"),
+    [
+        ("in fp32, two in bf16.", "in fp32, two in bf16.", []),
+        ("Two texts: B = 2.", "Two texts: B = {1}.", ["2"]),
+        ("1,024 B, or 3.5 GiB of Llama-3-8B", "{1}, or {2} of Llama-3-8B", ["1,024 B", "3.5 GiB"]),
+        ("−5 % and +3x", "{1} and {2}", ["−5 %", "+3x"]),
+        ("80GB on an H100", "{1} on an H100", ["80GB"]),
+    ],
+)
+def test_a_template_has_no_numbers_and_keeps_the_rest(text, pattern, numbers):
+    assert messages.template(text) == (pattern, numbers)
+    assert messages.filled(pattern, numbers) == text
+
+
 def test_english_is_said_as_it_is():
     assert messages.language() == "en"
     assert messages.say("weights") is not None and messages.say("weights") == "weights"

@@ -13,8 +13,10 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "locale"
 ENGLISH = "en"
-# A figure with its unit is one piece: it is printed alike in every language.
-NUMBER = re.compile(r"[-+−~≈]?\d[\d,.]*\d?(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?")
+# A figure with its unit is one piece, printed alike in every language; the 16 of bf16 is none.
+NUMBER = re.compile(
+    r"(?<![\w.-])[-+−~≈]?\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?(?![\w-])"
+)
 
 _chosen: list[str] = []
 _heard: set[str] = set()
