@@ -89,7 +89,9 @@ def two_ways(language, english, translated):
             found.append(f"{row['en']!r} is {row[column]!r} here (terms.csv)")
     for row in terms():
         for word in filter(None, row.get(f"never_{column}", "").split("|")):
-            if word.strip().casefold() in said:
+            # Ideographs have no blanks around them; a word of letters is a word of its own.
+            edge = "" if IDEOGRAPH.search(word) else r"\b"
+            if re.search(edge + re.escape(word.strip()) + edge, translated, re.I):
                 found.append(f"{word.strip()!r} is not said here, but {row[column]!r} (terms.csv)")
     return found
 
