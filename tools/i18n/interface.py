@@ -19,6 +19,7 @@ WORDS = (
     "Contents",
     "Search",
     "Search this book...",
+    "Please activate JavaScript to enable the search functionality.",
     "Color mode",
     "Light",
     "Dark",
@@ -69,6 +70,9 @@ SAID_ALREADY = {
     "跳转至主要内容": "Skip to main content",
     "回到顶部": "Back to top",
     "初始页面": "Home",
+    "请启用 JavaScript 以启用搜索功能。": (
+        "Please activate JavaScript to enable the search functionality."
+    ),
     "上一页": "previous page",
     "下一页": "next page",
     "By The memlab contributors": "By The memlab contributors",

@@ -1,0 +1,87 @@
+"""The built book in its other languages: each page beside the same one, found, and its own."""
+
+import html
+import re
+import sys
+
+import pytest
+from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
+
+sys.path.insert(0, str(ROOT / "tools" / "i18n"))
+
+import check  # noqa: E402
+import interface  # noqa: E402
+
+LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
+# Text that a reader sees, without code, formulas and what only a program reads.
+HIDDEN = re.compile(r"<(script|style|pre|code|math|svg|head)\b.*?</\1>", re.S)
+# Words of the interface that are also words of some page, or the same in a language.
+SHARED = {"memlab", "Main", "Page", "Home", "Copy", "Light", "Dark"}
+CHINESE = (
+    "記憶體 最佳化器 梯度 活化值 快取 配置器 權重 位元組 峰值 序列長度 前向傳播 量化 憶".split()
+)
+
+pytestmark = pytest.mark.skipif(not OTHERS, reason="no other language: `make book` builds them")
+
+
+def shown(name):
+    page = HIDDEN.sub(" ", (SITE / name).read_text(encoding="utf-8"))
+    return [" ".join(html.unescape(t).split()) for t in re.findall(r">([^<>]+)<", page)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_stands_in_every_language_and_leads_to_the_others(language):
+    english = {path.relative_to(SITE / "en") for path in (SITE / "en").rglob("*.html")}
+    assert english == {
+        path.relative_to(SITE / language) for path in (SITE / language).rglob("*.html")
+    }
+    for name in (name for name in OTHERS if name.startswith(f"{language}/")):
+        page = (SITE / name).read_text(encoding="utf-8")
+        assert f'<html lang="{language}"' in page, name
+        same = name.split("/", 1)[1]
+        for other in ("en", *LANGUAGES):
+            up = "../" * same.count("/") or "./"
+            assert f'<a href="{up}../{other}/{same}" lang="{other}"' in page, name
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_word_around_the_text_is_english(name):
+    words = {word for word in interface.WORDS if "{" not in word} - SHARED
+    own = set(check.catalogue.translations(name.split("/")[0], "interface").values())
+    assert not (words - own) & set(shown(name))
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("zh-TW/")])
+def test_no_page_of_taiwan_has_a_simplified_character(name):
+    assert not check.simplified("".join(shown(name)))
+
+
+@pytest.mark.parametrize("query", CHINESE)
+@pytest.mark.skipif("zh-TW" not in LANGUAGES, reason="no Chinese pages")
+def test_chinese_is_found(browser, roots, query):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + f"zh-TW/search.html?q={query}")
+        watched.page.locator("ul.search li").first.wait_for()
+        assert watched.wrong == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "language"),
+    [("zh-TW", "zh-TW"), ("zh-HK", "zh-TW"), ("pt-PT", "pt-BR"), ("de-DE", "en"), ("en-GB", "en")],
+)
+def test_the_root_leads_to_the_reader_s_language(browser, roots, asked, language):  # noqa: F811
+    if language not in ("en", *LANGUAGES):
+        pytest.skip(f"no pages in {language}")
+    with Watched(browser, roots["http"], locale=asked) as watched:
+        watched.page.goto(roots["http"])
+        watched.page.wait_for_url(f"**/{language}/intro.html", wait_until="load")
+        assert watched.wrong == []
+
+
+def test_the_switch_leads_to_the_same_page(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        watched.page.goto(roots["http"] + "en/notebooks/05_activations.html")
+        watched.page.locator(".memlab-languages summary").click()
+        watched.page.locator(f'.memlab-languages a[lang="{LANGUAGES[0]}"]').click()
+        watched.page.wait_for_url(f"**/{LANGUAGES[0]}/notebooks/05_activations.html")
+        assert watched.wrong == []
