@@ -133,6 +133,8 @@ def test_a_translation_keeps_what_is_no_word(translated, problem):
 def test_a_bold_that_fails_beside_an_ideograph_is_found():
     assert guard.problems("Use **bold.** Now", "使用**粗體。**現在")
     assert not guard.problems("Use **bold.** Now", "使用**粗體**。現在")
+    # One that fails and one more than there was: their number is right.
+    assert guard.problems("*One?* Two *three*.", "*一？*二，*三*四*五*。")
 
 
 def test_a_catalogue_holds_still_and_marks_what_changed(locale):

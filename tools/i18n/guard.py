@@ -19,6 +19,8 @@ def problems(english, translated):
             found.append(f"{what}: missing {_list(lost)}")
         if more := after - before:
             found.append(f"{what}: not in the English {_list(more)}")
+    if stray(english) != stray(translated):
+        found.append("an asterisk is left in the text: a bold or an italic that does not close")
     if shape(english) != shape(translated):
         found.append("it is read as another kind of block (a list, a heading, two paragraphs)")
     return found
@@ -38,6 +40,12 @@ def marks(text):
     """Bold, italics, links …: what the parser makes of them, so a bold that fails is missed."""
     inside = [t for t in parser().parse(text, {}) if t.type == "inline"]
     return Counter(c.type for t in inside for c in t.children if c.type not in LOOSE)
+
+
+def stray(text):
+    """Asterisks that stay text: a mark beside an ideograph did not close."""
+    inside = [t for t in parser().parse(text, {}) if t.type == "inline"]
+    return sum(c.content.count("*") for t in inside for c in t.children if c.type == "text")
 
 
 def shape(text):
