@@ -125,9 +125,10 @@ def messages():
     found += [text for name, text in vars(judge).items() if name.isupper()]
     for sentences in exercises.hints().values():
         found += sentences
-    for path in chapters():
+    found = [template(text)[0] for text in found]
+    for path in chapters():  # their numbers were taken out when they ran
         found += said(json.loads(path.read_text(encoding="utf-8")))
-    return [text for text in (template(each)[0] for each in found) if has_words(text)]
+    return [text for text in found if has_words(text)]
 
 
 def said(content):
