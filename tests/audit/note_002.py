@@ -868,3 +868,26 @@ def fits_24(claim):
     over = [n for n, size in found.items() if size > limit]
     right = f"up to its tokens and its attention: not {', '.join(over)}" if over else None
     return verdict(not over, f"batch 4: {words} tokens; {gb(limit)}", "missing term", right)
+
+
+def by_its_own_bytes(claim):
+    """The report's first table is in FP32, and its list gives FP8 a quarter of FP32's bytes."""
+    low, high, new_low, new_high = numbers(claim.figures)
+    ratio = bytes_per_value("fp8_e4m3") / bytes_per_value("fp32")
+    right = span(low * ratio, high * ratio)
+    words = (
+        f"a quarter of {span(low, high)} is {right}; {new_low:g} to {new_high:g} is what FP16 gives"
+    )
+    good = abs(new_low - low * ratio) < 0.1 and abs(new_high - high * ratio) < 0.1
+    return verdict(good, words, "contradicts itself", right)
+
+
+def gradients_in_two_formats(claim):
+    """One section has the gradients in FP8, the table of the same FP8 in FP16."""
+    names = {"FP8": "fp8_e4m3", "FP16": "fp16"}
+    named = re.findall(r"FP8|FP16", claim.figures)
+    (millions,) = numbers(re.sub(r"FP\d+", "", claim.figures))
+    sizes = {n: millions * bytes_per_value(names[n]) / 1000 for n in named}
+    words = ", ".join(f"{n}: {x:.2f} GB" for n, x in sizes.items())
+    good = len(set(sizes.values())) == 1
+    return verdict(good, words, "contradicts itself", "FP16 or wider, as FP8 training has them")

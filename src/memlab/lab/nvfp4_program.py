@@ -19,6 +19,11 @@ DEFAULTS = {"packed": True, "states": "nvfp4", "master": "bf16"}
 # Nvfp4Optimizer.fs at 37b3cb0: the step writes a matrix out from its packed copy, updates that, and
 # overwrites the master with it; then it lets go of the gradient.
 STARTS_FROM, GIVES_BACK = "packed", True
+# The script, at 37b3cb0 and b0878c4. For a self-test at the end it loads, before the first step, a
+# second embedding in two bytes a value and a head in codes, and lets go of them after the last.
+WAITING = {"embedding": "fp16", "lm_head": "nvfp4"}
+# Between backward and the step it replaces NaN in each gradient by way of a copy, one at a time.
+CLEANS_GRADIENTS = True
 # Trainer.fs at b0878c4 refuses a loss of this name when --grad-ckpt-chunk is above 0.
 REFUSES_RECOMPUTE = "ce"
 
