@@ -21,7 +21,7 @@ class PackedAdam(Optimizer):
 
     Formula     m = b1 · m + (1 - b1) · g; v = b2 · v + (1 - b2) · g²; w -= lr · m̂ / (√v̂ + eps)
     states      format of m and of √v, such as int8/row or nvfp4; √v, since evenly spaced codes
-                would round most of v to zero
+                would round the small values of v to zero
     weights     format of a packed copy of the weights, or None for no such copy
     rows        rows of a matrix that are written out at a time; 0: all of them
     start       what the update starts from: "wide", the parameter; "packed", its packed copy, so
