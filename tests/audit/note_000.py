@@ -4,10 +4,12 @@ The program is public, so the checks ask it: NanoChat of memlab.lab has its grou
 optimizer's states, and torchao's own layers. Figures come from the claim; verdicts follow.
 """
 
+import math
 import re
 from collections import Counter
 from functools import cache, partial
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import torch
 from audit.judge import Finding, compare
@@ -16,6 +18,7 @@ from torch import nn
 from memlab import GB, GiB, text
 from memlab.devices import device
 from memlab.fit import SPARE, limit_of
+from memlab.lab.blocks import torchao
 from memlab.lab.models.nanochat import D26, NanoChat, Shape
 from memlab.lab.nanochat_groups import MuonAdamW, groups, state_bytes
 from memlab.lab.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
@@ -191,7 +194,7 @@ def stored(claim):
     for p in net().parameters():
         by[p.element_size()] += p.numel()
     found = ", ".join(f"{n / 1e6:.1f} M in {size} B" for size, n in by.items() if n)
-    if by[int(claimed)] == parameters():
+    if by.get(int(claimed)) == parameters():
         return Finding(found)
     return Finding(found, "wrong model", f"{weights() / parameters():.2f} B/param")
 
@@ -548,3 +551,65 @@ def small_card(claim):
     if best == claimed:
         return Finding(found)
     return Finding(found, "wrong model", f"batch {best}")
+
+
+def scaling(shape):
+    """The parameters that nanochat's choice of a batch goes by: those of matrices and head."""
+    with torch.device("meta"):
+        of = groups(NanoChat(shape, flash=True))
+    return sum(p.numel() for name in ("transformer_matrices", "lm_head") for p in of[name])
+
+
+def together(claim):
+    """Gradients are None until the first backward; so they meet the rest only from the second on.
+
+    Source      scripts/base_train.py at 2c062aa: tokens a step, a power of two, from those of d12
+    """
+    torch.manual_seed(0)
+    small, there = NanoChat(SMALL), []
+    with one_thread():
+        for ids in batches(8, 65, steps=2):
+            loss = small(ids[:, :-1], ids[:, 1:])
+            there.append(sum(p.grad.nbytes for p in small.parameters() if p.grad is not None))
+            loss.backward()
+    ratio = scaling(D26) / scaling(Shape(12, 768, 6))
+    tokens = 2 ** round(math.log2(2**19 * ratio**0.383))
+    each = tokens // (8 * BATCH * TOKENS)
+    found = f"before the first backward {there[0]} B of the small model's gradients, before the "
+    found += f"second {there[1]:,} B; d26 on 8 GPUs takes {each} batches of 16 for a step"
+    holds = each > 1 and there[1] == sum(p.nbytes for p in small.parameters())
+    return Finding(found) if holds else Finding(found, "wrong model", "not at one time")
+
+
+def scales(claim):
+    """One fp32 number goes with each cast tensor: weight, input and gradient of a layer."""
+    (claimed,) = numbers(claim.figures)
+    layers = [m for m in net(fp8=True).modules() if type(m).__name__ == "Float8Linear"]
+    casts = ("cast_config_weight", "cast_config_input", "cast_config_grad_output")
+    by = {getattr(m.config, each).scaling_granularity.name for m in layers for each in casts}
+    size = 4 * len(casts) * len(layers)
+    found = f"{', '.join(sorted(by)).lower()}, three in each of {len(layers)} layers: {size:,} B"
+    holds = by == {"TENSORWISE"} and abs(claimed * GB - size) < 0.001 * GB
+    return Finding(found) if holds else Finding(found, "missing term", f"{size:,} B")
+
+
+# Source: https://developer.nvidia.com/cuda-gpus
+CAPABILITY = {"RTX 4090": (8, 9), "RTX A6000": (8, 6), "H100 80GB": (9, 0)}
+
+
+def fp8_cards(claim):
+    """torchao is asked what it would say on each card."""
+    said = {}
+    for name in claim.figures.split(", "):
+        with (
+            patch("torch.cuda.is_available", return_value=True),
+            patch("torch.version.cuda", "13.0"),
+            patch("torch.cuda.get_device_capability", return_value=CAPABILITY[name]),
+        ):
+            said[name] = bool(torchao("utils").is_sm_at_least_89())
+    of = {name: f"{name} has {'.'.join(map(str, CAPABILITY[name]))}" for name in said}
+    found = f"FP8 products need compute capability 8.9; {', '.join(of.values())}"
+    without = [name for name, can in said.items() if not can]
+    if not without:
+        return Finding(found)
+    return Finding(found, "wrong about an API", f"none on an {', '.join(without)}")
