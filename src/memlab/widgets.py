@@ -168,7 +168,7 @@ def ask(
 def show(value: Any) -> str:
     """A value as a slider names it: whole numbers with thousands separators."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return f"{value:,}" if whole else str(value)
+    return f"{value:,}" if whole else say(str(value))
 
 
 def as_html(result: Any) -> str:

@@ -14,6 +14,7 @@ from memlab.messages import template, translated
 from memlab.table import places
 
 TEXT = re.compile(r">([^<>]+)<")
+LABEL = re.compile(r"(\s*(?:· )?)(.*?)(:?\s*)", re.S)
 GAP = re.compile(r" {2,}")
 LINE = re.compile(r'<text x="([^"]*)" y="([^"]*)"([^>]*)>([^<]*)</text>')
 
@@ -103,12 +104,12 @@ def markup(text, say):
     """HTML or SVG with the text between its tags said in the other language."""
 
     def node(found):
-        inside = html.unescape(found[1])
-        words = inside.strip()
+        # A label may stand between the dot before it and the colon behind it.
+        before, words, after = LABEL.fullmatch(html.unescape(found[1])).groups()
         new = say(words) if words else words
         if new == words:
             return found[0]
-        return f">{html.escape(inside.replace(words, new, 1), quote=False)}<"
+        return f">{html.escape(before + new + after, quote=False)}<"
 
     return TEXT.sub(node, text)
 
