@@ -21,8 +21,11 @@ from memlab.lab.nvfp4_program import (
     CLEANS_GRADIENTS,
     COMMAND,
     DEFAULTS,
+    EARLIER,
+    EARLIER_STATES,
     GUARD,
     GUARD_GB,
+    OUT_OF_MEMORY,
     PEAKS,
     REFUSES_RECOMPUTE,
     REPORT,
@@ -662,3 +665,17 @@ def copies_of_gradients(claim):
     largest = max(2 * FULL.parameters()[name] for name in ("embedding", "lm_head"))
     found = f"small: {more:,} B on top of the end of backward, the largest gradient"
     return judged(not more, found, "missing term", f"{size(largest)}, of the embedding or the head")
+
+
+def most_is_in_the_step(claim):
+    """Its log, the allocator's own message, and the small trainer that lets go of nothing."""
+    before, most = EARLIER.values()
+    living, named = OUT_OF_MEMORY["allocated"], 2 * 2 * REPORT_PARAMETERS + EARLIER_STATES
+    small_ = small_moments(disposed=False)
+    found = f"an earlier script: after backward {size(before)}, in the step up to {size(most)}; "
+    found += f"out of memory with {size(living)} allocated, weights, gradients and states "
+    found += f"{size(named)}; small, nothing let go of: "
+    found += f"{small_['peak'] / small_['forward']:.1f}× the end of forward"
+    right = f"{size(living - named)} of living tensors that no list has"
+    good = most < 1.2 * before and small_["peak"] < 1.2 * small_["forward"]
+    return judged(good, found, "missing term", right)

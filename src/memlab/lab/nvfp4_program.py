@@ -4,7 +4,7 @@ The program is public: github.com/ingted/Qwen3-4B-Instruct-2507-TorchSharp.fs. N
 is here; these are names, defaults and readings.
 """
 
-from ..units import MiB
+from ..units import GiB, MiB
 
 # scripts/Train.WhoAmI.AndExportDat.fsx at b0878c4: every option that it looks up. One that it does
 # not look up is read from the command line and forgotten.
@@ -59,6 +59,13 @@ REPORT_PARAMETERS = 3_633_509_376
 # doc/DevLog.md at b0878c4, "compute-dtype A/B": one step with the script of the note, on 24 tokens,
 # packed states in nvfp4, 16 rows at a time; the most that nvidia-smi gave for all processes.
 PEAKS = {"fp16": 99653 * MiB, "bf16": 92545 * MiB}
+# The same file, 2026-02-25: an earlier script of the same program, without the head. Its readings
+# of a process after backward, and of the most in the optimizer's step; its packed states; and, with
+# the step in 64 rows a time, the allocator's own message when it ran out of memory while rounding:
+# living tensors, and blocks that it kept beside them.
+EARLIER = {"backward_done": 82602 * MiB, "most in the step": int(117.5 * GiB)}
+EARLIER_STATES = int(5847.5 * MiB)
+OUT_OF_MEMORY = {"allocated": int(101.31 * GiB), "reserved beside": int(2.25 * GiB)}
 
 
 def forgotten(command: dict[str, str]) -> list[str]:

@@ -42,7 +42,7 @@ class Settings:
     rows            --step-chunk-rows: rows of a matrix that the step writes out at a time
     again           round the weights once more in backward rather than keep what was rounded
     loading         together: file and parameters side by side; one by one
-    disposed        False: every result of a forward pass stays until the end of the step
+    disposed        False: every result of forward and of the optimizer stays until the step ends
     Raises          ValueError for another word
     """
 
@@ -117,7 +117,8 @@ class Trainer:
         """One step; returns the loss."""
         self.optimizer.zero_grad(set_to_none=False)  # stock Adam: written over, not given back
         loss = self.passes(ids_BT, tracker)
-        self.optimizer.step()
+        with nullcontext() if self.settings.disposed else self.undisposed:
+            self.optimizer.step()
         self.undisposed.collect()
         self._note("step", tracker)
         return loss
