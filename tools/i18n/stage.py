@@ -135,7 +135,7 @@ def wrapped(svg, say):
 def _cut(text, count):
     """The text in so many lines of about one length, at spaces, or beside an ideograph."""
     words = re.findall(
-        r"[\u3000-\u9fff\uff00-\uffef][、。，；：）」]*\s*|[^\s\u3000-\u9fff\uff00-\uffef]+\s*",
+        r"[（「]*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[、。，；：）」]*\s*",
         text,
     )
     wide, cut = places(text) / count, [""]
