@@ -58,8 +58,8 @@ def test_without_a_record_the_page_says_so(project):
     assert status.measured(project) == "Not yet measured on a GPU."
     said, table = status.records(project).split("\n\n")
     assert said == "Not yet measured on a GPU." and "| a CPU | 2 | 3 |" in table
-    assert "| step | 1 | 1 | 512 B |" in status.laptop(project)
-    assert "| fp8 | 1 | 0 | — |" in status.laptop(project)
+    assert "| `step` | 1 | 1 | 512 B |" in status.laptop(project)
+    assert "| `fp8` | 1 | 0 | — |" in status.laptop(project)
     keep(project, "gpu")
     assert "| X | 2 | 3 | 2026-01-02 | abc | `memlab record` |" in status.records(project)
     assert "Not yet" not in status.records(project)

@@ -174,7 +174,7 @@ def groups(one):
         mine = [row for row in one.rows if row.name.partition("/")[0] == name]
         errors = [abs(row.error) for row in mine if row.error is not None]
         worst = f"{max(errors):,} B" if errors else "—"
-        rows.append(f"| {name} | {len(mine)} | {len(errors)} | {worst} |")
+        rows.append(f"| `{name}` | {len(mine)} | {len(errors)} | {worst} |")
     return "\n".join(rows)
 
 

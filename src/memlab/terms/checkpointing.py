@@ -17,7 +17,7 @@ def segments(layers, size):
     """Regions of `size` layers, all checkpointed; the last one has what is left.
 
     Formula     floor(L / s) times (s, True), then (L mod s, True) unless that is 0
-    Unit        a list of (layers, again)
+    Unit        a list of pairs (layers and again)
     Raises      ValueError for a size of 0
     """
     if whole("size", size) == 0:
