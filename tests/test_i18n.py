@@ -203,11 +203,14 @@ def test_the_glossary_says_each_term_in_its_language():
 
 def test_a_notebook_is_staged_with_its_code_as_it_was():
     messages = {"term": "termo", "weights": "pesos e mais", "No: {1} is less.": "Não: {1} é menos."}
-    table = "term      derived\nweights     1,024\nmine            7\n"
+    table = "term        bytes\nweights     1,024\nmul.self        7\n"
+    own = "term     recipe of mine\nweights           1,024\n"
     html = '<td class="words">weights</td><td>1,024</td>'
     svg = '<text x="0" y="12" a>a long</text>\n<text x="0" y="32" a>title</text>\n'
     content = {
-        "metadata": {"memlab": {"said": ["term", "weights", "No: {1} is less.", "a long title"]}},
+        "metadata": {
+            "memlab": {"said": ["term", "weights", "bytes", "No: {1} is less.", "a long title"]}
+        },
         "cells": [
             {
                 "cell_type": "markdown",
@@ -219,7 +222,10 @@ def test_a_notebook_is_staged_with_its_code_as_it_was():
                 "source": ["print('weights')"],
                 "metadata": {"mystnb": {"image": {"alt": "One"}}},
                 "outputs": [
-                    {"output_type": "stream", "text": [table, "✗ No: 3.5 GiB is less.\n", "mine"]},
+                    {
+                        "output_type": "stream",
+                        "text": [table, "\n", own, "✗ No: 3.5 GiB is less.\n", "mine"],
+                    },
                     {"output_type": "display_data", "data": {"text/html": html}},
                     {"output_type": "display_data", "data": {"image/svg+xml": [svg]}},
                 ],
@@ -235,9 +241,11 @@ def test_a_notebook_is_staged_with_its_code_as_it_was():
     assert code["metadata"]["mystnb"]["image"]["alt"] == "Um"
     printed, html, svg = code["outputs"]
     assert printed["text"].splitlines() == [
-        "termo          derived",
-        "pesos e mais     1,024",
-        "mine                 7",
+        "termo           bytes",
+        "pesos e mais    1,024",
+        "mul.self            7",
+        "",
+        *own.splitlines(),
         "✗ Não: 3.5 GiB é menos.",
         "mine",
     ]

@@ -128,3 +128,13 @@ def test_accuracy_is_what_the_benchmark_wrote(benchmark):
 def test_an_unknown_marker_is_refused(project):
     with pytest.raises(ValueError, match="unknown marker 'prices'"):
         status.fill("<!-- prices -->", project)
+
+
+def test_translations_are_counted_in_their_catalogues(project):
+    folder = project / "book" / "locale" / "pt_BR"
+    folder.mkdir(parents=True)
+    head = 'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=utf-8\\n"\n\n'
+    done, open_, fuzzy = 'msgid "a"\nmsgstr "b"\n\n', 'msgid "c"\nmsgstr ""\n\n', "#, fuzzy\n"
+    (folder / "one.po").write_text(head + done)
+    (folder / "two.po").write_text(head + fuzzy + done + open_)
+    assert "| `pt-BR` | 1 / 2 | 1 / 3 |" in status.translations(project)

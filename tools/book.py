@@ -155,7 +155,7 @@ def stage(language):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
-    calculator.stage(source)
+    calculator.stage(source, calculator_words(language))
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
         target = source / "notebooks" / file.relative_to(ROOT / "notebooks")
@@ -170,6 +170,14 @@ def stage(language):
         lay.lay(language, source)
     settings(language, source / "_config.yml")
     return source
+
+
+def calculator_words(language):
+    """What the calculator says in a language, in the order in which its patterns are tried."""
+    if language == ENGLISH:
+        return None
+    done = check.catalogue.translations(language, "calculator-words")
+    return {english: done[english] for english in calculator.words() if english in done}
 
 
 def settings(language, path):

@@ -9,16 +9,20 @@ npm, and a page without it says so and shows the answer alone.
 import hashlib
 import html
 import json
+import re
 import shutil
 from pathlib import Path
 
 import peaks
+from say import matched, say
 
-from memlab.page.answer import answered
+from memlab.page import words as sentences
+from memlab.page.answer import CHANGES, HILLS, ORDER, answered
 from memlab.page.files import files
 from memlab.page.moments import reader
-from memlab.page.request import CHOICES, DEFAULTS, NUMBERS, OTHER_MODEL
+from memlab.page.request import CHOICES, DEFAULTS, NUMBERS, OTHER_MODEL, PRECISIONS
 from memlab.plot.colours import COLOURS
+from memlab.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
@@ -45,6 +49,15 @@ NO_ENGINE = (
 )
 
 
+LOADING = "The calculator is loading …"
+IN_STEPS = "{label}, in steps"
+# An answer that says nothing: what stands around it then are the page's own labels.
+NOTHING = {name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")}
+NOTHING |= {"total_text": "", "rows": [], "steps": [], "leaves_out": []}
+NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
+SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
+
+
 def key():
     """A hash over what the page is made from."""
     made = hashlib.sha256(peaks.key().encode())
@@ -59,15 +72,37 @@ def has_engine():
     return all((ENGINE / name).exists() for name in ENGINE_FILES)
 
 
-def stage(source):
-    """Put the form and the answer into the staged page, and the files beside it."""
+def words():
+    """All that the page says, for translators: patterns of sentences, then labels, each once."""
+    found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
+    for name, value in vars(sentences).items():
+        if name.isupper():
+            found += [value] if isinstance(value, str) else value
+    found += [word for name, _, cost in CHANGES for word in (name, cost)]
+    labels = sorted((label for label, _, _ in PRECISIONS.values()), key=len, reverse=True)
+    found += [*labels, *(f"{label}, {{optimizer}}" for label in labels)]  # a recipe's name
+    found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
+    found += [LOADING, NO_ENGINE]
+    known = dict.fromkeys(found)
+    for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING)):
+        text = html.unescape(shown["text"]).strip()
+        if re.search(r"[^\W\d_]{2}", text) and text not in PRESETS and not matched(text, known):
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def stage(source, words=None):
+    """Put the form and the answer into the staged page, and the files beside it.
+
+    words       English -> translation, as `words` lists them; None for the English page
+    """
     page = source / "calculator.md"
     if not page.exists():
         return  # a book without this page
     target = source / PLACE
     target.mkdir(parents=True)
     text = page.read_text(encoding="utf-8")
-    page.write_text(text.replace(MARK, raw(whole())), encoding="utf-8")
+    page.write_text(text.replace(MARK, raw(whole(words))), encoding="utf-8")
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
     for script in sorted(SCRIPTS.glob("*.mjs")):
         shutil.copy(script, target)
@@ -86,22 +121,36 @@ def e(value):
     return html.escape(str(value), quote=True)
 
 
-def whole():
+def whole(words=None):
     """The page's form and its answer to the defaults."""
     found = answered({}, reader(peaks.build()))
     table = {"defaults": DEFAULTS, "colours": COLOURS}
+    if words:
+        table["words"] = words
     # In a script element nothing but "<" could end it.
     data = json.dumps(table).replace("<", "\\u003c")
     engine = "yes" if has_engine() else "no"
-    note = "The calculator is loading …" if has_engine() else NO_ENGINE
-    return f"""<div class="calc">
-<p id="calc-note" data-engine="{engine}">{e(note)}</p>
+    note = LOADING if has_engine() else NO_ENGINE
+    page = f"""<p id="calc-note" data-engine="{engine}">{e(note)}</p>
 {top(found)}
 {form()}
-{result(found)}
+{result(found)}"""
+    return f"""<div class="calc">
+{spoken(page, words or {})}
 <script type="application/json" id="calc-table">{data}</script>
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
+
+
+def spoken(page, words):
+    """The HTML with every text and label said in the language of `words`."""
+
+    def one(shown):
+        text = html.unescape(shown["text"])
+        new = say(text, words)
+        return shown[0] if new == text else shown["before"] + e(new) + shown["after"]
+
+    return SHOWN.sub(one, page)
 
 
 def form():
@@ -158,9 +207,9 @@ def number(name, label, least, most):
         f'max="{most}" step="1" value="{DEFAULTS[name]}" disabled>'
     )
     if name in SLIDERS:
-        values = SLIDERS[name]
+        values, words = SLIDERS[name], IN_STEPS.format(label=label)
         field += (
-            f'<input type="range" aria-label="{e(label)}, in steps" data-for="{name}" min="0" '
+            f'<input type="range" aria-label="{e(words)}" data-for="{name}" min="0" '
             f'max="{len(values) - 1}" value="{values.index(DEFAULTS[name])}" '
             f"data-values='{json.dumps(values)}' disabled>"
         )

@@ -12,6 +12,7 @@ from collections import Counter
 import cheatsheet
 import glossary
 import no_gain
+from babel.messages.pofile import read_po
 
 from memlab.claims import VERDICTS
 from memlab.records import read
@@ -45,6 +46,7 @@ def fill(text, root):
         "formulas": cheatsheet.formulas,
         "collected": no_gain.collected,
         "glossary": glossary.entries,
+        "translations": translations,
         "verdicts": verdicts,
         "kinds": kinds,
         "records": records,
@@ -61,6 +63,22 @@ def fill(text, root):
         return tables[found[1]](root)
 
     return re.sub(r"<!-- (\w+) -->", table, text)
+
+
+def translations(root):
+    """How much of the book stands in each language, counted in its catalogues."""
+    rows = ["| language | whole pages | blocks |", "|---|---|---|"]
+    for folder in sorted(path for path in (root / "book" / "locale").glob("*") if path.is_dir()):
+        pages = []
+        for path in sorted(folder.glob("*.po")):
+            with path.open("rb") as file:
+                blocks = [entry for entry in read_po(file) if entry.id]
+            pages.append((sum(bool(e.string) and not e.fuzzy for e in blocks), len(blocks)))
+        whole = sum(done == all_of_them for done, all_of_them in pages)
+        done, blocks = (f"{sum(each):,}" for each in zip(*pages, strict=True))
+        name = folder.name.replace("_", "-")
+        rows.append(f"| `{name}` | {whole} / {len(pages)} | {done} / {blocks} |")
+    return "\n".join(rows)
 
 
 def verdicts(root):

@@ -78,7 +78,8 @@ def terms():
 def two_ways(language, english, translated):
     """Terms whose translation is fixed and not found; words that the language never uses."""
     column = language.replace("-", "_")
-    found, rest, said = [], SILENT.sub(" ", english), translated.casefold()
+    rest = PLACES.sub(" ", SILENT.sub(" ", english))
+    found, said = [], translated.casefold()
     for row in terms():
         here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
         if not here.search(rest):

@@ -15,10 +15,12 @@ from blocks import blocks, has_words
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
+import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
+CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
 LEFT = "A part of this page is not translated yet: it stands in English."
 GLOSSARY = "<!-- glossary -->"
@@ -29,7 +31,7 @@ FIGURE = (("image", "alt"), ("figure", "caption"))
 def names():
     """The names of all sources: pages, notebooks, then the site and what memlab prints."""
     pages = sorted(path.stem for path in (ROOT / "book").glob("*.md"))
-    return [*pages, *(path.stem for path in chapters()), SITE, INTERFACE, MESSAGES]
+    return [*pages, *(path.stem for path in chapters()), SITE, INTERFACE, CALCULATOR, MESSAGES]
 
 
 def blocks_of(name):
@@ -41,6 +43,8 @@ def blocks_of(name):
         found = site()
     elif name == INTERFACE:
         found = interface.WORDS
+    elif name == CALCULATOR:
+        found = calculator.words()
     elif name == MESSAGES:
         found = messages()
     elif (path := ROOT / "book" / f"{name}.md").exists():

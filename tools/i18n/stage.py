@@ -82,18 +82,26 @@ def notebook(content, words, messages, language, missing=None):
 
 
 def _output(output, said, messages):
+    def heard(text):
+        return template(text)[0] in said
+
     def say(text):
-        return translated(text, messages) if template(text)[0] in said else text
+        return translated(text, messages) if heard(text) else text
 
     if output["output_type"] == "stream":
-        output["text"] = lines(_joined(output["text"]), say)
+        output["text"] = lines(_joined(output["text"]), say, heard)
     for mime, data in output.get("data", {}).items():
-        if mime == "text/html":
-            output["data"][mime] = markup(_joined(data), say)
-        elif mime == "image/svg+xml":
+        if mime in ("text/html", "image/svg+xml"):
             output["data"][mime] = markup(wrapped(_joined(data), say), say)
         elif mime == "text/plain":
-            output["data"][mime] = lines(_joined(data), say)
+            output["data"][mime] = lines(_joined(data), say, heard)
+
+
+def is_foreign(cell, heard):
+    """Whether a cell has words, which are no name, and memlab did not say them."""
+    words, _ = template(cell)
+    named = re.fullmatch(r"[\w.]+", words) and re.search(r"[._]", words)
+    return bool(re.search(r"[^\W\d_]{2}", words)) and not named and not heard(cell)
 
 
 def _joined(data):
@@ -122,9 +130,10 @@ def wrapped(svg, say):
             run = found[i : last + 1]
             if any(one[1] != first[1] or one[3] != first[3] for one in run):
                 continue
-            whole = html.unescape(" ".join(one[4] for one in run))
-            new = say(whole)
-            if new != whole:
+            pieces = [html.unescape(one[4]) for one in run]
+            whole = next((w for w in (" ".join(pieces), "\n".join(pieces)) if say(w) != w), None)
+            if whole is not None:
+                new = " ".join(say(whole).split())
                 for one, words in zip(run, _cut(new, len(run)), strict=True):
                     line = f'<text x="{one[1]}" y="{one[2]}"{one[3]}>{html.escape(words)}</text>'
                     svg = svg.replace(one[0], line, 1)
@@ -146,14 +155,14 @@ def _cut(text, count):
     return [line.rstrip() for line in cut] + [""] * (count - len(cut))
 
 
-def lines(text, say):
+def lines(text, say, heard):
     """Printed text: whole lines, lines after a mark (✓, ✗), pictures' names, and tables."""
     done, table = [], []
     for line in [*text.split("\n"), None]:
         if line is not None and GAP.search(line.strip()):
             table.append(line)
             continue
-        done += _table(table, say)
+        done += _table(table, say, heard)
         table = []
         if line is not None:
             done.append(_line(line, say))
@@ -165,7 +174,7 @@ def _line(line, say):
     return marked[1] + say(marked[2]) + marked[3] if marked[2] else line
 
 
-def _table(rows, say):
+def _table(rows, say, heard):
     """Aligned rows with their cells said, aligned again by the columns of blanks between them."""
     if not rows:
         return []
@@ -178,7 +187,8 @@ def _table(rows, say):
     edges = [edge for edge in [*edges, (at, width)] if edge[0] < edge[1]]
     cells = [[row.ljust(width)[a:b] for a, b in edges] for row in rows]
     said = [[say(cell.strip()) for cell in row] for row in cells]
-    if said == [[cell.strip() for cell in row] for row in cells]:
+    # A table of the chapter's own making has words that memlab never said: it stays as it runs.
+    if any(is_foreign(cell.strip(), heard) for row in cells for cell in row):
         return rows
     done = [""] * len(rows)
     start = 0
