@@ -2,13 +2,25 @@
 
 import gzip
 import json
+import sys
 from urllib.parse import quote
 
 import pytest
 from calculator_states import MARKUP
 
 # The browser and the servers of the other pages' tests are fixtures here too.
-from test_pages import SITE, Watched, browser, roots  # noqa: F401
+from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
+
+from memlab.page.answer import answered
+from memlab.page.moments import reader
+from memlab.page.request import CHOICES, NUMBERS
+
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "i18n")]
+
+import calculator  # noqa: E402
+import catalogue  # noqa: E402
+import peaks  # noqa: E402
+from say import say  # noqa: E402
 
 ASSETS = SITE / "en" / "_static" / "calculator"
 PAGE = "en/calculator.html"
@@ -226,4 +238,64 @@ def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
         labels = """() => [...document.querySelectorAll(".calc :is(input, select, textarea)")]
             .filter(each => !each.labels?.length && !each.getAttribute("aria-label")).length"""
         assert watched.page.evaluate(labels) == 0
+        assert watched.wrong == []
+
+
+@pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
+def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language):  # noqa: F811
+    words = catalogue.translations(language, "calculator-words")
+    words = {text: words[text] for text in calculator.words()}  # whole, and in their order
+    lookup = reader(peaks.build())
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+
+        def shows(state):
+            found = answered(state, lookup)
+            for name in ("verdict", "title", "scale", "hills", "changes-head"):
+                key = {"title": "heading", "hills": "heights", "changes-head": "advice"}
+                wanted = say(found[key.get(name, name)], words)
+                assert page.text_content(f"#calc-{name}") == wanted
+            terms = [say(row["term"], words) for row in found["rows"]]
+            assert page.locator("#calc-rows button").all_text_contents() == terms
+            left = page.locator("#calc-left-out li").all_text_contents()
+            assert left == [say(text, words) for text in found["leaves_out"]]
+            steps = page.locator("#calc-changes li").all_text_contents()
+            assert steps == [say(text, words) for text in found["steps"]]
+            picture = page.get_attribute("#calc-bar", "aria-label")
+            assert picture == say(found["picture"], words)
+            assert say(found["verdict"], words) != found["verdict"]
+
+        opened(page, f"{roots['http']}{language}/calculator.html")
+        shows({})
+        labels = {name: label for name, label, *_ in [*CHOICES, *NUMBERS]}
+        for name, label in labels.items():
+            assert page.text_content(f"label[for=calc-{name}]") == words[label]
+        before = total(page)
+        page.focus("input[data-for=batch]")
+        page.keyboard.press("ArrowRight")
+        settled(page, before)
+        shows({"batch": 2})
+        page.hover("button[data-term=weights]")
+        assert page.inner_text("#calc-formula").startswith(f"{words['weights']}: P · b")
+        page.select_option("#calc-model", "qwen3-0.6b")
+        page.select_option("#calc-card", "RTX 4060 Laptop")
+        until(page, lambda: "RTX 4060" in page.inner_text("#calc-verdict"))
+        until(page, lambda: "qwen3-0.6b" in page.inner_text("#calc-title"))
+        shows({"batch": 2, "model": "qwen3-0.6b", "card": "RTX 4060 Laptop"})
+        page.fill("#calc-tensor", "3")
+        until(page, lambda: page.inner_text("#calc-wrong") != "")
+        key_heads = say("key/value heads", words)
+        assert key_heads in page.inner_text("#calc-wrong")
+        assert watched.wrong == []
+
+
+@pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
+def test_the_example_speaks_it_before_any_script(browser, roots, language):  # noqa: F811
+    words = catalogue.translations(language, "calculator-words")
+    verdict = answered({}, reader(peaks.build()))["verdict"]
+    with Watched(browser, roots["file"]) as watched:
+        watched.page.goto(f"{roots['file']}{language}/calculator.html")
+        assert watched.page.text_content("#calc-verdict") == say(verdict, words)
+        assert "make serve" in watched.page.inner_text("#calc-note")
+        assert "Opened" not in watched.page.inner_text("#calc-note")
         assert watched.wrong == []

@@ -110,7 +110,7 @@ def book(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BUILD", tmp_path / "_build")
     monkeypatch.setattr(module, "SITE", tmp_path / "_build" / "html")
     monkeypatch.setattr(module, "jupyter_book", build)
-    monkeypatch.setattr(module.calculator, "stage", lambda source: None)  # tests of its own
+    monkeypatch.setattr(module.calculator, "stage", lambda *given: None)  # tests of its own
     monkeypatch.setattr(module, "settings", lambda language, path: None)
     return module
 

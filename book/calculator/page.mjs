@@ -1,11 +1,13 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
 import { configFrom, start } from "./engine.mjs";
 import { loadMicroPython } from "./micropython.mjs";
+import { speaker } from "./say.mjs";
 
 const find = (id) => document.getElementById(id);
 const form = find("calc-form");
 const note = find("calc-note");
-const table = JSON.parse(find("calc-table").textContent); // defaults, colours
+const table = JSON.parse(find("calc-table").textContent); // defaults, colours, words
+const say = speaker(table.words);
 const SVG = "http://www.w3.org/2000/svg";
 
 let config = null;
@@ -109,8 +111,8 @@ function show(found) {
   }
   const at = (1000 * found.limit) / whole;
   bar.append(drawn("line", { x1: at, x2: at, y1: 0, y2: 60, class: "calc-limit" }));
-  bar.setAttribute("aria-label", found.picture);
-  find("calc-scale").textContent = found.scale;
+  bar.setAttribute("aria-label", say(found.picture));
+  find("calc-scale").textContent = say(found.scale);
 
   const body = find("calc-rows");
   const focused = document.activeElement?.dataset?.term;
@@ -123,7 +125,7 @@ function show(found) {
     button.dataset.formula = row.formula;
     const swatch = drawn("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
     swatch.append(drawn("rect", { width: 10, height: 10, fill: colour(row.term) }));
-    button.append(swatch, row.term);
+    button.append(swatch, say(row.term));
     head.append(button);
     line.append(head, element("td", row.text), element("td", row.bytes.toLocaleString("en")));
     body.append(line);
@@ -131,14 +133,15 @@ function show(found) {
   }
   find("calc-total").textContent = found.total_text;
   find("calc-total-bytes").textContent = found.total.toLocaleString("en");
-  find("calc-title").textContent = found.heading;
-  find("calc-verdict").textContent = found.verdict;
+  find("calc-title").textContent = say(found.heading);
+  find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
-  find("calc-hills").textContent = found.heights;
+  find("calc-hills").textContent = say(found.heights);
   const changes = find("calc-changes");
-  changes.replaceChildren(...found.steps.map((words) => element("li", words)));
-  find("calc-changes-head").textContent = found.advice;
-  find("calc-left-out").replaceChildren(...found.leaves_out.map((words) => element("li", words)));
+  changes.replaceChildren(...found.steps.map((words) => element("li", say(words))));
+  find("calc-changes-head").textContent = say(found.advice);
+  const leftOut = found.leaves_out.map((words) => element("li", say(words)));
+  find("calc-left-out").replaceChildren(...leftOut);
 }
 
 async function update({ address = true } = {}) {
@@ -148,7 +151,7 @@ async function update({ address = true } = {}) {
   const found = await answer(state, moments);
   if (turn !== asked) return;
   const wrong = find("calc-wrong");
-  wrong.textContent = found.error ?? "";
+  wrong.textContent = say(found.error ?? "");
   find("calc-result").classList.toggle("calc-stale", Boolean(found.error));
   if (found.error) return;
   show(found);
@@ -196,14 +199,16 @@ function readConfig(text) {
     takeConfig(configFrom(text));
     update();
   } catch (error) {
-    find("calc-wrong").textContent = `The config: ${error.message}.`;
+    find("calc-wrong").textContent = say(`The config: ${error.message}.`);
   }
 }
 
 async function readFile(file) {
   if (!file) return;
   if (file.size > 1_000_000) {
-    find("calc-wrong").textContent = "The config: a file of this size is no config.json.";
+    find("calc-wrong").textContent = say(
+      "The config: a file of this size is no config.json.",
+    );
     return;
   }
   readConfig(await file.text());
@@ -223,7 +228,8 @@ form.addEventListener("drop", (event) => {
 function formula(event) {
   const button = event.target.closest?.("button.calc-term");
   if (button) {
-    find("calc-formula").textContent = `${button.dataset.term}: ${button.dataset.formula}`;
+    const { term, formula } = button.dataset;
+    find("calc-formula").textContent = `${say(term)}: ${say(formula)}`;
   }
 }
 for (const kind of ["pointerover", "focusin", "click"])
@@ -239,7 +245,7 @@ find("calc-share").addEventListener("click", async () => {
 addEventListener("hashchange", () => {
   const wrong = takeAddress();
   update({ address: false }).then(() => {
-    if (wrong) find("calc-wrong").textContent = wrong;
+    if (wrong) find("calc-wrong").textContent = say(wrong);
   });
 });
 
@@ -255,6 +261,6 @@ form.querySelectorAll("[disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
 await update({ address: false });
-if (wrong) find("calc-wrong").textContent = wrong;
+if (wrong) find("calc-wrong").textContent = say(wrong);
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";

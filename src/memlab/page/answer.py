@@ -9,10 +9,12 @@ from ..resident import resident
 from ..sharding import Sharding
 from ..step.keys import check as check_keys
 from ..units import GiB, text
+from . import words as say
 from .peak import LEAST, SHOWN, TERMS, kinds, letters, value
 from .request import OTHER_MODEL, PRECISIONS, checked, recipe_of, shown
 
 SPARE = GiB  # as memlab.fit leaves free by habit: context, kernels' scratch memory, rounding
+HILLS = ("forward", "loss", "backward", "optimizer")
 ORDER = ("weights", "master", "gradients", "accumulator", "optimizer") + TERMS[1:]
 
 # Keys of a config whose other values make another step than the one that was counted.
@@ -22,10 +24,6 @@ USUAL = {
     "gpt_neox": {"hidden_act": "gelu", "use_parallel_residual": True, "rotary_pct": 0.25},
 }
 ALWAYS_TIED = ("gpt2", "opt")
-WITHOUT = (
-    "the CUDA context, scratch memory inside kernels and what the allocator adds: 1 GiB of the "
-    "card is left free for them by habit, not by measurement"
-)
 # The changes of memlab.changes that this page has a control for, in its order.
 CHANGES = (
     ("fused AdamW", {"loop": "fused"}, "no time: one kernel, no temporaries"),
@@ -73,7 +71,11 @@ def answered(given, lookup):
     cut.check(model)
     if model.learned_positions and state["tokens"] > model.positions:
         raise ValueError(
-            f"{state['tokens']:,} tokens: {model.name} has {model.positions:,} positions"
+            say.POSITIONS.format(
+                tokens=f"{state['tokens']:,}",
+                model=model.name,
+                positions=f"{model.positions:,}",
+            )
         )
     card = [each for each in devices() if each.name == state["card"]][0]
     limit = max(0, card.limit - SPARE)
@@ -122,38 +124,47 @@ def answered(given, lookup):
 
 def said(found, state):
     """The sentences around the figures."""
-    size = f"{state['batch']:,} × {state['tokens']:,} tokens"
+    sizes = {"batch": f"{state['batch']:,}", "tokens": f"{state['tokens']:,}"}
+    size = say.BATCH.format(**sizes)
     if state["passes"] > 1:
-        size = f"{state['passes']:,} batches of {size}"
-    made = {"advice": "", "steps": [f"{c[0]}: {c[1]}; then {c[2]}" for c in found["changes"]]}
+        size = say.BATCHES.format(passes=f"{state['passes']:,}", **sizes)
+    made = {
+        "advice": "",
+        "steps": [say.CHANGED.format(change=c[0], cost=c[1], size=c[2]) for c in found["changes"]],
+    }
+    model, recipe = found["title"].split(" · ", 1)
     if found["peak"]:
-        made["heading"] = f"{found['title']} · {size}: the peak, in {found['moment']}"
-    else:
-        made["heading"] = f"{found['title']}: what stays from step to step"
-    on = f"{found['card']}, which leaves {found['limit_text']} of {found['usable_text']}"
-    if found["fits"] and found["peak"]:
-        made["verdict"] = f"✓ It fits {on}: {found['left']} are left."
-    elif found["fits"]:
-        made["verdict"] = (
-            f"This much fits {on}: {found['left']} are left for the step itself, whose peak is not "
-            f"known here: {found['why']}."
+        made["heading"] = say.HEADING.format(
+            model=model, recipe=recipe, tokens=size, moment=found["moment"]
         )
     else:
-        made["verdict"] = f"✗ It does not fit {on}: {found['left']} too much."
+        made["heading"] = say.HEADING_AT_REST.format(model=model, recipe=recipe)
+    figures = {
+        "card": found["card"],
+        "limit": found["limit_text"],
+        "usable": found["usable_text"],
+        "left": found["left"],
+    }
+    if found["fits"] and found["peak"]:
+        made["verdict"] = say.FITS.format(**figures)
+    elif found["fits"]:
+        made["verdict"] = say.FITS_SO_FAR.format(why=found["why"], **figures)
+    else:
+        made["verdict"] = say.TOO_MUCH.format(**figures)
         if found["changes"]:
-            made["advice"] = "The cheapest changes that make it fit:"
+            made["advice"] = say.CHEAPEST
         elif found["peak"]:
-            made["advice"] = f"No change helps: {found['never']}."
+            made["advice"] = say.NO_CHANGE.format(never=found["never"])
     tops = {name: size for name, _, size in found["hills"]}
     made["heights"] = ""
     if tops:
-        order = [name for name in ("forward", "loss", "backward", "optimizer") if name in tops]
-        made["heights"] = "The hills of the step: " + " · ".join(
-            [f"{name} {tops[name]}" for name in order]
-        )
+        order = [name for name in HILLS if name in tops]
+        made["heights"] = say.HILLS.format(hills=" · ".join([f"{n} {tops[n]}" for n in order]))
     parts = ", ".join([f"{row['term']} {row['text']}" for row in found["rows"]])
-    made["picture"] = f"A bar of {found['total_text']}: {parts}. A line at {found['limit_text']}."
-    made["scale"] = f"The line: {found['limit_text']}, what {found['card']} can give."
+    made["picture"] = say.PICTURE.format(
+        size=found["total_text"], parts=parts, limit=found["limit_text"]
+    )
+    made["scale"] = say.SCALE.format(limit=found["limit_text"], card=found["card"])
     return made
 
 
@@ -167,7 +178,7 @@ def model_of(state):
     if isinstance(name, str) and name.strip():
         words = "".join([c if " " <= c < "\x7f" else "?" for c in name.strip()])
         return model.replace(name=words)
-    return model.replace(name=f"your {model.family}")
+    return model.replace(name=say.YOURS.format(family=model.family))
 
 
 def fullest(model, state):
@@ -199,7 +210,7 @@ def formula_of(term, count, recipe):
         return f"P · b = {count:,} · {bytes_per_value(stored[term]):g} B ({stored[term]})"
     # Rounded as whole numbers: the engines print the last digit of a float differently.
     each = int(recipe.bytes_per_parameter()["optimizer"] * 1000 + 0.5) / 1000
-    return f"{recipe.optimizer}, tensor by tensor: {each:g} B per parameter of a large matrix"
+    return say.OPTIMIZER_STATES.format(optimizer=recipe.optimizer, size=f"{each:g}")
 
 
 def at_the_peak(model, state, lookup):
@@ -266,18 +277,18 @@ def moments_of(model, state, lookup):
     if found == "?":
         raise Missing(name)
     if not found:
-        raise Unknown("this kind of step is not described")
+        raise Unknown(say.NO_KIND)
     return json.loads(found)
 
 
 def not_described(model, state):
     """Why the page knows no peak, or nothing."""
     if state["tensor"] > 1 or state["pipeline"] > 1:
-        return "activations are not counted where matrices or layers are divided: chapter 21 is"
+        return say.DIVIDED
     if state["zero"] > 1 and state["data"] > 1:
-        return f"ZeRO {state['zero']} gathers and scatters during the step: chapter 21 counts it"
+        return say.ZERO.format(stage=state["zero"])
     if model.family == "nanochat":
-        return "the steps of nanochat are not described"
+        return say.NANOCHAT
     if reason := other_flags(model):
         return reason
     for name, size, least in (
@@ -286,12 +297,12 @@ def not_described(model, state):
         ("F", model.d_ff, LEAST["F"]),
         ("V", model.vocab, LEAST["V"]),
         ("N", model.heads, 2),
-        ("rows of the loss", state["batch"] * state["tokens"], 64),
+        (say.ROWS, state["batch"] * state["tokens"], 64),
     ):
         if size < least:
-            return f"{name}={size}: steps are counted from {least} on"
+            return say.SMALL.format(what=name, size=size, least=least)
     if model.head_dim % 8 or model.head_dim > 256:
-        return f"H={model.head_dim}: heads of a multiple of 8, up to 256 wide, are counted"
+        return say.HEADS.format(size=model.head_dim)
     return other_keys(model, state)
 
 
@@ -311,10 +322,10 @@ def other_flags(model):
         name=model.name,
     )
     if usual != model:
-        return f"this model differs from what the {model.family} family does"
+        return say.DIFFERS.format(family=model.family)
     square = model.heads == model.kv_heads and model.heads * model.head_dim == model.d_model
     if model.family in ("gpt2", "opt", "gpt_neox") and not square:
-        return f"heads of D / N, and as many keys as queries, are counted for {model.family}"
+        return say.SQUARE.format(family=model.family)
     return ""
 
 
@@ -328,17 +339,17 @@ def other_keys(model, state):
     usual = USUAL.get(model.family, {})
     for key in sorted(usual):
         if config.get(key, usual[key]) != usual[key]:
-            return f"{key}={shown(config[key])} is not described on this page"
+            return say.KEY.format(key=key, value=shown(config[key]))
     for key in ("rope_parameters", "rope_scaling"):
         rope = config.get(key) or {}
         kind = rope.get("rope_type") or rope.get("type") or "default"
         if kind in ("dynamic", "longrope") or (model.family == "gpt_neox" and kind != "default"):
-            return f"{key} {shown(kind)} is not described on this page"
+            return say.ROPE.format(key=key, value=shown(kind))
     if config.get("use_sliding_window"):
-        return "layers with a sliding window are not described on this page"
+        return say.SLIDING
     window = config.get("sliding_window", 4096) if model.family == "mistral" else None
     if window is not None and (not isinstance(window, int) or state["tokens"] >= window):
-        return f"{state['tokens']:,} tokens reach the sliding window of {shown(window)}"
+        return say.WINDOW.format(tokens=f"{state['tokens']:,}", window=shown(window))
     return ""
 
 
@@ -350,9 +361,9 @@ def spelled(products, sizes, room=0):
         said.append(in_letters(word, products[word]))
     if len(parts) > 4:
         rest = sum([value({word: products[word]}, sizes) for word in parts[4:]])
-        said.append(f"{text(rest)} in {len(parts) - 4} smaller products")
+        said.append(say.SMALLER.format(size=text(rest), count=len(parts) - 4))
     if room:
-        said = [f"{text(room)}: the root of every second moment, AdamW's foreach loop"] + said
+        said = [say.ROOTS.format(size=text(room))] + said
     return " + ".join(said) if said else "0"
 
 
@@ -412,10 +423,10 @@ def cheapest(model, state, limit, lookup):
         parts *= 2
         passes = parts * state["passes"]
         setting = {"batch": -(-state["batch"] // parts), "passes": passes}
-        made = better(made, (f"{passes} micro-batches", setting, "less parallel work in each"))
+        made = better(made, (say.MICRO_BATCHES.format(passes=passes), setting, say.LESS_PARALLEL))
     least = peak(made)
     if least > limit:
-        return [], f"with every change that this page knows it still needs {text(least)}"
+        return [], say.NEVER.format(size=text(least))
     for change in list(reversed(made)):
         without = [other for other in made if other is not change]
         if peak(without) <= limit:
@@ -425,15 +436,15 @@ def cheapest(model, state, limit, lookup):
 
 def left_out(state, peak):
     """What the total does not hold, one line each."""
-    said = [WITHOUT]
+    said = [say.WITHOUT]
     if not peak:
-        said.append("everything that lives only during a step: activations, logits, temporaries")
+        said.append(say.ONLY_IN_A_STEP)
     else:
-        said.append("dropout and its masks")
+        said.append(say.DROPOUT)
         if state["optimizer"] != "adamw":
-            said.append("what the optimizer's own step needs for a moment: it is counted for AdamW")
+            said.append(say.OPTIMIZER_MOMENT)
         if state["precision"] == "zero":
-            said.append("fp32 copies of gradients that some programs make to update the fp32 copy")
+            said.append(say.COPIES)
         if state["data"] > 1:
-            said.append("the buckets in which gradients are sent")
+            said.append(say.BUCKETS)
     return said

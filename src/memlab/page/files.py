@@ -10,7 +10,8 @@ HERE = "page/there/"
 # All but two as they are. Of the package itself MicroPython sees an empty file.
 MODULES = (
     "units format_table formats families tensors parameters presets config model recipe_table "
-    "sharding recipe resident devices step/keys page/peak page/answer page/request"
+    "sharding recipe resident devices step/keys page/peak page/answer page/request "
+    "page/words"
 )
 FROZEN = ("model.Model", "tensors.Tensor", "recipe.Recipe", "sharding.Sharding", "devices.Device")
 

@@ -4,6 +4,7 @@ from ..config import KEYS
 from ..devices import devices
 from ..presets import PRESETS
 from ..recipe import Recipe
+from . import words as say
 
 # Of a config.json the page reads these keys and no other.
 STEP_KEYS = (
@@ -97,24 +98,26 @@ def checked(given):
     Raises      ValueError, in one line, for a value that a control does not have
     """
     if not isinstance(given, dict):
-        raise ValueError("the state is not a list of names and values")
+        raise ValueError(say.NO_LIST)
     made = dict(DEFAULTS)
     for name in sorted(given):
         if name not in DEFAULTS and name != "config":
-            raise ValueError(f"{shown(name)} is no setting of this page")
+            raise ValueError(say.NO_SETTING.format(name=shown(name)))
     for name, label, values in CHOICES:
         known = [value for value, _ in values]
         if name == "model":
             known = known + [OTHER_MODEL]
         value = given.get(name, DEFAULTS[name])
         if isinstance(value, bool) or value not in known:
-            raise ValueError(f"{label}: {shown(value)} is not one of the choices")
+            raise ValueError(say.NO_CHOICE.format(label=label, value=shown(value)))
         made[name] = value
     for name, label, least, most in NUMBERS:
         value = given.get(name, DEFAULTS[name])
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(
-                f"{label}: {shown(value)} is no whole number from {least:,} to {most:,}"
+                say.NO_NUMBER.format(
+                    label=label, value=shown(value), least=f"{least:,}", most=f"{most:,}"
+                )
             )
         made[name] = value
     if made["model"] == OTHER_MODEL:
@@ -128,13 +131,13 @@ def config_of(config):
     Raises      ValueError, in one line, for anything that is no config
     """
     if not isinstance(config, dict):
-        raise ValueError("the config is not a JSON object, such as a config.json of Hugging Face")
+        raise ValueError(say.NO_CONFIG)
     family = config.get("model_type")
     if not isinstance(family, str):
-        raise ValueError("the config has no 'model_type' that is text")
+        raise ValueError(say.NO_FAMILY)
     if family not in KEYS:
         known = ", ".join(sorted(KEYS))
-        raise ValueError(f"model_type {shown(family)} is not known here; known: {known}")
+        raise ValueError(say.UNKNOWN_FAMILY.format(family=shown(family), known=known))
     made = {"model_type": family}
     keys = [KEYS[family][field][0] for field in sorted(KEYS[family])]
     aliases = ["num_hidden_layers", "hidden_size", "num_attention_heads", "max_position_embeddings"]
@@ -146,7 +149,7 @@ def config_of(config):
             inner = config[key]
             made[key] = {k: plain(k, inner[k]) for k in ("rope_type", "type") if k in inner}
         elif config.get(key) is not None:
-            raise ValueError(f"{key}={shown(config[key])} is not a JSON object")
+            raise ValueError(say.NO_OBJECT.format(key=key, value=shown(config[key])))
     if isinstance(config.get("layer_types"), list):
         if "sliding_attention" in config["layer_types"]:
             made["use_sliding_window"] = True
@@ -162,15 +165,15 @@ def plain(key, value):
         return value
     if isinstance(value, int):
         if not -1 <= value <= LARGEST:
-            raise ValueError(f"{key}={shown(value)} is no size of a model: at most {LARGEST:,}")
+            raise ValueError(say.NO_SIZE.format(key=key, value=shown(value), most=f"{LARGEST:,}"))
         return value
     if isinstance(value, float):
         if not -1e9 <= value <= 1e9:
-            raise ValueError(f"{key}: a number beyond all measure")
+            raise ValueError(say.BEYOND.format(key=key))
         return value
     if isinstance(value, str):
         return value[:LONGEST]
-    raise ValueError(f"{key} holds no number, text, true or false")
+    raise ValueError(say.NO_VALUE.format(key=key))
 
 
 def shown(value):
@@ -180,7 +183,7 @@ def shown(value):
     elif value is None or isinstance(value, (bool, int)):
         words = str(value)
     else:
-        return "this value"
+        return say.THIS_VALUE
     words = "".join([c if " " <= c < "\x7f" else "?" for c in words])
     return f"“{words[:40]}…”" if len(words) > 40 else f"“{words}”"
 

@@ -1,0 +1,105 @@
+"""The sentences of the page's calculator: one place from which they are made and translated.
+
+What differs from state to state has a name in braces, and `str.format` puts it in. The page of a
+language finds a sentence again by the same pattern (tools/say.py, book/calculator/say.mjs), so of
+two that match one text the narrower stands first.
+"""
+
+# The verdict, and what would help.
+FITS = "✓ It fits {card}, which leaves {limit} of {usable}: {left} are left."
+FITS_SO_FAR = (
+    "This much fits {card}, which leaves {limit} of {usable}: {left} are left for the step itself, "
+    "whose peak is not known here: {why}."
+)
+TOO_MUCH = "✗ It does not fit {card}, which leaves {limit} of {usable}: {left} too much."
+CHEAPEST = "The cheapest changes that make it fit:"
+NO_CHANGE = "No change helps: {never}."
+NEVER = "with every change that this page knows it still needs {size}"
+CHANGED = "{change}: {cost}; then {size}"
+MICRO_BATCHES = "{passes} micro-batches"
+LESS_PARALLEL = "less parallel work in each"
+
+# Around the bar and the ledger.
+HILLS = "The hills of the step: {hills}"
+PICTURE = "A bar of {size}: {parts}. A line at {limit}."
+SCALE = "The line: {limit}, what {card} can give."
+HEADING = "{model} · {recipe} · {tokens}: the peak, in {moment}"
+HEADING_AT_REST = "{model} · {recipe}: what stays from step to step"
+BATCHES = "{passes} batches of {batch} × {tokens} tokens"
+BATCH = "{batch} × {tokens} tokens"
+YOURS = "your {family}"
+
+# Formulas.
+OPTIMIZER_STATES = "{optimizer}, tensor by tensor: {size} B per parameter of a large matrix"
+ROOTS = "{size}: the root of every second moment, AdamW's foreach loop"
+SMALLER = "{size} in {count} smaller products"
+
+# Left out of the total.
+WITHOUT = (
+    "the CUDA context, scratch memory inside kernels and what the allocator adds: 1 GiB of the "
+    "card is left free for them by habit, not by measurement"
+)
+ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
+DROPOUT = "dropout and its masks"
+OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
+COPIES = "fp32 copies of gradients that some programs make to update the fp32 copy"
+BUCKETS = "the buckets in which gradients are sent"
+
+# Why there is no peak.
+NO_KIND = "this kind of step is not described"
+DIVIDED = "activations are not counted where matrices or layers are divided: chapter 21 is"
+ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
+NANOCHAT = "the steps of nanochat are not described"
+ROWS = "rows of the loss"
+SMALL = "{what}={size}: steps are counted from {least} on"
+HEADS = "H={size}: heads of a multiple of 8, up to 256 wide, are counted"
+DIFFERS = "this model differs from what the {family} family does"
+SQUARE = "heads of D / N, and as many keys as queries, are counted for {family}"
+KEY = "{key}={value} is not described on this page"
+SLIDING = "layers with a sliding window are not described on this page"
+ROPE = "{key} {value} is not described on this page"
+WINDOW = "{tokens} tokens reach the sliding window of {window}"
+
+# What cannot be.
+NO_LIST = "the state is not a list of names and values"
+NO_SETTING = "{name} is no setting of this page"
+NO_CHOICE = "{label}: {value} is not one of the choices"
+NO_NUMBER = "{label}: {value} is no whole number from {least} to {most}"
+POSITIONS = "{tokens} tokens: {model} has {positions} positions"
+NO_CONFIG = "the config is not a JSON object, such as a config.json of Hugging Face"
+NO_FAMILY = "the config has no 'model_type' that is text"
+UNKNOWN_FAMILY = "model_type {family} is not known here; known: {known}"
+NO_OBJECT = "{key}={value} is not a JSON object"
+NO_SIZE = "{key}={value} is no size of a model: at most {most}"
+BEYOND = "{key}: a number beyond all measure"
+NO_VALUE = "{key} holds no number, text, true or false"
+THIS_VALUE = "this value"
+
+# What memlab's functions say to a state of this page, and what the page's scripts say themselves;
+# a test holds each against its maker.
+ELSEWHERE = (
+    "tensor={tensor} does not divide {letter}={size} ({what})",
+    "query heads",
+    "feed-forward width",
+    "key/value heads",
+    "stages={stages} is more than L={layers}; a stage has at least one layer",
+    "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
+    "columns",
+)
+SCRIPTS = (
+    "The address is too long to be one of this page.",
+    "The address: “{name}” is no setting of this page.",
+    "The address: “{value}” is no choice for {name}.",
+    "The address: “{value}” is no whole number for {name}.",
+    "The address: {problem}.",
+    "The config: a file of this size is no config.json.",
+    "The config: {problem}.",
+    "{count} characters are no config.json",
+    "this is nested too deeply for a config.json",
+    "this is not JSON; a config.json of Hugging Face is needed",
+    "this is JSON, but not an object such as a config.json of Hugging Face",
+    "{key} is a number beyond all measure",
+    "Opened from a folder, this page shows one worked example: browsers start the calculator "
+    "only from a server. “make serve” in the book's folder is one.",
+    "The calculator did not start: this browser may be too old for it.",
+)

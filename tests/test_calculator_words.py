@@ -1,0 +1,142 @@
+"""What the calculator says can be said in another language, by the build and by the page alike."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from calculator_states import HOSTILE, states
+
+from memlab.devices import devices
+from memlab.page import words as sentences
+from memlab.page.answer import answer
+from memlab.page.moments import reader
+from memlab.page.request import OPTIMIZERS
+from memlab.presets import PRESETS
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "i18n")]
+
+import calculator  # noqa: E402
+import catalogue  # noqa: E402
+import peaks  # noqa: E402
+from say import BETWEEN, PLACE, matched, say  # noqa: E402
+
+MANY = 600
+VOWELS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
+# What no language changes: names, code, letters of formulas, units.
+NAMES = {str(each.name) for each in devices()} | set(PRESETS) | set(OPTIMIZERS) | {"a/model"}
+NAMES |= {"gpt2", "gpt_neox", "gemma", "llama", "mistral", "opt", "qwen2", "qwen3"}
+CODE = re.compile(
+    "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
+    + r"|“[^”]*”|\b[a-z]+(?:_[a-z]+)+\b|\b(?:bf16|fp32|GiB|MiB|KiB|TiB)\b"
+)
+# What memlab's other functions say of a config's content is theirs.
+OF_CONFIG = re.compile(
+    r"the \w+ config has no '|\w+=\S+ is (a|not described; known)|D=|N=\d+ is not|"
+    r"attention_dropout="
+)
+
+
+def marked():
+    """Words of a language in which every vowel is marked."""
+    return {
+        text: "".join(p if i % 2 else p.translate(VOWELS) for i, p in enumerate(_split(text)))
+        for text in calculator.words()
+    }
+
+
+def _split(text):
+    return re.split(r"(\{\w+\})", text)
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """Answers to many states, without those about a config's content."""
+    lookup = reader(peaks.build())
+    found = [json.loads(answer(json.dumps(s), lookup)) for s in [*states(MANY, 5), *HOSTILE, {}]]
+    return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
+
+
+@pytest.fixture(scope="module")
+def texts(answers):
+    """Every text that the page shows of them, each once."""
+    found = []
+    for one in answers:
+        if "error" in one:
+            found.append(one["error"])
+            continue
+        found += [one[name] for name in ("verdict", "heading", "advice", "heights", "picture")]
+        found += [one["scale"], *one["steps"], *one["leaves_out"]]
+        found += [row[key] for row in one["rows"] for key in ("term", "formula")]
+    return sorted(set(found) - {""})
+
+
+def test_no_word_of_an_answer_escapes(texts):
+    words = marked()
+    assert len(texts) > 1000
+    left = {}
+    for text in texts:
+        plain = re.findall(r"\b[a-z]{3,}\b", CODE.sub(" ", say(text, words)))
+        if plain := [word for word in plain if re.search("[aeiou]", word)]:
+            left[text] = plain
+    assert not left
+
+
+def test_every_pattern_is_in_use(answers, texts):
+    """Of the sentences that answers are made of, each is met but for some about rare configs."""
+    words, met, left = marked(), set(), list(texts)
+    while left:
+        text = left.pop()
+        if text in words:
+            met.add(text)
+        elif found := matched(text, words):
+            met.add(found[0])
+            left += found[1].values()
+        elif marks := [mark for mark in BETWEEN if mark in text]:
+            left += text.split(marks[0])
+    known = {name: value for name, value in vars(sentences).items() if name.isupper()}
+    unmet = {n for n, v in known.items() if isinstance(v, str) and v not in met}
+    assert unmet <= {"NO_KIND", "SLIDING", "SQUARE", "ROPE", "KEY", "WINDOW", "NO_FAMILY"}
+    told = {text for text in sentences.ELSEWHERE if "=" in text}
+    assert told <= met
+
+
+@pytest.mark.parametrize("language", [None, *catalogue.languages()])
+def test_build_and_page_say_the_same(texts, language):
+    if shutil.which("node") is None:
+        pytest.skip("no node")
+    words = catalogue.translations(language, "calculator-words") if language else marked()
+    words = {text: words[text] for text in calculator.words() if text in words}
+    asked = [*texts, "", "constructor", "__proto__", "{card}", "$& \\1 a: b, c"]
+    done = subprocess.run(
+        ["node", str(ROOT / "tests" / "calculator" / "say.mjs")],
+        input=json.dumps({"words": words, "texts": asked}),
+        capture_output=True,
+        encoding="utf8",
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [say(text, words) for text in asked]
+
+
+def test_the_scripts_say_what_is_listed():
+    scripts = "".join(path.read_text("utf-8") for path in (ROOT / "book/calculator").glob("*.mjs"))
+    scripts = re.sub(r'" \+\s+"', "", scripts)
+    for text in sentences.SCRIPTS:
+        for part in PLACE.split(text)[::2]:
+            assert part in scripts, text
+
+
+def test_a_text_without_words_stays():
+    assert say("weights: 3 B", {}) == "weights: 3 B"
+    words = {"{size} left": "{size} sobram", "a": "um", "{a}, {b}.": "{b} e {a}."}
+    assert say("2 GiB left", words) == "2 GiB sobram"
+    assert say("a, b: a.", words) == "b: um e um."
+
+
+def test_the_english_page_holds_no_words():
+    assert '"words"' not in calculator.whole()

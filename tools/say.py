@@ -1,0 +1,37 @@
+"""A sentence of the calculator in another language; book/calculator/say.mjs does the same there."""
+
+import re
+
+PLACE = re.compile(r"\{(\w+)\}")
+BETWEEN = (" + ", " · ", ", ", ": ")  # the outermost first
+
+
+def say(text, words):
+    """The text by `words`, English -> translation: as a whole, by a pattern, or part by part.
+
+    What stands in a pattern's place is said by itself; what no word knows stays as it is.
+    """
+    if text in words:
+        return words[text]
+    if found := matched(text, words):
+        pattern, places = found
+        return PLACE.sub(lambda place: say(places[place[1]], words), words[pattern])
+    for mark in BETWEEN:
+        if mark in text:
+            return mark.join(say(part, words) for part in text.split(mark))
+    return text
+
+
+def matched(text, words):
+    """The first pattern of `words` that is the whole text, and what stands in its places."""
+    for pattern in words:
+        if "{" in pattern and (found := _expression(pattern).fullmatch(text)):
+            return pattern, found.groupdict()
+    return None
+
+
+def _expression(pattern):
+    parts = PLACE.split(pattern)
+    return re.compile(
+        "".join(f"(?P<{p}>.+?)" if i % 2 else re.escape(p) for i, p in enumerate(parts)), re.S
+    )
