@@ -313,7 +313,7 @@ def test_a_page_works_without_scripts(browser, roots):
         assert not folded.locator("pre").first.is_visible()
         folded.locator("summary").click()
         assert folded.locator("pre").first.is_visible()
-        watched.page.locator(".memlab-menu summary").click()
+        watched.page.locator(".memlab-menu summary").first.click()
         watched.page.locator(".memlab-menu a", has_text="Cite").click()
         assert watched.page.locator("#cite").is_visible()
         assert watched.wrong == []
@@ -322,7 +322,7 @@ def test_a_page_works_without_scripts(browser, roots):
 def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):
     with Watched(browser, roots["http"]) as watched:
         watched.page.goto(roots["http"] + "en/notebooks/05_activations.html")
-        menu = watched.page.locator(".memlab-menu")
+        menu = watched.page.locator(".memlab-menu").first
         menu.locator("summary").press("Enter")
         with watched.page.expect_download() as download:
             menu.locator("a[download]").click()
