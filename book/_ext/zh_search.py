@@ -11,8 +11,7 @@ from sphinx.search import SearchLanguage
 HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 RUN = re.compile(f"[{HAN}]+|[^\\W{HAN}]+")
 
-SPLIT = (
-    """
+SPLIT = """
 function splitQuery(query) {
   const runs = query.match(/[%s]+|[^\\s\\p{P}\\p{S}%s]+/gu) || [];
   return runs.flatMap((run) => {
@@ -20,9 +19,7 @@ function splitQuery(query) {
     return Array.from({ length: run.length - 1 }, (_, i) => run.slice(i, i + 2));
   });
 }
-"""
-    % ((HAN.encode("unicode_escape").decode(),) * 3)
-)
+""" % ((HAN.encode("unicode_escape").decode(),) * 3)
 
 
 class Ideographs(SearchLanguage):

@@ -97,7 +97,9 @@ class Claims:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self.table())
+        """The table in words: a claim that begins with a figure stands left, and long ones wrap."""
+        table = as_html(self.table()).replace("<td>", '<td class="words">')
+        return table.replace('class="memlab-ledger"', 'class="memlab-ledger claims"', 1)
 
 
 def _load(source: str | Path) -> list[Mapping[str, Any]]:
