@@ -12,6 +12,7 @@ import stage
 import yaml
 
 from memlab.messages import catalogue as messages_of
+from memlab.messages import translated
 
 
 def lay(language, folder):
@@ -27,6 +28,10 @@ def lay(language, folder):
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
         if missing := translate(path, path, language, messages, site):
             left[path.stem] = missing
+    for path in sorted((folder / "_static").glob("*.svg")):
+        text = path.read_text(encoding="utf-8")
+        drawing = stage.markup(text, lambda words: translated(words, site))
+        path.write_text(drawing, encoding="utf-8")
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}
 

@@ -19,6 +19,8 @@ import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
+from memlab.messages import template  # noqa: E402
+
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
@@ -111,9 +113,22 @@ def notebook(content):
     return found
 
 
+def drawn():
+    """The words of the drawings that pages show and no chapter makes, numbers taken out."""
+    found = []
+    for path in sorted((ROOT / "book" / "_static").glob("*.svg")):
+        words = re.findall(r">([^<>]+)<", path.read_text(encoding="utf-8"))
+        found += [template(word.strip())[0] for word in words]
+    return [text for text in found if has_words(text)]
+
+
 def site():
     """Captions of the table of contents, the title, and what a page says of its translation."""
-    found = [LEFT, yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"]]
+    found = [
+        LEFT,
+        *drawn(),
+        yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"],
+    ]
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found += [part["caption"] for part in toc["parts"] if part.get("caption")]
     return found
@@ -123,7 +138,6 @@ def messages():
     """What memlab prints in the notebooks and to whoever answers their exercises."""
     from memlab import exercises, widgets
     from memlab.exercises import judge
-    from memlab.messages import template
 
     found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
     found += [text for name, text in vars(judge).items() if name.isupper()]
