@@ -51,6 +51,8 @@ def run(*options, program=None, words=None, **more):
 def running(*options, program, **more):
     """The watch of a program, killed at the end if it is still there."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    # These tests may run under nohup, where SIGHUP is ignored and stays so in every child.
+    more.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
     with subprocess.Popen(command(*options, program=program), **pipes, **more) as watch:
         try:
             yield watch
