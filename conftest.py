@@ -2,6 +2,10 @@
 
 import os
 import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,13 @@ os.environ.setdefault("MEMLAB_DEVICE", "cpu")
 
 # MEMLAB_REQUIRE=node,browser,book: a test that skips because one of them is missing fails.
 REQUIRED = [name for name in os.environ.get("MEMLAB_REQUIRE", "").split(",") if name]
+
+
+def pytest_configure(config):
+    """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
+    if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
+        fonts = [sys.executable, "-c", "import matplotlib.font_manager"]
+        subprocess.run(fonts, capture_output=True)
 
 
 def refused(report):
@@ -37,3 +48,33 @@ def pytest_collectstart(collector):
     """Do not compare figures: their bytes change with matplotlib; their numbers are printed."""
     if hasattr(collector, "skip_compare"):
         collector.skip_compare += ("image/svg+xml",)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Let a chapter's kernel write down every answer to its questions, as their pages need them."""
+    if asks(item) and item.parent.kernel is None:
+        folder = tempfile.TemporaryDirectory()
+        item.parent.answers = folder
+        os.environ["MEMLAB_ANSWERS"] = str(Path(folder.name, "answers.jsonl"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """After its last cell hold the answers against those that the repository keeps."""
+    yield
+    if asks(item) and (nextitem is None or nextitem.parent is not item.parent):
+        import answers
+
+        os.environ.pop("MEMLAB_ANSWERS")
+        with item.parent.answers as folder:
+            questions = answers.questions_in(Path(folder, "answers.jsonl"))
+        if why := answers.difference(item.path, questions):
+            pytest.fail(
+                f"{why}: run python tools/answers.py notebooks/{item.path.name}", pytrace=False
+            )
+
+
+def asks(item):
+    """Whether an item is a cell of one of the book's notebooks, run by nbval."""
+    return hasattr(item.parent, "kernel") and item.path.parent.name == "notebooks"

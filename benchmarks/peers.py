@@ -15,7 +15,6 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,7 +24,7 @@ import torch
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 from predictions import TIMED, TOOLS, Tool  # noqa: E402
-from real_steps import StepConfig, random_configs, real_step  # noqa: E402
+from real_steps import Question, random_configs, real_step  # noqa: E402
 
 QUICK = 1.0  # seconds; what is quicker is timed more often
 PLAN = {"checkpoints": ("none", "block")}
@@ -39,10 +38,10 @@ def installed(tool: Tool) -> str | None:
         return None
 
 
-def compare(step: StepConfig, tools: list[Tool]) -> dict:
+def compare(step: Question, tools: list[Tool]) -> dict:
     """The real peak, what each tool said and how far off that is; reasons where it said nothing."""
     real = real_step(step).peak.bytes
-    row = {"step": asdict(step), "real": real, "predicted": {}, "errors": {}, "no_answer": {}}
+    row = {"step": step.to_json(), "real": real, "predicted": {}, "errors": {}, "no_answer": {}}
     for tool in tools:
         try:
             said = int(tool.predict(step))

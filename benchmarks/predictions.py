@@ -13,10 +13,12 @@ from pathlib import Path
 
 import torch
 
+from memlab import Run
 from memlab.measure import trace
+from memlab.measure.trace import LOOPS
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-from real_steps import OPTIMIZERS, StepConfig, build, quiet, simulated  # noqa: E402
+from real_steps import Question, build, quiet, simulated  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class Tool:
 
     name: str
     package: str | None
-    predict: Callable[[StepConfig], int]
+    predict: Callable[[Question], int]
     options: str
     counts: str
     command: tuple[str, ...] | None = None
     timed: bool = True
 
 
-def on_meta(step: StepConfig) -> torch.nn.Module:
+def on_meta(step: Question) -> torch.nn.Module:
     """The module with shapes and no values."""
     with quiet(), torch.device("meta"):
         return build(step)
@@ -49,37 +51,36 @@ def size(module: torch.nn.Module) -> int:
     return sum(p.numel() * p.element_size() for p in module.parameters())
 
 
-def ids(step: StepConfig) -> torch.Tensor:
-    return torch.zeros(step.batch, step.tokens, dtype=torch.long)
+def ids(step: Question) -> torch.Tensor:
+    return torch.zeros(step.run.batch, step.run.tokens, dtype=torch.long)
 
 
-def cast(step: StepConfig) -> torch.autocast:
+def cast(step: Question) -> torch.autocast:
     return torch.autocast("cpu", torch.bfloat16, enabled=step.precision == "autocast-bf16")
 
 
-def closed_form(step: StepConfig) -> int:
+def closed_form(step: Question) -> int:
     return simulated(step).peak.bytes
 
 
-def traced(step: StepConfig) -> int:
+def traced(step: Question) -> int:
     module, shape = on_meta(step), ids(step)
     return trace(
         module,
         {"input_ids": shape, "labels": shape},
-        backend="cpu",
-        autocast="bf16" if step.precision == "autocast-bf16" else None,
-        optimizer=lambda parameters: torch.optim.AdamW(parameters, **OPTIMIZERS[step.optimizer]),
+        Run.cpu(optimizer_impl=step.run.optimizer_impl),
+        autocast=step.recipe.autocast,
     ).peak
 
 
-def mem_tracker(step: StepConfig) -> int:
+def mem_tracker(step: Question) -> int:
     """The second step, as with a real one: the first makes the optimizer's states."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.mem_tracker import MemTracker
 
     with quiet(), FakeTensorMode():
         module, given = build(step), ids(step)
-        optimizer = torch.optim.AdamW(module.parameters(), **OPTIMIZERS[step.optimizer])
+        optimizer = torch.optim.AdamW(module.parameters(), **LOOPS[step.run.loop])
 
         def run() -> None:
             with cast(step):
@@ -97,12 +98,12 @@ def mem_tracker(step: StepConfig) -> int:
         return tracker.get_tracker_snapshot("peak")[torch.device("cpu")]["Total"]
 
 
-def rule(step: StepConfig) -> int:
+def rule(step: Question) -> int:
     """Weight, gradient and two states, each in the format of the weights."""
     return 4 * size(on_meta(step))
 
 
-def accelerate(step: StepConfig) -> int:
+def accelerate(step: Question) -> int:
     """The largest of the figures that the function returns, as its command prints it."""
     from accelerate.commands.estimate import estimate_training_usage
     from accelerate.utils.modeling import calculate_maximum_sizes
@@ -112,7 +113,7 @@ def accelerate(step: StepConfig) -> int:
     return max(estimate_training_usage(total, mixed).values())
 
 
-def deepspeed(step: StepConfig) -> int:
+def deepspeed(step: Question) -> int:
     if step.precision != "autocast-bf16":
         raise ValueError("the estimators are for mixed precision")
     with contextlib.redirect_stdout(io.StringIO()), quiet():
@@ -122,7 +123,7 @@ def deepspeed(step: StepConfig) -> int:
     return estimate_zero2_model_states_mem_needs(count, 1, 1, cpu_offload=False)[1]
 
 
-def torchinfo(step: StepConfig) -> int:
+def torchinfo(step: Question) -> int:
     from torchinfo import summary
 
     with quiet(), cast(step):
@@ -131,12 +132,12 @@ def torchinfo(step: StepConfig) -> int:
     return found.total_input + found.total_output_bytes + found.total_param_bytes
 
 
-def torchinfo_and_rule(step: StepConfig) -> int:
+def torchinfo_and_rule(step: Question) -> int:
     return torchinfo(step) + 3 * size(on_meta(step))
 
 
 # The step that is timed: the same for all, and large enough to be of use.
-TIMED = StepConfig(
+TIMED = Question(
     {
         "model_type": "qwen3",
         "num_hidden_layers": 28,
@@ -149,9 +150,8 @@ TIMED = StepConfig(
         "max_position_embeddings": 40960,
         "tie_word_embeddings": True,
     },
-    precision="autocast-bf16",
-    batch=1,
-    tokens=512,
+    "autocast-bf16",
+    Run.cpu(batch=1, tokens=512),
 )
 SHELL = (
     *("qwen3-0.6b", "--implementation", "transformers", "--backend", "cpu"),
@@ -167,15 +167,15 @@ TOOLS = (
         closed_form,
         "`simulate(...)` with the step's own settings",
         "the peak of the step, from the config alone",
-        ("-m", "memlab.cli", "estimate", *SHELL),
+        ("-m", "memlab", "estimate", *SHELL),
     ),
     Tool(
         "memlab trace",
         "memlab",
         traced,
-        '`trace(model, inputs, backend="cpu")`',
+        "`trace(model, inputs, Run.cpu())`",
         "the peak of the step, run on fake tensors",
-        ("-m", "memlab.cli", "trace", *SHELL),
+        ("-m", "memlab", "trace", *SHELL),
     ),
     Tool(
         "MemTracker",

@@ -2,7 +2,7 @@
 
 import random
 
-from memlab.config import KEYS
+from memlab.model.config import KEYS
 from memlab.page.request import CHOICES, NUMBERS
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
@@ -62,6 +62,13 @@ ODD = (
     {"hidden_act": "relu"},
     {"attention_bias": True},
     {"attention_dropout": 0.1},
+    {"attn_pdrop": 0.0},
+    {"dropout": 0.0},
+    {"gradient_checkpointing": True},
+    {"quantization_config": {"quant_method": "gptq"}},
+    {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0, "dropout": 0.0},
+    {"hidden_dropout": 0.1, "attention_dropout": 0.1},
+    {"attn_implementation": "eager"},
     {"rope_scaling": {"rope_type": "llama3", "factor": 8}},
     {"rope_scaling": {"rope_type": "dynamic"}},
     {"rope_scaling": {"type": "linear"}},
@@ -111,4 +118,5 @@ HOSTILE = [
     {"model": "config", "config": {"model_type": "llama", "rope_scaling": MARKUP}},
     {"tensor": 3},
     {"pipeline": 1000},
+    {"loss": "chunked", "tokens": 2},
 ]

@@ -6,23 +6,29 @@ by itself under `torch.no_grad()` (and under autocast, where a precision says so
 """
 
 import contextlib
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from real_steps import StepConfig, build, module_vocab, quiet
+from real_steps import Question, build, module_vocab, quiet
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from memlab.base.garbage import no_garbage
+from memlab.lab.subject import DTYPES
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker
 from memlab.measure.cuda_graph import CudaGraph
 from memlab.measure.fakes import Fakes
 from memlab.measure.hugging_face import real_masks
 
-PHASES = ("prefill", "last", "decode")  # last: a prompt, with logits_to_keep=1
+# What a call's run says of it; last: a prompt, with logits_to_keep=1.
+PHASES = {
+    "prefill": {"phase": "prefill", "logits": "all"},
+    "last": {"phase": "prefill", "logits": "last"},
+    "decode": {"phase": "decode", "logits": "all"},
+}
 
 
 @dataclass(frozen=True)
@@ -43,42 +49,40 @@ class RealCall:
     tracker: Tracker
 
 
-def real_call(
-    step: StepConfig,
-    phase: str,
-    module: torch.nn.Module | None = None,
-    mode: Callable[[], AbstractContextManager] = torch.no_grad,
-) -> RealCall:
-    """Run one call; `step.tokens` are those of the prompt, or those in the cache before `decode`.
+def real_call(step: Question, module: torch.nn.Module | None = None) -> RealCall:
+    """Run one call; the run's tokens are those of the prompt, or in the cache before `decode`.
 
-    mode        under inference_mode a tracker does not see inside operators made of others
+    Under inference_mode a tracker does not see inside operators made of others.
 
-    Raises      ValueError for a phase that is not known
+    Raises      ValueError for a run that is a training step, or that of a GPU
     """
-    if phase not in PHASES:
-        raise ValueError(f"unknown phase {phase!r}; known: {', '.join(PHASES)}")
-    with one_thread(), quiet(), no_collection(), mode():
+    if step.run.phase == "train":
+        raise ValueError("phase='train': real_steps.py runs steps")
+    if step.run.backend != "cpu":
+        raise ValueError(f"backend={step.run.backend!r}: real calls run on this machine's CPU")
+    mode = torch.inference_mode if step.run.inference_mode else torch.no_grad
+    with one_thread(), quiet(), no_garbage(), mode():
         module = (module or build(step)).eval()
-        ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
-        return _tracked(step, phase, module, ids)
+        ids = torch.randint(module_vocab(module), (step.run.batch, step.run.tokens))
+        return _tracked(step, module, ids)
 
 
-def traced_call(step: StepConfig, phase: str, module: torch.nn.Module) -> RealCall:
+def traced_call(step: Question, module: torch.nn.Module) -> RealCall:
     """The same call on fake tensors, with CUDA's choice of kernels."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fakes = (mode, torch.no_grad(), real_masks(False), CudaGraph("auto"))
-    with quiet(), no_collection(), contextlib.ExitStack() as stack:
+    with quiet(), no_garbage(), contextlib.ExitStack() as stack:
         for context in fakes:
             stack.enter_context(context)
-        ids = torch.zeros(step.batch, step.tokens, dtype=torch.long)
-        return _tracked(step, phase, Fakes(mode).module(module.eval()), ids)
+        ids = torch.zeros(step.run.batch, step.run.tokens, dtype=torch.long)
+        return _tracked(step, Fakes(mode).module(module.eval()), ids)
 
 
-def _tracked(step: StepConfig, phase: str, module: torch.nn.Module, ids: torch.Tensor) -> RealCall:
+def _tracked(step: Question, module: torch.nn.Module, ids: torch.Tensor) -> RealCall:
     given: dict[str, Any] = {"use_cache": True}
-    if phase == "last":
+    if step.run.logits == "last":
         given["logits_to_keep"] = 1
-    if phase == "decode":
+    if step.run.phase == "decode":
         with autocast(step):
             given["past_key_values"] = module(ids, use_cache=True).past_key_values
         ids = ids[:, -1:].clone()
@@ -113,21 +117,9 @@ def tensors_of(cache: Any) -> list[torch.Tensor]:
 
 
 @contextmanager
-def autocast(step: StepConfig) -> Iterator[None]:
+def autocast(step: Question) -> Iterator[None]:
     """Autocast where the step's precision is one."""
     with contextlib.ExitStack() as stack:
-        if step.precision == "autocast-bf16":
-            stack.enter_context(torch.autocast("cpu", torch.bfloat16))
+        if step.recipe.autocast:
+            stack.enter_context(torch.autocast("cpu", DTYPES[step.recipe.autocast]))
         yield
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Bytes must not depend on when Python looks for cycles."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

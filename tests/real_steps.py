@@ -10,7 +10,6 @@ loss is divided by n, and forward and backward run n times before the optimizer.
 
 import argparse
 import contextlib
-import gc
 import io
 import json
 import random
@@ -24,85 +23,75 @@ from typing import Any
 
 import torch
 
-from memlab import Model, Recipe
+from memlab import Model, Recipe, Run
+from memlab.base.garbage import no_garbage
 from memlab.lab.lora import adapt
 from memlab.lab.models import TinyGPT, TinyLlama
-from memlab.lab.models.common import chunked_next_token_loss
 from memlab.lab.qlora import quantize_base
+from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
-from memlab.step import Lora, Step, simulate
+from memlab.measure.trace import LOOPS
+from memlab.recipe.chosen import PRECISIONS
+from memlab.step import Step, simulate
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
-PRECISIONS = ("fp32", "bf16", "autocast-bf16")  # those that are drawn
-NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
-ATTENTIONS = ("eager", "sdpa")
-OPTIMIZERS = {
-    "forloop": {"foreach": False},
-    "foreach": {"foreach": True},
-    "fused": {"fused": True},
-}
-CHECKPOINTS = ("none", "block")
-DROPOUTS = {  # the keys of each family's config; nn.Dropout modules and attention alike
-    "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
-    "opt": ("dropout", "attention_dropout"),
-    "gpt_neox": ("attention_dropout", "hidden_dropout"),
-}
+DRAWN = ("fp32", "bf16", "autocast-bf16")  # precisions that random_configs gives
+# Fields of a run that a real step follows; what it does not is refused.
+FOLLOWED = (
+    *("batch", "tokens", "micro_batches", "implementation", "backend", "attention", "kernel"),
+    *("dropout", "checkpoint", "loss", "loss_chunks", "optimizer_impl", "lora", "frozen"),
+    *("phase", "logits", "inference_mode"),
+)
 
 
 @dataclass(frozen=True)
-class StepConfig:
-    """A model and a recipe of its training step.
+class Question:
+    """What a step takes: of which model, in which precision, executed how.
 
-    config          a config.json as a dict: `model_type`, shape, any other key of the family
-    implementation  transformers, or memlab: TinyGPT for gpt2, TinyLlama for the llama-like
-    dropout         the probability of every dropout that the family has
-    micro_batches   forward and backward passes of `batch` sequences each before the optimizer
-    loss_chunks     0: the model's own loss; else memlab.lab.loss's in so many chunks of rows
-    lora            adapters that are trained in place of the weights
+    config      a config.json as a dict: `model_type`, shape, any other key of the family
+    precision   one of memlab.recipe.chosen.PRECISIONS
+    bare        nothing beside the config: what it and its class say of dropout, dtype, attention
+                and special tokens
     """
 
     config: dict[str, Any]
-    implementation: str = "transformers"
-    precision: str = "fp32"
-    attention: str = "sdpa"
-    optimizer: str = "forloop"
-    checkpoint: str = "none"
-    batch: int = 2
-    tokens: int = 16
-    dropout: float = 0.0
-    micro_batches: int = 1
-    loss_chunks: int = 0
-    lora: Lora | None = None
+    precision: str
+    run: Run
+    bare: bool = False
 
     @property
     def family(self) -> str:
         return self.config["model_type"]
 
     @property
-    def full_config(self) -> dict[str, Any]:
-        """The config with every dropout set, and without special tokens beyond a small vocabulary.
+    def recipe(self) -> Recipe:
+        if self.precision not in PRECISIONS:
+            known = ", ".join(PRECISIONS)
+            raise ValueError(f"unknown precision {self.precision!r}; known: {known}")
+        return PRECISIONS[self.precision]
 
-        Without a padding token no row of the embedding is treated apart.
-        """
-        keys = DROPOUTS.get(self.family, ("attention_dropout",))
-        given = dict.fromkeys(keys, self.dropout)
-        return {**given, "pad_token_id": None, **self.config}
+    @property
+    def model(self) -> Model:
+        return Model.from_config(self.config)
 
-    def replace(self, **changes: Any) -> "StepConfig":
-        return replace(self, **changes)
+    def replace(self, **changes: Any) -> "Question":
+        """Another config or precision; every other name is a field of the run."""
+        own = {name: changes.pop(name) for name in ("config", "precision") if name in changes}
+        return replace(self, **own, run=self.run.replace(**changes))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"config": self.config, "precision": self.precision, "run": self.run.to_dict()}
+
+    @classmethod
+    def from_json(cls, said: dict[str, Any]) -> "Question":
+        return cls(said["config"], said["precision"], Run.from_dict(said["run"]))
 
     def __str__(self) -> str:
-        shape = {k: v for k, v in self.config.items() if k not in ("model_type",)}
-        said = ", ".join(f"{key}={value}" for key, value in shape.items())
-        recipe = f"{self.precision} {self.attention} {self.optimizer} B={self.batch}"
-        extra = f" p={self.dropout}" if self.dropout else ""
-        extra += f" checkpoint={self.checkpoint}" if self.checkpoint != "none" else ""
-        extra += f" x{self.micro_batches}" if self.micro_batches > 1 else ""
-        extra += f" chunks={self.loss_chunks}" if self.loss_chunks else ""
-        extra += f" {self.lora}" if self.lora else ""
-        return f"{self.implementation} {self.family} {recipe} T={self.tokens}{extra} ({said})"
+        shape = ", ".join(f"{k}={v}" for k, v in self.config.items() if k != "model_type")
+        run = ", ".join(f"{k}={v}" for k, v in self.run.said().items() if v)
+        return f"{self.family} {self.precision} {run} ({shape})"
 
 
 @dataclass(frozen=True)
@@ -199,57 +188,96 @@ def hugging_face() -> Any:
     return transformers
 
 
-def build(step: StepConfig) -> torch.nn.Module:
-    """The real module on the CPU, in training mode."""
-    _check(step)
-    module = _build(step)
-    if step.lora is None:
-        return module
-    names = step.lora.targets
-    if step.implementation == "transformers":
-        names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
-    adapt(module, step.lora.rank, names)
-    if step.lora.base is None:
-        return module
-    return quantize_base(module, step.lora.base, keep_wide=step.lora.keep_wide)
+def build(step: Question) -> torch.nn.Module:
+    """The real module on the CPU, in training mode, from the config itself and not from a Model.
+
+    Raises      ValueError for a field of the run that is not followed
+    """
+    for name, value in step.run.said().items():
+        if name not in FOLLOWED:
+            raise ValueError(f"{name}={value!r}: no real step is run so")
+    module = (_ours if step.run.implementation == "memlab" else _theirs)(step)
+    lora = step.run.lora
+    if lora is not None:
+        names = lora.targets
+        if step.run.implementation == "transformers":
+            names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
+        adapt(module, lora.rank, names)
+        if lora.base is not None:
+            quantize_base(module, lora.base, keep_wide=lora.keep_wide)
+    for name, parameter in module.named_parameters() if step.run.frozen else ():
+        parameter.requires_grad_(component(name) not in step.run.frozen)
+    return module
 
 
-def _build(step: StepConfig) -> torch.nn.Module:
-    dtype = NARROW.get(step.precision, torch.float32)
-    again = step.checkpoint == "block"
+def component(name: str) -> str:
+    """The component that a parameter belongs to, by its name in transformers or in memlab.lab."""
+    for part, marks in {
+        "norm": ["norm", ".ln_"],
+        "other": ["project_in", "project_out"],
+        "positions": ["wpe", "embed_positions", "positions"],
+        "attention": ["attn.", "attention."],
+        "feed_forward": ["mlp.", "fc1.", "fc2.", "feed_forward."],
+        "lm_head": ["lm_head"],
+        "embedding": ["wte", "embed_tokens", "embed_in", "embedding"],
+    }.items():
+        if any(mark in name for mark in marks):
+            return part
+    raise AssertionError(f"no component for {name}")
+
+
+def _ours(step: Question) -> torch.nn.Module:
     torch.manual_seed(0)
-    if step.implementation == "memlab":
-        model = Model.from_config(step.config)
-        more: Any = {"checkpoint": again, "loss_chunks": step.loss_chunks}
-        tiny: torch.nn.Module
-        if step.family == "gpt2":
-            tiny = TinyGPT(model, dropout=step.dropout, **more)
-        else:
-            tiny = TinyLlama(model, **more)
-        return tiny.to(dtype).train()
+    again, chunks = step.run.checkpoint == "block", step.run.chunks
+    module: torch.nn.Module
+    if step.family == "gpt2":
+        p = step.run.dropout or 0.0
+        module = TinyGPT(step.model, dropout=p, checkpoint=again, loss_chunks=chunks)
+    else:
+        module = TinyLlama(step.model, checkpoint=again, loss_chunks=chunks)
+    return module.to(DTYPES[step.recipe.weights]).train()
+
+
+def _theirs(step: Question) -> torch.nn.Module:
+    torch.manual_seed(0)
     transformers = hugging_face()
-    with quiet():
-        config = transformers.AutoConfig.for_model(**step.full_config, use_cache=False)
-        module = transformers.AutoModelForCausalLM.from_config(
-            config, dtype=dtype, attn_implementation=step.attention
+    if step.bare:
+        with quiet():
+            config = transformers.AutoConfig.for_model(**{"use_cache": False, **step.config})
+            return transformers.AutoModelForCausalLM.from_config(config).train()
+    # Without a padding token no row of the embedding is treated apart.
+    settings: dict[str, Any] = {"pad_token_id": None, **step.config, "use_cache": False}
+    if step.run.dropout is not None:
+        settings |= dict.fromkeys(
+            DROPOUTS.get(step.family, ("attention_dropout",)), step.run.dropout
         )
-    if again:
+    with quiet():
+        module = transformers.AutoModelForCausalLM.from_config(
+            transformers.AutoConfig.for_model(**settings),
+            dtype=DTYPES[step.recipe.weights],
+            attn_implementation=step.run.attention or "sdpa",
+        )
+    if step.run.checkpoint == "block":
         module.gradient_checkpointing_enable({"use_reentrant": False})
     return module.train()
 
 
-def real_step(step: StepConfig, *, in_place: bool = True) -> RealStep:
+def real_step(step: Question, *, in_place: bool = True) -> RealStep:
     """Run the step twice under the tracker and report the second, with the first one's peak.
 
     in_place    False counts gradients that meet as a plain dispatch mode sees them
     Raises      ValueError for a name that is not known, or what the model itself raises
     """
+    if step.run.backend != "cpu":
+        raise ValueError(f"backend={step.run.backend!r}: real steps run on this machine's CPU")
+    if step.run.phase != "train":
+        raise ValueError(f"phase={step.run.phase!r}: real_inference.py runs calls")
     began = time.perf_counter()
     # Garbage collection is off: bytes must not depend on when Python looks for cycles.
-    with one_thread(), quiet(), _no_garbage():
+    with one_thread(), quiet(), no_garbage():
         module = build(step)
-        optimizer = torch.optim.AdamW(module.parameters(), **OPTIMIZERS[step.optimizer])
-        ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
+        optimizer = torch.optim.AdamW(module.parameters(), **LOOPS[step.run.loop])
+        ids = torch.randint(module_vocab(module), (step.run.batch, step.run.tokens))
         with Saved(exclude=module) as saved:
             loss = _forward(step, module, ids)
         del loss
@@ -258,7 +286,7 @@ def real_step(step: StepConfig, *, in_place: bool = True) -> RealStep:
 
 
 def _track(
-    step: StepConfig,
+    step: Question,
     tracker: Tracker,
     module: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -282,7 +310,7 @@ def _track(
         for _ in range(2):
             starts.append(len(tracker.timeline))
             tracker.reset_peak()
-            for _ in range(step.micro_batches):
+            for _ in range(step.run.micro_batches):
                 with tracker.phase("forward"):
                     loss = _forward(step, module, ids, tracker)
                 note("after_forward")
@@ -322,11 +350,11 @@ def _track(
 
 
 def _forward(
-    step: StepConfig, module: torch.nn.Module, ids: torch.Tensor, tracker: Tracker | None = None
+    step: Question, module: torch.nn.Module, ids: torch.Tensor, tracker: Tracker | None = None
 ) -> torch.Tensor:
     """The loss alone; with a tracker, what comes from the output head on is phase "loss"."""
-    cast = NARROW.get(step.precision.removeprefix("autocast-"))
-    cast = cast if step.precision.startswith("autocast") else None
+    run, autocast = step.run, step.recipe.autocast
+    cast = DTYPES[autocast] if autocast else None
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.autocast("cpu", cast) if cast else nullcontext())
         if tracker is not None:
@@ -335,27 +363,17 @@ def _forward(
             def head(*_: Any) -> None:
                 phases.enter_context(tracker.phase("loss"))
 
-            if not step.loss_chunks:
+            # The head is called in a loss of its own; in chunks, what is before it ends the body.
+            if not run.chunks:
                 handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
-                stack.callback(handle.remove)
-            elif step.implementation == "memlab":
+            elif run.implementation == "memlab":
                 handle = module.get_submodule("final_norm").register_forward_hook(head)
-                stack.callback(handle.remove)
-        n, memlab = step.micro_batches, step.implementation == "memlab"
-        if step.loss_chunks and not memlab:
-            loss = _chunked(module, ids, step.loss_chunks, head if tracker else None)
-        else:
-            loss = module(ids, ids) if memlab else module(ids, labels=ids).loss
-        return loss / n if n > 1 else loss
-
-
-def _chunked(module: torch.nn.Module, ids: torch.Tensor, chunks: int, begin: Any) -> torch.Tensor:
-    """The loss of a transformers model from its body alone; `begin` stands before it."""
-    hidden = module.get_submodule(str(module.base_model_prefix))(ids).last_hidden_state
-    if begin is not None:
-        begin()
-    head = module.get_submodule("lm_head").weight
-    return chunked_next_token_loss(hidden, head, ids, chunks)  # type: ignore[arg-type]
+            else:
+                body = module.get_submodule(str(module.base_model_prefix))
+                handle = body.register_forward_hook(head)
+            stack.callback(handle.remove)
+        loss = loss_of(module, ids, run)
+        return loss / run.micro_batches if run.micro_batches > 1 else loss
 
 
 def module_vocab(module: torch.nn.Module) -> int:
@@ -371,59 +389,9 @@ def _peak(tracker: Tracker, event: Event) -> Peak:
     return Peak(event.total, event.phase, event.op, event.index, contents)
 
 
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    gc.collect()
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
-
-
-def _check(step: StepConfig) -> None:
-    for name, value, known in (
-        ("family", step.family, FAMILIES),
-        ("implementation", step.implementation, ("transformers", "memlab")),
-        ("precision", step.precision, tuple(RECIPES)),
-        ("attention", step.attention, ATTENTIONS),
-        ("optimizer", step.optimizer, tuple(OPTIMIZERS)),
-        ("checkpoint", step.checkpoint, CHECKPOINTS),
-    ):
-        if value not in known:
-            raise ValueError(f"unknown {name} {value!r}; known: {', '.join(known)}")
-
-
-RECIPES = {
-    "fp32": Recipe(),
-    "bf16": Recipe(name="bf16", weights="bf16", gradients="bf16"),
-    "autocast-bf16": Recipe(name="autocast", autocast="bf16"),
-    "fp16": Recipe(name="fp16", weights="fp16", gradients="fp16"),
-    "autocast-fp16": Recipe(name="autocast fp16", autocast="fp16"),
-}
-
-
-def simulated(step: StepConfig, **more: Any) -> Step:
+def simulated(step: Question, **more: Any) -> Step:
     """The same step without running it; `more` goes to memlab.step.simulate as it is."""
-    return simulate(
-        Model.from_config(step.config),
-        RECIPES[step.precision],
-        batch=step.batch,
-        tokens=step.tokens,
-        implementation=step.implementation,
-        attention=step.attention,
-        optimizer_impl=step.optimizer,
-        checkpoint=step.checkpoint,
-        dropout=step.dropout,
-        extra=step.config,
-        micro_batches=step.micro_batches,
-        loss="chunked" if step.loss_chunks else "plain",
-        loss_chunks=step.loss_chunks or 1,
-        lora=step.lora,
-        **more,
-    )
+    return simulate(step.model, step.recipe, step.run, **more)
 
 
 def random_configs(
@@ -435,7 +403,7 @@ def random_configs(
     checkpoints: tuple[str, ...] = ("none",),
     dropouts: tuple[float, ...] = (0.0, 0.1),
     windows: bool = False,
-) -> list[StepConfig]:
+) -> list[Question]:
     """`n` configs, the same for the same arguments; families take turns.
 
     windows     whether some have sliding windows and scaled rotary bases
@@ -454,11 +422,11 @@ def random_configs(
     return [_windowed(rng, step) for step in drawn] if windows else drawn
 
 
-def _windowed(rng: random.Random, step: StepConfig) -> StepConfig:
+def _windowed(rng: random.Random, step: Question) -> Question:
     """The same with a sliding window or a scaled rotary base, where the family has such a thing."""
     more: dict[str, Any] = {}
     if step.family in ("mistral", "qwen2", "qwen3") and rng.random() < 0.7:
-        more["sliding_window"] = rng.randint(2, step.tokens + 5)
+        more["sliding_window"] = rng.randint(2, step.run.tokens + 5)
         if step.family != "mistral":
             layers = step.config["num_hidden_layers"]
             more |= {"use_sliding_window": True, "max_window_layers": rng.randint(0, layers)}
@@ -468,7 +436,7 @@ def _windowed(rng: random.Random, step: StepConfig) -> StepConfig:
             "rope_type": rng.choice(["linear", "yarn", "longrope", "proportional"]),
             "rope_theta": 10000.0,
             "factor": 2.0,
-            "original_max_position_embeddings": rng.randint(2, 2 * step.tokens),
+            "original_max_position_embeddings": rng.randint(2, 2 * step.run.tokens),
             "short_factor": [1.0] * (head_dim // 2),
             "long_factor": [2.0] * (head_dim // 2),
         }
@@ -477,7 +445,7 @@ def _windowed(rng: random.Random, step: StepConfig) -> StepConfig:
 
 def _random_config(
     rng: random.Random, family: str, implementation: str, checkpoint: str, dropout: float
-) -> StepConfig:
+) -> Question:
     # The peak is somewhere else when weights, sequence or vocabulary are large, so draw each.
     large = rng.choice(["weights", "tokens", "vocab", "nothing"])
     heads, head_dim = rng.choice([1, 2, 3, 4, 6, 8]), rng.choice([8, 16, 24, 32])
@@ -528,16 +496,18 @@ def _random_config(
         }.get(family, {})
     config |= {key: rng.choice(those) for key, those in optional.items() if rng.random() < 0.5}
     eager = implementation == "transformers" and rng.random() < 0.5
-    return StepConfig(
-        config=config,
-        implementation=implementation,
-        precision=rng.choice(PRECISIONS),
-        attention="eager" if eager else "sdpa",
-        optimizer=rng.choice(list(OPTIMIZERS)),
-        checkpoint=checkpoint,
-        batch=batch,
-        tokens=tokens,
-        dropout=dropout,
+    return Question(
+        config,
+        rng.choice(DRAWN),
+        Run.cpu(
+            implementation=implementation,
+            attention="eager" if eager else "sdpa",
+            optimizer_impl=rng.choice(list(LOOPS)),
+            checkpoint=checkpoint,
+            batch=batch,
+            tokens=tokens,
+            dropout=dropout,
+        ),
     )
 
 
@@ -553,7 +523,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.configs, chosen.seed, families=tuple(chosen.families.split(","))
     ):
         found = real_step(step)
-        rows.append({"step": asdict(step), "real": found.to_json()})
+        rows.append({"step": step.to_json(), "real": found.to_json()})
         peak = found.peak
         print(f"{peak.bytes:>13,} B  {peak.phase:9} {peak.op:38} {step}", file=sys.stderr)
     text = json.dumps({"torch": torch.__version__, "seed": chosen.seed, "rows": rows}, indent=1)

@@ -429,7 +429,10 @@ def check(allocator):
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(steps=STEPS)
 def test_any_run(capacity, expandable, steps):
-    fast, slow = CachingAllocator(capacity, expandable), SlowAllocator(capacity, expandable)
+    fast, slow = (
+        CachingAllocator(capacity, expandable=expandable),
+        SlowAllocator(capacity, expandable),
+    )
     live = []
     for ident, (action, size, pick) in enumerate(steps):
         if action == "m":
@@ -477,14 +480,14 @@ def test_replay_over_time():
 
 def test_replay_stops_where_memory_ends():
     events = [("alloc", 1, 3 * MiB), ("alloc", 2, 18 * MiB), ("free", 1, 0), ("free", 2, 0)]
-    done = replay(events, 38 * MiB - 1)
+    done = replay(events, capacity=38 * MiB - 1)
     assert not done.fits and done.out_of_memory.event == 1
     assert done.reserved == [20 * MiB]
     assert repr(done).endswith("reserved 20,971,520 B, out of memory at event 1)")
-    assert replay(events, 38 * MiB).fits
+    assert replay(events, capacity=38 * MiB).fits
     # 21 MiB in one range are two pages
-    assert replay(events, 40 * MiB - 1, expandable=True).out_of_memory.event == 1
-    assert replay(events, 40 * MiB, expandable=True).fits
+    assert replay(events, capacity=40 * MiB - 1, expandable=True).out_of_memory.event == 1
+    assert replay(events, capacity=40 * MiB, expandable=True).fits
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from memlab import MiB
+from memlab.files.timelines import read_timeline
 from memlab.measure import Tracker, announce
 from memlab.measure.announce import alive
-from memlab.measure.timeline_file import read_timeline
 from memlab.watch.opted import as_lines, said
 
 SIDE = 512  # a weight of 1 MiB

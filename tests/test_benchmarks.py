@@ -3,15 +3,14 @@
 import json
 import re
 import statistics
-import sys
+import subprocess
 from pathlib import Path
 
+import peers
 import pytest
+from real_steps import FAMILIES, Question, real_step
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "benchmarks"))
-import peers  # noqa: E402
-from real_steps import FAMILIES, StepConfig, real_step  # noqa: E402
 
 STORED = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
 OWN = ("memlab estimate", "memlab trace")
@@ -55,11 +54,19 @@ def test_memlab_is_exact_where_it_answers():
 
 @pytest.mark.parametrize("row", [ROWS[0], ROWS[len(ROWS) // 2]], ids=lambda row: row["real"])
 def test_a_step_comes_out_again(row):
-    step = StepConfig(**row["step"])
+    step = Question.from_json(row["step"])
     assert real_step(step).peak.bytes == row["real"]
     for tool in peers.TOOLS:
         if tool.name in (*OWN, "MemTracker", "bytes per parameter"):
             assert tool.predict(step) == row["predicted"][tool.name]
+
+
+def test_memlab_is_timed_as_a_user_types_it():
+    own = {tool.name: tool for tool in peers.TOOLS if tool.name in OWN}
+    command = peers.command_of(own["memlab estimate"])
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert told.startswith("qwen3-0.6b · autocast · 1 x 512 tokens, transformers on cpu")
+    assert peers.command_of(own["memlab trace"])[1:] == ["-m", "memlab", "trace", *command[4:]]
 
 
 def test_a_tool_that_is_not_there_is_said_to_be_missing():
@@ -72,6 +79,7 @@ def test_what_a_tool_raises_is_its_reason():
     def refuse(step):
         raise ValueError("no such step")
 
-    row = peers.compare(StepConfig(**ROWS[0]["step"]), [peers.Tool("x", None, refuse, "", "")])
+    first = Question.from_json(ROWS[0]["step"])
+    row = peers.compare(first, [peers.Tool("x", None, refuse, "", "")])
     assert row["no_answer"] == {"x": "ValueError: no such step"}
     assert row["errors"] == {} and row["real"] == ROWS[0]["real"]

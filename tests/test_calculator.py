@@ -8,24 +8,31 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+import peaks
 import pytest
 from calculator_states import HOSTILE, MARKUP, states
 
-from memlab.changes import CHANGES as ALL_CHANGES
-from memlab.changes import cheapest_change
+from memlab import Run
 from memlab.devices import devices
 from memlab.estimate import estimate
-from memlab.fit import SPARE as HABIT
+from memlab.explain.changes import CHANGES
+from memlab.fit import CannotFit, cheapest_change, limit_of
 from memlab.model import Model
-from memlab.moments import hills
-from memlab.page.answer import CHANGES, SPARE, answer, answered, model_of
+from memlab.model.config import KEYS
+from memlab.model.fields import STEP, kinds
+from memlab.page import cheaper, described
+from memlab.page.answer import answer, answered
+from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.files import files
-from memlab.page.moments import reader
-from memlab.page.request import PRECISIONS, checked, recipe_of
-from memlab.step import simulate
+from memlab.page.peak import SHOWN
+from memlab.page.peak_files import reader
+from memlab.page.request import PRECISIONS, checked, config_of, first
+from memlab.recipe.parallelism import Sharding
+from memlab.recipe.resident import fullest, resident
+from memlab.step import engine, simulate
+from memlab.step.moments import hills
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
@@ -33,24 +40,10 @@ ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscr
 MANY = 2000
 
 
-def test_the_kept_moments_are_those_of_the_steps_as_they_are(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import peaks
-
-    # Before a fixture makes them again.
-    assert (peaks.TARGET / "key").read_text().strip() == peaks.key(), "run python tools/peaks.py"
-
-
 @pytest.fixture(scope="module")
 def folder():
-    """The moments, as the repository keeps them; making them again takes minutes."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        import peaks
-
-        return peaks.build()
-    finally:
-        sys.path.remove(str(ROOT / "tools"))
+    """The moments, as the repository keeps them."""
+    return peaks.kept()
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +83,7 @@ def test_the_engines_agree(folder, lookup):
     assert sum(bool(found.get("changes")) for found in ours) > 20
 
 
-def described(count, lookup, seed):
+def with_peaks(count, lookup, seed):
     """Random states whose peak the page gives for AdamW with all in one format, and the answers."""
     found = []
     for state in states(20 * count, seed):
@@ -101,38 +94,26 @@ def described(count, lookup, seed):
             made = answered(state, lookup)
         except (ValueError, TypeError):
             continue
-        if made["peak"] and checked(state)["data"] == 1:
-            found.append((checked(state), made))
+        whole = checked(state)
+        if made["peak"] and run_of(whole).devices.data == 1:
+            found.append((whole, made))
         if len(found) == count:
             return found
     raise AssertionError("too few states are described")
 
 
-def simulated(state, **more):
-    model = model_of(state)
-    return simulate(
-        model,
-        PRECISIONS[state["precision"]][1],
-        batch=state["batch"],
-        tokens=state["tokens"],
-        attention=state["attention"],
-        checkpoint=state["checkpoint"],
-        loss=state["loss"],
-        backend="cuda",
-        optimizer_impl=state["loop"],
-        micro_batches=state["passes"],
-        extra=state.get("config"),
-        **more,
-    )
+def step_of(state):
+    run = run_of(state).replace(devices=Sharding())
+    return simulate(model_of(state), PRECISIONS[state["precision"]][1], run)
 
 
 def test_the_peak_is_that_of_the_simulated_step(lookup):
-    for state, found in described(120, lookup, seed=1):
-        step = simulated(state)
+    for state, found in with_peaks(120, lookup, seed=1):
+        step = step_of(state)
         assert found["total"] == step.peak.bytes == sum(row["bytes"] for row in found["rows"])
         tops = {name: ledger.total() for name, ledger in hills(step).items()}
         assert max(size for _, size, _ in found["hills"]) == max(tops.values())
-        assert tops[found["moment"]] == found["total"], state
+        assert max(tops, key=tops.__getitem__) == found["moment"], state
 
 
 def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
@@ -143,9 +124,9 @@ def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
         except (ValueError, TypeError):
             continue
         whole = checked(state)
-        if found["peak"] or whole["tensor"] * whole["pipeline"] * whole["data"] > 1:
+        if found["peak"]:
             continue
-        ledger = estimate(model_of(whole), recipe_of(whole))
+        ledger = estimate(model_of(whole), recipe_of(whole), Run(devices=run_of(whole).devices))
         rows = {row["term"]: row["bytes"] for row in found["rows"]}
         assert rows == {row.term: row.derived for row in ledger.rows}
         seen += 1
@@ -153,20 +134,22 @@ def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
 
 
 def test_the_changes_are_those_of_the_package():
-    known = {change.name: change for change in ALL_CHANGES}
-    for name, _, cost in CHANGES:
-        assert known[name].cost == cost
-    assert [name for name in known if name in dict.fromkeys(c[0] for c in CHANGES)] == [
-        name for name, _, _ in CHANGES
-    ]
-    assert SPARE == HABIT
+    """All but the one whose step the page has no moments for."""
+    names = [change.name for change in cheaper.known()]
+    assert names == [c.name for c in CHANGES if c.name != "a step inside backward"]
+
+
+def test_the_limit_is_that_of_the_package(lookup):
+    for card in devices():
+        assert answered({"card": card.name}, lookup)["limit"] == limit_of(card.name)[0]
 
 
 def test_the_cheapest_change_is_that_of_the_package(lookup):
     chance, seen, refused = random.Random(3), 0, 0
     cards = [each for each in devices() if each.marketed <= 48]
-    for state, _ in described(60, lookup, seed=4):
-        if state["model"] == "config" and state["tokens"] * state["batch"] < 512:
+    for state, _ in with_peaks(60, lookup, seed=4):
+        run = run_of(state).replace(devices=Sharding())
+        if state["model"] == "config" and run.rows < 512:
             continue
         state["card"] = chance.choice(cards).name
         found = answered(state, lookup)
@@ -175,14 +158,10 @@ def test_the_cheapest_change_is_that_of_the_package(lookup):
         refused += not found["changes"]
         if not found["changes"] and refused > 2:
             continue  # the package tries for long before it gives up
-        choices = {"attention": state["attention"], "checkpoint": state["checkpoint"]}
-        choices |= {"loss": state["loss"], "optimizer_impl": state["loop"]}
-        choices |= {"micro_batches": state["passes"], "extra": state.get("config")}
-        sizes = {"batch": state["batch"], "tokens": state["tokens"]}
         recipe = PRECISIONS[state["precision"]][1]
         try:
-            wanted = cheapest_change(model_of(state), recipe, on=state["card"], **sizes, **choices)
-        except ValueError:
+            wanted = cheapest_change(model_of(state), recipe, run, on=state["card"])
+        except CannotFit:
             assert found["changes"] == [] and found["never"]
             continue
         names = [name for name, _, _ in wanted]
@@ -193,6 +172,112 @@ def test_the_cheapest_change_is_that_of_the_package(lookup):
         if seen == 4:
             break
     assert seen == 4
+
+
+def test_a_change_of_formats_keeps_the_optimizer(lookup):
+    """Advised "pure bf16", a run of Lion was told the peak of AdamW."""
+    state = {"model": "qwen3-0.6b", "precision": "fp32", "optimizer": "lion", "tokens": 512}
+    for change in (c for c in CHANGES if c.name in ("autocast", "pure bf16")):
+        recipe, _ = change.turn(recipe_of(checked(state)), Run())
+        assert recipe.optimizer == "lion"
+
+
+def test_nothing_said_is_the_run_of_the_package():
+    said = checked({})
+    assert run_of(said) == Run(tokens=said["tokens"])
+    shown = first()
+    run = run_of(checked(shown))
+    assert (run.batch, run.micro_batches, run.devices) == (1, 1, Sharding())
+    assert (run.attention, run.loop) == ("sdpa", Run().loop)
+    assert "attention" not in said and "optimizer_impl" not in said
+
+
+def test_the_attention_of_a_config_is_heard(lookup):
+    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257}
+    state = {"model": "config", "tokens": 1024, "config": config}
+    eager = {"config": {**config, "attn_implementation": "eager"}}
+    plain, written = answered(state, lookup), answered(state | eager, lookup)
+    assert written["total"] == step_of(checked(state | eager)).peak.bytes > plain["total"]
+    assert answered(state | eager | {"attention": "sdpa"}, lookup)["total"] == plain["total"]
+    flex = {"config": {**config, "attn_implementation": "flex_attention"}}
+    assert "attn_implementation=“flex_attention”" in answered(state | flex, lookup)["why"]
+
+
+def test_dropout_is_that_of_the_config_else_of_its_class(lookup):
+    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257}
+    off = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
+    state = {"model": "config", "tokens": 1024, "config": config}
+    usual = answered(state, lookup)
+    without = answered(state | {"config": {**config, **off}}, lookup)
+    assert usual["total"] == step_of(checked(state)).peak.bytes
+    assert without["total"] == step_of(checked(state | {"config": {**config, **off}})).peak.bytes
+    assert without["total"] < usual["total"]
+    some = answered(state | {"config": {**config, "attn_pdrop": 0}}, lookup)
+    assert not some["peak"] and some["why"].startswith("attn_pdrop=“0” is not described")
+
+
+def test_layers_without_a_window_are_described(lookup):
+    """use_sliding_window makes no window where max_window_layers leaves no layer for it."""
+    config = {
+        "model_type": "qwen2",
+        "hidden_size": 256,
+        "intermediate_size": 512,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 1000,
+        "use_sliding_window": True,
+    }
+    state = {"model": "config", "tokens": 512, "config": config}
+    assert answered(state, lookup)["total"] == step_of(checked(state)).peak.bytes
+    state["config"] = {**config, "max_window_layers": 2}
+    assert "sliding window" in answered(state, lookup)["why"]
+
+
+def test_every_key_that_changes_a_step_reaches_the_page(lookup):
+    """A config's object may name the share of a head that turns; the page read rotary_pct alone."""
+    rotary = {"rope_type": "default", "partial_rotary_factor": 0.5}
+    config = {
+        "model_type": "gpt_neox",
+        "hidden_size": 512,
+        "intermediate_size": 2048,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 8,
+        "vocab_size": 50304,
+        "rope_parameters": rotary,
+    }
+    state = {"model": "config", "tokens": 512, "config": config}
+    assert "partial_rotary_factor=" in answered(state, lookup)["why"]
+    assert checked(state)["config"]["rope_parameters"] == rotary
+    for family in KEYS:
+        step = [key for key, kind in kinds(family).items() if kind == STEP and "rope_" not in key]
+        told = dict.fromkeys(step, False)
+        assert config_of({"model_type": family} | told) == {"model_type": family} | told
+
+
+def test_the_shown_layers_are_the_engines():
+    assert SHOWN == engine.SHOWN
+
+
+@pytest.mark.parametrize("family", sorted(described.COUNTED))
+def test_the_values_that_were_counted_are_those_of_the_class(family):
+    model = Model(family=family, layers=2, d_model=64, d_ff=64, heads=4, vocab=64, positions=64)
+    run = Run(tokens=32)
+    told = model.replace(config=described.COUNTED[family])
+    assert simulate(told, "fp32", run).peak.contents == simulate(model, "fp32", run).peak.contents
+
+
+@pytest.mark.parametrize("family", ["llama", "nanochat", "gpt2"])
+def test_the_fullest_stage_is_among_those_that_are_asked(family):
+    sizes = {"d_model": 64, "heads": 4, "vocab": 999, "d_ff": 64, "positions": 64}
+    if family == "nanochat":  # where a table of every second layer outweighs the embedding
+        sizes["head_dim"] = 64
+    for layers, stages in [(n, k) for n in range(1, 18) for k in range(1, n + 1)]:
+        model, cut = Model(family=family, layers=layers, **sizes), Sharding(pipeline=stages)
+        recipe = recipe_of(checked({}))
+        every = [sum(resident(model, recipe, cut, at).values()) for at in range(stages)]
+        stage, figures = fullest(model, recipe, cut)
+        assert sum(figures.values()) == max(every) and stage == every.index(max(every))
 
 
 @pytest.mark.parametrize("state", HOSTILE, ids=lambda state: str(state)[:60])

@@ -2,25 +2,21 @@
 
 import gzip
 import json
-import sys
 from urllib.parse import quote
 
+import calculator
+import catalogue
+import peaks
 import pytest
 from calculator_states import MARKUP
+from say import say
 
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.page.answer import answered
-from memlab.page.moments import reader
+from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
-
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "i18n")]
-
-import calculator  # noqa: E402
-import catalogue  # noqa: E402
-import peaks  # noqa: E402
-from say import say  # noqa: E402
 
 ASSETS = SITE / "en" / "_static" / "calculator"
 PAGE = "en/calculator.html"
@@ -245,7 +241,7 @@ def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
 def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
     words = {text: words[text] for text in calculator.words()}  # whole, and in their order
-    lookup = reader(peaks.build())
+    lookup = reader(peaks.kept())
     with Watched(browser, roots["http"]) as watched:
         page = watched.page
 
@@ -292,7 +288,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_the_example_speaks_it_before_any_script(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
-    verdict = answered({}, reader(peaks.build()))["verdict"]
+    verdict = answered({}, reader(peaks.kept()))["verdict"]
     with Watched(browser, roots["file"]) as watched:
         watched.page.goto(f"{roots['file']}{language}/calculator.html")
         assert watched.page.text_content("#calc-verdict") == say(verdict, words)

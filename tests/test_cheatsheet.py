@@ -3,17 +3,15 @@
 import importlib
 import pkgutil
 import re
-import sys
 from pathlib import Path
 
+import cheatsheet
 import pytest
 
 from memlab import terms
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 
-import cheatsheet  # noqa: E402
 
 MODULES = [importlib.import_module(f"memlab.terms.{m.name}")
            for m in pkgutil.iter_modules(terms.__path__)]  # fmt: skip

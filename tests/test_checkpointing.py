@@ -4,20 +4,20 @@ import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.lab.checkpoint import ATTENTION, MATMULS, again, keeping, plain, regroup
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.stack import run_stack
 from memlab.lab.subject import subject
 from memlab.measure import trace
-from memlab.moments import hills
 from memlab.step import simulate
+from memlab.step.moments import hills
 from memlab.terms import checkpointing as terms
 from memlab.terms.activations import llama_layer
 
 MODEL = Model(layers=6, d_model=64, d_ff=192, heads=4, kv_heads=2, vocab=256, positions=64)
 B, T = 2, 48
-SHAPE = (B, T, 64, 192, 4, 2, 16)
+SHAPE = dict(batch=B, tokens=T, d_model=64, d_ff=192, heads=4, kv_heads=2, head_dim=16)
 GRADIENT = 2 * 64 * 16 * (4 + 2) + 3 * 64 * 192 + 2 * 64  # values of one layer
 OPERATORS = {"attention": ATTENTION, "matmuls": MATMULS}
 OPERATORS["matmuls+attention"] = MATMULS + ATTENTION
@@ -52,16 +52,18 @@ def test_held_and_peak_are_derived_to_the_byte(name, precision):
     width = 4 if precision == "fp32" else 2
     seen = stack(plan, torch.float32 if width == 4 else torch.bfloat16)
     regions = [(n, way is not plain) for n, way in plan]
-    block = llama_layer(*SHAPE, precision)
-    kept = terms.kept(*SHAPE, keep, width)
-    x = terms.kept(*SHAPE, "input", width)
+    block = llama_layer(**SHAPE, precision=precision)
+    kept = terms.kept(**SHAPE, keep=keep, value_bytes=width)
+    x = terms.kept(**SHAPE, value_bytes=width)
     extra = -kept + (x if own or "matmuls" in keep else 0)  # an output that nobody asks for
     if width == 2:
         extra += x  # the norms keep a copy of the input in fp32, and not the input
-    room = terms.room(B, T, 64, 192, width)
-    assert seen.held == terms.held(regions, block, kept)
+    room = terms.room(B, tokens=T, d_model=64, d_ff=192, value_bytes=width)
+    assert seen.held == terms.held(regions, block=block, kept=kept)
     gradient = GRADIENT * width
-    assert seen.peak == terms.backward_peak(regions, block, kept, gradient, room, extra)
+    assert seen.peak == terms.backward_peak(
+        regions, block=block, kept=kept, gradient=gradient, room=room, extra=extra
+    )
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -69,11 +71,11 @@ def test_gradients_agree_to_the_bit_and_operations_are_derived(name, baseline):
     plan, keep, own = PLANS[name]
     seen = stack(plan)
     assert seen.same(baseline)
-    forward, backward, more = terms.flops(*SHAPE, keep)
+    forward, backward, more = terms.flops(**SHAPE, keep=keep)
     assert baseline.flops == 6 * (forward + backward)
     regions = [(n, way is not plain) for n, way in plan]
     more = forward if own else more  # without the early stop
-    assert seen.flops - baseline.flops == terms.flops_again(regions, forward, more)
+    assert seen.flops - baseline.flops == terms.flops_again(regions, forward=forward, again=more)
 
 
 def test_one_wrong_gradient_is_seen(baseline):
@@ -84,7 +86,7 @@ def test_one_wrong_gradient_is_seen(baseline):
 
 def test_without_the_early_stop_a_whole_forward_pass_is_computed_again(baseline):
     seen = stack([(1, keeping(early_stop=False))] * 6)
-    forward, _, _ = terms.flops(*SHAPE)
+    forward, _, _ = terms.flops(**SHAPE)
     assert seen.flops - baseline.flops == 6 * forward
 
 
@@ -119,18 +121,29 @@ def test_a_regrouped_model_trains_the_same_weights_and_can_be_grouped_anew():
 
 def llama_backward(tokens, layers, size):
     """The hill of backward of Llama-3-8B in bf16, from the closed forms and what is outside."""
-    shape = (1, tokens, 4096, 14336, 32, 8, 128)
-    x, room = terms.kept(*shape), terms.room(1, tokens, 4096, 14336)
-    block = llama_layer(*shape, "bf16", "cuda")
+    wide = dict(batch=1, tokens=tokens, d_model=4096, d_ff=14336)
+    shape = dict(**wide, heads=32, kv_heads=8, head_dim=128)
+    x, room = terms.kept(**shape), terms.room(**wide)
+    block = llama_layer(**shape, backend="cuda")
     gradient = 2 * (2 * 4096 * 128 * (32 + 8) + 3 * 4096 * 14336 + 2 * 4096)
     outside = 8 * tokens + 2 * (128256 + 1) * 4096 + 8  # ids, gradients of the head, scalars
-    return terms.backward_peak(terms.segments(layers, size), block, x, gradient, room, -x) + outside
+    return (
+        terms.backward_peak(
+            terms.segments(layers, size=size),
+            block=block,
+            kept=x,
+            gradient=gradient,
+            room=room,
+            extra=-x,
+        )
+        + outside
+    )
 
 
 def test_the_peak_of_a_whole_step_on_a_gpu_graph_too():
     llama, tokens = Model.preset("llama-3-8b"), 8192
     how = {"batch": 1, "tokens": tokens, "implementation": "memlab", "backend": "cuda"}
-    step = simulate(llama, "bf16", **how, checkpoint="block", optimizer_impl="fused")
+    step = simulate(llama, "bf16", Run.cpu(**how, checkpoint="block", optimizer_impl="fused"))
     resident = sum(step.rows[row] for row in ("weights", "buffers", "optimizer"))
     assert hills(step)["backward"].total() == llama_backward(tokens, 32, 1) + resident
 
@@ -140,9 +153,16 @@ def test_segments_of_llama_traced():
     ids = torch.zeros(1, tokens, dtype=torch.long)
 
     def build():
-        return regroup(subject(model, dtype=torch.bfloat16), [(3, keeping())] * 2)
+        return regroup(
+            subject(
+                model,
+                "bf16",
+                Run(implementation="memlab"),
+            ),
+            [(3, keeping())] * 2,
+        )
 
-    backward = hills(trace(build, (ids, ids), backend="cuda"))["backward"]
+    backward = hills(trace(build, (ids, ids), Run()))["backward"]
     resident = sum(backward[row].traced for row in ("weights", "buffers", "optimizer"))
     assert backward.total("traced") == llama_backward(tokens, 6, 3) + resident
 
@@ -151,7 +171,7 @@ def test_segments_of_llama_traced():
 def test_segments_of_the_square_root_are_best_where_a_block_keeps_no_more_than_its_input(
     layers, block, best
 ):
-    assert terms.best_size(layers, block, 1) == best
+    assert terms.best_size(layers, block=block, input=1) == best
 
 
 @pytest.mark.parametrize(

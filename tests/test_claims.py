@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from memlab import claims
 from memlab.cli import main
+from memlab.files import claims
 
 ALL = [(note, claim) for note in claims.notes() for claim in claims.read(note)]
 WHOLE = {
@@ -87,6 +87,15 @@ def test_the_shell_lists_them(folder, capsys):
     assert main(["claims", "900", "--verdict", "holds"]) == 0
     assert "It takes 1 GB." in capsys.readouterr().out
     assert main(["claims", "900", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["figures"] == "1 GB"
+    assert json.loads(capsys.readouterr().out)["claims"][0]["figures"] == "1 GB"
     assert main(["claims", "123"]) == 2
     assert capsys.readouterr().err == "memlab: unknown note '123'; known: 900\n"
+
+
+def test_an_installation_without_claims_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(claims, "FOLDER", tmp_path / "data" / "claims")
+    for words in (["claims"], ["claims", "004"]):
+        assert main(words) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and "this installation lacks" in said.err
+        assert "data/claims/*.json" in said.err

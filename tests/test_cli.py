@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from memlab.cli import main
+import memlab
+from memlab.cli import COMMANDS, main
 
 
 def run(capsys, *words):
@@ -107,10 +108,17 @@ def test_fp16_takes_the_bytes_of_bf16(capsys):
     assert found["fp16"]["recipe"]["weights"] == "fp16"
 
 
-@pytest.mark.parametrize("words", ["", "--tokens 32", "--phase prefill --tokens 32"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "--implementation memlab --tokens 32",
+        "--implementation memlab --backend cpu --phase prefill --logits last --tokens 32",
+    ],
+)
 def test_an_estimate_can_be_drawn(capsys, tmp_path, words):
     file = tmp_path / "bar.svg"
-    how = f"estimate tiny-llama --implementation memlab {words} --plot {file}"
+    how = f"estimate tiny-llama {words} --plot {file}"
     assert run(capsys, *how.split())[0] == 0
     assert "<svg" in file.read_text() and "weights" in file.read_text()
     assert run(capsys, "estimate", "gpt2", "--plot", "bar.png")[2].count(".svg")
@@ -162,6 +170,29 @@ def test_lists(capsys):
     assert re.search(r"^nvfp4 +4.5 +16 +589,828 ", formats, re.M) and "IEEE 754" in formats
 
 
+def test_whether_a_step_fits_is_the_exit_status(capsys):
+    words = "qwen3-0.6b --precision bf16 --on RTX-4090 --batch".split()
+    for asked, status in {("1", "64"): 0, ("8", "1024"): 1, ("100000", "4096"): 1}.items():
+        batch, tokens = asked
+        for more in ((), ("--json",)):
+            found = run(capsys, "fit", *words, batch, "--tokens", tokens, *more)
+            assert found[0] == status and found[1] and not found[2], asked
+    assert run(capsys, "fit", *words, "1", "--tokens", "64", "--on", "RTX 9")[0] == 2
+
+
+def test_without_flags_every_command_describes_the_same_step(capsys):
+    """That of a GPU: CUDA's kernels, foreach, the library's own code."""
+    sizes = "tiny-llama --batch 2 --tokens 32 --json".split()
+    whole = json.loads(run(capsys, "estimate", *sizes)[1])
+    kinds = {name: whole["run"][name] for name in ("backend", "implementation", "optimizer_impl")}
+    usual = {"backend": "cuda", "implementation": "transformers", "optimizer_impl": None}
+    assert kinds == usual
+    said = ("--backend", "cuda", "--implementation", "transformers", "--optimizer-impl", "foreach")
+    assert json.loads(run(capsys, "estimate", *sizes, *said)[1])["peak"] == whole["peak"]
+    explained = json.loads(run(capsys, "explain", *sizes, "--seen", "1GB")[1])
+    assert explained["predicted_bytes"] == whole["peak"]["bytes"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -171,7 +202,12 @@ def test_lists(capsys):
         (["estimate", "gpt2", "--recipe", "bf16", "--precision", "fp32"], "give one of them"),
         (["fit", "gpt2", "--on", "H100"], "give --tokens (for the largest batch)"),
         (["fit", "gpt2", "--on", "RTX 9", "--batch", "2"], "RTX 9"),
-        (["estimate", "gpt2", "--phase", "decode"], "--phase decode needs --tokens"),
+        (["fit", "gpt2", "--on", "24", "--batch", "2"], "'24' has no unit; say it: 24 GB?"),
+        (["fit", "gpt2", "--on", "4090", "--batch", "2"], "did you mean RTX 4090?"),
+        (["fit", "gpt2", "--on", "H100", "--batch", "2", "--spare", "2"], "'2' has no unit"),
+        (["explain", "gpt2", "--seen", "80"], "'80' has no unit; say it: 80 GB?"),
+        (["explain", "gpt2", "--seen", "9GB", "--predicted", "28"], "'28' has no unit"),
+        (["estimate", "gpt2", "--phase", "decode"], "phase='decode' needs tokens"),
         (["estimate", "llama-3-8b", "--tokens", "0"], "tokens=0; at least 2 are needed"),
         (["estimate", "llama-3-8b", "--tensor-parallel", "3"], "tensor=3 does not divide K=8"),
         (
@@ -179,7 +215,10 @@ def test_lists(capsys):
             "not a multiple of tens",
         ),
         (["estimate", "gpt2", "--ranks", "8", "--zero", "4"], "zero=4 is not a stage of ZeRO"),
-        (["estimate", "gpt2", "--ranks", "8", "--tokens", "64"], "leave it out with --ranks"),
+        (
+            ["estimate", "gpt2", "--ranks", "8", "--tokens", "64"],
+            "data 8: the step of one device alone is described",
+        ),
         (["estimate", "nanochat-d26", "--tokens", "8"], "family 'nanochat' is not described"),
     ],
 )
@@ -192,3 +231,19 @@ def test_python_dash_m_is_the_same_command():
     words = [sys.executable, "-m", "memlab", "models"]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0 and "tiny-llama" in done.stdout
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out == f"memlab {memlab.__version__}\n"
+
+
+def test_without_a_word_the_commands_are_listed(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["memlab"])
+    for arguments in (None, []):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        said = capsys.readouterr()
+        assert end.value.code == 0 and said.err == ""
+        assert all(f"\n    {name} " in said.out for name in COMMANDS)

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.cli import main
 from memlab.lab.subject import subject
 from memlab.measure import resident
@@ -39,6 +39,9 @@ number = 3
 """
 
 
+OURS = ("--implementation", "memlab")
+
+
 @pytest.fixture
 def run(capsys):
     def run(*words):
@@ -66,7 +69,7 @@ def config(tmp_path):
 def test_it_prints_a_ledger_the_moments_and_the_answer(run):
     status, out, err = run("tiny-llama", "--tokens", 16, "--fits", "RTX 4090")
     assert (status, err) == (0, "")
-    assert out.startswith("tiny-llama · fp32 · 1 x 16 tokens, memlab on cuda: the peak, in ")
+    assert out.startswith("tiny-llama · fp32 · 1 x 16 tokens, transformers on cuda: the peak, in ")
     for words in ("traced", "optimizer", "after forward", "reserved by", "RTX 4090: it fits"):
         assert words in out
     assert "out of memory" in run("tiny-llama", "--tokens", 16, "--fits", "1 MiB")[1]
@@ -95,12 +98,22 @@ def test_the_options_reach_the_step(run):
 
     plain, peak = rows()
     assert rows("--checkpoint", "block")[0]["activations"] < plain["activations"] / 4
-    assert rows("--dropout", 0.1)[0]["activations"] > plain["activations"]
+    # GPT-2's class has dropout, 0.1, unless something else is said.
+    assert rows("--dropout", 0.0)[0]["activations"] < plain["activations"]
+    assert rows("--dropout", 0.1) == (plain, peak)
     assert rows("--backend", "cpu")[0]["activations"] != plain["activations"]
     assert rows("--optimizer-impl", "fused")[1] <= peak
     assert rows("--attention", "flash", "--precision", "autocast-bf16")[0]["logits"] > 0
-    theirs = rows("--implementation", "transformers", "--attention", "eager")[0]
-    assert theirs["weights"] == plain["weights"] and theirs["activations"] > plain["activations"]
+    eager = rows("--attention", "eager")[0]
+    assert eager["weights"] == plain["weights"] and eager["activations"] > plain["activations"]
+    ours = rows("--implementation", "memlab")[0]
+    assert ours["weights"] == plain["weights"] and ours["activations"] != plain["activations"]
+
+
+def test_whether_it_fits_is_the_exit_status(run):
+    words = ("tiny-llama", "--tokens", 16, "--fits")
+    assert run(*words, "RTX 4090")[0] == 0 and run(*words, "1 MiB")[0] == 1
+    assert run(*words, "RTX 4099")[0] == 2
 
 
 @pytest.mark.parametrize("implementation", ["memlab", "transformers"])
@@ -160,9 +173,12 @@ def test_a_function_that_will_not_do(run, tmp_path, function, words):
         (["nope.py:f"], "no file 'nope.py'"),
         (["tiny-llama", "--tokens", "999"], "tokens=999 is more than the 256 positions"),
         (["tiny-llama", "--batch", "0"], "batch=0; at least 1"),
-        (["tiny-llama", "--tokens", "8", "--attention", "eager"], "in transformers only"),
-        (["tiny-llama", "--tokens", "8", "--dropout", "0.1"], "memlab's llama has none"),
-        (["nanochat-d26", "--tokens", "8"], "family 'nanochat' is not built here"),
+        (["tiny-llama", "--tokens", "8", *OURS, "--attention", "eager"], "in transformers only"),
+        (["tiny-llama", "--tokens", "8", *OURS, "--dropout", "0.1"], "memlab's llama has none"),
+        (["nanochat-d26", "--tokens", "8"], "transformers has no 'nanochat'; known: gpt2"),
+        (["nanochat-d26", "--tokens", "8", *OURS], "family 'nanochat' is not built here"),
+        (["tiny-llama", "--tokens", "8", "--micro-batches", "2"], "micro_batches=2 cannot be"),
+        (["tiny-llama", "--batch", "2"], "tokens is missing"),
         (["tiny-gpt", "--tokens", "8", "--fits", "RTX 4099"], "unknown device 'RTX 4099'"),
     ],
 )
@@ -180,12 +196,22 @@ def test_both_implementations_of_a_config_have_the_same_parameters(family):
     sizes = []
     for implementation in ("memlab", "transformers"):
         with torch.device("meta"):
-            module = subject(shape, implementation=implementation, dtype=torch.bfloat16)
+            module = subject(
+                shape,
+                "bf16",
+                Run(implementation=implementation),
+            )
         assert module.training
         sizes.append(resident(module)["weights"])
     assert sizes == [2 * shape.parameter_count] * 2
 
 
 def test_an_unknown_implementation_is_named():
-    with pytest.raises(ValueError, match="unknown implementation 'mine'; known: memlab, trans"):
-        subject(Model.preset("tiny-gpt"), implementation="mine")
+    with pytest.raises(
+        ValueError, match="implementation='mine' is not described; known: transformers, memlab"
+    ):
+        subject(
+            Model.preset("tiny-gpt"),
+            "fp32",
+            Run(implementation="mine"),
+        )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from memlab.config import KEYS, REQUIRED
 from memlab.model import Model
+from memlab.model.config import KEYS, REQUIRED
 
 LLAMA = {
     "model_type": "llama",
@@ -28,9 +28,11 @@ def test_a_file_its_folder_and_a_dict_say_the_same(tmp_path):
     assert model == Model.from_config(LLAMA).replace(name="my-llama")
 
 
-def test_keys_that_change_no_parameter_are_ignored():
+def test_keys_that_change_no_parameter_are_kept_beside_the_shape():
     extra = {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4}, "dtype": "bfloat16"}
-    assert Model.from_config({**LLAMA, **extra}) == Model.from_config(LLAMA)
+    model = Model.from_config({**LLAMA, **extra})
+    assert model.parameters() == Model.from_config(LLAMA).parameters()
+    assert model.config == {**LLAMA, **extra}
 
 
 @pytest.mark.parametrize("family", KEYS)
@@ -38,6 +40,7 @@ def test_each_missing_shape_key_is_named(family):
     required = [key for key, default in KEYS[family].values() if default is REQUIRED]
     assert len(required) >= 4
     whole = {"model_type": family, **dict.fromkeys(required, 32)}
+    whole |= {KEYS[family]["d_model"][0]: 64}
     Model.from_config(whole)
     for key in required:
         for broken in ({k: v for k, v in whole.items() if k != key}, {**whole, key: None}):
@@ -74,9 +77,27 @@ def test_a_gpt2_config_may_use_the_general_names():
         "max_position_embeddings": 32,
     }
     own = {"n_layer": 2, "n_embd": 64, "n_head": 8, "vocab_size": 100, "n_positions": 32}
-    assert Model.from_config(general) == Model.from_config({"model_type": "gpt2", **own})
+    meant = Model.from_config({"model_type": "gpt2", **own})
+    assert repr(Model.from_config(general)) == repr(meant)
+    # transformers takes the general names, where both are there.
+    wrong = {"n_embd": 32, "n_layer": 7, "n_head": 2, "n_positions": 4}
+    assert Model.from_config(general | wrong).tensors() == meant.tensors()
     with pytest.raises(ValueError, match="add_cross_attention=True"):
         Model.from_config({**general, "add_cross_attention": True})
+
+
+def test_a_key_that_stands_there_twice_is_named(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"model_type": "llama", "vocab_size": 5, "vocab_size": 6}')
+    with pytest.raises(ValueError, match="'vocab_size' stands there twice"):
+        Model.from_config(path)
+
+
+def test_what_is_nested_too_deeply_is_no_config(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"a": ' * 100_000 + "1" + "}" * 100_000)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        Model.from_config(path)
 
 
 def test_wrong_sources_are_named(tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memlab.contexts import READINGS, Reading
+from memlab.terms.context import READINGS, Reading
 from memlab.units import GiB, MiB
 
 

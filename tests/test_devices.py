@@ -3,7 +3,7 @@
 import pytest
 
 from memlab import GB, GiB, MiB
-from memlab.devices import Device, device, devices
+from memlab.devices import Device, device, devices, room
 
 # As printed in the sources: nvidia-smi in MiB, then deviceQuery in bytes or PyTorch in GiB.
 READINGS = {
@@ -100,3 +100,23 @@ def test_as_text():
     assert str(device("5090")) == "RTX 5090 (32 GB, usable 31.36 GiB)"
     assert str(device("h200")) == "H200 (141 GB, usable unknown)"
     assert isinstance(device("h200"), Device)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("24", "'24' has no unit; say it: 24 GB[?]$"),
+        ("4090", "'4090' has no unit; say it: 4090 MB[?] Or did you mean RTX 4090[?]"),
+        ("-5 GB", "on=-5000000000 is negative"),
+        ("24 gigs", "unknown unit 'gigs'"),
+    ],
+)
+def test_a_card_is_no_number_and_a_number_has_a_unit(words, message):
+    with pytest.raises(ValueError, match=message):
+        room(words)
+
+
+def test_room_takes_cards_sizes_and_bytes():
+    assert room("24 GiB") == (24 * GiB, "24 GiB") and room(2**30) == (GiB, "1 GiB")
+    assert room("4060 laptop")[1] == "RTX 4060 Laptop"
+    assert room("H100") == (device("H100").limit, "H100 80GB")

@@ -2,35 +2,36 @@
 
 import json
 import pickle
-import sys
 from pathlib import Path
 
+import fuzz
 import pytest
 
 import memlab
-from memlab import GiB, Model, Recipe, estimate, storage
-from memlab.causes import CAUSES, Case, graph
+from memlab import GiB, Model, Recipe, Run, estimate, storage
 from memlab.cli import main
-from memlab.explanation import explain
-from memlab.snapshots import read_snapshot
+from memlab.explain.case import Case
+from memlab.explain.causes import CAUSES
+from memlab.explain.explanation import explain
+from memlab.files.snapshots import read_snapshot
 from memlab.step import Lora, simulate
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-import fuzz  # noqa: E402
+from memlab.step.loop import graph
 
 TINY, QWEN = Model.preset("tiny-llama"), Model.preset("qwen3-4b")
 HOW = {"batch": 4, "tokens": 64}
 
 
 def peak(recipe="fp32", model=TINY, **choices):
-    return simulate(model, recipe, **(HOW | choices)).peak.bytes
+    return simulate(model, recipe, Run.cpu(**HOW | choices)).peak.bytes
 
 
 def test_the_base_is_the_simulated_peak():
     for recipe in ("fp32", "bf16", "autocast"):
-        found = explain(TINY, recipe, seen=1, **HOW).predicted
+        found = explain(TINY, recipe, Run.cpu(**HOW), seen=1).predicted
         assert found.total() == peak(recipe)
-    assert explain(TINY, "zero", seen=1).predicted.total() == estimate(TINY, "zero").total()
+    assert (
+        explain(TINY, "zero", Run.cpu(), seen=1).predicted.total() == estimate(TINY, "zero").total()
+    )
 
 
 @pytest.mark.parametrize(
@@ -47,14 +48,14 @@ def test_the_base_is_the_simulated_peak():
 )
 def test_a_switch_that_was_turned_is_found_to_the_byte(recipe, believed, truth):
     seen = peak(**({"recipe": recipe} | believed | truth))
-    found = explain(TINY, recipe, seen=seen, level="tensors", **(HOW | believed))
+    found = explain(TINY, recipe, Run.cpu(**HOW | believed), seen=seen, level="tensors")
     assert found.gap > 0 and found.sums[0].left == 0, found
     assert found.sums[0].bytes == found.gap
 
 
 def test_kept_graphs_are_counted():
-    more = graph(Case(TINY, Recipe.named("fp32"), HOW, {}))
-    found = explain(TINY, seen=peak() + 7 * more, level="tensors", **HOW)
+    more = graph(simulate(TINY, "fp32", Run.cpu(**HOW)))
+    found = explain(TINY, "fp32", Run.cpu(**HOW), seen=peak() + 7 * more, level="tensors")
     assert found.sums[0].names == ("7 × losses kept with their graphs",)
     assert found.causes[0].pieces == 7 and found.causes[0].bytes == found.gap
 
@@ -63,12 +64,15 @@ def test_bytes_come_from_the_terms_and_follow_the_model():
     """Predicted with 8-bit states, run with full ones: the gap is the optimizer's term."""
     for model in (TINY, QWEN):
         eight, full = estimate(model, "adamw8bit"), estimate(model, "fp32")
-        found = explain(model, "adamw8bit", seen=full.total(), level="tensors")
+        found = explain(model, "adamw8bit", Run.cpu(), seen=full.total(), level="tensors")
         first = found.causes[0]
         assert first.name == "AdamW's states in fp32"
         assert first.bytes == full["optimizer"].derived - eight["optimizer"].derived
     master = explain(
-        QWEN, Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32")), seen="90 GiB"
+        QWEN,
+        Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32")),
+        Run.cpu(),
+        seen="90 GiB",
     )
     one = next(c for c in master.causes if "master" in c.name)
     assert one.bytes == storage(QWEN.parameter_count, "fp32")
@@ -77,8 +81,8 @@ def test_bytes_come_from_the_terms_and_follow_the_model():
 def test_the_story_of_28_and_80():
     """The note's settings; what was seen is what they are without three flags, in GB."""
     recipe = Recipe(weights="nvfp4", master="bf16", gradients="bf16", states=("int8/256",) * 2)
-    said = {"batch": 1, "tokens": 96, "checkpoint": "block", "backend": "cuda"}
-    found = explain(QWEN, recipe, seen="80GB", predicted="28GB", **said)
+    run = Run(batch=1, tokens=96, checkpoint="block", optimizer_impl="forloop")
+    found = explain(QWEN, recipe, run, seen="80GB", predicted="28GB")
     assert 24 * GiB < found.predicted.total() < 28 * GiB
     assert found.sums[0].names == ("everything in fp32", "AdamW's foreach temporaries")
     blamed = {one.name for one in found.ruled_out}
@@ -88,9 +92,9 @@ def test_the_story_of_28_and_80():
 
 
 def test_levels_say_what_can_be_seen():
-    said = {"batch": 1, "tokens": 64, "backend": "cuda", "seen": GiB}
+    run = Run(batch=1, tokens=64)
     names = {
-        level: {one.name for one in explain(TINY, "bf16", level=level, **said).causes}
+        level: {one.name for one in explain(TINY, "bf16", run, seen=GiB, level=level).causes}
         for level in ("tensors", "reserved", "device", "process")
     }
     assert "fragmentation and rounding" not in names["tensors"]
@@ -98,38 +102,34 @@ def test_levels_say_what_can_be_seen():
     assert "the CUDA context" in names["device"] - names["reserved"]
     assert "Python, PyTorch and their libraries" in names["process"]
     with pytest.raises(ValueError, match="known: tensors"):
-        explain(TINY, "bf16", **(said | {"level": "gpu"}))
+        explain(TINY, "bf16", run, seen=GiB, level="gpu")
 
 
 def test_a_slip_of_units():
-    found = explain(QWEN, "bf16", seen="32 GiB")
+    found = explain(QWEN, "bf16", Run.cpu(), seen="32 GiB")
     slip = next(one for one in found.causes if one.name == "GiB where GB was meant")
     assert slip.bytes == 32 * (2**30 - 10**9)
-    assert not any("meant" in one.name for one in explain(QWEN, "bf16", seen="34 GB").causes)
+    assert not any(
+        "meant" in one.name for one in explain(QWEN, "bf16", Run.cpu(), seen="34 GB").causes
+    )
 
 
 def test_nothing_is_missing():
-    same = explain(TINY, seen=peak(), level="tensors", **HOW)
+    same = explain(TINY, "fp32", Run.cpu(**HOW), seen=peak(), level="tensors")
     assert (same.gap, same.causes, same.sums) == (0, (), ()) and "+0 B" in str(same)
-    assert "less than predicted" in str(explain(TINY, seen=1, **HOW))
+    assert "less than predicted" in str(explain(TINY, "fp32", Run.cpu(**HOW), seen=1))
 
 
 def test_causes_are_named_once_and_each_can_be_turned():
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
-    lora = Lora(4, ("q",))
-    wide = Recipe.named("bf16")
+    mine = Run.cpu(implementation="memlab", **HOW)
     said = {"loss": "chunked", "checkpoint": "block", "micro_batches": 2}
     cases = [
-        Case(TINY, wide, HOW | said, {}),
-        Case(TINY, wide, HOW | {"implementation": "memlab"}, {}),
-        Case(TINY, Recipe.named("autocast"), HOW, {}),
-        Case(TINY, Recipe.named("fp32"), HOW | {"lora": lora}, {}),
-        Case(
-            TINY,
-            Recipe.named("fp32"),
-            HOW | {"offload": ("saved",), "implementation": "memlab"},
-            {},
-        ),
+        Case(TINY, Recipe.named("bf16"), Run.cpu(**HOW, **said)),
+        Case(TINY, Recipe.named("bf16"), mine),
+        Case(TINY, Recipe.named("autocast"), Run.cpu(**HOW)),
+        Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW, lora=Lora(4, ("q",)))),
+        Case(TINY, Recipe.named("fp32"), mine.replace(offload=("saved",))),
     ]
     turned = {cause.name for cause in CAUSES for case in cases if cause.turn(case) is not None}
     assert turned == {cause.name for cause in CAUSES}

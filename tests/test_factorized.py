@@ -3,10 +3,10 @@
 import pytest
 import real_steps
 import torch
-from real_steps import RECIPES, StepConfig, real_step
+from real_steps import Question, real_step
 from test_lab_models import kinds, on_meta
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.lab.generate import Cache, read
 from memlab.lab.models import TinyLlama
 from memlab.step.simulate import simulate
@@ -49,9 +49,9 @@ def test_a_real_step_has_the_bytes_of_the_simulated_one(monkeypatch, precision, 
     model = Model(**SHAPE, embed_dim=embed_dim, tied=tied)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     monkeypatch.setattr(real_steps, "build", lambda step: TinyLlama(model).to(dtype).train())
-    step = StepConfig({}, implementation="memlab", precision=precision, batch=3, tokens=20)
+    step = Question({}, precision, Run.cpu(implementation="memlab", batch=3, tokens=20))
     real = real_step(step)
-    derived = simulate(model, RECIPES[precision], batch=3, tokens=20, implementation="memlab")
+    derived = simulate(model, step.recipe, step.run)
     assert derived.peak.bytes == real.peak.bytes
     assert derived.held == real.held
     assert derived.peak.first_step_bytes == real.first_peak.bytes
@@ -74,7 +74,7 @@ def test_a_flag_is_followed_or_refused_by_name(implementation, flag):
     model = Model(**SHAPE, **flag)
     how = dict(batch=1, tokens=8, implementation=implementation)
     try:
-        weights = simulate(model, "bf16", **how).rows["weights"]
+        weights = simulate(model, "bf16", Run.cpu(**how)).rows["weights"]
     except ValueError as error:
         assert "{}={!r}".format(*next(iter(flag.items()))) in str(error)
     else:

@@ -2,27 +2,29 @@
 
 import pytest
 
-from memlab import GiB, Model, Recipe, Sharding
-from memlab.changes import ADAPTERS, CHANGES, cheapest_change
-from memlab.fit import ON_A_GPU, largest_batch, longest_sequence
+from memlab import GiB, Model, Run, Sharding
+from memlab.explain.changes import ADAPTERS, CHANGES
+from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
+from memlab.recipe.chosen import recipe_for
 from memlab.step import simulate
+from memlab.terms.context import CONTEXT
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
 
 
-def peak(model, recipe, **setting):
-    return simulate(model, recipe, **ON_A_GPU, **setting).peak.bytes
+def peak(model, recipe, **said):
+    return simulate(model, recipe, Run(**said)).peak.bytes
 
 
 @pytest.mark.parametrize("device", ["RTX 4090", "rtx4090", "24 GiB", 24 * GiB])
 def test_the_largest_batch_is_the_largest(device):
-    fit = largest_batch(QWEN, "bf16", on=device, tokens=1024)
+    fit = largest_batch(QWEN, "bf16", Run(tokens=1024), on=device)
     assert peak(QWEN, "bf16", batch=fit.value, tokens=1024) == fit.peak <= fit.limit
     assert peak(QWEN, "bf16", batch=fit.value + 1, tokens=1024) > fit.limit
 
 
 def test_the_longest_sequence_is_the_longest():
-    fit = longest_sequence(QWEN, "bf16", on="RTX 3090")
+    fit = longest_sequence(QWEN, "bf16", Run(), on="RTX 3090")
     assert peak(QWEN, "bf16", batch=1, tokens=fit.value) == fit.peak <= fit.limit
     assert peak(QWEN, "bf16", batch=1, tokens=fit.value + 1) > fit.limit
     assert "largest sequence on RTX 3090" in str(fit)
@@ -30,33 +32,35 @@ def test_the_longest_sequence_is_the_longest():
 
 def test_positions_bound_a_sequence():
     tiny = Model.preset("tiny-llama")
-    longest = longest_sequence(tiny, "bf16", on="H100", implementation="memlab", backend="cpu")
+    longest = longest_sequence(
+        tiny, "bf16", Run.cpu(implementation="memlab", optimizer_impl="foreach"), on="H100"
+    )
     assert longest.value == tiny.positions
 
 
 def test_what_is_spared_is_left_free():
-    generous = largest_batch(QWEN, "bf16", on="24 GiB", tokens=1024, spare=0)
-    careful = largest_batch(QWEN, "bf16", on="24 GiB", tokens=1024, spare=8 * GiB)
+    generous = largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB", spare=0)
+    careful = largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB", spare=8 * GiB)
     assert generous.limit - careful.limit == 8 * GiB
     assert generous.value > careful.value
 
 
 def test_nothing_fits_says_by_how_much():
-    fit = largest_batch(LLAMA, "bf16", on="RTX 4090", tokens=2048)
+    fit = largest_batch(LLAMA, "bf16", Run(tokens=2048), on="RTX 4090")
     assert fit.value == 0 and fit.peak > fit.limit
     assert "no batch fits RTX 4090: the smallest step is" in str(fit)
 
 
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
-    at = dict(on="RTX 4090", batch=64, tokens=4096)
-    made = cheapest_change(QWEN, "bf16", attention="eager", **at)
+    run = Run(attention="eager", batch=64, tokens=4096)
+    made = cheapest_change(QWEN, "bf16", run, on="RTX 4090")
     names = [name for name, _, _ in made]
     order = [change.name for change in CHANGES]
     assert [name for name in order if name in names] == names[:-1]
     assert names[-1].endswith("micro-batches")
     peaks = [size for _, _, size in made]
     assert peaks == sorted(peaks, reverse=True)
-    limit = largest_batch(QWEN, "bf16", on="RTX 4090", tokens=1024).limit
+    limit = largest_batch(QWEN, "bf16", Run(tokens=1024), on="RTX 4090").limit
     assert peaks[-1] <= limit < peaks[-2]
 
 
@@ -70,68 +74,100 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
     ],
 )
 def test_no_change_is_made_that_is_not_needed(model, recipe, on, batch, tokens):
-    made = cheapest_change(model, recipe, on=on, batch=batch, tokens=tokens)
-    limit = largest_batch(model, "bf16", on=on, tokens=64).limit
-    known = {change.name: change.setting for change in (*CHANGES, ADAPTERS)}
-    settings = [known[name] for name, _, _ in made]
+    made = cheapest_change(model, recipe, Run(batch=batch, tokens=tokens), on=on)
+    limit = largest_batch(model, "bf16", Run(tokens=64), on=on).limit
+    known = {change.name: change for change in (*CHANGES, ADAPTERS)}
+    changes = [known[name] for name, _, _ in made]
 
     def size(chosen):
-        setting = dict(recipe=recipe, batch=batch, tokens=tokens)
-        for each in chosen:
-            setting |= each
-        return peak(model, **setting)
+        at = recipe_for(model, recipe), Run(batch=batch, tokens=tokens)
+        for change in chosen:
+            at = change.turn(*at)
+        return simulate(model, *at).peak.bytes
 
-    assert size(settings) == made[-1][2] <= limit
-    for i in range(len(settings)):
-        assert size(settings[:i] + settings[i + 1 :]) > limit, made[i]
+    assert size(changes) == made[-1][2] <= limit
+    for i in range(len(changes)):
+        assert size(changes[:i] + changes[i + 1 :]) > limit, made[i]
 
 
 def test_a_change_that_another_replaces_is_not_listed():
-    names = [name for name, _, _ in cheapest_change(LLAMA, on="H100", batch=4, tokens=4096)]
+    names = [
+        name for name, _, _ in cheapest_change(LLAMA, "fp32", Run(batch=4, tokens=4096), on="H100")
+    ]
     assert "pure bf16" in names and "autocast" not in names
 
 
 def test_adapters_are_the_last_resort():
-    made = cheapest_change(LLAMA, "bf16", on="RTX 4090", batch=1, tokens=4096)
+    made = cheapest_change(LLAMA, "bf16", Run(batch=1, tokens=4096), on="RTX 4090")
     assert made[-1][0].startswith("LoRA") and "another result" in made[-1][1]
 
 
 def test_adapters_leave_room_for_micro_batches_to_help():
-    made = cheapest_change(LLAMA, "bf16", on="RTX 4090", batch=8, tokens=2048)
+    made = cheapest_change(LLAMA, "bf16", Run(batch=16, tokens=2048), on="RTX 4090")
     assert made[-2][0].endswith("micro-batches") or made[-1][0].endswith("micro-batches")
     assert any(name.startswith("LoRA") for name, _, _ in made)
 
 
 def test_micro_batches_pay_for_their_gradients():
-    made = cheapest_change(QWEN, "bf16", on="RTX 4090", batch=64, tokens=4096)
+    made = cheapest_change(QWEN, "bf16", Run(batch=64, tokens=4096), on="RTX 4090")
     assert [name for name, _, _ in made[:-1]] == ["a loss in chunks", "block checkpointing"]
     parts = int(made[-1][0].split()[0])
-    given = dict(checkpoint="block", loss="chunked", **ON_A_GPU)
-    sizes = dict(batch=64 // parts, tokens=4096)
-    assert made[-1][2] == simulate(QWEN, "bf16", **sizes, **given, micro_batches=parts).peak.bytes
+    said = dict(checkpoint="block", loss="chunked", batch=64 // parts, tokens=4096)
+    assert made[-1][2] == peak(QWEN, "bf16", **said, micro_batches=parts)
 
 
-def test_micro_batches_of_a_recipe_are_cut_further():
-    at = dict(on="RTX 4090", tokens=4096)
-    recipe = Recipe.named("bf16").replace(accumulate=4)
-    made = cheapest_change(QWEN, recipe, batch=64, **at)
+def test_micro_batches_of_a_run_are_cut_further():
+    run = Run(batch=64, tokens=4096, micro_batches=4)
+    made = cheapest_change(QWEN, "bf16", run, on="RTX 4090")
     parts = int(made[-1][0].split()[0])
     assert parts % 4 == 0 and parts > 4
 
 
 def test_a_step_that_fits_needs_no_change():
-    assert cheapest_change(QWEN, "bf16", on="H100", batch=1, tokens=512) == []
+    assert cheapest_change(QWEN, "bf16", Run(batch=1, tokens=512), on="H100") == []
 
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="llama-3-8b needs .* with every change known here"):
-        cheapest_change(LLAMA, "bf16", on="RTX 4060 Laptop", batch=4, tokens=1024)
+        cheapest_change(LLAMA, "bf16", Run(batch=4, tokens=1024), on="RTX 4060 Laptop")
     with pytest.raises(ValueError, match="RTX 9999"):
-        largest_batch(QWEN, "bf16", on="RTX 9999", tokens=64)
+        largest_batch(QWEN, "bf16", Run(tokens=64), on="RTX 9999")
     with pytest.raises(ValueError, match="nanochat"):
-        largest_batch(Model.preset("nanochat-d26"), "bf16", on="H100", tokens=64)
+        largest_batch(Model.preset("nanochat-d26"), "bf16", Run(tokens=64), on="H100")
 
 
-def test_a_recipe_for_several_devices_is_refused():
+def test_several_devices_are_refused():
+    run = Run(tokens=64, devices=Sharding(data=8, zero=3))
     with pytest.raises(ValueError, match="the step of one device alone"):
-        largest_batch(QWEN, Recipe(sharding=Sharding(data=8, zero=3)), on="H100", tokens=64)
+        largest_batch(QWEN, "fp32", run, on="H100")
+
+
+def test_no_cap_ends_the_search_for_a_batch():
+    """Tiny steps on a large card: memory ends it, far beyond any power of two that one may cap."""
+    tiny = Model.preset("tiny-llama")
+    fit = largest_batch(tiny, "fp32", Run(tokens=64), on="A100 80GB")
+    assert fit.value > 4096 and fit.ended_by == "memory"
+    assert peak(tiny, "fp32", batch=fit.value, tokens=64) == fit.peak <= fit.limit
+    assert peak(tiny, "fp32", batch=fit.value + 1, tokens=64) > fit.limit
+
+
+def test_a_context_is_spared_unless_another_size_is_said():
+    plain = largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB")
+    assert plain.limit == 24 * GiB - CONTEXT
+
+
+def test_what_fits_in_no_way_says_the_least():
+    with pytest.raises(CannotFit) as caught:
+        cheapest_change(LLAMA, "bf16", Run(batch=4, tokens=1024), on="8 GiB")
+    assert caught.value.least > 8 * GiB
+    # At least the weights, and with every change known less than the step as it was.
+    assert caught.value.least >= 2 * LLAMA.parameter_count
+    assert caught.value.least < peak(LLAMA, "bf16", batch=4, tokens=1024)
+
+
+def test_the_longest_sequence_says_what_ended_it():
+    tiny = Model.preset("tiny-llama")
+    by_positions = longest_sequence(tiny, "bf16", Run(), on="H100")
+    assert (by_positions.value, by_positions.ended_by) == (tiny.positions, "positions")
+    assert "positions end it" in str(by_positions)
+    assert longest_sequence(QWEN, "bf16", Run(), on="RTX 3090").ended_by == "memory"

@@ -4,14 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.formats import (
-    Format,
-    bits_per_value,
-    bytes_per_value,
-    format_of,
-    names,
-    storage,
-)
+from memlab.formats import Format, bits_per_value, bytes_per_value, format_of, names, storage
 
 BLOCKS = [
     "int8/128",

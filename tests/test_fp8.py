@@ -99,7 +99,7 @@ def test_no_kernel_on_another_device():
 def test_a_layer_keeps_what_was_derived_and_computes_nearly_the_same(scaling, keep, emulate, rows):
     linear, x, g = layer(rows)
     kept, found = run(FP8Recipe(scaling, keep, emulate=emulate), linear, x, g)
-    assert kept == terms.linear(rows, 64, 96, keep, scaling)
+    assert kept == terms.linear(rows, inputs=64, outputs=96, keep=keep, scaling=scaling)
     y = F.linear(x, linear.weight)
     wanted = (y.detach(), *torch.autograd.grad(y, (x, linear.weight), g))
     same = [(a.dtype, a.shape) == (b.dtype, b.shape) for a, b in zip(found, wanted, strict=True)]
@@ -123,11 +123,13 @@ def test_a_bias_is_added_and_gets_its_gradient():
 @pytest.mark.parametrize("scaling", fp8.SCALING)
 def test_the_break_even_is_where_the_bytes_cross(scaling):
     for inputs, outputs in ((64, 96), (4, 10), (7, 3)):
-        at = terms.break_even(inputs, outputs, scaling)
-        both = terms.linear(at, inputs, outputs, "fp8+weight", scaling)
-        assert both < terms.linear(at, inputs, outputs, "original")
-        before = terms.linear(at - 1, inputs, outputs, "fp8+weight", scaling)
-        assert before >= terms.linear(at - 1, inputs, outputs, "original")
+        at = terms.break_even(inputs, outputs=outputs, scaling=scaling)
+        both = terms.linear(at, inputs=inputs, outputs=outputs, keep="fp8+weight", scaling=scaling)
+        assert both < terms.linear(at, inputs=inputs, outputs=outputs, keep="original")
+        before = terms.linear(
+            at - 1, inputs=inputs, outputs=outputs, keep="fp8+weight", scaling=scaling
+        )
+        assert before >= terms.linear(at - 1, inputs=inputs, outputs=outputs, keep="original")
 
 
 def saved_by_a_model(recipe):
@@ -143,8 +145,9 @@ def saved_by_a_model(recipe):
 @pytest.mark.parametrize(("scaling", "keep"), KINDS)
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_model_keeps_what_was_derived(scaling, keep, shared):
-    shape = (2, 16, 64, 96, 4, 2, 16)
-    derived = terms.llama_layer(*shape, keep, scaling, shared) - activations.llama_layer(*shape)
+    shape = dict(batch=2, tokens=16, d_model=64, d_ff=96, heads=4, kv_heads=2, head_dim=16)
+    derived = terms.llama_layer(**shape, keep=keep, scaling=scaling, shared=shared)
+    derived -= activations.llama_layer(**shape)
     found = saved_by_a_model(FP8Recipe(scaling, keep, share=shared))
     assert found - saved_by_a_model(FP8Recipe(keep="original")) == 2 * derived
 

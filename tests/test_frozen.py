@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from memlab.frozen import dataclass, replace
+from memlab.base.frozen import dataclass, replace
 
 
 def both(**options):

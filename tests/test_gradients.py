@@ -12,7 +12,7 @@ def test_equal_to_autograd(value, dtype):
     net = torch.nn.Sequential(torch.nn.Linear(17, 33), torch.nn.Linear(33, 5)).to(dtype)
     net(torch.ones(2, 17, dtype=dtype)).sum().backward()
     real = sum(p.grad.untyped_storage().nbytes() for p in net.parameters())
-    assert gradients(sum(p.numel() for p in net.parameters()), value) == real
+    assert gradients(sum(p.numel() for p in net.parameters()), format=value) == real
 
 
 def test_a_second_buffer_in_fp32():
@@ -20,8 +20,12 @@ def test_a_second_buffer_in_fp32():
 
 
 def test_only_the_second_micro_batch_needs_a_gradient_beside_grad():
-    assert accumulation_transient(1000, 1) == 0
-    assert accumulation_transient(1000, 2) == accumulation_transient(1000, 16) == 4000
+    assert accumulation_transient(1000, micro_batches=1) == 0
+    assert (
+        accumulation_transient(1000, micro_batches=2)
+        == accumulation_transient(1000, micro_batches=16)
+        == 4000
+    )
 
 
 class Tied(torch.nn.Module):
@@ -48,12 +52,12 @@ def test_a_tied_table_holds_several_gradients_at_once(micro_batches):
             net(ids).backward()
     moments = [tracker.alive(event.index) for event in tracker.timeline if event.bytes == table]
     beside = [[n for r, n in alive if r.category == "other"].count(table) for alive in moments]
-    derived = accumulation_transient(vocab * width, micro_batches, tied=vocab * width)
+    derived = accumulation_transient(vocab * width, micro_batches=micro_batches, tied=vocab * width)
     assert max(beside) * table == derived
 
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="micro_batches=0; a step needs at least one"):
-        accumulation_transient(10, 0)
+        accumulation_transient(10, micro_batches=0)
     with pytest.raises(TypeError, match="count=1.5 is a float"):
         gradients(1.5)

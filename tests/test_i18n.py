@@ -2,24 +2,24 @@
 
 import csv
 import json
-import sys
 from pathlib import Path
 
+import blocks
+import catalogue
+import check
+import glossary
+import guard
+import interface
+import lay
 import pytest
+import sources
+import stage
+import yaml
+
+from memlab.base import messages
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools" / "i18n"))
 
-import blocks  # noqa: E402
-import catalogue  # noqa: E402
-import check  # noqa: E402
-import glossary  # noqa: E402
-import guard  # noqa: E402
-import interface  # noqa: E402
-import lay  # noqa: E402
-import sources  # noqa: E402
-import stage  # noqa: E402
-import yaml  # noqa: E402
 
 PAGES = sorted((ROOT / "book").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -155,6 +155,25 @@ def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     assert not catalogue.update("pt-BR", "page", changed)
     catalogue.fill("pt-BR", "page", {changed[1]: "E os gradientes."})
     assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
+
+
+def test_the_package_says_what_the_catalogues_say():
+    assert check.uncompiled() == [], "run python tools/i18n update"
+
+
+def test_a_word_that_is_not_in_the_package_yet_is_found(locale, monkeypatch):
+    monkeypatch.setattr(sources, "MESSAGES", "page")
+    monkeypatch.setattr(messages, "FOLDER", check.PACKAGE)
+    catalogue.update("pt-BR", "page", ["weights"])
+    catalogue.fill("pt-BR", "page", {"weights": "pesos"})
+    assert check.uncompiled() == ["pt-BR"]
+    check.compile_messages(["pt-BR"])
+    assert check.uncompiled() == []
+    (check.PACKAGE / "fr.json").write_text("{}")  # of a language without catalogues
+    assert check.uncompiled() == ["fr"]
+    catalogue.fill("pt-BR", "page", {"weights": "os pesos"})
+    check.compile_messages(["pt-BR", "fr"])
+    assert check.uncompiled() == [] and messages.languages() == ["en", "pt-BR"]
 
 
 def test_a_broken_catalogue_is_named(locale):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -54,3 +55,54 @@ def test_public_names_are_few_and_real():
     public = [name for name in vars(memlab) if not name.startswith("_")]
     modules = [name for name in public if type(getattr(memlab, name)).__name__ == "module"]
     assert 15 <= len(set(public) - set(modules)) <= 25, sorted(set(public) - set(modules))
+
+
+SETTERS = """
+import contextlib, logging, pkgutil, sys, warnings
+from importlib import import_module
+
+said = []
+
+def told(owner, name):
+    real = getattr(owner, name)
+    def wrapper(*given, **more):
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("memlab"):
+            said.append(f"{caller} calls {name}{given[1:]}")
+        return real(*given, **more)
+    setattr(owner, name, wrapper)
+
+for name in ("setLevel", "addHandler", "removeHandler", "addFilter", "removeFilter"):
+    told(logging.Logger, name)
+for name in ("disable", "basicConfig", "captureWarnings"):
+    told(logging, name)
+for name in ("filterwarnings", "simplefilter", "resetwarnings"):
+    told(warnings, name)
+import memlab
+for module in pkgutil.walk_packages(memlab.__path__, "memlab."):
+    if module.name != "memlab.__main__":  # it runs the command line
+        import_module(module.name)
+import memlab.lab.quiet
+MORE
+print("\\n".join(said))
+sys.exit(bool(said))
+"""
+
+
+def changes_a_logger(more: str = "") -> str:
+    """What memlab changed of other libraries' logging and warnings while all of it was imported."""
+    probe = SETTERS.replace("MORE", more)
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert done.returncode in (0, 1) and "Traceback" not in done.stderr, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="no torch")
+def test_importing_any_module_changes_no_other_librarys_logger():
+    assert changes_a_logger() == ""
+
+
+@pytest.mark.skipif(not find_spec("torch"), reason="no torch")
+def test_the_logger_test_above_can_fail():
+    found = changes_a_logger("memlab.lab.quiet.quiet().__enter__()")
+    assert "memlab.lab.quiet calls disable" in found and "calls simplefilter" in found

@@ -10,14 +10,14 @@ torch = pytest.importorskip("torch")
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from memlab.inference import decode, prefill  # noqa: E402
 from memlab.lab.generate import Cache, GrowingCache, generate, read  # noqa: E402
 from memlab.lab.models import TinyGPT, TinyLlama  # noqa: E402
 from memlab.ledger import Ledger  # noqa: E402
 from memlab.measure import Tracker  # noqa: E402
 from memlab.model import Model  # noqa: E402
+from memlab.step.closed.own_calls import decode, prefill  # noqa: E402
+from memlab.step.closed.working_set import moments  # noqa: E402
 from memlab.terms.kv_cache import growth, kv_cache, per_token  # noqa: E402
-from memlab.working_set import moments  # noqa: E402
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -212,8 +212,8 @@ def test_only_the_cache_differs_between_two_tokens():
     model = Model.preset("llama-3-8b")
     one, two = (decode(model, batch=4, tokens=n, cache="growing") for n in (1000, 1001))
     # At the peak of each the cache of the last layer grows: one tensor of it is there twice.
-    step = 4 * per_token(model.layers, model.kv_heads, model.head_dim)
-    step += growth(model.kv_heads, model.head_dim, 4, 2)
+    step = 4 * per_token(model.layers, kv_heads=model.kv_heads, head_dim=model.head_dim)
+    step += growth(model.kv_heads, head_dim=model.head_dim, batch=4, tokens=2)
     assert [b.derived - a.derived for a, b in zip(one.rows, two.rows, strict=True)] == [
         step if term == "kv_cache" else 0 for term in one
     ]
@@ -224,11 +224,13 @@ def test_logits_of_the_last_token_alone():
     every = moments(model, 1, 8192)[-1].logits
     last = moments(model, 1, 8192, cache="growing")[-1].logits
     assert (every, last) == (8192 * 128256 * 2, 128256 * 2)
-    assert moments(model, 1, 8192, cache="growing")[-1].kv_cache == kv_cache(32, 8, 128, 1, 8192)
+    assert moments(model, 1, 8192, cache="growing")[-1].kv_cache == kv_cache(
+        32, kv_heads=8, head_dim=128, batch=1, tokens=8192
+    )
 
 
 def test_no_torch():
-    code = "import sys, memlab.inference; sys.exit('torch' in sys.modules)"
+    code = "import sys, memlab.step.closed.own_calls; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

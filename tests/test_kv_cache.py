@@ -45,29 +45,35 @@ def grouped(kind, kv_heads, **more):
 
 # name: (config, bytes of the cache after T tokens, in fp32)
 FULL = {
-    "llama, GQA": (grouped(tf.LlamaConfig, 2), lambda T: kv.kv_cache(L, 2, 16, B, T, "fp32")),
-    "llama, MQA": (grouped(tf.LlamaConfig, 1), lambda T: kv.kv_cache(L, 1, 16, B, T, "fp32")),
+    "llama, GQA": (
+        grouped(tf.LlamaConfig, 2),
+        lambda T: kv.kv_cache(L, kv_heads=2, head_dim=16, batch=B, tokens=T, format="fp32"),
+    ),
+    "llama, MQA": (
+        grouped(tf.LlamaConfig, 1),
+        lambda T: kv.kv_cache(L, kv_heads=1, head_dim=16, batch=B, tokens=T, format="fp32"),
+    ),
     "gpt2, MHA": (
         tf.GPT2Config(
             n_embd=64, n_layer=L, n_head=4, vocab_size=97, bos_token_id=1, eos_token_id=2
         ),
-        lambda T: kv.kv_cache(L, 4, 16, B, T, "fp32"),
+        lambda T: kv.kv_cache(L, kv_heads=4, head_dim=16, batch=B, tokens=T, format="fp32"),
     ),
     "qwen3, H = 40 for D / N = 16": (
         grouped(tf.Qwen3Config, 2, head_dim=40),
-        lambda T: kv.kv_cache(L, 2, 40, B, T, "fp32"),
+        lambda T: kv.kv_cache(L, kv_heads=2, head_dim=40, batch=B, tokens=T, format="fp32"),
     ),
     "gemma, H = 48 for D / N = 16": (
         grouped(tf.GemmaConfig, 1, head_dim=48),
-        lambda T: kv.kv_cache(L, 1, 48, B, T, "fp32"),
+        lambda T: kv.kv_cache(L, kv_heads=1, head_dim=48, batch=B, tokens=T, format="fp32"),
     ),
     "deepseek_v2, MLA": (
         tf.DeepseekV2Config(**DEEPSEEK),
-        lambda T: kv.mla_cache(L, LATENT, ROPE, B, T, "fp32"),
+        lambda T: kv.mla_cache(L, latent=LATENT, rope=ROPE, batch=B, tokens=T, format="fp32"),
     ),
     "deepseek_v3, MLA": (
         tf.DeepseekV3Config(**DEEPSEEK),
-        lambda T: kv.mla_cache(L, LATENT, ROPE, B, T, "fp32"),
+        lambda T: kv.mla_cache(L, latent=LATENT, rope=ROPE, batch=B, tokens=T, format="fp32"),
     ),
 }
 WINDOWED = {
@@ -118,9 +124,13 @@ def test_a_window_saves_nothing_until_the_step_after_a_long_prompt(name):
     config, heads, width, windows = WINDOWED[name]
     first, *rest = generated(config)[1]
     # The slice that DynamicCache keeps is a view of the whole prompt's keys.
-    assert first == kv.kv_cache(L, heads, width, B, PROMPT, "fp32")
+    assert first == kv.kv_cache(
+        L, kv_heads=heads, head_dim=width, batch=B, tokens=PROMPT, format="fp32"
+    )
     derived = [
-        kv.windowed_cache(windows, heads, width, B, PROMPT + step, "fp32")
+        kv.windowed_cache(
+            windows, kv_heads=heads, head_dim=width, batch=B, tokens=PROMPT + step, format="fp32"
+        )
         for step in range(1, 1 + STEPS)
     ]
     assert rest == derived
@@ -129,13 +139,20 @@ def test_a_window_saves_nothing_until_the_step_after_a_long_prompt(name):
 def test_a_static_cache_is_full_from_the_first_token():
     config = FULL["llama, GQA"][0]
     sizes = generated(config, tf.StaticCache(config=config, max_cache_len=20))[1]
-    assert sizes == [kv.static_cache(L, 2, 16, B, 20, "fp32")] * (1 + STEPS)
+    assert sizes == [
+        kv.static_cache(L, kv_heads=2, head_dim=16, batch=B, longest=20, format="fp32")
+    ] * (1 + STEPS)
 
 
 def test_a_static_cache_with_windows():
     config, heads, width, windows = WINDOWED["gemma2"]
     sizes = generated(config, tf.StaticCache(config=config, max_cache_len=20))[1]
-    derived = kv.windowed_cache(windows, heads, width, B, 20, "fp32") + 8 * L
+    derived = (
+        kv.windowed_cache(
+            windows, kv_heads=heads, head_dim=width, batch=B, tokens=20, format="fp32"
+        )
+        + 8 * L
+    )
     assert sizes == [derived] * (1 + STEPS)
 
 
@@ -145,7 +162,9 @@ def test_a_quantized_cache():
     # One fp32 scale for all keys of a layer and one for all its values, fixed by the prompt.
     scales = 2 * L * 4
     assert sizes == [
-        kv.kv_cache(L, 2, 16, B, PROMPT + step, "fp8_e4m3") + scales for step in range(1 + STEPS)
+        kv.kv_cache(L, kv_heads=2, head_dim=16, batch=B, tokens=PROMPT + step, format="fp8_e4m3")
+        + scales
+        for step in range(1 + STEPS)
     ]
 
 
@@ -182,70 +201,86 @@ def test_growing_keeps_the_old_copy_of_one_tensor(dtype, new):
         given = tracker.contents()["inputs"]
         for layer, (k, v) in enumerate(fresh):
             cache.update(k, v, layer)
-    resident = kv.kv_cache(L, heads, width, B, after, dtype)
+    resident = kv.kv_cache(L, kv_heads=heads, head_dim=width, batch=B, tokens=after, format=dtype)
     assert tracker.current - given == resident
-    assert tracker.peak - given == resident + kv.growth(heads, width, B, after, new, dtype)
+    assert tracker.peak - given == resident + kv.growth(
+        heads, head_dim=width, batch=B, tokens=after, new=new, format=dtype
+    )
 
 
 def test_published_bytes_per_token():
     # DeepSeek-AI 2025, "Insights into DeepSeek-V3", arXiv:2505.09343, table 1, in kB: 70.272,
     # 327.680 and 516.096.
-    assert kv.mla_cache(61, 512, 64, 1, 1) == 70_272
-    assert kv.per_token(80, 8, 128) == 327_680  # Qwen2.5-72B
-    assert kv.per_token(126, 8, 128) == 516_096  # Llama-3.1-405B
+    assert kv.mla_cache(61, latent=512, rope=64, batch=1, tokens=1) == 70_272
+    assert kv.per_token(80, kv_heads=8, head_dim=128) == 327_680  # Qwen2.5-72B
+    assert kv.per_token(126, kv_heads=8, head_dim=128) == 516_096  # Llama-3.1-405B
     # Kwon et al. 2023, arXiv:2309.06180, section 3: "800 KB" a token of OPT-13B, in fp16.
-    assert kv.per_token(40, 40, 128, "fp16") == 800 * 1024
+    assert kv.per_token(40, kv_heads=40, head_dim=128, format="fp16") == 800 * 1024
     # vLLM 0.11, attention/backends/mla/flashmla_sparse.py: "each token's KV cache is 656 Bytes":
     # 512 values in FP8, a fp32 scale for every 128 of them, and 64 rotary values in bf16.
-    assert kv.mla_cache(1, 512, 64, 1, 1, "fp8_e4m3/128", "bf16") == 656
+    assert (
+        kv.mla_cache(
+            1, latent=512, rope=64, batch=1, tokens=1, format="fp8_e4m3/128", rope_format="bf16"
+        )
+        == 656
+    )
 
 
 def test_published_savings():
     # Jiang et al. 2023, arXiv:2310.06825: on 32k tokens the rolling buffer of 4,096 saves 8x.
-    rolling = kv.windowed_cache([4096] * 32, 8, 128, 1, 32768)
-    assert kv.kv_cache(32, 8, 128, 1, 32768) == 8 * rolling
+    rolling = kv.windowed_cache([4096] * 32, kv_heads=8, head_dim=128, batch=1, tokens=32768)
+    assert kv.kv_cache(32, kv_heads=8, head_dim=128, batch=1, tokens=32768) == 8 * rolling
     # Llama-2-7B at 4,096 tokens: 2 GiB; Llama-3-8B has a quarter of the heads.
-    assert kv.kv_cache(32, 32, 128, 1, 4096) == 2 * GiB
-    assert kv.kv_cache(32, 8, 128, 1, 8192) == 1 * GiB
+    assert kv.kv_cache(32, kv_heads=32, head_dim=128, batch=1, tokens=4096) == 2 * GiB
+    assert kv.kv_cache(32, kv_heads=8, head_dim=128, batch=1, tokens=8192) == 1 * GiB
 
 
 def test_the_head_width_is_the_models_own():
     m = Model.preset("qwen3-4b")
-    own = kv.per_token(m.layers, m.kv_heads, m.head_dim)
-    assert own * (m.d_model // m.heads) == kv.per_token(m.layers, m.kv_heads, 80) * m.head_dim
+    own = kv.per_token(m.layers, kv_heads=m.kv_heads, head_dim=m.head_dim)
+    assert (
+        own * (m.d_model // m.heads)
+        == kv.per_token(m.layers, kv_heads=m.kv_heads, head_dim=80) * m.head_dim
+    )
     assert own == 147_456
 
 
 def test_blocks_restart_at_each_head():
     # 80 values in blocks of 32: three scales a head, the last for 16 values only.
-    assert kv.per_token(1, 4, 80, "int8/32:bf16") == 2 * 4 * (80 + 3 * 2)
-    assert kv.kv_cache(2, 4, 80, 3, 7, "int4/row:fp16") == 2 * 2 * 4 * 3 * 7 * (40 + 2)
+    assert kv.per_token(1, kv_heads=4, head_dim=80, format="int8/32:bf16") == 2 * 4 * (80 + 3 * 2)
+    assert kv.kv_cache(
+        2, kv_heads=4, head_dim=80, batch=3, tokens=7, format="int4/row:fp16"
+    ) == 2 * 2 * 4 * 3 * 7 * (40 + 2)
 
 
 def test_pages():
     lengths = [1, 16, 17, 100, 0]
-    assert kv.paged_cache(4, 2, 16, lengths) == kv.paged_cache(4, 2, 16, lengths, 16)
-    assert kv.page_waste(4, 2, 16, lengths) == kv.page_waste(4, 2, 16, lengths, 16)
-    assert kv.growth(2, 16, 3, 14) == 3 * 13 * 2 * 16 * 2
+    assert kv.paged_cache(4, kv_heads=2, head_dim=16, lengths=lengths) == kv.paged_cache(
+        4, kv_heads=2, head_dim=16, lengths=lengths, block=16
+    )
+    assert kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths) == kv.page_waste(
+        4, kv_heads=2, head_dim=16, lengths=lengths, block=16
+    )
+    assert kv.growth(2, head_dim=16, batch=3, tokens=14) == 3 * 13 * 2 * 16 * 2
     assert [kv.pages(n) for n in lengths] == [1, 1, 2, 7, 0]
-    whole = kv.paged_cache(4, 2, 16, lengths, 16)
-    assert whole == kv.kv_cache(4, 2, 16, 11, 16)
-    waste = kv.page_waste(4, 2, 16, lengths, 16)
-    assert waste == kv.kv_cache(4, 2, 16, 1, 15 + 0 + 15 + 12)
-    assert waste < len(lengths) * kv.kv_cache(4, 2, 16, 1, 16)
-    assert kv.page_waste(4, 2, 16, lengths, 1) == 0
+    whole = kv.paged_cache(4, kv_heads=2, head_dim=16, lengths=lengths, block=16)
+    assert whole == kv.kv_cache(4, kv_heads=2, head_dim=16, batch=11, tokens=16)
+    waste = kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths, block=16)
+    assert waste == kv.kv_cache(4, kv_heads=2, head_dim=16, batch=1, tokens=15 + 0 + 15 + 12)
+    assert waste < len(lengths) * kv.kv_cache(4, kv_heads=2, head_dim=16, batch=1, tokens=16)
+    assert kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths, block=1) == 0
 
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="tokens=-1 is negative"):
-        kv.kv_cache(1, 1, 1, 1, -1)
+        kv.kv_cache(1, kv_heads=1, head_dim=1, batch=1, tokens=-1)
     with pytest.raises(TypeError, match="kv_heads=2.0 is a float"):
-        kv.per_token(1, 2.0, 8)
+        kv.per_token(1, kv_heads=2.0, head_dim=8)
     with pytest.raises(ValueError, match="unknown format 'fp9'; known: "):
-        kv.per_token(1, 2, 8, "fp9")
+        kv.per_token(1, kv_heads=2, head_dim=8, format="fp9")
     with pytest.raises(ValueError, match="window=0; a token attends at least to itself"):
-        kv.windowed_cache([None, 0], 1, 8, 1, 4)
+        kv.windowed_cache([None, 0], kv_heads=1, head_dim=8, batch=1, tokens=4)
     with pytest.raises(ValueError, match="block=0; a page holds"):
-        kv.paged_cache(1, 1, 8, [3], 0)
+        kv.paged_cache(1, kv_heads=1, head_dim=8, lengths=[3], block=0)
     with pytest.raises(ValueError, match="new=5 of tokens=4"):
-        kv.growth(1, 8, 1, 4, 5)
+        kv.growth(1, head_dim=8, batch=1, tokens=4, new=5)

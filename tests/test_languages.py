@@ -2,15 +2,11 @@
 
 import html
 import re
-import sys
 
+import check
+import interface
 import pytest
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
-
-sys.path.insert(0, str(ROOT / "tools" / "i18n"))
-
-import check  # noqa: E402
-import interface  # noqa: E402
 
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 # Text that a reader sees, without code, formulas and what only a program reads.

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 import memlab
-from memlab import Model
+from memlab import Model, Run
 from memlab.lab import broken
 from memlab.lab.train import one_thread
 from memlab.measure.live import STEP, LineTracker, Live
 
 TINY = Model.preset("tiny-llama")
 ATTEND = TINY.replace(name="attend", positions=256)
-OWN = {"batch": 8, "tokens": 64, "implementation": "memlab"}
-THEIRS = {"batch": 4, "tokens": 128, "checkpoint": "block"}
+OWN = Run.cpu(batch=8, tokens=64, implementation="memlab")
+THEIRS = Run.cpu(batch=4, tokens=128, checkpoint="block")
 # Script: what was believed of it, what accounts for the gap, the mend.
 FOUND = {
     "validate": (
@@ -38,8 +38,7 @@ FOUND = {
 
 
 def watched(name, arguments="", mends=()):
-    model, recipe, how = FOUND[name][0]
-    with one_thread(), memlab.explain(model, recipe, **how) as live:
+    with one_thread(), memlab.explain(*FOUND[name][0]) as live:
         losses = broken.run(name, arguments, mends)
     return live, losses
 
@@ -95,6 +94,60 @@ def test_without_a_model_it_only_watches():
     assert here, "lines of this file"
 
 
+def trained(net, steps=3):
+    optimizer = torch.optim.SGD(net.parameters())
+    for _ in range(steps):
+        net(torch.ones(4, 64)).sum().backward()
+        optimizer.step()
+
+
+def test_what_was_made_before_the_block_and_only_held_is_said():
+    net = torch.nn.Linear(64, 64)
+    kept = {name: value.clone() for name, value in net.state_dict().items()}
+    with memlab.explain() as clean:
+        trained(net)
+    # Other tests of this process may have left something alive; this is what ours adds.
+    size = sum(value.nbytes for value in kept.values())
+    assert clean.idle.bytes >= size and clean.idle.storages >= 2
+    assert "made before the block and are still alive" in str(clean)
+    assert "made before the block" in clean._repr_html_()
+    before = clean.idle
+    del kept
+    with memlab.explain() as after:
+        trained(net)
+    assert (before.bytes - after.idle.bytes, before.storages - after.idle.storages) == (size, 2)
+    assert after.peak == clean.peak  # what only lay there was in neither peak
+
+
+def test_a_model_that_the_block_uses_is_in_its_peak_and_not_beside_it():
+    net = torch.nn.Linear(64, 64)
+    with memlab.explain() as one:
+        trained(net)
+    del net
+    net = torch.nn.Linear(64, 64)
+    unused = torch.nn.Linear(64, 64)
+    with memlab.explain() as two:
+        trained(net)
+    assert two.idle.bytes - one.idle.bytes == sum(p.nbytes for p in unused.parameters())
+
+
+def test_print_says_what_each_step_leaves_behind():
+    live, _ = watched("validate")
+    assert "left behind by each step" in str(live)
+    assert "left behind by each step" in live._repr_html_()
+    assert "left behind" not in str(watched("resume")[0])
+
+
+def test_an_explanation_says_in_which_term_the_gap_is():
+    live, _ = watched("resume")
+    rows = {row.term: row.difference for row in live.ledger().rows if row.difference}
+    (note,) = [note for note in live.explanation().notes if note.startswith("The tracker sees")]
+    assert rows and all(f"{term} {size:+,} B" in note for term, size in rows.items())
+    assert any("as predicted" in n for n in watched("attend")[0].explanation().notes)
+    mended, _ = watched("resume", *FOUND["resume"][2])
+    assert not any(note.startswith("The tracker sees") for note in mended.explanation().notes)
+
+
 def test_another_thread_has_the_line_that_waits_for_it():
     """Autograd's threads on a GPU run no line of the program: the one that waits is it."""
     code = "def note(tracker, found, sys): found.append(tracker._line(sys._getframe()))"
@@ -123,10 +176,10 @@ def test_hooks_are_gone_afterwards():
 
 
 def test_what_makes_no_sense_is_said_before_anything_runs():
-    with pytest.raises(ValueError, match="batch without a model"):
-        memlab.explain(batch=3)
-    with pytest.raises(ValueError, match="not described"):
-        memlab.explain(TINY, "fp32", batch=1, tokens=8, attention="magic")
+    with pytest.raises(ValueError, match="run without a model"):
+        memlab.explain(run=Run(batch=3))
+    with pytest.raises(ValueError, match="kernel='math' is not described"):
+        memlab.explain(TINY, "fp32", Run(batch=1, tokens=8, kernel="math"))
     with LineTracker() as tracker:
         pass
     with pytest.raises(ValueError, match="three tell a trend"):

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab import GB, Model
-from memlab.checkpoint import listed, sizes
+from memlab import GB, Model, Run
 from memlab.lab import loading
 from memlab.measure import Tracker, storage_bytes
 from memlab.measure.process import apart, available, memory
+from memlab.model.checkpoint_file import listed, sizes
 from memlab.terms.loading import WAYS, moments, peak
 from memlab.terms.loading import shards as split
 
@@ -40,7 +40,7 @@ def both(folder):
 
 
 def by_hand(way, old, new, **how):
-    return [tuple(m) for m in moments(old, new, way, **how)]
+    return [tuple(m) for m in moments(old, new=new, way=way, **how)]
 
 
 def test_copy_by_hand():
@@ -64,8 +64,8 @@ def test_assign_by_hand():
     ]
     # In the format of the file nothing is copied: what was read is the model.
     assert by_hand("assign", [40, 8], [40, 8])[-1] == ("close", 0, 0, 48, 0)
-    assert peak(moments([40, 8], [40, 8], "assign")) == (48, 0, 0)
-    assert peak(moments([40, 8], [40, 8], "assign", cast=True)) == (88, 0, 0)
+    assert peak(moments([40, 8], new=[40, 8], way="assign")) == (48, 0, 0)
+    assert peak(moments([40, 8], new=[40, 8], way="assign", cast=True)) == (88, 0, 0)
 
 
 def test_mmap_by_hand():
@@ -112,22 +112,22 @@ def test_stream_by_hand():
 
 
 def test_to_a_device_by_hand():
-    cast_here = moments([40, 8], [20, 4], "stream", device=True)
+    cast_here = moments([40, 8], new=[20, 4], way="stream", device=True)
     assert [tuple(m) for m in cast_here] == [
         ("read", 0, 0, 0, 0),
         ("move", 0, 40, 20, 20),
         ("move", 0, 48, 4, 24),
         ("close", 0, 0, 0, 24),
     ]
-    there = moments([40, 8], [10, 2], "assign", device=True, cast_on_device=True)
+    there = moments([40, 8], new=[10, 2], way="assign", device=True, cast_on_device=True)
     assert [tuple(m) for m in there] == [
         ("read", 48, 0, 0, 0),
         ("move", 48, 0, 0, 50),
         ("move", 8, 0, 0, 20),
         ("close", 0, 0, 0, 12),
     ]
-    assert peak(moments([40, 8], [40, 8], "copy", device=True)) == (96, 0, 48)
-    assert peak(moments([40, 8], [40, 8], "mmap", device=True)) == (0, 48, 48)
+    assert peak(moments([40, 8], new=[40, 8], way="copy", device=True)) == (96, 0, 48)
+    assert peak(moments([40, 8], new=[40, 8], way="mmap", device=True)) == (0, 48, 48)
 
 
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
@@ -138,10 +138,10 @@ def test_the_closed_forms_hold(counts, limit, width, device):
     """C, M, I, S and t bound every way as its formula says; copy reaches its own."""
     old, new = [width * n for n in counts], [2 * n for n in counts]
     built = [4 * n for n in counts]
-    C, M, S = sum(old), sum(new), max(sum(old[i] for i in f) for f in split(old, limit))
+    C, M, S = sum(old), sum(new), max(sum(old[i] for i in f) for f in split(old, limit=limit))
     t = max(new)
     how = {"shard": limit, "device": device}
-    found = {w: peak(moments(old, new, w, built=built, **how)) for w in NAMES}
+    found = {w: peak(moments(old, new=new, way=w, built=built, **how)) for w in NAMES}
     assert sum(built) + C <= found["copy"].host <= sum(built) + max(C, t)
     assert max(C, 0 if device else M) <= found["assign"].host <= max(C, 0 if device else M) + t
     assert found["mmap"].host <= (t if device else M) and found["mmap"].mapped <= C
@@ -154,7 +154,7 @@ def test_the_closed_forms_hold(counts, limit, width, device):
 
 @given(SIZES, st.integers(1, 3000))
 def test_each_tensor_is_in_one_file(counts, limit):
-    files = split(counts, limit)
+    files = split(counts, limit=limit)
     assert sorted(i for file in files for i in file) == list(range(len(counts)))
     for file in files:
         assert file == sorted(file)
@@ -170,12 +170,12 @@ def test_files_are_those_of_the_library(counts, limit):
     state = {str(i): torch.empty(n, dtype=torch.uint8) for i, n in enumerate(counts)}
     theirs = split_torch_state_dict_into_shards(state, max_shard_size=limit)
     files = [[int(name) for name in names] for names in theirs.filename_to_tensors.values()]
-    assert split(counts, limit) == files
+    assert split(counts, limit=limit) == files
 
 
 def test_llama_3_as_published():
     found = sizes(Model.preset("llama-3-8b"))
-    files = [sum(found[i] for i in file) for file in split(found, 5 * GB)]
+    files = [sum(found[i] for i in file) for file in split(found, limit=5 * GB)]
     # What is left over is the header of each file: a length and a list of tensors in JSON.
     headers = [a - b for a, b in zip(PUBLISHED, files, strict=True)]
     assert headers == [9520, 12128, 11664, 568]
@@ -187,7 +187,11 @@ def test_the_list_is_that_of_transformers(name):
 
     model = Model.preset(name)
     with torch.device("meta"):
-        theirs = subject(model, implementation="transformers", dtype=torch.bfloat16)
+        theirs = subject(
+            model,
+            "bf16",
+            Run(),
+        )
     shapes = [tuple(p.shape) for p in theirs.parameters()]
     assert sorted(kind.shape for _, kind in listed(model)) == sorted(shapes)
     assert len({name for name, _ in listed(model)}) == len(shapes)
@@ -207,7 +211,7 @@ def test_a_value_embedding_stands_in_some_layers():
 def test_traced(folder, both, way):
     """Every storage of the program is in the derivation, at every moment."""
     old, new = both
-    expected = moments(old, new, way, built=old, shard=LIMIT)
+    expected = moments(old, new=new, way=way, built=old, shard=LIMIT)
     noted = []
     with Tracker(device="cpu") as tracker:
         model = getattr(loading, way)(folder, lambda what: noted.append((what, tracker.current)))
@@ -218,7 +222,7 @@ def test_traced(folder, both, way):
         assert [size for _, size in noted] == held
         assert tracker.peak == peak(expected).host + buffers
     elif way == "mmap":  # a mapped tensor claims its bytes before they are there: as if assigned
-        assert tracker.peak == peak(moments(old, new, "assign")).host
+        assert tracker.peak == peak(moments(old, new=new, way="assign")).host
     assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
     assert not any(t.is_meta for t in (*model.parameters(), *model.buffers()))
 
@@ -290,7 +294,7 @@ def test_measured(tmp_path):
     found, slack = apart(calls), 2**21
     for way in NAMES[:4]:  # stream goes by the order in the file, which is by name
         for there, here in zip(
-            found[way], moments(old, new, way, built=old, shard=16 * 2**20), strict=True
+            found[way], moments(old, new=new, way=way, built=old, shard=16 * 2**20), strict=True
         ):
             assert there.what == here.what
             assert abs(there.anonymous - here.checkpoint - here.model) < slack, (way, there)
@@ -313,13 +317,13 @@ def test_where_the_system_says_nothing(monkeypatch, tmp_path):
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="unknown way 'lazy'; known: copy, assign, mmap, shards"):
-        moments([1], [1], "lazy")
+        moments([1], new=[1], way="lazy")
     with pytest.raises(ValueError, match="limit=0; a shard holds"):
-        split([1], 0)
+        split([1], limit=0)
     with pytest.raises(ValueError, match="2 tensors in the file, 1 in the model, 1 as built"):
-        moments([1, 2], [1], "copy")
+        moments([1, 2], new=[1], way="copy")
     with pytest.raises(ValueError, match="size=-1 is negative"):
-        moments([-1], [1], "copy")
+        moments([-1], new=[1], way="copy")
     with pytest.raises(ValueError, match="moments is empty"):
         peak([])
-    assert moments([], [], "mmap") == [("read", 0, 0, 0, 0), ("close", 0, 0, 0, 0)]
+    assert moments([], new=[], way="mmap") == [("read", 0, 0, 0, 0), ("close", 0, 0, 0, 0)]

@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
 
+from memlab import Run  # noqa: E402
 from memlab.lab.loss import chunked_cross_entropy  # noqa: E402
 from memlab.lab.models.common import next_token_loss  # noqa: E402
 from memlab.measure import Tracker  # noqa: E402
@@ -76,7 +77,7 @@ def test_every_copy_is_born_and_dies_as_the_table_says(shape, format, upcast, ke
     B, T, V, D = shape
     tracker = traced(inputs(*shape, DTYPES[format]), plain(upcast, kept))
     wide = [r for r in tracker.records.values() if r.shape[-1:] == (V,) and r.category != "inputs"]
-    table = copies(B * T, V, format, upcast=upcast, kept=kept)
+    table = copies(B * T, vocab=V, format=format, upcast=upcast, kept=kept)
     names = {"float32": "fp32", "bfloat16": "bf16"}
     assert [(names[r.dtype], r.bytes, r.op) for r in wide] == [
         (kind, size, OPS[born]) for _, kind, size, born, _ in table
@@ -87,7 +88,9 @@ def test_every_copy_is_born_and_dies_as_the_table_says(shape, format, upcast, ke
         if event.kind == "alloc" and event.ident in births:
             alive = sum(n for r, n in tracker.alive(event.index) if r.ident in births)
             moment = births[event.ident]
-            assert alive == terms.alive(moment, B * T, V, format, upcast=upcast, kept=kept)
+            assert alive == terms.alive(
+                moment, rows=B * T, vocab=V, format=format, upcast=upcast, kept=kept
+            )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -98,7 +101,7 @@ def test_the_peak(shape, format, upcast, kept):
     B, T, V, D = shape
     tracker = traced(inputs(*shape, DTYPES[format]), plain(upcast, kept))
     assert tracker.peak_event.op == OPS["log_softmax_backward"]
-    derived = peak(B * T, V, format, upcast=upcast, kept=kept)
+    derived = peak(B * T, vocab=V, format=format, upcast=upcast, kept=kept)
     assert above(tracker) == derived + scalars(format, upcast=upcast)
 
 
@@ -115,7 +118,7 @@ def test_the_peak(shape, format, upcast, kept):
     ],
 )
 def test_bytes_per_logit(format, upcast, kept, each):
-    assert peak(10, 7, format, upcast=upcast, kept=kept) == each * 70
+    assert peak(10, vocab=7, format=format, upcast=upcast, kept=kept) == each * 70
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -126,7 +129,7 @@ def test_the_peak_without_backward(format, upcast):
         x, head, y = inputs(*SHAPES[0], DTYPES[format])
         tracker.label([x, head, y], "inputs")
         held, loss = plain(upcast, True)(x, head, y)
-    derived = peak(B * T, V, format, upcast=upcast, backward=False)
+    derived = peak(B * T, vocab=V, format=format, upcast=upcast, backward=False)
     assert above(tracker) == derived + scalars(format, upcast=upcast)
 
 
@@ -135,7 +138,7 @@ def test_autocast_upcasts_by_itself(shape):
     B, T, V, D = shape
     tracker = traced(inputs(*shape, torch.float32), plain(upcast=False, kept=False), autocast=True)
     weights_and_x = 2 * (V * D + B * T * D)  # the bf16 copies that autocast made of the inputs
-    derived = peak(B * T, V, "bf16", upcast=True) + scalars("bf16", upcast=True)
+    derived = peak(B * T, vocab=V, format="bf16", upcast=True) + scalars("bf16", upcast=True)
     assert above(tracker) == derived + weights_and_x
 
 
@@ -149,10 +152,10 @@ def test_labels_of_transformers(shape):
 
     tracker = traced(inputs(*shape, torch.bfloat16), loss_of)
     kept = [r for r in tracker.records.values() if r.dtype == "int64" and r.category != "inputs"]
-    assert [r.bytes for r in kept if r.category == "activations"] == [terms.labels(B, T)]
+    assert [r.bytes for r in kept if r.category == "activations"] == [terms.labels(B, tokens=T)]
     pad = 8 * B * (T + 1)
-    assert sum(r.bytes for r in kept) == terms.labels(B, T) + (pad if B > 1 else 0)
-    assert above(tracker) == peak(B * T, V, "bf16") + scalars("bf16")
+    assert sum(r.bytes for r in kept) == terms.labels(B, tokens=T) + (pad if B > 1 else 0)
+    assert above(tracker) == peak(B * T, vocab=V, format="bf16") + scalars("bf16")
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -161,7 +164,7 @@ def test_labels_of_memlab(shape):
     given = inputs(*shape, torch.bfloat16)
     tracker = traced(given, lambda x, head, y: (None, next_token_loss(F.linear(x, head), y)))
     made = [r.bytes for r in tracker.records.values() if r.dtype == "int64"][1:]
-    assert made == [terms.labels(B, T, padded=False)]
+    assert made == [terms.labels(B, tokens=T, padded=False)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -178,7 +181,9 @@ def test_what_the_loss_keeps(shape, format, upcast):
         return F.cross_entropy(wide.flatten(0, 1), next_BT.flatten())
 
     kept = measure_saved(loss, exclude=[x, head, y])
-    assert kept.bytes == terms.saved(B, T, V, format, upcast=upcast, padded=False)
+    assert kept.bytes == terms.saved(
+        B, tokens=T, vocab=V, format=format, upcast=upcast, padded=False
+    )
 
 
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
@@ -188,14 +193,16 @@ def test_what_the_loss_keeps(shape, format, upcast):
 )
 def test_the_simulated_step_says_the_same(recipe, batch, implementation):
     model = Model(layers=1, d_model=16, d_ff=24, heads=2, vocab=3000)  # the logits are the peak
-    step = simulate(model, recipe, batch=batch, tokens=32, implementation=implementation)
+    step = simulate(model, recipe, Run.cpu(batch=batch, tokens=32, implementation=implementation))
     format = "fp32" if recipe == "fp32" else "bf16"
     padded = implementation == "transformers"
     assert step.peak.op == "log_softmax_backward"
-    assert step.peak.contents["logits"] == peak(batch * 32, 3000, format)
+    assert step.peak.contents["logits"] == peak(batch * 32, vocab=3000, format=format)
     assert step.peak.contents["other"] == scalars(format)
     narrow = 0 if recipe != "autocast" else 2 * (batch * 32 + 3000) * 16  # its copies of x and head
-    assert step.rows["logits"] - narrow == terms.saved(batch, 32, 3000, format, padded=padded)
+    assert step.rows["logits"] - narrow == terms.saved(
+        batch, tokens=32, vocab=3000, format=format, padded=padded
+    )
 
 
 CHUNKS = [(48, 128, 8, 1), (48, 128, 8, 4), (48, 96, 24, 5), (50, 64, 16, 7), (6, 3, 8, 2)]
@@ -207,7 +214,7 @@ def test_chunks(R, V, D, chunks, format):
     x, head, y = inputs(1, R, V, D, DTYPES[format])
     x, y = x.detach()[0].requires_grad_(), y[0]
     tracker = traced((x, head, y), lambda x, w, y: (None, chunked_cross_entropy(x, w, y, chunks)))
-    assert above(tracker) == terms.chunked_peak(R, V, D, chunks, format)
+    assert above(tracker) == terms.chunked_peak(R, vocab=V, d_model=D, chunks=chunks, format=format)
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -261,7 +268,7 @@ def test_forward_of_torchs_chunks(R, V, D, chunk, format):
             True,
             False,
         )
-    assert above(tracker) == lce.forward_peak(R, V, D, chunk, format)
+    assert above(tracker) == lce.forward_peak(R, vocab=V, d_model=D, chunk=chunk, format=format)
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -272,7 +279,7 @@ def test_backward_of_torchs_chunks(format):
     given = (x, head, y)
     tracker = traced(given, lambda x, w, y: (None, F.linear_cross_entropy(x, w, y, options=chosen)))
     assert tracker.peak_event.phase == "backward"
-    assert above(tracker) == lce.backward_peak(12, 64, 8, format)
+    assert above(tracker) == lce.backward_peak(12, vocab=64, d_model=8, format=format)
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -282,7 +289,7 @@ def test_without_options_nothing_is_chunked(format):
     x, head, y = inputs(*SHAPES[0], DTYPES[format])
     x, y = x.detach().flatten(0, 1).requires_grad_(), y.flatten()
     tracker = traced((x, head, y), lambda x, w, y: (None, F.linear_cross_entropy(x, w, y)))
-    assert above(tracker) == lce.reference_peak(B * T, V, format)
+    assert above(tracker) == lce.reference_peak(B * T, vocab=V, format=format)
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -295,30 +302,30 @@ def test_torchs_choice_of_a_chunk(format):
             dtype=DTYPES[format],
             device=torch.device("cpu"),
         )
-        assert lce.chunk_rows(R, V, D, format) == made.batch_chunk_size
+        assert lce.chunk_rows(R, vocab=V, d_model=D, format=format) == made.batch_chunk_size
         assert made.acc_policy == POLICY[format]
 
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="rows=-1 is negative"):
-        peak(-1, 10)
+        peak(-1, vocab=10)
     with pytest.raises(ValueError, match="unknown moment 'loss'; known: head, upcast"):
-        terms.alive("loss", 1, 10)
+        terms.alive("loss", rows=1, vocab=10)
     with pytest.raises(ValueError, match="unknown format 'fp9'; known: "):
-        copies(1, 10, "fp9")
+        copies(1, vocab=10, format="fp9")
     for chunks in (0, 9):
         with pytest.raises(ValueError, match=f"chunks={chunks}; between 1 and 8"):
-            terms.chunked_peak(8, 16, 4, chunks)
+            terms.chunked_peak(8, vocab=16, d_model=4, chunks=chunks)
         with pytest.raises(ValueError, match=f"chunks={chunks}; between 1 and 8"):
             chunked_cross_entropy(
                 torch.ones(8, 4), torch.ones(16, 4), torch.zeros(8).long(), chunks
             )
     with pytest.raises(ValueError, match="chunk=0; between 1 and 8 rows"):
-        lce.forward_peak(8, 16, 4, 0)
+        lce.forward_peak(8, vocab=16, d_model=4, chunk=0)
     with pytest.raises(ValueError, match="V=3 is below D=4"):
-        lce.forward_peak(8, 3, 4, 2)
+        lce.forward_peak(8, vocab=3, d_model=4, chunk=2)
     with pytest.raises(ValueError, match="format='fp16' has no chunked path here"):
-        lce.backward_peak(8, 16, 4, "fp16")
+        lce.backward_peak(8, vocab=16, d_model=4, format="fp16")
     with pytest.raises(ValueError, match="torch's rule gives chunks of 0 rows"):
-        lce.chunk_rows(1, 64, 8)
+        lce.chunk_rows(1, vocab=64, d_model=8)
     assert MOMENTS[-1] == "head_backward"

@@ -6,7 +6,7 @@ from real_steps import random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.cli import main
 from memlab.lab.lora import LoRALinear, adapt, merge
 from memlab.lab.models import TinyGPT, TinyLlama
@@ -24,9 +24,9 @@ GPT_TARGETS = [("qkv",), ("out", "up", "down"), ("qkv", "down")]
 STEPS = [
     step.replace(
         lora=Lora((1, 8)[i % 2], (GPT_TARGETS if step.family == "gpt2" else TARGETS)[i % 3]),
-        checkpoint="block" if i in (1, 6) else step.checkpoint,
+        checkpoint="block" if i in (1, 6) else step.run.checkpoint,
         micro_batches=1 + (i % 4 == 3),
-        loss_chunks=3 * (i % 5 == 2),
+        **({"loss": "chunked", "loss_chunks": 3} if i % 5 == 2 else {}),
     )
     for i, step in enumerate(STEPS)
 ]
@@ -37,10 +37,10 @@ def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
     assert apart(real, found) == {}
     assert real.peak.phase == found.peak.moment
-    adapters = step.lora.parameter_count(Model.from_config(step.config))
+    adapters = step.run.lora.parameter_count(step.model)
     width = 2 if step.precision == "bf16" else 4
     assert found.rows["gradients"] == width * adapters
-    assert real.parameters == Model.from_config(step.config).parameter_count + adapters
+    assert real.parameters == step.model.parameter_count + adapters
 
 
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
@@ -56,11 +56,11 @@ def test_every_allocation_is_the_real_one(step):
 @pytest.mark.parametrize(
     # A trace runs one micro-batch, with the model's own loss.
     "step",
-    [*on_cuda(s.replace(micro_batches=1, loss_chunks=0) for s in STEPS)][::2],
+    [*on_cuda(s.replace(micro_batches=1, loss="plain", loss_chunks=None) for s in STEPS)][::2],
     ids=str,
 )
 def test_the_cuda_graph_is_the_traced_one(step):
-    real, found = traced(step), simulated(step, backend="cuda")
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert real.peak == found.peak.bytes
     assert {moment: real.held[moment] for moment in found.held} == found.held
 
@@ -69,7 +69,9 @@ def test_the_cuda_graph_is_the_traced_one(step):
 def test_layers_left_out_change_nothing(implementation):
     how = dict(batch=2, tokens=16, implementation=implementation, lora=Lora(4))
     model = Model.preset("tiny-llama").replace(layers=9)
-    short, whole = (simulate(model, every_layer=every, **how) for every in (False, True))
+    short, whole = (
+        simulate(model, "fp32", Run.cpu(**how), every_layer=every) for every in (False, True)
+    )
     assert len(whole.log.events) > len(short.log.events)
     assert (short.held, short.rows, short.peak) == (whole.held, whole.rows, whole.peak)
 
@@ -81,7 +83,7 @@ def test_the_base_pays_no_gradients_and_no_states():
     trained = lora.parameter_count(llama)
     # q is [4096, 4096] and v [1024, 4096], in 32 layers.
     assert trained == 32 * 16 * (4096 + 4096 + 4096 + 1024) == 6_815_744
-    whole, thin = (simulate(llama, "bf16", lora=lora, **how) for lora in (None, lora))
+    whole, thin = (simulate(llama, "bf16", Run.cpu(lora=lora, **how)) for lora in (None, lora))
     assert thin.rows["weights"] == whole.rows["weights"] + 2 * trained
     assert thin.rows["gradients"] == 2 * trained
     # Two moments, and a step counter of 4 bytes for each of the 128 matrices.
@@ -131,28 +133,30 @@ def test_what_cannot_be_adapted_is_named():
 
 
 @pytest.mark.parametrize(
-    "family, lora, words",
+    "family, adapters, words",
     [
-        ("llama", Lora(0), "rank=0; an adapter has at least rank 1"),
-        ("llama", Lora(4, ("qkv",)), "target 'qkv' is not described; known: q, k, v, out, gate"),
-        ("llama", Lora(4, ()), "adapters need at least one layer"),
-        ("opt", Lora(4), "adapters are not described for transformers opt"),
+        ("llama", (0,), "rank=0; an adapter has at least rank 1"),
+        ("llama", (4, ("qkv",)), "target 'qkv' is not described; known: down, gate, k, out, q"),
+        ("llama", (4, ()), "adapters need at least one layer"),
+        ("opt", (4,), "adapters are not described for transformers opt"),
     ],
 )
-def test_what_is_not_described_is_named(family, lora, words):
+def test_what_is_not_described_is_named(family, adapters, words):
     shape = dict(layers=1, d_model=8, d_ff=8, heads=1, vocab=8, positions=8)
     model = Model(family=family, **shape)
     with pytest.raises(ValueError, match=words):
-        simulate(model, batch=1, tokens=8, lora=lora)
+        simulate(model, "fp32", Run.cpu(batch=1, tokens=8, lora=Lora(*adapters)))
 
 
 def test_the_shell_says_the_same(capsys):
     words = "estimate tiny-llama --batch 2 --tokens 32 --lora-rank 8 --lora-targets q,up --json"
     assert main(words.split()) == 0
-    found = simulate(Model.preset("tiny-llama"), batch=2, tokens=32, lora=Lora(8, ("q", "up")))
+    found = simulate(
+        Model.preset("tiny-llama"), "fp32", Run(batch=2, tokens=32, lora=Lora(8, ("q", "up")))
+    )
     assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out
     assert main("estimate tiny-llama --lora-rank 8".split()) != 0
-    assert "it needs --tokens" in capsys.readouterr().err
+    assert "it needs tokens" in capsys.readouterr().err
 
 
 def test_merged_is_the_same_function_in_one_matrix():

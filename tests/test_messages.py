@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from memlab import messages
+from memlab.base import messages
+from memlab.base.table import as_html, as_text, places
 from memlab.plot.canvas import Canvas, heading, wrap
-from memlab.table import as_html, as_text, places
 
 WORDS = {
     "weights": "pesos",
@@ -56,6 +56,11 @@ def test_a_message_is_said_whole_or_with_its_numbers_taken_out_or_in_parts(portu
 def test_a_template_has_no_numbers_and_keeps_the_rest(text, pattern, numbers):
     assert messages.template(text) == (pattern, numbers)
     assert messages.filled(pattern, numbers) == text
+
+
+def test_the_package_has_the_words_of_the_books_languages():
+    assert messages.languages() == ["en", "pt-BR", "zh-TW"]
+    assert messages.catalogue("pt-BR")["weights"] == "pesos"
 
 
 def test_english_is_said_as_it_is():

@@ -12,14 +12,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from micropython_cases import FORMATS, TERMS, UNITS
+from micropython_cases import FORMATS, RUNS, TERMS, UNITS
+
+from memlab.page.files import files as page_files
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "memlab"
 HERE = Path(__file__).parent / "micropython"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
 
-CORE = ["memlab.units", "memlab.format_table", "memlab.formats"]
+CORE = ["memlab.units", "memlab.formats.format_table", "memlab.formats.formats", "memlab.formats"]
+RUN_MODULES = ["memlab.run", "memlab.model", "memlab.recipe.chosen", "memlab.explain.changes"]
 TERM_MODULES = [
     f"memlab.terms.{path.stem}"
     for path in sorted((SOURCE / "terms").glob("*.py"))
@@ -37,12 +40,8 @@ def missing():
 
 
 def mounted(**extra):
-    """The files that MicroPython sees: the core as it is, and an empty `memlab/__init__.py`."""
-    files = {"memlab/__init__.py": "", **extra}
-    for name in ["memlab.terms.__init__", *CORE, *TERM_MODULES]:
-        path = name.replace(".", "/") + ".py"
-        files[path] = (SOURCE.parent / path).read_text(encoding="utf8")
-    return files
+    """The files that MicroPython sees, as the page's engine gets them."""
+    return {**page_files(), **extra}
 
 
 def micropython(modules, cases, files):
@@ -74,16 +73,19 @@ def cpython(modules, cases):
 @pytest.fixture(scope="module")
 def both():
     """What each engine answers, asked once."""
-    modules, cases = [*CORE, *TERM_MODULES], [*UNITS, *FORMATS, *TERMS]
+    modules = [*CORE, *TERM_MODULES, *RUN_MODULES]
+    cases = [*UNITS, *FORMATS, *TERMS, *RUNS]
     return micropython(modules, cases, mounted()), cpython(modules, cases)
 
 
-@pytest.mark.parametrize("module", [*CORE, *TERM_MODULES])
+@pytest.mark.parametrize("module", [*CORE, *TERM_MODULES, *RUN_MODULES])
 def test_the_core_imports(both, module):
     assert both[0][module] == both[1][module] == "imported"
 
 
-@pytest.mark.parametrize("cases", [UNITS, FORMATS, TERMS], ids=["units", "formats", "terms"])
+@pytest.mark.parametrize(
+    "cases", [UNITS, FORMATS, TERMS, RUNS], ids=["units", "formats", "terms", "runs"]
+)
 def test_the_engines_agree(both, cases):
     there, here = both
     apart = {case: (there[case], here[case]) for case in cases if there[case] != here[case]}

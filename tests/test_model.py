@@ -65,6 +65,17 @@ def test_presets_are_listed_and_described_in_one_line():
     )
     with pytest.raises(ValueError, match="unknown preset 'gpt5'; known: tiny-gpt, tiny-llama"):
         Model.preset("gpt5")
+    with pytest.raises(ValueError, match="unknown preset 5"):
+        Model.preset(5)
+    assert Model.preset("Llama-3-8B") == Model.preset("llama-3-8b")
+
+
+def test_a_slip_of_the_keyboard_is_no_depth():
+    deep = Model.preset("tiny-llama").replace(layers=1000)
+    assert deep.parameter_count > 10**8
+    for layers in (1001, 10**9, 2**70):
+        with pytest.raises(ValueError, match=f"layers={layers:,} is more than 1,000"):
+            deep.replace(layers=layers)
 
 
 def test_tiny_models_sit_on_both_sides_of_4096_values():

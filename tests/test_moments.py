@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from memlab import Model
-from memlab.lab.steps import watch
+from memlab import Model, Run
 from memlab.lab.subject import subject
 from memlab.lab.text import batches
+from memlab.lab.tracked_steps import watch
 from memlab.measure import Tracker, trace
-from memlab.moments import HILLS, Moments, hills
 from memlab.plot import timeline
 from memlab.step import simulate
+from memlab.step.moments import HILLS, Moments, hills
 
 TINY = Model.preset("tiny-llama")
 HOW = {"batch": 4, "tokens": 32}
@@ -18,7 +18,11 @@ HOW = {"batch": 4, "tokens": 32}
 
 def small(implementation="memlab", again=False):
     torch.manual_seed(0)
-    return subject(TINY, implementation=implementation, again=again)
+    return subject(
+        TINY,
+        "fp32",
+        Run(implementation=implementation, checkpoint="block" if again else "none"),
+    )
 
 
 def totals(found):
@@ -41,7 +45,9 @@ def test_real_steps_have_the_derived_hills(implementation, optimizer):
         foreach=optimizer == "foreach",
         fused=optimizer == "fused",
     )
-    step = simulate(TINY, "fp32", **HOW, implementation=implementation, optimizer_impl=optimizer)
+    step = simulate(
+        TINY, "fp32", Run.cpu(**HOW, implementation=implementation, optimizer_impl=optimizer)
+    )
     assert gaps(hills(step), run.hills()) == []
     assert run.peaks == [step.peak.first_step_bytes, step.peak.bytes, step.peak.bytes]
     assert max(totals(hills(step)).values()) == step.peak.bytes
@@ -57,9 +63,9 @@ def test_traced_steps_have_the_derived_hills(backend, optimizer):
         return small().to(torch.bfloat16)
 
     ids = torch.zeros(4, 32, dtype=torch.long)
-    seen = trace(build, (ids, ids), backend=backend)
+    seen = trace(build, (ids, ids), Run(backend=backend))
     how = HOW | {"implementation": "memlab", "backend": backend, "optimizer_impl": optimizer}
-    step = simulate(TINY, "bf16", **how)
+    step = simulate(TINY, "bf16", Run.cpu(**how))
     assert gaps(hills(step), hills(seen)) == []
     assert max(totals(hills(seen)).values()) == seen.peak == step.peak.bytes
 
@@ -72,10 +78,10 @@ def test_micro_batches_put_gradients_under_the_loss(parts, again):
         small(program, again), batches(4 // parts, 32, steps=2 * parts), micro_batches=parts
     )
     how = {"batch": 4 // parts, "tokens": 32, "implementation": program, "checkpoint": checkpoint}
-    step = simulate(TINY, "fp32", **how, micro_batches=parts)
+    step = simulate(TINY, "fp32", Run.cpu(**how, micro_batches=parts))
     assert gaps(hills(step), run.hills()) == []
     assert run.peaks == [step.peak.first_step_bytes, step.peak.bytes]
-    alone = totals(hills(simulate(TINY, "fp32", **how)))
+    alone = totals(hills(simulate(TINY, "fp32", Run.cpu(**how))))
     assert totals(run.hills())["loss"] - alone["loss"] == step.rows["gradients"]
 
 
@@ -90,7 +96,7 @@ def test_zeros_for_gradients_cost_what_gradients_cost():
 
 
 def test_moments_are_what_a_timeline_draws():
-    step = simulate(TINY, "fp32", **HOW, implementation="memlab", every_layer=True)
+    step = simulate(TINY, "fp32", Run.cpu(**HOW, implementation="memlab"), every_layer=True)
     moments = Moments(step)
     assert all(sum(moments.contents(m.index).values()) == m.total for m in moments.timeline)
     assert max(m.total for m in moments.timeline) == step.peak.bytes
@@ -99,7 +105,12 @@ def test_moments_are_what_a_timeline_draws():
     assert "peak" in timeline(moments)._repr_svg_()
     # Layers that are not simulated one by one change no hill.
     deep = [
-        simulate(TINY.replace(layers=9), "fp32", **HOW, implementation="memlab", every_layer=each)
+        simulate(
+            TINY.replace(layers=9),
+            "fp32",
+            Run.cpu(**HOW, implementation="memlab"),
+            every_layer=each,
+        )
         for each in (False, True)
     ]
     assert deep[0].log.repeats and not deep[1].log.repeats
@@ -107,7 +118,7 @@ def test_moments_are_what_a_timeline_draws():
 
 
 def test_what_cannot_be_drawn_says_so():
-    step = simulate(TINY.replace(layers=9), "fp32", **HOW, implementation="memlab")
+    step = simulate(TINY.replace(layers=9), "fp32", Run.cpu(**HOW, implementation="memlab"))
     with pytest.raises(ValueError, match="every_layer=True"):
         Moments(step)
     with Tracker() as tracker:

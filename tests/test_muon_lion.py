@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from memlab import Model
-from memlab.lab import muon_lion
+from memlab import Model, Run
+from memlab.cases import muon_lion
 from memlab.lab import text as alice
 from memlab.lab.host import File
 from memlab.lab.models import TinyLlama
@@ -38,9 +38,9 @@ def test_states_and_peak_are_those_derived(way):
     kept = sum(muon_lion.states(TINY, **WAYS[way]).values())
     peak, _, held, host = run(way)
     assert held["optimizer"] == kept
-    choices = {"batch": 4, "tokens": 64, "implementation": "memlab"}
+    how = Run.cpu(batch=4, tokens=64, implementation="memlab")
     # All passages are cut before the first step: those of the second are there in the first.
-    assert peak - muon_lion.peak(TINY, kept, **choices)[0] in (0, 4 * 64 * 8)
+    assert peak - muon_lion.peak(TINY, kept, how)[0] in (0, 4 * 64 * 8)
     if host is not None:  # sent after each step, brought for each but the first
         eight = muon_lion.states(TINY, eight=True)["muon"]
         assert (host.held, host.sent, host.brought) == (eight, 2 * eight, eight)
@@ -82,5 +82,5 @@ def test_the_shapes_have_the_sizes_of_the_report_but_one(model, millions):
 
 def test_a_short_step_peaks_where_the_optimizer_begins():
     kept = sum(muon_lion.states(TINY).values())
-    size, moment = muon_lion.peak(TINY, kept, batch=1, tokens=2, implementation="memlab")
+    size, moment = muon_lion.peak(TINY, kept, Run.cpu(tokens=2, implementation="memlab"))
     assert size >= 2 * 4 * TINY.parameter_count + kept and moment in ("backward", "optimizer")

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from memlab.lab.models.nanochat import D26, NanoChat, Shape, within
-from memlab.lab.nanochat_groups import MuonAdamW, groups, state_bytes
-from memlab.lab.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
-from memlab.lab.partition import cut
+from memlab.cases.nanochat import D26, NanoChat, Shape, within
+from memlab.cases.nanochat_groups import MuonAdamW, groups, state_bytes
+from memlab.cases.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
+from memlab.cases.partition import cut
 from memlab.lab.text import batches
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, storage_bytes, trace

@@ -2,15 +2,13 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import no_gain
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 
-import no_gain  # noqa: E402
 
 TECHNIQUES = sorted(
     path for path in (ROOT / "notebooks").glob("[12]*.ipynb") if 12 <= int(path.stem[:2]) <= 21

@@ -5,16 +5,15 @@ import sys
 from copy import deepcopy
 from pathlib import Path
 
+import chapter_anatomy
 import nbformat
+import notebook_text
 import pytest
 
+import notebooks
+
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 
-import chapter_anatomy  # noqa: E402
-import notebook_text  # noqa: E402
-
-import notebooks  # noqa: E402
 
 CHAPTERS = [p for p in notebooks.notebooks([]) if chapter_anatomy.CHAPTER.fullmatch(p.name)]
 

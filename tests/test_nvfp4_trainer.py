@@ -7,11 +7,9 @@ import torch
 from torch import nn
 
 from memlab import Model
-from memlab.lab import nvfp4_program as program
-from memlab.lab import text
-from memlab.lab.guard import guard, run_guarded
-from memlab.lab.models import TinyLlama
-from memlab.lab.nvfp4_ledger import (
+from memlab.cases import nvfp4_program as program
+from memlab.cases.memory_guard import guard, run_guarded
+from memlab.cases.nvfp4_ledger import (
     combinations,
     fullest,
     in_step,
@@ -19,13 +17,15 @@ from memlab.lab.nvfp4_ledger import (
     resident,
     rounded_values,
 )
-from memlab.lab.nvfp4_traced import end_of_forward
-from memlab.lab.nvfp4_trainer import Settings, Trainer, export, load, run
-from memlab.lab.packed_adam import PackedAdam
+from memlab.cases.nvfp4_traced import end_of_forward
+from memlab.cases.nvfp4_trainer import Settings, Trainer, export, load, run
+from memlab.cases.packed_adam import PackedAdam
+from memlab.cases.straight_through import StraightThrough, round_forward, straight_through
+from memlab.cases.undisposed import Undisposed
+from memlab.lab import text
+from memlab.lab.models import TinyLlama
 from memlab.lab.quantize import dequantize, quantize
-from memlab.lab.straight_through import StraightThrough, round_forward, straight_through
 from memlab.lab.train import one_thread
-from memlab.lab.undisposed import Undisposed
 from memlab.measure import Saved, storage_bytes
 from memlab.measure.process import available
 

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.lab import text
 from memlab.lab.elsewhere import Elsewhere
 from memlab.lab.generate import Cache, generate
@@ -66,7 +66,7 @@ def test_training_is_equal_bit_for_bit(offload, plain):
 def test_the_device_holds_what_is_simulated(offload, batch, tokens):
     _, tracker, held, _ = run(offload, batch=batch, tokens=tokens)
     how = {"batch": batch, "tokens": tokens, "implementation": "memlab"}
-    step = simulate(LLAMA, "fp32", offload=offload, **how)
+    step = simulate(LLAMA, "fp32", Run.cpu(offload=offload, **how))
     text_bytes = text.tokens().nbytes  # the passages are cut out of it meanwhile
     assert tracker.peak - text_bytes == step.peak.bytes
     assert held - text_bytes == step.held["after_forward"]
@@ -96,15 +96,15 @@ def test_other_steps_hold_what_is_simulated(case):
             opt.zero_grad()
     how = {"batch": 4, "tokens": 32, "implementation": "memlab", "micro_batches": k}
     how |= {"loss": "chunked", "loss_chunks": 4} if chunks else {}
-    step = simulate(model, recipe, offload=("saved", "states"), **how)
+    step = simulate(model, recipe, Run.cpu(offload=("saved", "states"), **how))
     assert tracker.peak == step.peak.bytes
 
 
 def test_layers_that_are_only_counted():
     how = {"batch": 1, "tokens": 16, "implementation": "memlab", "offload": ("saved", "states")}
     model = LLAMA.replace(layers=7)
-    each = simulate(model, "bf16", every_layer=True, **how)
-    assert simulate(model, "bf16", **how).peak.bytes == each.peak.bytes
+    each = simulate(model, "bf16", Run.cpu(**how), every_layer=True)
+    assert simulate(model, "bf16", Run.cpu(**how)).peak.bytes == each.peak.bytes
 
 
 def test_every_storage_crosses_once_each_way():
@@ -199,7 +199,7 @@ def test_a_streamed_model_says_the_same_in_fewer_bytes(build, ahead):
     assert (host.sent, host.brought) == (6 * layer, 0)
     again, lower = answered()
     assert torch.equal(words, again)
-    assert peak - lower == rest + 6 * layer - streamed(6, layer, rest, int(ahead))
+    assert peak - lower == rest + 6 * layer - streamed(6, layer=layer, rest=rest, ahead=int(ahead))
     assert host.brought == 4 * 6 * layer
 
 
@@ -226,26 +226,34 @@ def test_bad_input_is_named():
     how = {"batch": 1, "tokens": 8, "implementation": "memlab"}
     for wrong, more in [(("weights",), {}), (("saved",), {"checkpoint": "block"})]:
         with pytest.raises(ValueError, match="offload"):
-            simulate(LLAMA, "fp32", offload=wrong, **how, **more)
+            simulate(LLAMA, "fp32", Run.cpu(offload=wrong, **how, **more))
     with pytest.raises(ValueError, match="states"):
-        simulate(LLAMA, "fp32", offload=("states",), step_in_backward=True, **how)
+        simulate(LLAMA, "fp32", Run.cpu(offload=("states",), step_in_backward=True, **how))
     with pytest.raises(ValueError, match="offload of saved is described for memlab's models alone"):
-        simulate(LLAMA, "fp32", offload=("saved",), **how | {"implementation": "transformers"})
+        simulate(
+            LLAMA, "fp32", Run.cpu(offload=("saved",), **how | {"implementation": "transformers"})
+        )
 
 
 def test_the_bus():
     assert pcie(4) == 16 * 16 * 10**9 * 128 // 130 // 8 == 31507692307
     assert pcie(5) == 2 * pcie(4) + 1  # each rounded down
-    assert microseconds(pcie(4), pcie(4)) == 10**6
+    assert microseconds(pcie(4), bandwidth=pcie(4)) == 10**6
     # The model does not matter: each weight takes b bytes on the bus and 2 FLOP for each token.
     for parameters in (10**6, 8 * 10**9):
-        tokens = tokens_to_hide(2 * parameters, parameters, pcie(4), 312 * 10**12)
+        tokens = tokens_to_hide(
+            2 * parameters, parameters=parameters, bandwidth=pcie(4), flops=312 * 10**12
+        )
         assert tokens == -(-312 * 10**12 // pcie(4))
-    assert 3 * tokens_to_hide(12, 1, 10, 50, passes=3) >= tokens_to_hide(12, 1, 10, 50) == 30
+    assert (
+        3 * tokens_to_hide(12, parameters=1, bandwidth=10, flops=50, passes=3)
+        >= tokens_to_hide(12, parameters=1, bandwidth=10, flops=50)
+        == 30
+    )
     with pytest.raises(ValueError, match="nothing hides"):
-        tokens_to_hide(1, 0, 1, 1)
+        tokens_to_hide(1, parameters=0, bandwidth=1, flops=1)
     with pytest.raises(ValueError, match="bandwidth=0"):
-        microseconds(1, 0)
+        microseconds(1, bandwidth=0)
     with pytest.raises(ValueError, match="known: 3, 4, 5"):
         pcie(7)
 

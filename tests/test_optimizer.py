@@ -45,9 +45,11 @@ TORCH = {
 def test_equal_to_torch(name, shape, value):
     if name == "muon" and len(shape) != 2:
         with pytest.raises(ValueError, match="is not a matrix; Muon takes 2-D weights only"):
-            terms.state(name, shape, value)
+            terms.state(name, shape=shape, format=value)
         return
-    assert terms.state(name, shape, value) == real_state(TORCH[name], shape, VALUES[value])
+    assert terms.state(name, shape=shape, format=value) == real_state(
+        TORCH[name], shape, VALUES[value]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,24 +69,24 @@ def torchao_optimizers():
 @pytest.mark.parametrize("name", sorted(terms.QUANTIZED))
 def test_equal_to_torchao(torchao_optimizers, name, shape, value):
     expected = real_state(torchao_optimizers[name], shape, VALUES[value])
-    assert terms.state(name, shape, value) == expected
+    assert terms.state(name, shape=shape, format=value) == expected
 
 
 def test_the_small_tensor_rule_by_hand():
     # 4,096 values, 16 blocks of 256: two states of 4,096 codes, 16 fp32 scales, 256 fp32 entries.
-    assert terms.state("adamw8bit", (4096,)) == 2 * (4096 + 16 * 4 + 256 * 4) + 4
+    assert terms.state("adamw8bit", shape=(4096,)) == 2 * (4096 + 16 * 4 + 256 * 4) + 4
     # One value less: two plain fp32 states.
-    assert terms.state("adamw8bit", (4095,)) == 2 * 4095 * 4 + 4
+    assert terms.state("adamw8bit", shape=(4095,)) == 2 * 4095 * 4 + 4
     # Large enough, but 256 does not divide 128 · 33.
-    assert terms.state("adamw8bit", (128, 33), "bf16") == 2 * 128 * 33 * 2 + 4
+    assert terms.state("adamw8bit", shape=(128, 33), format="bf16") == 2 * 128 * 33 * 2 + 4
     # The 4-bit block of 128 does divide it.
-    assert terms.state("adamw4bit", (128, 33)) == 2 * (128 * 33 // 2 + 33 * 4 + 16 * 4) + 4
+    assert terms.state("adamw4bit", shape=(128, 33)) == 2 * (128 * 33 // 2 + 33 * 4 + 16 * 4) + 4
 
 
 def test_one_million_parameters_match_the_published_coefficients():
     # https://github.com/pytorch/ao/tree/main/torchao/optim: 2, 1 and 2 bytes per parameter, to
     # which scales, tables and the step counter add this much on 2**20 parameters.
-    per = {name: terms.state(name, (1024, 1024)) / 2**20 for name in terms.QUANTIZED}
+    per = {name: terms.state(name, shape=(1024, 1024)) / 2**20 for name in terms.QUANTIZED}
     assert per["adamw8bit"] == 2 * (1 + 4 / 256) + (2 * 1024 + 4) / 2**20
     assert per["adamw4bit"] == 2 * (0.5 + 4 / 128) + (2 * 64 + 4) / 2**20
     assert per["adamw_fp8"] == 2 * (1 + 4 / 256) + 4 / 2**20
@@ -96,28 +98,36 @@ def test_torchao_keeps_its_learning_rate_in_a_tensor(torchao_optimizers, name):
     groups = [{"params": [torch.nn.Parameter(torch.ones(4))]} for _ in range(2)]
     made = torchao_optimizers[name](groups)
     rates = [group["lr"] for group in made.param_groups]
-    assert terms.learning_rates(name, 2) == sum(map(opened, rates)) == 8
+    assert terms.learning_rates(name, groups=2) == sum(map(opened, rates)) == 8
     assert terms.learning_rates("adamw") == 0
 
 
 def test_muon_leaves_what_is_not_a_hidden_matrix_to_adamw():
-    assert terms.state("muon", (64, 128), hidden=True) == 64 * 128 * 4
-    assert terms.state("muon", (64, 128), hidden=False) == 2 * 64 * 128 * 4 + 4
+    assert terms.state("muon", shape=(64, 128), hidden=True) == 64 * 128 * 4
+    assert terms.state("muon", shape=(64, 128), hidden=False) == 2 * 64 * 128 * 4 + 4
 
 
 def test_states_in_a_format_of_ones_own():
     # Muon with momentum in int8 blocks of 128 and fp32 scales: 1.03125 bytes per parameter.
-    assert terms.state("muon", (128, 128), formats=("int8/128",)) == 128 * 128 * 1.03125
-    assert terms.state("adamw", (64,), "bf16", formats=("fp32", "fp32")) == 2 * 64 * 4 + 4
+    assert terms.state("muon", shape=(128, 128), formats=("int8/128",)) == 128 * 128 * 1.03125
+    assert (
+        terms.state("adamw", shape=(64,), format="bf16", formats=("fp32", "fp32")) == 2 * 64 * 4 + 4
+    )
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: terms.state("adam", (4,)), "unknown optimizer 'adam'; known: adafactor, adamw"),
-        (lambda: terms.state("adamw", (4,), formats=("fp32",)), "1 state formats for adamw"),
-        (lambda: terms.state("adafactor", (4,), formats=("fp32",)), "adafactor, which fixes its"),
-        (lambda: terms.state("adamw", (-4,)), "size=-4 is negative"),
+        (
+            lambda: terms.state("adam", shape=(4,)),
+            "unknown optimizer 'adam'; known: adafactor, adamw",
+        ),
+        (lambda: terms.state("adamw", shape=(4,), formats=("fp32",)), "1 state formats for adamw"),
+        (
+            lambda: terms.state("adafactor", shape=(4,), formats=("fp32",)),
+            "adafactor, which fixes its",
+        ),
+        (lambda: terms.state("adamw", shape=(-4,)), "size=-4 is negative"),
         (lambda: terms.quantized_adamw((4,), kind="adamw2bit"), "unknown kind 'adamw2bit'"),
     ],
 )

@@ -1,16 +1,14 @@
 """The opener of Part I: its map is drawn from simulations, its minutes come from the chapters."""
 
 import re
-import sys
 from pathlib import Path
 
+import part_map
 import pytest
+import status
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 
-import part_map  # noqa: E402
-import status  # noqa: E402
 
 SITE = ROOT / "_build" / "html" / "en"
 PAGE = (ROOT / "book" / "anatomy.md").read_text(encoding="utf-8")

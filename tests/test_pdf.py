@@ -2,15 +2,11 @@
 
 import re
 import shutil
-import sys
 from collections import Counter
-from pathlib import Path
 
+import browser
+import pdf
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
-import browser  # noqa: E402
-import pdf  # noqa: E402
 
 built = pytest.mark.skipif(
     not (pdf.book.SITE / "en" / pdf.book.FIRST).exists(), reason="no book: `make book` builds it"

@@ -5,10 +5,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from memlab import GiB, MiB, Model
-from memlab.fit import limit_of, peak_of
-from memlab.lab.models import TinyLlama
-from memlab.lab.planner import (
+from memlab.cases.planner import (
     LOSS_TRAFFIC,
+    OWN_BLOCKS,
     RTX_4090,
     SMALL_WIDE,
     flops_per_token,
@@ -16,8 +15,11 @@ from memlab.lab.planner import (
     plan,
     seconds_per_token,
 )
+from memlab.estimate import peak
+from memlab.fit import limit_of
+from memlab.lab.models import TinyLlama
 
-SPARING = {"loss": "chunked", "loss_chunks": 64, "checkpoint": "block"}
+SPARING = OWN_BLOCKS.replace(loss="chunked", loss_chunks=64, checkpoint="block")
 
 
 def test_the_model_is_the_one_whose_figures_are_known():
@@ -30,7 +32,7 @@ def test_the_model_is_the_one_whose_figures_are_known():
 
 
 def test_a_stage_that_fits_is_one_piece():
-    (stage,) = plan(SMALL_WIDE, [(8, 8192)], on="RTX 4090", **SPARING)
+    (stage,) = plan(SMALL_WIDE, [(8, 8192)], run=SPARING, on="RTX 4090")
     assert (stage.batch, stage.pieces) == (8192, 1)
     assert stage.whole == stage.peak < limit_of("RTX 4090", GiB)[0]
 
@@ -39,12 +41,12 @@ def test_a_stage_that_does_not_is_cut_into_the_fewest_pieces():
     (stage,) = plan(SMALL_WIDE, [(128, 1024)], on="RTX 4090")
     limit, _ = limit_of("RTX 4090", GiB)
 
-    def peak(batch):
-        how = {"implementation": "memlab", "micro_batches": 2}
-        return peak_of(SMALL_WIDE, "bf16", batch=batch, tokens=128, **how)
+    def held(batch):
+        run = OWN_BLOCKS.replace(batch=batch, tokens=128, micro_batches=2)
+        return peak(SMALL_WIDE, "bf16", run)
 
-    assert stage.whole > limit >= stage.peak == peak(stage.batch)
-    assert peak(stage.batch + 1) > limit
+    assert stage.whole > limit >= stage.peak == held(stage.batch)
+    assert held(stage.batch + 1) > limit
     assert stage.batch * (stage.pieces - 1) < 1024 <= stage.batch * stage.pieces
 
 

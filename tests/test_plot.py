@@ -230,9 +230,3 @@ def test_a_matplotlib_figure_becomes_a_picture(tmp_path):
     assert one.svg == two.svg and "tokens" in words(one) and "<dc:date>" not in one.svg
     one.save(tmp_path / "curve.svg")
     assert (tmp_path / "curve.svg").read_text(encoding="utf-8") == one.svg
-
-
-def test_matplotlib_does_not_speak_of_its_fonts():
-    import logging
-
-    assert not logging.getLogger("matplotlib.font_manager").isEnabledFor(logging.WARNING)

@@ -1,15 +1,13 @@
 """The prose repeats only what a cell printed, and the test sees when it does not."""
 
-import sys
 from pathlib import Path
 
 import nbformat
+import prose_numbers
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
 
-import prose_numbers  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 

@@ -37,7 +37,7 @@ def test_a_sparse_layer_computes_the_same_in_the_bytes_that_were_derived(bias):
     x = torch.randn(3, 5, 64)
     assert torch.allclose(sparse(x), linear(x), atol=1e-5)
     nonzero = int(linear.weight.count_nonzero())
-    assert storage_bytes(sparse.parts()) == csr(96, nonzero, "fp32", index_bytes=4)
+    assert storage_bytes(sparse.parts()) == csr(96, nonzero=nonzero, format="fp32", index_bytes=4)
 
 
 def test_a_shrunk_model_is_the_smaller_model():

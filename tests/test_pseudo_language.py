@@ -8,22 +8,20 @@ references, which keep titles.
 import html
 import importlib.util
 import re
-import sys
 from pathlib import Path
 
+import catalogue
+import check
+import lay
 import pytest
+import sources
+import stage
+from blocks import SILENT
+
+from memlab.model.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "i18n")]
 
-import catalogue  # noqa: E402
-import check  # noqa: E402
-import lay  # noqa: E402
-import sources  # noqa: E402
-import stage  # noqa: E402
-from blocks import SILENT  # noqa: E402
-
-from memlab.presets import PRESETS  # noqa: E402
 
 PSEUDO = "eo"
 KEPT = re.compile(SILENT.pattern + r"|\{\w+\}|^\d+\. |`[^`]*`|\{\w+\}`[^`]*`")

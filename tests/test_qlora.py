@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from real_steps import StepConfig, real_step, simulated
+from real_steps import Question, real_step, simulated
 from test_step import apart
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.cli import main
 from memlab.lab.blocks import part_bytes, torchao
 from memlab.lab.lora import adapt, merge
@@ -25,7 +25,11 @@ GPT |= {"n_inner": 128, "n_positions": 40}
 TINY = Model.preset("tiny-llama").replace(d_ff=384)
 ALL = ("q", "k", "v", "out", "gate", "up", "down")
 STEPS = [
-    StepConfig(config, where, precision, batch=2, tokens=tokens, lora=lora, checkpoint=again)
+    Question(
+        config,
+        precision,
+        Run.cpu(implementation=where, batch=2, tokens=tokens, lora=lora, checkpoint=again),
+    )
     for config, where, precision, tokens, lora, again in [
         (LLAMA, "memlab", "bf16", 16, Lora(4, ("q", "v"), "nf4"), "none"),
         (LLAMA, "memlab", "bf16", 16, Lora(4, ("q", "v"), "nf4", keep_wide=True), "none"),
@@ -129,7 +133,7 @@ def test_what_is_not_quantized_is_doubled_and_runs():
     assert upcast(net) is net
     assert storage_bytes(list(net.parameters())) - held == 2 * (before - held)
     found = simulate(
-        TINY, "fp32", batch=2, tokens=8, implementation="memlab", lora=Lora(4, base="nf4")
+        TINY, "fp32", Run.cpu(batch=2, tokens=8, implementation="memlab", lora=Lora(4, base="nf4"))
     )
     assert storage_bytes(list(net.parameters())) == found.rows["weights"]
     assert net(ids).dtype == torch.float32
@@ -154,26 +158,28 @@ def test_widened_it_computes_the_same_and_can_be_merged():
 
 
 @pytest.mark.parametrize(
-    "lora, more, words",
+    "base, recipe, backend, words",
     [
-        (Lora(4, base="int4"), {}, "base='int4' is not described for adapters; known: nf4"),
-        (Lora(4, base="nf4"), {"recipe": "autocast"}, "under autocast or on cuda"),
-        (Lora(4, base="nf4"), {"backend": "cuda"}, "under autocast or on cuda"),
+        ("int4", "fp32", "cpu", "base='int4' is not described for adapters; known: nf4"),
+        ("nf4", "autocast", "cpu", "under autocast or on cuda"),
+        ("nf4", "fp32", "cuda", "under autocast or on cuda"),
     ],
 )
-def test_what_is_not_described_is_named(lora, more, words):
+def test_what_is_not_described_is_named(base, recipe, backend, words):
     with pytest.raises(ValueError, match=words):
-        simulate(TINY, batch=1, tokens=8, lora=lora, **more)
+        run = Run(backend=backend, batch=1, tokens=8, lora=Lora(4, base=base))
+        simulate(TINY, recipe, run)
     narrow = TINY.replace(d_ff=96)
     with pytest.raises(ValueError, match="down: 96 inputs do not fill blocks of 64"):
-        simulate(narrow, batch=1, tokens=8, lora=Lora(4, base="nf4"))
+        simulate(narrow, "fp32", Run.cpu(batch=1, tokens=8, lora=Lora(4, base="nf4")))
 
 
 def test_the_shell_says_the_same(capsys):
-    words = "estimate llama-3-8b --recipe bf16 --batch 1 --tokens 64 --lora-base nf4 --json"
+    words = "estimate llama-3-8b --recipe bf16 --backend cpu --batch 1 --tokens 64 --json"
+    words += " --lora-base nf4"
     assert main(words.split()) != 0
-    assert "--lora-base nf4 stores the base of adapters: --lora-rank" in capsys.readouterr().err
+    assert "--lora-base nf4 is of adapters: --lora-rank" in capsys.readouterr().err
     assert main([*words.split(), "--lora-rank", "8"]) == 0
     how = {"batch": 1, "tokens": 64, "lora": Lora(8, base="nf4")}
-    found = simulate(Model.preset("llama-3-8b"), "bf16", **how)
+    found = simulate(Model.preset("llama-3-8b"), "bf16", Run.cpu(**how))
     assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out

@@ -12,12 +12,7 @@ from memlab import Model, storage  # noqa: E402
 from memlab.lab import calibrate  # noqa: E402
 from memlab.lab.blocks import real_block_tensor, torchao  # noqa: E402
 from memlab.lab.models import TinyLlama  # noqa: E402
-from memlab.lab.quantize import (  # noqa: E402
-    LEVELS,
-    Quantized,
-    dequantize,
-    quantize,
-)
+from memlab.lab.quantize import LEVELS, Quantized, dequantize, quantize
 from memlab.lab.quantized_linear import QuantizedLinear, quantize_  # noqa: E402
 from memlab.measure import storage_bytes  # noqa: E402
 

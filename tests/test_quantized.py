@@ -5,12 +5,12 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from memlab import Model, Recipe, estimate  # noqa: E402
-from memlab.inference import decode, prefill  # noqa: E402
 from memlab.lab.generate import Cache, read  # noqa: E402
 from memlab.lab.models import TinyLlama  # noqa: E402
 from memlab.lab.quantized_linear import quantize_  # noqa: E402
 from memlab.measure import Tracker, storage_bytes  # noqa: E402
-from memlab.quantized import weight_only, widening  # noqa: E402
+from memlab.step.closed.own_calls import decode, prefill  # noqa: E402
+from memlab.step.closed.quantized import weight_only, widening  # noqa: E402
 
 SHAPE = {"layers": 2, "d_model": 64, "heads": 4, "kv_heads": 2, "positions": 128}
 SHAPES = {

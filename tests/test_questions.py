@@ -1,11 +1,14 @@
 """The chapters' questions, alive on their pages: every answer is there, by the same function."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
+import answers
 import nbformat
 import pytest
+from answers import MOST, STYLE, code_of
 from test_pages import SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.widgets import ask
@@ -13,9 +16,6 @@ from memlab.widgets import ask
 ROOT = Path(__file__).resolve().parent.parent
 ANSWERS = ROOT / "book" / "_static" / "answers"
 NAMES = json.loads((ANSWERS / "index.json").read_text(encoding="utf-8"))
-
-sys.path.insert(0, str(ROOT / "tools"))
-from answers import MOST, STYLE, code_of  # noqa: E402
 
 
 def product(a, b):
@@ -68,6 +68,64 @@ def test_the_answers_belong_to_the_notebook_as_it_is(name):
         assert question["answers"][at] in html.replace(STYLE, ""), (
             "another answer: run python tools/answers.py"
         )
+
+
+ASKING = """from size import size
+from memlab.widgets import ask
+ask("How much?", size, a=("first", [1, 2, 3]), b=("second", [7, 8], 8))"""
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """A notebook that asks, and a module beside it with the formula."""
+    monkeypatch.setattr(answers, "TARGET", tmp_path / "answers")
+    path = tmp_path / "01_asking.ipynb"
+    cells = [nbformat.v4.new_code_cell(ASKING), nbformat.v4.new_code_cell("1 / 0")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    (tmp_path / "size.py").write_text("def size(a, b): return f'{a * b} B'")
+    return path
+
+
+def told(chapter, *words):
+    """What tools/answers.py says in a process of its own, which a kernel leaves sockets open in."""
+    code = "import sys, answers; from pathlib import Path; answers.TARGET = Path(sys.argv[1]); "
+    code += "sys.exit(answers.main(sys.argv[2:]))"
+    command = [sys.executable, "-c", code, str(answers.TARGET), *words, str(chapter)]
+    done = subprocess.run(command, cwd=ROOT / "tools", capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+def test_a_changed_formula_makes_the_answers_stale(chapter):
+    assert told(chapter)[0] == 0
+    assert answers.kept_of(chapter)["questions"][0]["answers"][3] == "<pre>16 B</pre>"
+    assert json.loads((answers.TARGET / "index.json").read_text()) == ["01_asking"]
+    assert told(chapter, "check") == (0, "all notebooks were asked\n")
+    # The default answer, 1 and 8, stays the same, and so does the code of the notebook.
+    formula = "def size(a, b): return f'{a * b - (a == 3 and b == 7)} B'"
+    (chapter.parent / "size.py").write_text(formula)
+    stale = "01_asking.ipynb: How much? Another answer at first 3, second 7\n"
+    assert told(chapter, "check") == (1, stale)
+
+
+def test_a_notebook_that_fails_gets_no_file(chapter):
+    (chapter.parent / "size.py").write_text("def size(a, b): return 1 / 0")
+    status, said = told(chapter)
+    assert status == 1 and "ZeroDivisionError" in said
+    assert not (answers.TARGET / "01_asking.json").exists()
+
+
+def test_every_way_of_falling_behind_is_named(chapter):
+    answers.TARGET.mkdir()
+    question = ask("How much?", product, a=("first", [1, 2]), b=("second", [3, 4])).answers()
+    assert answers.write(chapter, [question]) == ""
+    assert answers.difference(chapter, [question]) == ""
+    assert answers.difference(chapter, []) == "0 questions, 1 are kept"
+    other = question | {"question": "How many?"}
+    assert answers.difference(chapter, [other]) == "another question: How many?"
+    other = question | {"answers": [*question["answers"][:2], "<pre>new</pre>", "<pre></pre>"]}
+    assert answers.difference(chapter, [other]).endswith("Another answer at first 2, second 3")
+    assert answers.write(chapter, []) == "" and answers.kept_of(chapter) == {}
+    assert answers.difference(chapter, []) == ""
 
 
 BUILT = [name for name in NAMES if (SITE / "en" / "notebooks" / f"{name}.html").exists()]

@@ -1,12 +1,11 @@
 """The README shows what its commands print, and its Python runs."""
 
 import re
-import sys
 from pathlib import Path
 
+import readme
+
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import readme  # noqa: E402
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

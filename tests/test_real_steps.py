@@ -5,11 +5,11 @@ import random
 import statistics
 
 import pytest
-import real_steps
-from real_steps import DROPOUTS, FAMILIES, StepConfig, random_configs, real_step, simulated
-from test_transformers import component
+from real_steps import FAMILIES, Question, random_configs, real_step, simulated
 
+from memlab import Run
 from memlab.cli import main
+from memlab.lab.subject import DROPOUTS
 
 CLASSIC = tuple(DROPOUTS)  # gpt2, opt, gpt_neox: dropout is not in attention alone
 WINDOWED = ("mistral", "qwen2", "llama", "qwen3", "gemma")
@@ -20,7 +20,7 @@ DRAWN = [
     *random_configs(8, 67, checkpoints=("none", "block"), families=WINDOWED, windows=True),
 ]
 
-LLAMA = StepConfig(
+LLAMA = Question(
     {
         "model_type": "llama",
         "num_hidden_layers": 2,
@@ -29,7 +29,9 @@ LLAMA = StepConfig(
         "num_attention_heads": 4,
         "num_key_value_heads": 2,
         "vocab_size": 61,
-    }
+    },
+    "fp32",
+    Run.cpu(batch=2, tokens=16),
 )
 
 
@@ -48,7 +50,7 @@ def test_two_runs_of_one_step_are_the_same(family):
 
 def test_a_step_adds_up():
     run = real_step(LLAMA)
-    ids = 8 * LLAMA.batch * LLAMA.tokens
+    ids = 8 * LLAMA.run.batch * LLAMA.run.tokens
     # Autograd keeps the ids for the embedding, and the hooks count them; here they are inputs.
     assert run.saved == run.activations + run.logits + ids
     stay = run.resident
@@ -134,15 +136,11 @@ def test_corners_are_exact(corner):
     names = ("n_layer", "n_embd", "n_head") if family == "gpt2" else [name for name, _ in sizes]
     shape = {name: size for name, (_, size) in zip(names, sizes, strict=True)}
     wide = {"gpt2": "n_inner", "opt": "ffn_dim", "gpt_neox": "intermediate_size"}[family]
-    step = StepConfig({"model_type": family, **shape, wide: 80, "vocab_size": 61, **keys})
+    config = {"model_type": family, **shape, wide: 80, "vocab_size": 61, **keys}
+    step = Question(config, "fp32", Run.cpu(**{"batch": 3, "tokens": 11, **more}))
     first = list(CORNERS).index(corner)
     for attention, precision, dropout in (VARIANTS[first % 3], VARIANTS[(first + 1) % 3]):
-        drawn = step.replace(
-            attention=attention,
-            precision=precision,
-            dropout=dropout,
-            **{"batch": 3, "tokens": 11, **more},
-        )
+        drawn = step.replace(attention=attention, precision=precision, dropout=dropout)
         real, found = real_step(drawn, in_place=False), simulated(drawn, in_place=False)
         assert allocations(found) == [
             (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
@@ -191,14 +189,14 @@ def test_the_shell_says_the_same(step, tmp_path, capsys):
     """From a config.json alone, with the keys that change the step but no parameter."""
     (tmp_path / "config.json").write_text(json.dumps(step.config))
     told = {
-        "batch": step.batch,
-        "tokens": step.tokens,
+        "batch": step.run.batch,
+        "tokens": step.run.tokens,
         "precision": step.precision,
-        "optimizer": "adamw",
-        "optimizer-impl": step.optimizer,
-        "attention": step.attention,
-        "dropout": step.dropout,
-        "checkpoint": step.checkpoint,
+        "backend": "cpu",
+        "optimizer-impl": step.run.loop,
+        "attention": step.run.attention,
+        "dropout": step.run.dropout,
+        "checkpoint": step.run.checkpoint,
     }
     words = [word for name, value in told.items() for word in (f"--{name}", str(value))]
     assert main(["estimate", str(tmp_path), *words, "--json"]) == 0
@@ -221,22 +219,14 @@ FROZEN = [
 
 
 @pytest.mark.parametrize("family", CLASSIC)
-def test_frozen_weights_are_exact(monkeypatch, family):
-    build = real_steps.build
-
-    def build_frozen(step):
-        module = build(step)
-        for name, parameter in module.named_parameters():
-            parameter.requires_grad_(component(name) not in frozen)
-        return module
-
-    monkeypatch.setattr(real_steps, "build", build_frozen)
+def test_frozen_weights_are_exact(family):
     steps = random_configs(5, 66, families=(family,))
     again = [step.replace(checkpoint="block") for step in steps]
     for frozen, step in zip(FROZEN * 2, steps + again, strict=True):
-        untied = step.replace(config=step.config | {"tie_word_embeddings": False})
-        real, found = real_step(untied), simulated(untied, frozen=frozen)
-        assert found.held == real.held, f"{frozen} frozen in {untied}"
+        config = step.config | {"tie_word_embeddings": False}
+        untied = step.replace(config=config, frozen=frozen)
+        real, found = real_step(untied), simulated(untied)
+        assert found.held == real.held, untied
         assert found.rows["activations"] == real.activations
         assert found.peak.bytes == real.peak.bytes
         assert found.peak.first_step_bytes == real.first_peak.bytes
@@ -259,10 +249,24 @@ def test_random_configs_are_seeded_and_reach_every_option():
     assert random_configs(9, seed=3) == random_configs(9, seed=3) != random_configs(9, seed=4)
     drawn = random_configs(200, seed=0)
     assert {step.family for step in drawn} == set(FAMILIES)
-    for option in ("precision", "attention", "optimizer", "dropout"):
-        assert len({getattr(step, option) for step in drawn}) > 1, option
+    assert len({step.precision for step in drawn}) > 1
+    for option in ("attention", "optimizer_impl", "dropout"):
+        assert len({getattr(step.run, option) for step in drawn}) > 1, option
     rng = random.Random(0)
     assert all(step.replace(batch=1) != step.replace(batch=7) for step in rng.sample(drawn, 5))
+
+
+def test_what_is_not_followed_is_refused_by_name():
+    for name, value in {"step_in_backward": True, "holds": ("graph",)}.items():
+        with pytest.raises(ValueError, match=f"{name}=.*: no real step is run so"):
+            real_step(LLAMA.replace(**{name: value}))
+    with pytest.raises(ValueError, match="backend='cuda': real steps run on this machine's CPU"):
+        real_step(LLAMA.replace(backend="cuda"))
+
+
+def test_a_question_is_json():
+    for step in random_configs(8, seed=2):
+        assert Question.from_json(json.loads(json.dumps(step.to_json()))) == step
 
 
 def test_an_unknown_option_is_named():

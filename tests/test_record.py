@@ -11,13 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memlab import cli  # noqa: E402
+from memlab import Model, cli  # noqa: E402
+from memlab.files.records import FOLDER, read, records  # noqa: E402
 from memlab.measure import cuda  # noqa: E402
 from memlab.measure.step_tracker import StepTracker  # noqa: E402
 from memlab.recording import apart, meter, provenance, suite, techniques, write  # noqa: E402
 from memlab.recording import beside as chapter  # noqa: E402
 from memlab.recording.case import EXACT, KERNELS, SCRATCH, Case, Predicted  # noqa: E402
-from memlab.records import FOLDER, read, records  # noqa: E402
+from memlab.recording.whole_steps import FAMILIES  # noqa: E402
 from memlab.terms.allocator import segment_for  # noqa: E402
 from memlab.terms.replay import replay  # noqa: E402
 from memlab.units import KiB, MiB  # noqa: E402
@@ -420,7 +421,7 @@ def test_stopping_it_by_hand_gets_one_line(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(suite, "one", stop)
     out = tmp_path / "x.json"
     words = ["record", "--device", "cpu", "--only", "weights", "--out", str(out)]
-    assert cli.main(words) == 2
+    assert cli.main(words) == 130
     said = capsys.readouterr().err
     assert said == f"memlab: stopped by hand; the rows so far are in {out}.unfinished\n"
     assert read(f"{out}.unfinished").rows == () and not out.exists()
@@ -492,12 +493,17 @@ def test_nothing_is_forgotten_on_the_host_and_what_belongs_there_is_not_predicte
 
 @pytest.mark.parametrize("kernel", ["flash", "math"])
 def test_a_chosen_kernel_runs(kernel):
-    """On a CPU both can be chosen too; they are not predicted there."""
+    """On a CPU both can be chosen, too; what stays then is CUDA's, and counters of steps beside."""
     (case,) = suite.cases([f"attention/{kernel}"])
     found = meter.measured(case.run, "cpu")
     assert set(found) == set(case.terms)
     kept = {moment: found[moment]["requested"] for moment in STAYS}
-    assert kept == {moment: case.predict("cpu")[moment].traced for moment in STAYS}
+    model = Model.from_config({"model_type": "gpt2", **FAMILIES["gpt2"]})
+    counters = 4 * sum(tensor.copies for tensor in model.tensors())  # on the host, beside CUDA
+    said = case.predict("cuda")
+    assert kept == {moment: said[moment].traced + counters for moment in STAYS}
+    with pytest.raises(ValueError, match=f"kernel='{kernel}' is a choice of CUDA"):
+        case.predict("cpu")
 
 
 def pretended_factory(card, kind):

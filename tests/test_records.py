@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab import records
-from memlab.records import as_json, read, record
+from memlab.files import records
+from memlab.files.records import as_json, read, record
 
 ROOT = Path(__file__).parent.parent
 ROW = {
@@ -195,6 +195,12 @@ def test_the_committed_records_are_whole():
     )
     with pytest.raises(ValueError, match="unknown kind of device 'tpu'"):
         records.records("tpu")
+
+
+def test_an_installation_without_records_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(records, "FOLDER", tmp_path / "data" / "records")
+    with pytest.raises(FileNotFoundError, match=r"this installation lacks .*/data/records/"):
+        records.records()
 
 
 def test_a_record_of_a_cpu_misses_by_nothing():

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab import safe_pickle
-from memlab.safe_pickle import load
-from memlab.snapshots import BEFORE, read_snapshot, summary
+from memlab.files import safe_pickle
+from memlab.files.safe_pickle import load
+from memlab.files.snapshots import BEFORE, read_snapshot, summary
 
 PLAIN = st.recursive(
     st.none()
@@ -150,7 +150,7 @@ def test_a_billion_laughs_cost_no_more_than_their_file():
 
 
 def test_entries_count_as_often_as_they_are_named(monkeypatch):
-    monkeypatch.setattr("memlab.snapshots.MOST_ENTRIES", 1_000)
+    monkeypatch.setattr("memlab.files.snapshots.MOST_ENTRIES", 1_000)
     block = {"size": 512, "state": "inactive"}
     segment = {"total_size": 512, "blocks": [block] * 100}
     with pytest.raises(ValueError, match="more than 1,000 entries"):

@@ -3,8 +3,10 @@
 import itertools
 
 import pytest
-from real_steps import StepConfig, real_step, simulated
+from real_steps import Question, real_step, simulated
 from test_step_cuda import traced
+
+from memlab import Run
 
 SHAPE = {
     "num_hidden_layers": 2,
@@ -39,7 +41,7 @@ def scaled(family, kind, tokens):
     if family == "gpt_neox":
         rope["partial_rotary_factor"] = 0.5
     config = {"model_type": family, **FAMILIES[family], "rope_parameters": rope}
-    return StepConfig(config, precision="bf16", tokens=tokens)
+    return Question(config, "bf16", Run.cpu(batch=2, tokens=tokens))
 
 
 @pytest.mark.parametrize("family, kind", [*itertools.product(FAMILIES, SCALINGS)])
@@ -62,7 +64,7 @@ def test_every_allocation_is_the_real_one(family, kind, tokens):
 @pytest.mark.parametrize("kind", [kind for kind in SCALINGS if kind != "dynamic"])
 def test_scaled_bases_on_cuda_are_the_traced_ones(family, kind):
     step = scaled(family, kind, 70)
-    real, found = traced(step), simulated(step, backend="cuda")
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert found.held == real.held
     assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
 

@@ -5,7 +5,7 @@ import torch
 import torch.distributed as dist
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from memlab import Model, Recipe, Sharding, estimate
+from memlab import Model, Recipe, Run, Sharding, estimate
 from memlab.lab import shard, sharded, text
 from memlab.lab.models import TinyLlama
 from memlab.lab.ranks import fake_ranks, on_ranks
@@ -15,6 +15,10 @@ from memlab.terms.sharding import whole_tensors
 
 TINY = Model.preset("tiny-llama")
 LLAMA = Model.preset("llama-3-8b")
+
+
+def over(**ranks):
+    return Run(devices=Sharding(**ranks))
 
 
 def alone(model):
@@ -36,8 +40,7 @@ def test_two_real_ranks_hold_what_is_derived_and_learn_what_one_would():
     found = on_ranks(2, sharded.train_stages, TINY, (0, 1, 2, 3))
     for ranks in found:
         for stage, (ledger, losses) in ranks.items():
-            recipe = Recipe(sharding=Sharding(data=2, zero=stage))
-            derived = estimate(TINY, recipe)
+            derived = estimate(TINY, "fp32", over(data=2, zero=stage))
             assert [r.measured for r in ledger.rows] == [r.derived for r in derived.rows], stage
             assert losses == pytest.approx(expected, rel=1e-5)
 
@@ -63,8 +66,8 @@ def shards(model):
 def test_three_real_ranks_pad_and_deal_out_whole_tensors():
     counts = [t.numel for t in TINY.tensors() for _ in range(t.copies)]
     found = on_ranks(3, zero_redundancy, TINY)
-    assert sorted(f[0] for f in found) == sorted(4 * n for n in whole_tensors(counts, 3))
-    derived = estimate(TINY, Recipe(sharding=Sharding(data=3, zero=3)))["weights"].derived
+    assert sorted(f[0] for f in found) == sorted(4 * n for n in whole_tensors(counts, ranks=3))
+    derived = estimate(TINY, "fp32", over(data=3, zero=3))["weights"].derived
     assert [weights for _, (weights, _) in found] == [derived] * 3
     assert [rows for _, (_, rows) in found] == [86, 86, 84]  # of 256
 
@@ -87,7 +90,7 @@ def test_a_rank_that_fails_says_why_and_leaves_no_process():
 def test_the_peak_of_fsdp_is_derived_to_the_byte(layers, ranks, tokens):
     model = LLAMA.replace(layers=layers)
     held, peak = sharded.trace_fsdp(model, ranks, tokens)
-    derived = estimate(model, Recipe(sharding=Sharding(data=ranks, zero=3)))
+    derived = estimate(model, "fp32", over(data=ranks, zero=3))
     assert [r.traced for r in held.rows] == [r.derived for r in derived.rows]
     found = sharded.moments(model, ranks, tokens).values()
     assert max(sum(each.values()) for each in found) == peak.total("traced")
@@ -101,7 +104,7 @@ def test_more_tokens_than_positions_are_refused():
 def test_all_layers_of_llama_3_8b_at_64_ranks():
     """What the chapter derives from the layers that it traces, with none left out."""
     held, peak = sharded.trace_fsdp(LLAMA, 64, 8192)
-    derived = estimate(LLAMA, Recipe(sharding=Sharding(data=64, zero=3)))
+    derived = estimate(LLAMA, "fp32", over(data=64, zero=3))
     assert [r.traced for r in held.rows] == [r.derived for r in derived.rows]
     assert peak.total("traced") == sum(sharded.moments(LLAMA, 64, 8192)["loss"].values())
 
@@ -110,12 +113,22 @@ def test_all_layers_of_llama_3_8b_at_64_ranks():
 def test_tensor_parallel_layers_keep_what_is_derived(ranks):
     model = TINY.replace(kv_heads=4)
     kept = sharded.saved_by_layer(model, shard.tensor_parallel, ranks, 2, 64)
-    assert kept == layer_activations(2, 64, 128, 352, 4, 4, 32, "fp32", tensor=ranks)
+    assert kept == layer_activations(
+        2,
+        tokens=64,
+        d_model=128,
+        d_ff=352,
+        heads=4,
+        kv_heads=4,
+        head_dim=32,
+        precision="fp32",
+        tensor=ranks,
+    )
 
 
 def test_a_table_cut_by_words_has_a_whole_gradient():
     """DTensor, torch 2.13: the embedding's gradient is replicated; all others are as derived."""
-    derived = estimate(TINY, Recipe(optimizer="sgd", sharding=Sharding(tensor=2)))
+    derived = estimate(TINY, Recipe(optimizer="sgd"), over(tensor=2))
     traced = sharded.trace_tensor_parallel(TINY, 2)
     apart = [t.traced - d.derived for t, d in zip(traced.rows, derived.rows, strict=True)]
     assert apart == [0, 4 * TINY.vocab * TINY.d_model // 2, 0]
@@ -153,7 +166,18 @@ def sequence_parallel(net, mesh):
 
 def test_sequence_parallel_layers_keep_what_is_derived():
     kept = sharded.saved_by_layer(TINY, sequence_parallel, 2, 2, 64)
-    assert kept == layer_activations(2, 64, 128, 352, 4, 2, 32, "fp32", tensor=2, sequence=True)
+    assert kept == layer_activations(
+        2,
+        tokens=64,
+        d_model=128,
+        d_ff=352,
+        heads=4,
+        kv_heads=2,
+        head_dim=32,
+        precision="fp32",
+        tensor=2,
+        sequence=True,
+    )
 
 
 def test_tensor_parallel_and_fsdp_together():
@@ -162,5 +186,5 @@ def test_tensor_parallel_and_fsdp_together():
     with fake_ranks(4, 2) as (data, tensor), unset_fake_temporarily(), torch.device("meta"):
         net = shard.tensor_parallel(TinyLlama(TINY), tensor)
         held = resident(shard.fsdp(net, data))
-    derived = estimate(TINY, Recipe(sharding=Sharding(data=4, tensor=2, zero=3)))
+    derived = estimate(TINY, "fp32", over(data=4, tensor=2, zero=3))
     assert held["weights"] == derived["weights"].derived

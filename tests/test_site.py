@@ -2,7 +2,6 @@
 
 import html
 import re
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +15,6 @@ PAGES = sorted(
     for path in SITE.rglob("*.html")
     if not {"_static", "_sources"} & set(path.parts)
 )
-sys.path += [str(ROOT / "book" / "_ext"), str(ROOT / "tools")]
 memlab_assets = pytest.importorskip("memlab_assets", reason="no book: Sphinx is not installed")
 import memlab_page  # noqa: E402
 from memlab_page import Addresses, citation, minutes  # noqa: E402

@@ -30,7 +30,7 @@ def stepped(make, shape, *, dtype=torch.float32, steps=3):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_muon8_keeps_what_is_derived(shape):
     _, optimizer = stepped(muon8.Muon8, shape)
-    assert storage_bytes(optimizer) == terms.state("muon", shape, formats=("int8/128",))
+    assert storage_bytes(optimizer) == terms.state("muon", shape=shape, formats=("int8/128",))
 
 
 def test_under_1_04_bytes_by_hand():
@@ -93,8 +93,8 @@ def test_muon8_widens_one_matrix_at_a_time():
 def test_galore_keeps_what_is_derived(rank, shape, dtype):
     kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
     _, optimizer = stepped(lambda p: galore.GaLore(p, rank=rank), shape, dtype=kind)
-    assert storage_bytes(optimizer) == low_rank.galore(shape, rank, dtype)
-    assert storage_bytes(optimizer) == terms.state(f"galore/{rank}", shape, dtype)
+    assert storage_bytes(optimizer) == low_rank.galore(shape, rank=rank, format=dtype)
+    assert storage_bytes(optimizer) == terms.state(f"galore/{rank}", shape=shape, format=dtype)
 
 
 @pytest.mark.parametrize("shape", [(6, 9), (9, 6)])
@@ -122,10 +122,10 @@ def test_directions_are_those_of_the_largest_singular_values():
 
 def test_the_rank_from_which_galore_costs():
     shape, adamw = (4096, 14336), 2 * 4096 * 14336 * 4
-    rank = low_rank.largest_rank(shape, adamw)
+    rank = low_rank.largest_rank(shape, bytes=adamw)
     assert rank == 2 * 4096 * 14336 // (4096 + 2 * 14336)
-    assert low_rank.galore(shape, rank) <= adamw < low_rank.galore(shape, rank + 1)
-    assert low_rank.largest_rank((8, 16), 10**9) == 8
+    assert low_rank.galore(shape, rank=rank) <= adamw < low_rank.galore(shape, rank=rank + 1)
+    assert low_rank.largest_rank((8, 16), bytes=10**9) == 8
 
 
 @pytest.mark.filterwarnings("ignore")  # torchao's own deprecations, not ours to mend
@@ -137,7 +137,7 @@ def test_the_room_of_a_low_bit_step_that_is_not_compiled(shape, kind, dtype):
     p = torch.nn.Parameter(torch.randn(shape, dtype=value))
     optimizer = small.optimizer(kind, {"weight": p})
     p.grad = torch.randn(shape, dtype=value)
-    assert room(optimizer, p) == optimizer_step.low_bit_eager(shape, kind, dtype)
+    assert room(optimizer, p) == optimizer_step.low_bit_eager(shape, kind=kind, format=dtype)
 
 
 RECIPES = [
@@ -163,11 +163,11 @@ def test_a_run_keeps_what_is_estimated(recipe):
         (lambda: muon8.Muon8([torch.nn.Parameter(torch.ones(4))]), "is not a matrix; Muon"),
         (lambda: galore.GaLore([torch.nn.Parameter(torch.ones(4))], rank=1), "is not a matrix"),
         (lambda: galore.GaLore([torch.nn.Parameter(torch.ones(4, 4))], rank=0), "rank=0; at"),
-        (lambda: low_rank.galore((4,), 1), "shape=\\(4,\\) is not a matrix"),
-        (lambda: low_rank.galore((4, 4), 0), "rank=0; at least one direction"),
+        (lambda: low_rank.galore((4,), rank=1), "shape=\\(4,\\) is not a matrix"),
+        (lambda: low_rank.galore((4, 4), rank=0), "rank=0; at least one direction"),
         (lambda: optimizer_step.low_bit_eager((4, 4)), "16 values keep plain states"),
-        (lambda: optimizer_step.low_bit_eager((4, 4), "adamw"), "unknown kind 'adamw'"),
-        (lambda: terms.state("galore", (4, 4)), "'galore' has no rank"),
+        (lambda: optimizer_step.low_bit_eager((4, 4), kind="adamw"), "unknown kind 'adamw'"),
+        (lambda: terms.state("galore", shape=(4, 4)), "'galore' has no rank"),
         (lambda: Recipe(optimizer="galore/0"), "'galore/0' has no rank"),
         (lambda: Recipe(optimizer="lamb"), "unknown optimizer 'lamb'"),
     ],

@@ -28,24 +28,26 @@ def parts(sparse):
 def test_lists_and_rows_have_the_bytes_of_torch(format, rows, columns, zeros):
     full = matrix(rows, columns, zeros, DTYPES[format])
     nonzero = rows * columns - zeros
-    assert coo(nonzero, format) == sum(t.nbytes for t in parts(full.to_sparse().coalesce()))
+    assert coo(nonzero, format=format) == sum(t.nbytes for t in parts(full.to_sparse().coalesce()))
     compressed = full.to_sparse_csr()
-    assert csr(rows, nonzero, format) == sum(t.nbytes for t in parts(compressed))
+    assert csr(rows, nonzero=nonzero, format=format) == sum(t.nbytes for t in parts(compressed))
     starts, places, values = parts(compressed)
     assert places.untyped_storage().nbytes() == 2 * places.nbytes  # what `csr` leaves out
     narrow = torch.sparse_csr_tensor(starts.int(), places.int(), values, check_invariants=True)
-    assert csr(rows, nonzero, format, index_bytes=4) == sum(t.nbytes for t in parts(narrow))
+    assert csr(rows, nonzero=nonzero, format=format, index_bytes=4) == sum(
+        t.nbytes for t in parts(narrow)
+    )
 
 
 @pytest.mark.parametrize("format", DTYPES)
 @pytest.mark.parametrize("index_bytes", [4, 8])
 @pytest.mark.parametrize(("rows", "columns"), [(16, 16), (100, 3), (1, 1), (512, 256)])
 def test_break_even_is_the_first_number_of_zeros_that_gains(format, index_bytes, rows, columns):
-    zeros = csr_break_even(rows, columns, format, index_bytes=index_bytes)
+    zeros = csr_break_even(rows, columns=columns, format=format, index_bytes=index_bytes)
     full = rows * columns * (4 if format == "fp32" else 2)
 
     def size(zeros):
-        return csr(rows, rows * columns - zeros, format, index_bytes=index_bytes)
+        return csr(rows, nonzero=rows * columns - zeros, format=format, index_bytes=index_bytes)
 
     assert size(zeros - 1) >= full
     assert zeros > rows * columns or size(zeros) < full
@@ -59,7 +61,7 @@ def test_two_of_four_has_the_bytes_of_torchs_own_layout(format):
 
     dtype = {"fp16": torch.float16, "int8": torch.int8, **DTYPES}[format]
     full = torch.tensor([1, 0, 2, 0]).repeat(64, 32).to(dtype)
-    assert two_four(64, 128, format) == sum(part.nbytes for part in pack(full))
+    assert two_four(64, columns=128, format=format) == sum(part.nbytes for part in pack(full))
 
 
 @pytest.mark.parametrize("format", DTYPES)
@@ -67,16 +69,16 @@ def test_a_mask_triples_a_weight(format):
     linear = torch.nn.Linear(64, 48, bias=False).to(DTYPES[format])
     torch_prune.l1_unstructured(linear, "weight", 0.9)
     held = [linear.weight_orig, linear.weight_mask, linear.weight]
-    assert storage_bytes(held) == masked(64 * 48, format)
+    assert storage_bytes(held) == masked(64 * 48, format=format)
     torch_prune.remove(linear, "weight")
-    assert storage_bytes(linear) == masked(64 * 48, format, training=False)
+    assert storage_bytes(linear) == masked(64 * 48, format=format, training=False)
 
 
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: csr(4, 4, index_bytes=2), "index_bytes=2; an index has 4 or 8"),
-        (lambda: two_four(4, 6), "columns=6 is not a multiple of 4"),
+        (lambda: csr(4, nonzero=4, index_bytes=2), "index_bytes=2; an index has 4 or 8"),
+        (lambda: two_four(4, columns=6), "columns=6 is not a multiple of 4"),
         (lambda: coo(-1), "nonzero=-1"),
     ],
 )

@@ -1,14 +1,12 @@
 """The tables of the status page say what the files say."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+import status
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
-import status  # noqa: E402
 
 
 @pytest.fixture
@@ -47,9 +45,9 @@ RECORD |= {"complete": True, "unit": "bytes", "rows": [ROW, FAILED, UNKNOWN]}
 
 
 def keep(project, name, **changes):
-    (project / "book" / "records").mkdir(parents=True, exist_ok=True)
-    file = project / "book" / "records" / f"{name}.json"
-    file.write_text(json.dumps(RECORD | changes))
+    folder = project / "src" / "memlab" / "data" / "records"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(RECORD | changes))
 
 
 def test_without_a_record_the_page_says_so(project):

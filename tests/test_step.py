@@ -4,21 +4,18 @@ import subprocess
 import sys
 
 import pytest
-import real_steps
 import torch
 from real_steps import (
-    RECIPES,
-    StepConfig,
-    build,
+    Question,
     random_configs,
     real_step,
     simulated,
 )
 
-from memlab import Model, Recipe, Sharding
+from memlab import Model, Recipe, Run, Sharding
 from memlab.lab.models import TinyLlama
 from memlab.measure import trace
-from memlab.step import engine, ops, simulate
+from memlab.step import engine, ops, simulate, storage_log
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 TINY = [
@@ -92,9 +89,7 @@ def test_fp16_takes_the_bytes_of_bf16(step):
     assert found.peak.bytes == wide.peak.bytes
 
 
-@pytest.mark.parametrize(
-    "step", [step for step in ALL if Model.from_config(step.config).layers <= 4][::3], ids=str
-)
+@pytest.mark.parametrize("step", [step for step in ALL if step.model.layers <= 4][::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
     """Size of each allocation and the total after it, in order, where nothing is added in place."""
     real, found = real_step(step, in_place=False), simulated(step, in_place=False)
@@ -110,13 +105,10 @@ def test_every_allocation_is_the_real_one(step):
 @pytest.mark.parametrize("layers", [4, 5, 6, 11])
 def test_layers_left_out_change_nothing(monkeypatch, step, layers):
     """Four layers and a factor give what all of them give, one by one."""
-    model = Model.from_config(step.config).replace(layers=layers)
-    options = dict(batch=step.batch, tokens=step.tokens, implementation=step.implementation)
-    options |= dict(attention=step.attention, optimizer_impl=step.optimizer)
-    options |= dict(checkpoint=step.checkpoint, dropout=step.dropout)
-    short = simulate(model, RECIPES[step.precision], **options)
+    model = step.model.replace(layers=layers)
+    short = simulate(model, step.recipe, step.run)
     monkeypatch.setattr(engine.Engine, "shown", layers)
-    long = simulate(model, RECIPES[step.precision], **options)
+    long = simulate(model, step.recipe, step.run)
     assert (len(long.log.events) > len(short.log.events)) == (layers > engine.SHOWN)
     for figure in ("rows", "held", "held_contents"):
         assert getattr(short, figure) == getattr(long, figure)
@@ -126,7 +118,7 @@ def test_layers_left_out_change_nothing(monkeypatch, step, layers):
 
 @pytest.mark.parametrize("op", ["rsqrt", "flash_attention", "log_softmax", "silu"])
 def test_one_byte_more_is_noticed(monkeypatch, op):
-    step = StepConfig(
+    step = Question(
         dict(
             model_type="llama",
             num_hidden_layers=2,
@@ -134,12 +126,14 @@ def test_one_byte_more_is_noticed(monkeypatch, op):
             intermediate_size=24,
             num_attention_heads=2,
             vocab_size=50,
-        )
+        ),
+        "fp32",
+        Run.cpu(batch=2, tokens=16),
     )
     real = real_step(step)
     assert apart(real, simulated(step)) == {}
 
-    class Wrong(engine.Record):
+    class Wrong(storage_log.Record):
         def __init__(self, name, *rest):
             super().__init__(name, *rest)
             self.bytes += name == op
@@ -148,15 +142,6 @@ def test_one_byte_more_is_noticed(monkeypatch, op):
     assert apart(real, simulated(step))["after_forward"] < 0
 
 
-PARTS = {
-    "norm": "norm",
-    "lm_head": "lm_head",
-    "positions": "positions",
-    "embed": "embedding",
-    "att": "attention",
-    "mlp": "feed_forward",
-    "feed_forward": "feed_forward",
-}
 FROZEN = [
     (("embedding",), TINY[0]),
     (("embedding", "attention"), TINY[1]),
@@ -185,18 +170,11 @@ FROZEN += [  # with checkpoints: only transformers lets the embedding's output a
 
 
 @pytest.mark.parametrize("frozen, step", FROZEN, ids=str)
-def test_frozen_weights(monkeypatch, frozen, step):
-    def frozen_module(step):
-        module = build(step)
-        for name, parameter in module.named_parameters():
-            part = next(part for words, part in PARTS.items() if words in name)
-            parameter.requires_grad_(part not in frozen)
-        return module
-
-    monkeypatch.setattr(real_steps, "build", frozen_module)
-    found = simulated(step, frozen=frozen)
+def test_frozen_weights(frozen, step):
+    step = step.replace(frozen=frozen)
+    found = simulated(step)
     assert apart(real_step(step), found) == {}
-    if frozen == BASE and step.implementation == "memlab":
+    if frozen == BASE and step.run.implementation == "memlab":
         assert found.saved.bytes == 0  # no layer is computed backward, so none keeps its input
 
 
@@ -207,36 +185,36 @@ def test_a_real_shape_on_cuda():
         module = TinyLlama(model).bfloat16()
         ids = torch.zeros(1, 4096, dtype=torch.long)
     real = trace(module, (ids, ids))
-    options = dict(implementation="memlab", backend="cuda", optimizer_impl="foreach")
-    found = simulate(model, RECIPES["bf16"], batch=1, tokens=4096, **options)
+    run = Run(implementation="memlab", batch=1, tokens=4096)
+    found = simulate(model, "bf16", run)
     assert real.peak == found.peak.bytes > 15 * 2**30
-    same = simulate(model, RECIPES["bf16"], batch=1, tokens=4096, attention="flash", **options)
+    same = simulate(model, "bf16", run.replace(attention="flash"))
     assert same.held == found.held
 
 
+DYNAMIC = {"rope_scaling": {"rope_type": "dynamic"}}
+
+
 @pytest.mark.parametrize(
-    "changes, words",
+    "recipe, shape, changes, words",
     [
-        ({"attention": "flash"}, "attention='flash' in fp32"),
-        ({"recipe": RECIPES["bf16"], "head_dim": 12}, "H=12 on cuda"),
-        ({"extra": {"rope_scaling": {"rope_type": "dynamic"}}}, "rope_type='dynamic' on cuda"),
-        ({"recipe": RECIPES["bf16"], "attention": "math"}, "known: sdpa, eager, flash"),
+        ("fp32", {}, {"attention": "flash"}, "attention='flash' in fp32"),
+        ("bf16", {"head_dim": 12}, {}, "H=12 on cuda"),
+        ("fp32", {"config": DYNAMIC}, {}, "rope_type='dynamic' on cuda"),
+        ("bf16", {}, {"attention": "math"}, "known: sdpa, eager, flash"),
+        ("bf16", {}, {"kernel": "math"}, "kernel='math' is not described"),
     ],
 )
-def test_what_is_not_described_on_cuda(changes, words):
-    changes = dict(changes)
-    model = Model(
-        layers=1, d_model=32, d_ff=8, heads=4, vocab=8, head_dim=changes.pop("head_dim", 8)
-    )
-    arguments = {"recipe": "fp32", "batch": 1, "tokens": 8, "backend": "cuda"} | changes
+def test_what_is_not_described_on_cuda(recipe, shape, changes, words):
+    sizes = dict(layers=1, d_model=32, d_ff=8, heads=4, vocab=8, head_dim=8) | shape
     with pytest.raises(ValueError, match=words):
-        simulate(model, **arguments)
+        simulate(Model(**sizes), recipe, Run(batch=1, tokens=8, **changes))
 
 
 def test_the_work_does_not_grow_with_the_model():
     llama = Model.preset("llama-3-8b")
-    small = simulate(llama, RECIPES["bf16"], batch=2, tokens=2)
-    large = simulate(llama.replace(layers=1000), RECIPES["bf16"], batch=64, tokens=8192)
+    small = simulate(llama, "bf16", Run.cpu(batch=2, tokens=2))
+    large = simulate(llama.replace(layers=1000), "bf16", Run.cpu(batch=64, tokens=8192))
     assert len(small.log.events) == len(large.log.events) < 6000
     assert large.peak.bytes > 1000 * small.peak.bytes / 32
 
@@ -244,7 +222,8 @@ def test_the_work_does_not_grow_with_the_model():
 def test_it_needs_no_torch():
     code = (
         "import sys, memlab.step, memlab; "
-        "memlab.step.simulate(memlab.Model.preset('llama-3-8b'), batch=1, tokens=4096); "
+        "run = memlab.Run(batch=1, tokens=4096); "
+        "memlab.step.simulate(memlab.Model.preset('llama-3-8b'), None, run); "
         "assert not {'torch', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -253,15 +232,17 @@ def test_it_needs_no_torch():
 def test_the_largest_moment_moves():
     """Long sequences peak in the loss, wide layers in the optimizer."""
     model = Model(layers=3, d_model=64, d_ff=160, heads=4, vocab=3000)
-    at = {tokens: simulate(model, batch=1, tokens=tokens).peak for tokens in (2, 512)}
+    at = {
+        tokens: simulate(model, "fp32", Run.cpu(batch=1, tokens=tokens)).peak for tokens in (2, 512)
+    }
     assert [at[t].moment for t in (2, 512)] == ["optimizer", "backward"]
     assert at[512].contents["logits"] == 3 * 4 * 512 * 3000  # log-probabilities, two gradients
 
 
 WRONG = {
-    "implementation": ("jax", "known: memlab, transformers"),
-    "attention": ("flash", "attention='flash' is not described; known: sdpa, eager"),
-    "backend": ("tpu", "backend='tpu' is not described; known: cpu, cuda"),
+    "implementation": ("jax", "known: transformers, memlab"),
+    "attention": ("flash", "attention='flash' is CUDA's; on a CPU sdpa or eager is described"),
+    "backend": ("tpu", "backend='tpu' is not described; known: cuda, cpu"),
     "optimizer_impl": ("lamb", "known: forloop, foreach, fused"),
     "checkpoint": ("half", "checkpoint='half' is not described; known: none, block"),
     "dropout": (1.0, "dropout=1.0 is not a probability from 0 to below 1"),
@@ -269,7 +250,7 @@ WRONG = {
     "tokens": (1, "at least 2"),
     "recipe": ("bf16-mixed", "is not described"),
     "frozen": (("layers",), "frozen='layers' is not described; known: embedding"),
-    "extra": ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new' is not described; known: silu"),
+    "config": ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new' is not described; known: silu"),
 }
 
 
@@ -278,13 +259,17 @@ def test_what_is_not_described_is_named(name):
     value, words = WRONG[name]
     if name == "recipe":
         value = Recipe(name="bf16-mixed", weights="bf16", gradients="bf16", master="fp32")
-    arguments = {"recipe": "fp32", "batch": 1, "tokens": 8} | {name: value}
+    recipe = value if name == "recipe" else "fp32"
+    model = Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
+    if name == "config":
+        model = model.replace(config=value)
+    said = {"batch": 1, "tokens": 8} | ({} if name in ("recipe", "config") else {name: value})
     with pytest.raises(ValueError, match=words):
-        simulate(Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8), **arguments)
+        simulate(model, recipe, Run.cpu(**said))
 
 
 @pytest.mark.parametrize(
-    "family, extra, words",
+    "family, config, words",
     [
         ("gemma", {"hidden_act": "silu"}, "known: gelu_pytorch_tanh"),
         ("llama", {"rope_parameters": {"rope_type": "axial"}}, "rope_type='axial'"),
@@ -295,33 +280,33 @@ def test_what_is_not_described_is_named(name):
         ("llama", {"attention_dropout": 0.1}, "attention_dropout=0.1 in the config"),
     ],
 )
-def test_keys_that_change_the_step(family, extra, words):
+def test_keys_that_change_the_step(family, config, words):
     model = Model(family=family, layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
-    assert simulate(model, batch=1, tokens=8, extra={"sliding_window": None}).peak.bytes
+    assert simulate(model, "fp32", Run.cpu(batch=1, tokens=8)).peak.bytes
     with pytest.raises(ValueError, match=words):
-        simulate(model, batch=1, tokens=8, extra=extra)
+        simulate(model.replace(config=config), "fp32", Run.cpu(batch=1, tokens=8))
 
 
 def test_a_model_without_anything_to_train():
     model = Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
     tied = model.replace(tied=True)
     sizes = dict(batch=1, tokens=8)
-    assert simulate(model, **sizes, frozen=BASE).rows["gradients"] == 4 * 8 * 8
+    assert simulate(model, "fp32", Run.cpu(**sizes, frozen=BASE)).rows["gradients"] == 4 * 8 * 8
     for shaped, frozen in ((model, (*BASE, "lm_head")), (tied, BASE)):
         with pytest.raises(ValueError, match="nothing of this model is left to train"):
-            simulate(shaped, **sizes, frozen=frozen, checkpoint="block")
+            simulate(shaped, "fp32", Run.cpu(**sizes, frozen=frozen, checkpoint="block"))
 
 
 def test_what_a_family_may_lack():
     llama = Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
     with pytest.raises(ValueError, match="dropout=0.1 is not described for memlab llama"):
-        simulate(llama, batch=1, tokens=8, implementation="memlab", dropout=0.1)
+        simulate(llama, "fp32", Run.cpu(batch=1, tokens=8, implementation="memlab", dropout=0.1))
     nanochat = Model(family="nanochat", layers=1, d_model=32, d_ff=8, heads=1, vocab=8)
     with pytest.raises(ValueError, match="family 'nanochat' is not described for transformers"):
-        simulate(nanochat, batch=1, tokens=8)
+        simulate(nanochat, "fp32", Run.cpu(batch=1, tokens=8))
     wide = Model(layers=1, d_model=8, d_ff=8, heads=2, kv_heads=1, head_dim=264, vocab=8)
     with pytest.raises(ValueError, match="H=264 with shared"):
-        simulate(wide, batch=1, tokens=8)
+        simulate(wide, "fp32", Run.cpu(batch=1, tokens=8))
 
 
 def test_weight_copies_of_autocast_are_made_once():
@@ -339,7 +324,9 @@ def test_weight_copies_of_autocast_are_made_once():
 def test_every_layer_gives_the_same_step_and_can_be_replayed(backend):
     how = dict(batch=2, tokens=64, implementation="memlab", backend=backend)
     model = Model.preset("tiny-llama").replace(layers=9)
-    short, whole = (simulate(model, "bf16", every_layer=every, **how) for every in (False, True))
+    short, whole = (
+        simulate(model, "bf16", Run.cpu(**how), every_layer=every) for every in (False, True)
+    )
     assert whole.peak.bytes == short.peak.bytes and whole.held == short.held
     assert len(whole.log.events) > len(short.log.events)
     done = whole.replay()
@@ -351,7 +338,7 @@ def test_every_layer_gives_the_same_step_and_can_be_replayed(backend):
         short.replay()
 
 
-def test_a_recipe_for_several_devices_is_refused():
-    model, recipe = Model.preset("tiny-llama"), Recipe(sharding=Sharding(data=2, zero=1))
+def test_several_devices_are_refused():
+    run = Run.cpu(batch=1, tokens=8, devices=Sharding(data=2, zero=1))
     with pytest.raises(ValueError, match="the step of one device alone is described"):
-        simulate(model, recipe, batch=1, tokens=8)
+        simulate(Model.preset("tiny-llama"), "fp32", run)

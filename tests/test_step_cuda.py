@@ -4,34 +4,35 @@ import itertools
 
 import pytest
 import torch
-from real_steps import OPTIMIZERS, StepConfig, build, quiet, random_configs, simulated
+from real_steps import Question, build, quiet, random_configs, simulated
 
-from memlab import Model
+from memlab import Run
 from memlab.measure import trace
 from memlab.step.kernels import kernel
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 
 
-def traced(step: StepConfig):
+def traced(step: Question):
     """The same step on fake tensors, with the graph of CUDA."""
     with quiet(), torch.device("meta"):
         module = build(step)
-        ids = torch.zeros(step.batch, step.tokens, dtype=torch.long)
-    inputs = (ids, ids) if step.implementation == "memlab" else {"input_ids": ids, "labels": ids}
+        ids = torch.zeros(step.run.batch, step.run.tokens, dtype=torch.long)
+    theirs = step.run.implementation == "transformers"
+    inputs = {"input_ids": ids, "labels": ids} if theirs else (ids, ids)
     return trace(
         module,
         inputs,
-        autocast=step.precision.removeprefix("autocast-") if "autocast" in step.precision else None,
-        optimizer=lambda parameters: torch.optim.AdamW(parameters, **OPTIMIZERS[step.optimizer]),
+        Run(optimizer_impl=step.run.optimizer_impl),
+        autocast=step.recipe.autocast,
     )
 
 
 def on_cuda(steps):
     """Those whose heads flash attention takes without padding them, if it takes them."""
     for step in steps:
-        width = Model.from_config(step.config).head_dim
-        if step.attention == "eager" or step.precision == "fp32" or width % 8 == 0:
+        width = step.model.head_dim
+        if step.run.attention == "eager" or step.precision == "fp32" or width % 8 == 0:
             yield step
 
 
@@ -53,7 +54,7 @@ FP16 = [
 
 @pytest.mark.parametrize("step", [*on_cuda(DRAWN + FP16)], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
-    real, found = traced(step), simulated(step, backend="cuda")
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert found.held == real.held
     assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
     assert found.rows["activations"] == real.rows["activations"]
@@ -85,11 +86,11 @@ OTHER = ("norm", "new_empty", "empty_like", "aten.eq.Scalar", "aten.all", "eq", 
 def test_every_allocation_is_the_traced_one(family, precision, dropout, attention):
     """Size of each allocation and the total after it, in order, but for the norms'."""
     shape = SMALL[family] if family == "gpt2" else {**SHAPE, **SMALL[family]}
-    step = StepConfig({"model_type": family, **shape}, dropout=dropout, attention=attention)
-    step = step.replace(precision=precision, batch=3, tokens=11)
+    run = Run.cpu(dropout=dropout, attention=attention, batch=3, tokens=11)
+    step = Question({"model_type": family, **shape}, precision, run)
     if family == "opt":  # where views of gradients meet, the trace adds out of place
         step = step.replace(config=step.config | {"num_hidden_layers": 1})
-    real, found = traced(step), simulated(step, backend="cuda")
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert found.held == real.held
     log = found.log
     events = log.events[log.marks["second.forward"] : log.marks["second.backward"]]
@@ -110,8 +111,8 @@ def test_the_scores_of_shared_heads_in_fp32_are_kept():
     config = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_hidden_layers": layers}
     kept = {}
     for kv_heads, dropout in ((4, 0.0), (2, 0.0), (2, 0.1)):
-        step = StepConfig(config | {"num_key_value_heads": kv_heads}, batch=B, tokens=T)
-        found = simulated(step.replace(dropout=dropout), backend="cuda")
+        run = Run(batch=B, tokens=T, dropout=dropout)
+        found = simulated(Question(config | {"num_key_value_heads": kv_heads}, "fp32", run))
         kept[kv_heads, dropout] = sum(
             row.bytes for row in found.saved.rows if row.shape.endswith("T · T")
         )

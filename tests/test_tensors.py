@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import Embedding, Linear, ModuleDict, ModuleList, Parameter
 
-from memlab.families import FAMILIES
 from memlab.model import Model
+from memlab.model.families import FAMILIES
 
 
 class NanochatParameters(torch.nn.Module):

@@ -2,13 +2,14 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.measure.timeline_file import read_timeline
-from memlab.watch import timeline_file
+from memlab.files import timelines as timeline_file
+from memlab.files.timelines import read_timeline
 from memlab.watch.record import MOST, Record
 from memlab.watch.timeline_writer import PAGE, TimelineWriter
 
@@ -229,3 +230,38 @@ def test_a_full_disk_ends_the_record_and_not_the_run(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert read_timeline(tmp_path / "a.json")["samples"] == [[0.0, 1, None]]
     assert (tmp_path / "a.svg").read_text().rstrip().endswith("</svg>")
+
+
+def test_one_writer_has_the_file(tmp_path):
+    """Before it is published and after, and not when it is closed or given up."""
+    path = tmp_path / "a.json"
+    first = TimelineWriter(path, HEAD)
+    with pytest.raises(ValueError, match="--out a.json: another memlab watch is writing it"):
+        TimelineWriter(path, HEAD)
+    first.publish()
+    with pytest.raises(ValueError, match="another memlab watch"):
+        TimelineWriter(path, HEAD)
+    first.close(0)
+    (tmp_path / ".a.json.new").write_text("what a writer that was killed has left" * 999)
+    second = TimelineWriter(path, HEAD)
+    second.discard()
+    third = TimelineWriter(path, HEAD)
+    third.publish()
+    third.close(0)
+    assert len(read_timeline(path)["samples"]) == 0
+    assert [one.name for one in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_full_disk_leaves_no_half_picture(tmp_path, monkeypatch):
+    def full(path, words, encoding):
+        with open(path, "w", encoding=encoding) as file:
+            file.write(words[:10])
+        raise OSError(28, "No space left on device")
+
+    record = Record(str(tmp_path / "a.json"), HEAD, {})
+    record.publish()
+    monkeypatch.setattr(Path, "write_text", full)
+    record.look(0.0, 1000, None)
+    record.close(0)
+    assert "No space left" in record.trouble
+    assert [one.name for one in tmp_path.iterdir()] == ["a.json"]

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from real_steps import OPTIMIZERS, StepConfig, build, module_vocab, quiet, random_configs, real_step
+from real_steps import Question, build, module_vocab, quiet, random_configs, real_step
 from real_steps import StepTracker as RealTracker
 from small_models import GPT, TOKENS, VOCAB, Training
 from small_models import OPTIMIZERS as SOME_OPTIMIZERS
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from memlab import Model, estimate
+from memlab import Model, Run, estimate
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
@@ -31,22 +31,21 @@ def tiny():
     return TinyLlama(TINY)
 
 
-def traced(step: StepConfig, backend: str = "cpu") -> Trace:
+def traced(step: Question, backend: str = "cpu") -> Trace:
     with quiet():
         module = build(step)
-    ids = torch.randint(module_vocab(module), (step.batch, step.tokens))
+    ids = torch.randint(module_vocab(module), (step.run.batch, step.run.tokens))
     named = {"input_ids": ids, "labels": ids}
     with quiet():
         return trace(
             module,
-            (ids, ids) if step.implementation == "memlab" else named,
-            optimizer=lambda p: torch.optim.AdamW(p, **OPTIMIZERS[step.optimizer]),
-            backend=backend,
-            autocast="bf16" if step.precision == "autocast-bf16" else None,
+            (ids, ids) if step.run.implementation == "memlab" else named,
+            Run(backend=backend, optimizer_impl=step.run.optimizer_impl),
+            autocast=step.recipe.autocast,
         )
 
 
-def same(step: StepConfig) -> None:
+def same(step: Question) -> None:
     real, found = real_step(step), traced(step)
     assert found.peak == real.peak.bytes, step
     assert found.first_step_peak == real.first_peak.bytes, step
@@ -232,7 +231,8 @@ def test_optimizers_as_on_the_backend():
     weights = 4 * TINY.parameter_count
 
     def temporary(**options):
-        step = trace(tiny, (IDS[:1, :2], IDS[:1, :2]), **options)
+        run = Run(backend=options.pop("backend", "cuda"))
+        step = trace(tiny, (IDS[:1, :2], IDS[:1, :2]), run, **options)
         held = step.contents("between_steps")
         assert step.peak_event.phase == "optimizer"
         return step.peak - sum(held.values()) - weights
@@ -261,8 +261,8 @@ def test_other_models_and_optimizers_equal_a_real_run(family, name):
     found = trace(
         again.model,
         tuple(again.batch),
+        Run.cpu(),
         optimizer=lambda parameters: SOME_OPTIMIZERS[name](list(parameters)),
-        backend="cpu",
     )
     assert found.peak == tracker.peak
     assert found.held["between_steps"] == tracker.current
@@ -291,8 +291,8 @@ def test_micro_batches_and_clipping_equal_a_real_run(format):
     found = trace(
         again.model,
         lambda model: accumulate(again, model),
+        Run.cpu(),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, foreach=False),
-        backend="cpu",
     )
     assert found.peak == tracker.peak
 
@@ -317,7 +317,7 @@ def test_dropout_masks_have_one_byte_on_cuda():
             return F.dropout(self.linear(x), 0.5).sum()
 
     x = torch.ones(100, 8)
-    cpu, cuda = (trace(Drop(), x, backend=b).held["after_forward"] for b in ("cpu", "cuda"))
+    cpu, cuda = (trace(Drop(), x, Run(backend=b)).held["after_forward"] for b in ("cpu", "cuda"))
     assert cpu - cuda == 3 * 800
 
 
@@ -392,10 +392,10 @@ def test_other_errors_pass_as_they_are():
 @pytest.mark.parametrize(
     "arguments, error, words",
     [
-        ({"backend": "tpu"}, ValueError, "unknown backend 'tpu'; known: cuda, cpu"),
+        ({"run": "cpu"}, TypeError, "run='cpu' is a str; a memlab.Run is needed"),
         ({"steps": 0}, ValueError, "steps=0; at least 1"),
         ({"autocast": "fp8"}, ValueError, "unknown autocast='fp8'; known: bf16, fp16"),
-        ({"attention": "eager"}, ValueError, "unknown attention 'eager'; known: auto"),
+        ({"run": Run(attention="eager")}, ValueError, "attention='eager': a module says that"),
         ({"optimizer": 3}, TypeError, "optimizer is a int; a function"),
         ({"optimizer": lambda p: 3}, TypeError, "returned a int; an Optimizer"),
         ({"model": 3}, TypeError, "model is a int; a torch.nn.Module"),
@@ -419,7 +419,7 @@ def test_an_optimizer_of_real_parameters_is_refused():
 
 def test_a_module_with_a_mask_and_a_tie_of_its_own():
     ids = torch.randint(VOCAB, (2, TOKENS))
-    cuda, cpu = (trace(GPT(), (ids, ids), backend=backend) for backend in ("cuda", "cpu"))
+    cuda, cpu = (trace(GPT(), (ids, ids), Run(backend=backend)) for backend in ("cuda", "cpu"))
     assert cuda.ledger["weights"] == cpu.ledger["weights"]
     assert cuda.held["after_forward"] < cpu.held["after_forward"]
 

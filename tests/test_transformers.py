@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 import torch
 
-from memlab.config import KEYS
 from memlab.model import Model, presets
+from memlab.model.config import KEYS
 
 HF_FAMILIES = list(KEYS)
 
@@ -241,4 +241,4 @@ def test_presets(transformers, name):
         config[key] = getattr(model, field)
     check_against(model, build(transformers, config)[1])
     assert model.parameter_count == PRESET_COUNTS.get(name, model.parameter_count)
-    assert model == Model.from_config(config).replace(name=name)
+    assert model == Model.from_config(config).replace(name=name, config=model.config)

@@ -63,11 +63,17 @@ def test_exact_chooses_the_largest_unit_that_fits_in_three_decimals():
         (".5 KiB", 512),
         ("0.001 kB", 1),
         ("3,621,632 B", 3621632),
-        ("3,621,632", 3621632),
+        ("0", 0),
     ],
 )
 def test_parse(words, count):
     assert parse(words) == count
+
+
+def test_a_number_alone_is_bytes_only_where_bytes_are_asked_for():
+    assert parse("3,621,632", bare=True) == parse("3,621,632 B")
+    with pytest.raises(ValueError, match="does not start with a number"):
+        parse("", bare=True)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +92,11 @@ def test_parse(words, count):
         ("1.000,5 B", "does not start with a number"),
         ("0.3 B", "not a whole number of bytes"),
         ("0.0001 kB", "not a whole number of bytes"),
+        # Nobody has a card of 24 bytes.
+        ("24", "'24' has no unit; say it: 24 GB[?]"),
+        ("1.5", "'1.5' has no unit; say it: 1.5 GB[?]"),
+        ("24564", "'24564' has no unit; say it: 24564 MB[?]"),
+        ("3,621,632", "'3,621,632' has no unit; say it: 3,621,632 B[?]"),
     ],
 )
 def test_parse_refuses_by_name(words, message):

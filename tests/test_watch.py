@@ -6,6 +6,7 @@ Everything waits for what it needs, never for a time that should be enough.
 import json
 import os
 import pty
+import re
 import select
 import shlex
 import shutil
@@ -23,13 +24,14 @@ from fake_nvml import Nvml, NVMLError
 
 from memlab import MiB
 from memlab.cli import main
-from memlab.measure.timeline_file import read_timeline
+from memlab.files.timelines import read_timeline
 from memlab.plot.watched import watched
 from memlab.watch import limits, samplers
 from memlab.watch.tree import Tree
 
 HERE = Path(__file__).parent
 MACHINES = json.loads((HERE / "nvml.json").read_text())
+LAST = r"memlab watch: peak [\d.,]+ \w+ in [\d.,]+ s, exit code {}\n"
 PATIENCE = 60  # seconds until a test gives up: only a broken watch needs them
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what only Linux can do")
 
@@ -91,7 +93,7 @@ def gpu(*, used=1000, mine=None, **more):
 def test_the_exit_code_is_the_program_s(tmp_path, script, code):
     out = tmp_path / "run.json"
     done = run("--out", str(out), words=["sh", "-c", script])
-    assert done.returncode == code and done.stderr == ""
+    assert done.returncode == code and re.fullmatch(LAST.format(code), done.stderr)
     found = read_timeline(out)
     assert found["exit"] == code and found["command"] == ["sh", "-c", script]
     assert found["events"][-1]["kind"] == "exit" and found["samples"]
@@ -102,14 +104,20 @@ def test_the_exit_code_is_the_program_s(tmp_path, script, code):
 def test_what_the_program_says_is_not_touched():
     say = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 8000); sys.stderr.write('a\\rb')"
     done = subprocess.run(command(program=say), capture_output=True, timeout=PATIENCE)
-    assert done.stdout == bytes(range(256)) * 8000 and done.stderr == b"a\rb"
+    assert done.stdout == bytes(range(256)) * 8000 and done.stderr.startswith(b"a\rb")
+    assert re.fullmatch(LAST.format(0), done.stderr.decode()[3:])
     echo = "import sys; sys.stdout.write(sys.stdin.read()[::-1])"
     assert run(program=echo, input="abc").stdout == "cba"
 
 
 def test_a_program_may_close_its_output():
     done = run(program="import os; os.close(1); os.close(2); raise SystemExit(3)")
-    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_where_nobody_watches_the_last_line_says_the_peak():
+    assert re.fullmatch(LAST.format(5), run(words=["sh", "-c", "exit 5"]).stderr)
+    assert run("--quiet", words=["sh", "-c", "exit 5"]).stderr == ""
 
 
 def test_a_program_may_be_called_anything(tmp_path):
@@ -190,7 +198,8 @@ def test_a_leak_is_warned_of_and_stopped(tmp_path):
     done = run("--soft-limit", "40MiB", "--hard-limit", "80MiB", "--out", str(out), program=LEAK)
     assert done.returncode == 121 and done.stdout == ""
     lines = done.stderr.splitlines()
-    assert len(lines) == 2 and "soft limit: " in lines[0] and " of 80 MiB" in lines[1]
+    assert len(lines) == 3 and "soft limit: " in lines[0] and " of 80 MiB" in lines[1]
+    assert re.fullmatch(LAST.format(121), lines[2] + "\n")
     found = read_timeline(out)
     soft, hard, end = found["events"]
     assert (soft["kind"], soft["limit"]) == ("soft-limit", 40 * MiB)
@@ -451,9 +460,6 @@ print(input()[::-1])
         (["--every", "inf"], ["ls"], "--every inf"),
         (["--grace", "-1"], ["ls"], "--grace -1"),
         ([], [], "no program"),
-        ([], ["no-such-program"], "cannot run 'no-such-program'"),
-        ([], [str(HERE)], "cannot run"),
-        ([], [str(HERE / "nvml.json")], "cannot run"),
         (["--of", "device"], ["ls"], "no device to watch"),
     ],
 )
@@ -467,6 +473,43 @@ def test_bad_input_gets_one_line_and_leaves_nothing(
     told, line = capfd.readouterr()
     assert told == "" and line.count("\n") == 1 and line.startswith("memlab: ") and why in line
     assert list(tmp_path.iterdir()) == [] and signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [("no-such-program", 127), (str(HERE), 126), (str(HERE / "nvml.json"), 126)],
+)
+def test_what_cannot_be_run_has_the_status_that_a_shell_gives(capfd, tmp_path, words, status):
+    assert main(["watch", "--out", str(tmp_path / "run.json"), "--", words]) == status
+    assert f"memlab watch: cannot run {words!r}: " in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_without_its_first_line_is_the_shell_s(tmp_path, monkeypatch):
+    script = tmp_path / "memlab-no-first-line"
+    script.write_text('echo "$1"; exit 7')
+    script.chmod(0o755)
+    done = run(words=[str(script), "a b"])
+    assert (done.returncode, done.stdout) == (7, "a b\n")
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = run(
+        words=["memlab-no-first-line", "c"], env={**os.environ, "PATH": path}
+    )  # found like any program
+    assert (done.returncode, done.stdout) == (7, "c\n")
+
+
+def test_two_watches_do_not_write_one_record(tmp_path):
+    out = tmp_path / "run.json"
+    wait = "import sys; print('ready', flush=True); sys.stdin.read()"
+    with running("--out", str(out), program=wait, stdin=subprocess.PIPE) as first:
+        assert first.stdout.readline() == "ready\n"
+        second = run("--out", str(out), program="print('never')")
+        assert second.returncode == 2 and second.stdout == ""
+        assert "another memlab watch is writing it" in second.stderr
+        first.communicate()
+    assert read_timeline(out)["exit"] == 0
+    assert run("--out", str(out), program="pass").returncode == 0  # free again
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["run.json", "run.svg"]
 
 
 @pytest.mark.parametrize(
@@ -502,7 +545,7 @@ print(all(not p.is_running() for p in left))
 def test_what_cannot_start_leaves_an_old_record(capfd, tmp_path):
     out = tmp_path / "run.json"
     out.write_text("old")
-    assert main(["watch", "--out", str(out), "--", "no-such-program"]) == 2
+    assert main(["watch", "--out", str(out), "--", "no-such-program"]) == 127
     assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
@@ -516,7 +559,7 @@ def test_without_psutil_it_says_what_to_install(capfd, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psutil", None)
     assert main(["watch", "--", "ls"]) == 2
-    assert "pip install 'memlab[watch]'" in capfd.readouterr().err
+    assert "pip install psutil nvidia-ml-py" in capfd.readouterr().err
 
 
 # ---- limits and capacities, in numbers
@@ -615,7 +658,7 @@ def test_a_card_whose_driver_cannot_be_asked(capfd, monkeypatch):
     with pytest.raises(ModuleNotFoundError):
         samplers.find_cards({})
     assert main(["watch", "--", "ls"]) == 2
-    assert "pip install 'memlab[watch]'" in capfd.readouterr().err
+    assert "pip install psutil nvidia-ml-py" in capfd.readouterr().err
 
 
 DRIVER = """

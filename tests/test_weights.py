@@ -23,7 +23,9 @@ def built(inputs: int, outputs: int, bias: bool = False) -> torch.nn.Linear:
 @untimed
 @given(small, small, flag)
 def test_linear(inputs, outputs, bias):
-    assert weights.linear(inputs, outputs, bias=bias) == values(built(inputs, outputs, bias))
+    assert weights.linear(inputs, outputs=outputs, bias=bias) == values(
+        built(inputs, outputs, bias)
+    )
 
 
 @untimed
@@ -34,7 +36,12 @@ def test_attention(d_model, kv_heads, group, head_dim, qkv_bias, out_bias):
     k = built(d_model, kv_heads * head_dim, qkv_bias)
     out = built(heads * head_dim, d_model, out_bias)
     count = weights.attention(
-        d_model, heads, kv_heads, head_dim, qkv_bias=qkv_bias, out_bias=out_bias
+        d_model,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        qkv_bias=qkv_bias,
+        out_bias=out_bias,
     )
     assert count == values(q, k, k, out)
     # The docstring's formula.
@@ -49,7 +56,7 @@ def test_attention(d_model, kv_heads, group, head_dim, qkv_bias, out_bias):
 @given(small, small, flag, flag)
 def test_feed_forward(d_model, d_ff, gated, bias):
     up, down = built(d_model, d_ff, bias), built(d_ff, d_model, bias)
-    count = weights.feed_forward(d_model, d_ff, gated=gated, bias=bias)
+    count = weights.feed_forward(d_model, d_ff=d_ff, gated=gated, bias=bias)
     assert count == values(up, down, *([up] if gated else []))
     assert count == (2 + gated) * d_model * d_ff + bias * ((1 + gated) * d_ff + d_model)
 
@@ -65,34 +72,34 @@ def test_norm(width):
 @given(small, small, st.integers(0, 2))
 def test_tables(rows, width, offset):
     table = torch.nn.Embedding(rows, width, device="meta")
-    assert weights.embedding(rows, width) == values(table)
+    assert weights.embedding(rows, d_model=width) == values(table)
     longer = torch.nn.Embedding(rows + offset, width, device="meta")
-    assert weights.positions(rows, width, offset=offset) == values(longer)
-    assert weights.value_embedding(rows, 2, width) == rows * 2 * width
+    assert weights.positions(rows, d_model=width, offset=offset) == values(longer)
+    assert weights.value_embedding(rows, kv_heads=2, head_dim=width) == rows * 2 * width
 
 
 def test_group_size_from_mha_to_mqa():
-    assert [weights.group_size(32, kv_heads) for kv_heads in (32, 8, 1)] == [1, 4, 32]
+    assert [weights.group_size(32, kv_heads=kv_heads) for kv_heads in (32, 8, 1)] == [1, 4, 32]
 
 
 @pytest.mark.parametrize("kv_heads", [5, 0, 64])
 def test_heads_that_cannot_be_shared(kv_heads):
     message = rf"N=32 is not a multiple of K={kv_heads} \(query heads per key/value head\)"
     with pytest.raises(ValueError, match=message):
-        weights.attention(64, 32, kv_heads, 2)
+        weights.attention(64, heads=32, kv_heads=kv_heads, head_dim=2)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: weights.linear(-1, 2),
-        lambda: weights.linear(2, -1),
-        lambda: weights.feed_forward(-1, 2, gated=True),
+        lambda: weights.linear(-1, outputs=2),
+        lambda: weights.linear(2, outputs=-1),
+        lambda: weights.feed_forward(-1, d_ff=2, gated=True),
         lambda: weights.norm(-1),
-        lambda: weights.embedding(-1, 2),
-        lambda: weights.positions(-1, 2),
-        lambda: weights.value_embedding(2, -1, -2),
-        lambda: weights.weights(-1, "bf16"),
+        lambda: weights.embedding(-1, d_model=2),
+        lambda: weights.positions(-1, d_model=2),
+        lambda: weights.value_embedding(2, kv_heads=-1, head_dim=-2),
+        lambda: weights.weights(-1, format="bf16"),
     ],
 )
 def test_negative_counts_are_named(call):
@@ -101,8 +108,8 @@ def test_negative_counts_are_named(call):
 
 
 def test_weights_in_bytes():
-    assert weights.weights(1000, "bf16") == 2000
-    assert weights.weights(1000, "fp32") == 4000
-    assert weights.weights(128 * 100, "int8/128") == 128 * 100 + 4 * 100
+    assert weights.weights(1000, format="bf16") == 2000
+    assert weights.weights(1000, format="fp32") == 4000
+    assert weights.weights(128 * 100, format="int8/128") == 128 * 100 + 4 * 100
     with pytest.raises(ValueError, match="bf17"):
-        weights.weights(1000, "bf17")
+        weights.weights(1000, format="bf17")

@@ -3,11 +3,11 @@
 import itertools
 
 import pytest
-from real_steps import StepConfig, real_step, simulated
+from real_steps import Question, real_step, simulated
 from test_step import apart
 from test_step_cuda import traced
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.step import simulate
 
 MISTRAL = {
@@ -44,13 +44,10 @@ PLANS = [
 
 def planned(config, plan):
     kv_heads, dropout, precision, attention, batch = plan
-    return StepConfig(
+    return Question(
         config | {"num_key_value_heads": kv_heads},
-        dropout=dropout,
-        precision=precision,
-        attention=attention,
-        batch=batch,
-        tokens=11,
+        precision,
+        Run.cpu(dropout=dropout, attention=attention, batch=batch, tokens=11),
     )
 
 
@@ -88,7 +85,7 @@ def test_every_allocation_is_the_real_one(name, plan):
 )
 def test_windows_on_cuda_are_the_traced_ones(name, plan):
     step = planned(CONFIGS[name], plan).replace(tokens=70)  # long: the peak is not the optimizer's
-    real, found = traced(step), simulated(step, backend="cuda")
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert found.held == real.held
     assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
 
@@ -99,7 +96,7 @@ def test_a_window_costs_a_mask_of_numbers_in_each_layer():
     sizes = dict(layers=L, d_model=4096, d_ff=14336, heads=32, kv_heads=8, vocab=32000)
     model = Model(family="mistral", **sizes)
     inside, filled = (
-        simulate(model, "bf16", batch=B, tokens=T, window=size).rows["activations"]
+        simulate(model, "bf16", Run.cpu(batch=B, tokens=T, window=size)).rows["activations"]
         for size in (T + 1, T)
     )
     repeated = 2 * 2 * B * T * model.head_dim * (model.heads - model.kv_heads)  # k and v

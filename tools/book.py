@@ -13,7 +13,6 @@ gone, and its own idea of what is unchanged does not know the settings, the figu
 """
 
 import argparse
-import base64
 import hashlib
 import json
 import os
@@ -28,6 +27,7 @@ from pathlib import Path
 import calculator
 import status
 import yaml
+from way_in import SITEMAPS, way_in
 
 sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import check  # noqa: E402
@@ -52,37 +52,9 @@ INPUTS = [
     "notebooks",
     "tools",
 ]
-NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale", "records", "claims")
+NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
 WIDGET = "application/vnd.jupyter.widget-view+json"
-
-STYLE = "body { font: 1.1rem system-ui, sans-serif; margin: 4rem auto; max-width: 30rem }"
-STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; img-src 'self'; script-src 'self'; style-src 'sha256-{STYLE_HASH}'"
-GO = '<meta http-equiv="refresh" content="0; url={first}/{page}">'
-PICK = '<script src="pick.js" data-languages="{languages}"></script>\n<noscript>{go}</noscript>'
-INDEX = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>memlab</title>
-<link rel="icon" href="{first}/_static/favicon.svg">
-{go}
-<style>{style}</style>
-<h1>memlab</h1>
-<ul>
-{links}
-</ul>
-</html>
-"""
-
-
-SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
-<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
-{}</sitemapindex>
-"""
 
 
 def folder(language):
@@ -195,7 +167,7 @@ def surround(language, pages):
         text = path.read_text(encoding="utf-8")
         path.write_text(interface.translate(text, words), encoding="utf-8")
     # Sphinx makes a function of a string, which the pages' policy forbids: write the function down.
-    plural = re.search(r'"plural_expr": "([^"]*)"', (pages / TRANSLATIONS).read_text("utf-8"))[1]
+    plural = re.findall(r'"plural_expr": "([^"]*)"', (pages / TRANSLATIONS).read_text("utf-8"))[0]
     tools = (pages / DOCTOOLS).read_text(encoding="utf-8")
     done = re.sub(
         r"new Function\([^;]*?\);", lambda _: f"(n) => Number({plural});", tools, flags=re.S
@@ -220,19 +192,10 @@ def jupyter_book(source, work):
     if result.returncode:
         sys.exit(f"The book did not build; more in {os.path.relpath(log)}")
     pages = work / "_build" / "html"
-    (pages / "index.html").write_text(way_in(".", [f'<a href="{FIRST}">memlab</a>']), "utf-8")
+    (pages / "index.html").write_text(
+        way_in(FIRST, ".", [f'<a href="{FIRST}">memlab</a>']), "utf-8"
+    )
     return pages
-
-
-def way_in(first, links, languages=()):
-    """A page that leads to the first page at once, or by a link; it needs no script.
-
-    With several languages a script picks the reader's; without scripts it is the first.
-    """
-    items, go = "\n".join(f"<li>{link}</li>" for link in links), GO.format(first=first, page=FIRST)
-    if len(languages) > 1:
-        go = PICK.format(languages=" ".join(languages), go=go)
-    return INDEX.format(first=first, go=go, links=items, style=STYLE, policy=POLICY)
 
 
 def build(language, force=False):
@@ -259,10 +222,10 @@ def write_index():
         shutil.rmtree(SITE / gone, ignore_errors=True)
     there = [x for x in LANGUAGES if (SITE / x / FIRST).exists()]
     links = [f'<a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a>' for x in there]
-    (SITE / "index.html").write_text(way_in(there[0], links, there), encoding="utf-8")
+    (SITE / "index.html").write_text(way_in(FIRST, there[0], links, there), encoding="utf-8")
     shutil.copy(ROOT / "book" / "pick.js", SITE)
     maps = [SITE / x / "sitemap.xml" for x in there]
-    places = [re.search(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[1] for m in maps if m.exists()]
+    places = [re.findall(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[0] for m in maps if m.exists()]
     (SITE / "sitemap.xml").unlink(missing_ok=True)
     if places:  # only a site that knows its address has any
         folders = [place.rpartition("/")[0] for place in places]

@@ -12,17 +12,21 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import peaks
+from calculator_answer import e, result, top
 from say import matched, say
 
+from memlab.model.presets import PRESETS
 from memlab.page import words as sentences
-from memlab.page.answer import CHANGES, HILLS, ORDER, answered
+from memlab.page.answer import ORDER, answered
+from memlab.page.cheaper import known as changes
 from memlab.page.files import files
-from memlab.page.moments import reader
-from memlab.page.request import CHOICES, DEFAULTS, NUMBERS, OTHER_MODEL, PRECISIONS
+from memlab.page.highest import HILLS
+from memlab.page.peak_files import reader
+from memlab.page.request import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
 from memlab.plot.colours import COLOURS
-from memlab.presets import PRESETS
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
@@ -31,6 +35,7 @@ SCRIPTS = ROOT / "book" / "calculator"
 MARK = "<!-- the-calculator -->"
 PLACE = "_static/calculator"
 
+FIRST = first()
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -38,8 +43,11 @@ SLIDERS = {
 SLIDERS["batch"] = sorted(set(SLIDERS["batch"]))
 GROUPS = (
     ("The model", ("model",)),
-    ("What it reads in a step", ("batch", "tokens", "passes")),
-    ("How it is trained", ("precision", "optimizer", "loop", "attention", "checkpoint", "loss")),
+    ("What it reads in a step", ("batch", "tokens", "micro_batches")),
+    (
+        "How it is trained",
+        ("precision", "optimizer", "optimizer_impl", "attention", "checkpoint", "loss"),
+    ),
     ("The card, and how many", ("card", "data", "zero", "tensor", "pipeline")),
 )
 NO_ENGINE = (
@@ -52,7 +60,9 @@ NO_ENGINE = (
 LOADING = "The calculator is loading …"
 IN_STEPS = "{label}, in steps"
 # An answer that says nothing: what stands around it then are the page's own labels.
-NOTHING = {name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")}
+NOTHING: dict[str, Any] = {
+    name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")
+}
 NOTHING |= {"total_text": "", "rows": [], "steps": [], "leaves_out": []}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
 SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
@@ -78,8 +88,8 @@ def words():
     for name, value in vars(sentences).items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
-    found += [word for name, _, cost in CHANGES for word in (name, cost)]
-    labels = sorted((label for label, _, _ in PRECISIONS.values()), key=len, reverse=True)
+    found += [word for change in changes() for word in (change.name, change.cost)]
+    labels = sorted((label for label, _ in PRECISIONS.values()), key=len, reverse=True)
     found += [*labels, *(f"{label}, {{optimizer}}" for label in labels)]  # a recipe's name
     found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
     found += [LOADING, NO_ENGINE]
@@ -107,7 +117,7 @@ def stage(source, words=None):
     for script in sorted(SCRIPTS.glob("*.mjs")):
         shutil.copy(script, target)
     (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
-    shutil.copytree(peaks.build(), target / "peaks", ignore=shutil.ignore_patterns("key"))
+    shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("key"))
     if has_engine():
         for name in ENGINE_FILES:
             shutil.copy(ENGINE / name, target)
@@ -117,14 +127,10 @@ def raw(text):
     return f"```{{raw}} html\n{text}\n```"
 
 
-def e(value):
-    return html.escape(str(value), quote=True)
-
-
 def whole(words=None):
     """The page's form and its answer to the defaults."""
-    found = answered({}, reader(peaks.build()))
-    table = {"defaults": DEFAULTS, "colours": COLOURS}
+    found = answered({}, reader(peaks.kept()))
+    table = {"defaults": FIRST, "colours": COLOURS}
     if words:
         table["words"] = words
     # In a script element nothing but "<" could end it.
@@ -186,7 +192,7 @@ def control(name):
 
 def choice(name, label, values):
     options = "".join(
-        f'<option value="{e(value)}"{" selected" if value == DEFAULTS[name] else ""}>{e(words)}'
+        f'<option value="{e(value)}"{" selected" if value == FIRST[name] else ""}>{e(words)}'
         "</option>"
         for value, words in values
     )
@@ -204,69 +210,13 @@ def number(name, label, least, most):
     field = (
         f'<div class="calc-control"><label for="calc-{name}">{e(label)}</label>'
         f'<input id="calc-{name}" name="{name}" type="number" inputmode="numeric" min="{least}" '
-        f'max="{most}" step="1" value="{DEFAULTS[name]}" disabled>'
+        f'max="{most}" step="1" value="{FIRST[name]}" disabled>'
     )
     if name in SLIDERS:
         values, words = SLIDERS[name], IN_STEPS.format(label=label)
         field += (
             f'<input type="range" aria-label="{e(words)}" data-for="{name}" min="0" '
-            f'max="{len(values) - 1}" value="{values.index(DEFAULTS[name])}" '
+            f'max="{len(values) - 1}" value="{values.index(FIRST[name])}" '
             f"data-values='{json.dumps(values)}' disabled>"
         )
     return field + "</div>\n"
-
-
-def top(found):
-    """The verdict and the bar, which stay in sight while the form is used."""
-    return f"""<section class="calc-top" aria-label="Does it fit?">
-<p id="calc-wrong" role="alert"></p>
-<p id="calc-verdict" role="status" data-fits="{"yes" if found["fits"] else "no"}">\
-{e(found["verdict"])}</p>
-<svg id="calc-bar" role="img" aria-label="{e(found["picture"])}" viewBox="0 0 1000 60" \
-preserveAspectRatio="none">{bar(found)}</svg>
-<p id="calc-scale">{e(found["scale"])}</p>
-</section>"""
-
-
-def result(found):
-    rows = "".join(row(each) for each in found["rows"])
-    steps = "".join(f"<li>{e(words)}</li>" for words in found["steps"])
-    left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
-    return f"""<section id="calc-result" aria-label="What it needs, term by term">
-<p id="calc-changes-head">{e(found["advice"])}</p>
-<ol id="calc-changes">{steps}</ol>
-<table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>
-<thead><tr><th scope="col">term</th><th scope="col">size</th><th scope="col">bytes</th></tr></thead>
-<tbody id="calc-rows">{rows}</tbody>
-<tfoot><tr><th scope="row">total</th><td id="calc-total">{e(found["total_text"])}</td>\
-<td id="calc-total-bytes">{found["total"]:,}</td></tr></tfoot></table>
-<p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
-<p id="calc-hills">{e(found["heights"])}</p>
-<p>Left out:</p>
-<ul id="calc-left-out">{left}</ul>
-<p><button type="button" id="calc-share" disabled>Copy a link to this</button>
-<input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
-</section>"""
-
-
-def bar(found):
-    most = max(found["total"], found["usable"])
-    left, made = 0.0, ""
-    for each in found["rows"]:
-        width = 1000 * each["bytes"] / most
-        fill = COLOURS.get(each["term"], COLOURS["other"])
-        made += f'<rect x="{left:.2f}" y="6" width="{width:.2f}" height="48" fill="{fill}"/>'
-        left += width
-    at = 1000 * found["limit"] / most
-    return made + f'<line x1="{at:.2f}" x2="{at:.2f}" y1="0" y2="60" class="calc-limit"/>'
-
-
-def row(each):
-    fill = COLOURS.get(each["term"], COLOURS["other"])
-    return (
-        '<tr><th scope="row"><button type="button" class="calc-term" '
-        f'data-term="{e(each["term"])}" data-formula="{e(each["formula"])}">'
-        '<svg viewBox="0 0 10 10" aria-hidden="true">'
-        f'<rect width="10" height="10" fill="{fill}"/></svg>{e(each["term"])}</button></th>'
-        f"<td>{e(each['text'])}</td><td>{each['bytes']:,}</td></tr>"
-    )

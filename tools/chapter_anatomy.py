@@ -1,7 +1,8 @@
 """What a chapter is made of, as rules: `problems(notebook)` names each one that is broken.
 
 A rule is a function that yields sentences; its name, with dashes, opens each of them. CONTRIBUTING
-points here: the sentence after each `def` is the rule.
+points here: the sentence after each `def` is the rule. The file is long because the rules are one
+list, read from its top to its end; what they share stands below it.
 """
 
 import re
@@ -252,8 +253,15 @@ def colon_fences(nb):
             yield f"cell {cell.id} has a directive between back-ticks"
 
 
-RULES = (title, objectives, predict_first, letters, tags, why_they_differ, check_asserts, solutions)
-RULES += (
+RULES = (
+    title,
+    objectives,
+    predict_first,
+    letters,
+    tags,
+    why_they_differ,
+    check_asserts,
+    solutions,
     exercises,
     take_away,
     in_practice,
@@ -263,8 +271,10 @@ RULES += (
     quiet_cells,
     short_cells,
     ids,
+    ran,
+    stable,
+    colon_fences,
 )
-RULES += (ran, stable, colon_fences)
 
 
 def _tags(cell):
@@ -299,7 +309,7 @@ def _before(nb, tag):
 
 def _next_code(nb, i):
     """The Markdown between cell i and the next code cell, and that cell."""
-    between = []
+    between: list[str] = []
     for cell in nb.cells[i + 1 :]:
         if cell.cell_type == "code":
             return between, cell

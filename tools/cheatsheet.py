@@ -13,6 +13,10 @@ from memlab import terms
 
 # Modules that are not named after the chapter that tells them.
 TOLD_IN = {
+    "autocast": "mixed-precision",
+    "dropout": "activations",
+    "tied": "weights",
+    "host": "offloading",
     "low_rank": "small-optimizers",
     "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",

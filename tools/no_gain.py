@@ -16,7 +16,7 @@ def collected(root):
     for path in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         if shown := [entry(cells, i, path) for i, cell in enumerate(cells) if is_one(cell)]:
-            _, title = TITLE.match(source(cells[0])).groups()
+            _, title = TITLE.findall(source(cells[0]))[0]
             found.append(f"## {int(path.stem[:2])}. {title}\n\n" + "\n\n".join(shown))
     return "\n\n".join(found)
 

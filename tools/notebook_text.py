@@ -21,6 +21,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import nbformat
 
@@ -76,7 +77,8 @@ def _cell(kind, rest, where):
     name, _, rest = rest.partition(" ")
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
         raise ValueError(f"{where}: cell id {name!r} is not a slug such as 'formula-weights'")
-    pairs, end = {}, 0
+    pairs: dict[str, Any] = {}
+    end = 0
     rest = rest.strip()
     while end < len(rest):
         if not (pair := PAIR.match(rest, end)):

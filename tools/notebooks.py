@@ -12,6 +12,7 @@ twice gives the same bytes, so a diff shows only what an author changed.
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,7 +23,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from notebook_text import trim
 
-from memlab.messages import template
+from memlab.base.messages import template
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -56,6 +57,8 @@ def words_of(message):
 
 def execute(nb, folder):
     os.environ.setdefault("MEMLAB_DEVICE", "cpu")  # outputs are stored without a GPU
+    # The first figure on a machine makes matplotlib say, in some cell, that it lists the fonts.
+    subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], capture_output=True)
     client = NotebookClient(
         nb,
         kernel_name="python3",
@@ -81,17 +84,22 @@ def clean(nb):
             cell.outputs = _outputs(cell.outputs)
 
 
+def _stream(output):
+    """The name of the stream that an output is a piece of, or False."""
+    return output.output_type == "stream" and output.name
+
+
 def _outputs(outputs):
-    kept = []
+    kept: list[nbformat.NotebookNode] = []
     for output in outputs:
         if "metadata" in output:
             output.metadata = nbformat.from_dict({})
         if "text/html" in output.get("data", {}):
             output.data.pop(WIDGET, None)
-        last = kept[-1] if kept else {}
         # A kernel cuts a stream into pieces wherever its buffer happened to be flushed.
-        if output.output_type == "stream" == last.get("output_type") and output.name == last.name:
-            last.text += output.text
+        before = kept[-1] if kept else None
+        if before is not None and _stream(output) and _stream(output) == _stream(before):
+            before.text += output.text
         else:
             kept.append(output)
     return kept

@@ -4,7 +4,8 @@
     python tools/part_map.py --check  exit with 1 if it is not what would be drawn now
 
 Nothing in it is drawn by hand. The bands are the bytes of a small Llama that is loaded, trained for
-one step (memlab.step) and asked for an answer (memlab.working_set, memlab.terms.kv_cache), each on
+one step (memlab.step) and asked for an answer (memlab.step.closed.working_set,
+memlab.terms.kv_cache), each on
 its own scale; the last is what the allocator would reserve for all of it (memlab.terms.replay).
 """
 
@@ -14,14 +15,14 @@ from pathlib import Path
 
 import nbformat
 
-from memlab import Model
+from memlab import Model, Run
 from memlab.plot import COLOURS
 from memlab.plot.canvas import WIDTH, Canvas, heading, n
 from memlab.plot.colours import GREY
 from memlab.step import simulate
+from memlab.step.closed.working_set import moments
 from memlab.step.simulate import term
 from memlab.terms.replay import replay
-from memlab.working_set import moments
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "book" / "_static" / "anatomy.svg"
@@ -55,9 +56,13 @@ PROMPT, ANSWER = 512, 256
 def trained():
     """Events of loading and of the second training step, and where each phase begins."""
     log = simulate(
-        LLAMA, "bf16", batch=4, tokens=512, implementation="memlab", every_layer=True
+        LLAMA, "bf16", Run.cpu(batch=4, tokens=512, implementation="memlab"), every_layer=True
     ).log
-    events = [(id(record), change, term(record)) for record, change, _ in log.events]
+    events = [
+        (id(record), change, term(record))
+        for record, change, _ in log.events
+        if record is not None  # which only a repeat of layers has, and every layer is here
+    ]
     marks = log.marks
     phases = [
         marks[f"second.{phase}"] for phase in ("forward", "loss", "backward", "optimizer", "end")
@@ -70,7 +75,8 @@ def trained():
 
 def served():
     """Events of one conversation after the weights: the prompt is read, then the answer written."""
-    events, count, kept = [], 0, {}
+    events, count = [], 0
+    kept: dict[int, tuple[str, int, str]] = {}
 
     def alive(size, name):
         nonlocal count
@@ -188,7 +194,8 @@ def _running(events, name):
 
 def _reserved(events):
     done = replay(("alloc" if c > 0 else "free", who, abs(c)) for who, c, _ in events if c)
-    found, it = [], iter(done.reserved)
+    found: list[int] = []
+    it = iter(done.reserved)
     for _, change, _ in events:
         found.append(next(it) if change else found[-1])
     return found

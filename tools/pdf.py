@@ -113,7 +113,7 @@ def whole(language):
             lines.append(f'<li class="title"><a href="#part-{number}">{title}</a></li>')
             continue
         page = (site / file).read_text(encoding="utf-8")
-        article = re.search(r'<article class="bd-article">(.*?)</article>', page, re.S)[1]
+        article = re.findall(r'<article class="bd-article">(.*?)</article>', page, re.S)[0]
         text = f'<div class="bd-article">{moved(file, article, files)}</div>'
         parts.append(f'<section class="page" id="{anchor(file)}">{text}</section>')
         lines.append(f'<li><a href="#{anchor(file)}">{title}</a></li>')

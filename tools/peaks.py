@@ -11,20 +11,23 @@ that no other one covers whatever the sizes; the largest of them is the peak, to
 tests/test_calculator.py holds it against `memlab.step`.
 """
 
-import hashlib
 import json
 import os
 import random
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
+from typing import Any
+
+import code_key
+from products import above, add, copied, covers, interned
 
 from memlab.model import Model
-from memlab.moments import HILLS
-from memlab.page.peak import LEAST, SHOWN, TERMS, value
+from memlab.page.peak import LEAST, SHOWN, TERMS, dropped, value
+from memlab.run import Run
 from memlab.step import simulate
-from memlab.step.log import SIZES
 from memlab.step.simulate import term
+from memlab.step.storage_log import SIZES
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "book" / "calculator" / "peaks"
@@ -34,7 +37,7 @@ FAMILIES = ("gpt2", "llama", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")  # N = K, and D = N · H
 ALWAYS_TIED = ("gpt2", "opt")
 
-# What changes the order of a step's allocations; memlab.page.peak.kinds names a kind by these.
+# What changes the order of a step's allocations; memlab.page.peak.kind_of names a kind by these.
 PRECISIONS = ("fp32", "bf16", "autocast")  # fp16 is bf16 by another name
 ATTENTIONS = ("sdpa", "eager")
 CHECKPOINTS = ("none", "block")
@@ -54,7 +57,7 @@ def model_of(family, heads, tied):
     """A model of prime sizes."""
     shared, groups = {"all": ("K", ""), "shared": ("K", "G"), "single": ("", "G")}[heads]
     kv_heads = PRIMES[shared] if shared else 1
-    shape = {
+    shape: dict[str, Any] = {
         "layers": LAYERS,
         "d_model": kv_heads * 8 * PRIMES["h"] if family in FIXED_HEADS else PRIMES["D"],
         "d_ff": PRIMES["F"],
@@ -95,17 +98,10 @@ def bytes_of(record):
     return {"".join(sorted(word)): number}
 
 
-def add(to, products, times=1, letter=""):
-    for word, number in products.items():
-        word = "".join(sorted(word + letter))
-        to[word] = to.get(word, 0) + times * number
-        if not to[word]:
-            del to[word]
-
-
 def changes_of(log):
     """Of each event what it adds, as {term: {letters: number}}."""
-    found, known = [], {}
+    found: list[dict[str, dict[str, int]]] = []
+    known: dict = {}
     for at, (record, change, _) in enumerate(log.events):
         made = {}
         if record is not None:
@@ -141,8 +137,9 @@ def moments_of(step):
     log = step.log
     start, end = log.marks["second.forward"], log.marks["second.zero_grad"]
     marks = sorted((at, name.split(".")[1]) for name, at in log.marks.items())
-    held = {name: {} for name in TERMS}
-    kept, before_step = [], None
+    held: dict[str, dict[str, int]] = {name: {} for name in TERMS}
+    kept: list[tuple] = []
+    before_step = None
     for at, change in enumerate(changes_of(log)):
         if at == log.marks["second.optimizer"]:
             before_step = ("optimizer", copied(held))
@@ -150,7 +147,7 @@ def moments_of(step):
             add(held[name], products)
         rises = log.events[at][1] > 0 >= log.events[at + 1][1]  # else the next one is higher
         if start <= at < end and rises:
-            total = {}
+            total: dict[str, int] = {}
             for products in held.values():
                 add(total, products)
             seen = tuple(value(total, sizes) for sizes in SAMPLES)
@@ -158,64 +155,11 @@ def moments_of(step):
                 continue
             kept = [one for one in kept if not (above(seen, one[1]) and covers(total, one[0]))]
             phase = [name for first, name in marks if first <= at][-1]
-            hill = "loss" if held["logits"] else "forward" if phase == "loss" else phase
+            hill = "loss" if held["logits"] else phase  # as memlab.step.moments.hills
             kept.append((total, seen, (hill, copied(held))))
     return [*(moment for _, _, moment in kept), before_step]
 
 
-def copied(held):
-    return {name: dict(products) for name, products in held.items() if products}
-
-
-def above(some, others):
-    return all(one >= other for one, other in zip(some, others, strict=True))
-
-
-def covers(one, other):
-    """Whether a sum is at least as large as another one whatever the sizes, down to LEAST.
-
-    What the other one has more of must be found in longer products that the first has more of.
-    """
-    more = {word: n - other.get(word, 0) for word, n in one.items() if n > other.get(word, 0)}
-    less = {word: n - one.get(word, 0) for word, n in other.items() if n > one.get(word, 0)}
-    for word in sorted(less, key=len, reverse=True):
-        needed = less[word]
-        for longer in sorted(more, key=len):
-            factor = times_longer(longer, word)
-            if factor and more[longer]:
-                taken = min(more[longer], -(-needed // factor))
-                more[longer] -= taken
-                needed -= taken * factor
-                if needed <= 0:
-                    break
-        else:
-            return False
-    return True
-
-
-def times_longer(longer, word):
-    """How many times as large as a product another one is at least; 0 if nothing is known."""
-    if (longer, word) not in _FACTORS:
-        _FACTORS[longer, word] = _times_longer(longer, word)
-    return _FACTORS[longer, word]
-
-
-def _times_longer(longer, word):
-    left = list(longer)
-    for letter in word:
-        # T + 1 and T rounded up are at least T.
-        found = next((each for each in (letter, *AT_LEAST.get(letter, "")) if each in left), None)
-        if found is None:
-            return 0
-        left.remove(found)
-    factor = 1
-    for letter in left:
-        factor *= LEAST[letter]
-    return factor
-
-
-_FACTORS = {}
-AT_LEAST = {"T": "UW"}
 # A moment that is lower at one of these sizes is not above another one: a quick look.
 _CHANCE = random.Random(0)
 SAMPLES = [
@@ -227,69 +171,81 @@ SAMPLES = [
 def kinds_of(family, precision):
     heads = ("all",) if family in FIXED_HEADS else HEADS
     ties = TIES[1:] if family in ALWAYS_TIED else TIES
-    yield from product([precision], ATTENTIONS, CHECKPOINTS, LOSSES, BATCHES, heads, ties, PASSES)
+    drops = tuple(dropouts_of(family))
+    yield from product(
+        [precision], ATTENTIONS, CHECKPOINTS, LOSSES, BATCHES, heads, ties, PASSES, drops
+    )
+
+
+def dropouts_of(family):
+    """Where a step drops values, as the page names it, and what a run says to get that.
+
+    What the class does by itself; of families whose configs often say another, none and all too.
+    """
+    made: dict[str, float | None] = {}
+    model = model_of(family, "all", "tied")
+    for p in (None, 0.0, 0.1) if family in FIXED_HEADS else (None,):
+        made.setdefault(dropped(model, Run(dropout=p)), p)
+    return made
 
 
 def moments_for(family, precision):
     """Every kind of step of a family in a precision."""
-    found = {}
-    for kind in kinds_of(family, precision):
-        _, attention, checkpoint, loss, batch, heads, tied, passes = kind
-        step = simulate(
-            model_of(family, heads, tied),
-            precision,
-            batch=1 if batch == "one" else PRIMES["B"],
-            tokens=PRIMES["T"],
-            attention=attention,
-            checkpoint=checkpoint,
-            loss=loss,
-            backend="cuda",
-            optimizer_impl="fused",
-            micro_batches=1 if passes == "once" else 2,
-        )
-        found[".".join(kind)] = moments_of(step)
-    return found
+    kinds = kinds_of(family, precision)
+    return {".".join(kind): moments_of(step_of(family, kind)) for kind in kinds}
 
 
-def interned(moments):
-    """The moments of all kinds with each sum stored once: {"sums": [...], "kinds": {...}}."""
-    sums, places, kinds = [], {}, {}
-    for kind, found in moments.items():
-        rows = []
-        for hill, parts in found:
-            row = [HILLS.index(hill)]
-            for name in TERMS:
-                key = json.dumps(parts.get(name, {}), sort_keys=True)
-                if key not in places:
-                    places[key] = len(sums)
-                    sums.append(parts.get(name, {}))
-                row.append(places[key])
-            rows.append(row)
-        kinds[kind] = rows
-    return {"hills": HILLS, "terms": TERMS, "sums": sums, "kinds": kinds}
+def step_of(family, kind):
+    """A step of one kind, simulated on prime sizes."""
+    precision, attention, checkpoint, loss, batch, heads, tied, passes, drops = kind
+    run = Run(
+        batch=1 if batch == "one" else PRIMES["B"],
+        tokens=PRIMES["T"],
+        attention=attention,
+        dropout=dropouts_of(family)[drops],
+        checkpoint=checkpoint,
+        loss=loss,
+        optimizer_impl="fused",
+        micro_batches=1 if passes == "once" else 2,
+    )
+    return simulate(model_of(family, heads, tied), precision, run)
+
+
+def text_of(family, precision):
+    """The file of a family in a precision."""
+    return json.dumps(interned(moments_for(family, precision)), separators=(",", ":"))
 
 
 def one(pair):
     """Write the file of a family in a precision."""
-    family, precision = pair
-    text = json.dumps(interned(moments_for(family, precision)), separators=(",", ":"))
-    (TARGET / f"{family}.{precision}.json").write_text(text, encoding="utf-8")
+    (TARGET / "{}.{}.json".format(*pair)).write_text(text_of(*pair), encoding="utf-8")
 
 
 def key():
     """A hash over what the moments are made from."""
-    made = hashlib.sha256()
-    source = ROOT / "src" / "memlab"
-    files = [Path(__file__), source / "page" / "peak.py", source / "families.py"]
-    for file in [*files, *sorted((source / "step").rglob("*.py"))]:
-        made.update(file.read_bytes())
-    return made.hexdigest()
+    return code_key.key(Path(__file__).resolve())
+
+
+def stands():
+    """Whether the files were made by the code as it is."""
+    stamp = TARGET / "key"
+    return stamp.exists() and stamp.read_text().strip() == key()
+
+
+def kept():
+    """The folder, as the repository keeps it.
+
+    A build of the book or a test does not make it anew: what is committed would stay unseen.
+    """
+    if not stands():
+        raise SystemExit("other code made book/calculator/peaks: run python tools/peaks.py")
+    return TARGET
 
 
 def build():
     """Write what is missing; returns the folder."""
     stamp = TARGET / "key"
-    if not stamp.exists() or stamp.read_text().strip() != key():
+    if not stands():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         pairs = list(product(FAMILIES, PRECISIONS))

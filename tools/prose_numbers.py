@@ -28,7 +28,7 @@ from pathlib import Path
 import nbformat
 
 from memlab import Model
-from memlab.presets import PRESETS
+from memlab.model.presets import PRESETS
 
 ALLOWED = Path(__file__).with_name("prose_allowed.toml")
 SIZES = "KiB MiB GiB TiB kB MB GB TB".split()

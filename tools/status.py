@@ -13,10 +13,12 @@ import cheatsheet
 import glossary
 import no_gain
 from babel.messages.pofile import read_po
+from benchmark_tables import accuracy, benchmark, peers
 
-from memlab.claims import VERDICTS
-from memlab.records import read
+from memlab.files.claims import VERDICTS
+from memlab.files.records import read
 
+DATA = "src/memlab/data"  # records and claims, which the package brings along
 NO_GPU = "Not yet measured on a GPU."
 
 # What a reader would ask for; everything else is in constraints.txt.
@@ -75,15 +77,15 @@ def translations(root):
                 blocks = [entry for entry in read_po(file) if entry.id]
             pages.append((sum(bool(e.string) and not e.fuzzy for e in blocks), len(blocks)))
         whole = sum(done == all_of_them for done, all_of_them in pages)
-        done, blocks = (f"{sum(each):,}" for each in zip(*pages, strict=True))
+        words, of = (f"{sum(each):,}" for each in zip(*pages, strict=True))
         name = folder.name.replace("_", "-")
-        rows.append(f"| `{name}` | {whole} / {len(pages)} | {done} / {blocks} |")
+        rows.append(f"| `{name}` | {whole} / {len(pages)} | {words} / {of} |")
     return "\n".join(rows)
 
 
 def verdicts(root):
     """How many claims of each note got which verdict."""
-    files = sorted((root / "book" / "claims").glob("*.json"))
+    files = sorted((root / DATA / "claims").glob("*.json"))
     each = {
         path.stem: Counter(c["verdict"] for c in json.loads(path.read_text())) for path in files
     }
@@ -138,8 +140,8 @@ def minutes(root, first, last):
             continue
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells[:3])
-        need = re.search(r"^[-*] +\*{1,2}You need\b.*(?:\n  .*)*", text, re.M)[0]
-        took = int(re.search(r"(\d+) min", need)[1])
+        need = re.findall(r"^[-*] +\*{1,2}You need\b.*(?:\n  .*)*", text, re.M)[0]
+        took = int(re.findall(r"(\d+) min", need)[0])
         total += took
         before = [str(int(number)) for number in re.findall(r"\((\d\d)_\w+\.ipynb", need)]
         link = f"[{heading(cells)}](notebooks/{path.name})"
@@ -197,49 +199,7 @@ def groups(one):
 
 
 def committed(root):
-    return [read(path) for path in sorted((root / "book" / "records").glob("*.json"))]
-
-
-def results(root):
-    """What benchmarks/peers.py wrote."""
-    return json.loads((root / "benchmarks" / "results.json").read_text(encoding="utf-8"))
-
-
-def accuracy(root):
-    """How far each tool was from the real peaks, and how long it took."""
-    found = results(root)
-    count = len(found["configs"])
-    rows = []
-    for name, tool in found["tools"].items():
-        if not tool["answers"]:
-            rows.append(f"| {name} | {tool.get('why', 'no answer')} | — | — | — |")
-            continue
-        median, worst = f"{tool['median_error']:.1%}", f"{tool['worst_error']:+.1%}"
-        exact = not tool["worst_error"]
-        errors = "0 B | 0 B" if exact else f"{median} | {worst.replace('-', '−')}"
-        time = f"{tool['time_ratio']:,.0f}x" if "time_ratio" in tool else "—"
-        rows.append(f"| {name} | {tool['answers']} of {count} | {errors} | {time} |")
-    head = ["| tool | steps | median error | worst error | time |", "|---|---|---|---|---|"]
-    return "\n".join(head + rows)
-
-
-def peers(root):
-    """Which version of each tool was asked, how, and what its answer holds."""
-    rows = [
-        f"| {name} | {tool['version'] or '—'} | {tool['options']} | {tool['counts']} |"
-        for name, tool in results(root)["tools"].items()
-    ]
-    return "\n".join(["| tool | version | asked | what it counts |", "|---|---|---|---|", *rows])
-
-
-def benchmark(root):
-    """The run that the two tables come from."""
-    found = results(root)
-    return (
-        f"`{found['command']}` wrote both tables on {found['date']} at commit {found['commit']}, "
-        f"with Python {found['python']}, torch {found['torch']} and transformers "
-        f"{found['transformers']}. Timed was {found['timed']}."
-    )
+    return [read(path) for path in sorted((root / DATA / "records").glob("*.json"))]
 
 
 def heading(cells):

@@ -25,7 +25,7 @@ function splitQuery(query) {
 class Ideographs(SearchLanguage):
     lang = "zh_TW"
     language_name = "Chinese, by pairs"
-    stopwords = frozenset()
+    stopwords: set[str] = set()
     js_stemmer_code = "var Stemmer = function () { this.stemWord = (word) => word; };"
     js_splitter_code = SPLIT
 

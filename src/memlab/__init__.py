@@ -3,7 +3,10 @@
 Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `memlab.lab` do.
 """
 
+from __future__ import annotations
+
 from .estimate import estimate as estimate
+from .explain import explain as explain
 from .formats import bytes_per_value as bytes_per_value
 from .formats import format_of as format_of
 from .formats import storage as storage
@@ -13,7 +16,8 @@ from .model import Model as Model
 from .model import presets as presets
 from .recipe import Recipe as Recipe
 from .recipe import recipes as recipes
-from .sharding import Sharding as Sharding
+from .recipe.parallelism import Sharding as Sharding
+from .run import Run as Run
 from .units import GB as GB
 from .units import MB as MB
 from .units import GiB as GiB
@@ -23,6 +27,10 @@ from .units import TiB as TiB
 from .units import exact as exact
 from .units import parse as parse
 from .units import text as text
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def check(name: str, answer: object) -> None:
@@ -35,36 +43,23 @@ def check(name: str, answer: object) -> None:
     check(name, answer)
 
 
-def explain(model=None, recipe="fp32", *, seen=None, **known):  # type: ignore[no-untyped-def]
-    """What can account for the bytes between a prediction and what was seen.
+def trace(model: Any, inputs: Any, run: Run | None = None, **options: Any) -> Any:
+    """Run a training step on tensors without values.
 
-    With `seen`     an `Explanation`: memlab.explanation.explain says all about it. A size, the file
-                    of a timeline or of a memory snapshot
-    Without         a context manager that watches a run and knows: memlab.measure.live.Live
-    Example         with explain(model, "bf16", batch=8, tokens=64) as live: train()
+    A module        trace(module, {"input_ids": ids, "labels": ids}).fits("RTX 4090"):
+                    memlab.measure.trace says all about it
+    A Model         trace(Model.preset("llama-3-8b"), "bf16", Run(tokens=4096)), with a recipe in
+                    the place of the inputs: the question of `estimate`, asked of the real code
+    Raises          ModuleNotFoundError without torch; what memlab.measure.trace raises
     """
-    if seen is None:
-        from .measure.live import Live  # torch is imported here, not by `import memlab`
+    how = Run() if run is None else run
+    if isinstance(model, Model):
+        from .lab.trace_run import trace_run  # torch is imported here, not by `import memlab`
 
-        return Live(model, recipe, **known)
-    from .explanation import explain
-    from .seen import seen as look
+        return trace_run(model, inputs, how, **options)
+    from .measure import trace
 
-    if not isinstance(seen, int):
-        found = look(str(seen), known.pop("level", None))
-        seen, known["level"] = found.amount, found.level
-    return explain(model, recipe, seen=seen, **known)
-
-
-def trace(model, inputs, **options):  # type: ignore[no-untyped-def]
-    """Run a training step on tensors without values; `memlab.measure.trace` says all about it.
-
-    Example     trace(model, {"input_ids": ids, "labels": ids}).fits("RTX 4090")
-    Raises      ModuleNotFoundError without torch; what `memlab.measure.trace` raises
-    """
-    from .measure import trace  # torch is imported here, not by `import memlab`
-
-    return trace(model, inputs, **options)
+    return trace(model, inputs, how, **options)
 
 
 __version__ = "0.1.0"

@@ -9,8 +9,8 @@ operating system and ECC; each number below is one reading, and its source says 
 
 from __future__ import annotations
 
-from .frozen import dataclass
-from .units import GiB, MiB, text
+from .base.frozen import dataclass
+from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
 NOISE = "nvidia geforce tesla gpu tensor core card sxm sxm2 sxm4 sxm5 pcie hbm2 hbm2e hbm3 hbm3e"
@@ -181,6 +181,28 @@ def device(name: str | Device) -> Device:
     raise ValueError(
         f"unknown device {name!r}; {hint}known: {', '.join(each.name for each in _DEVICES)}"
     )
+
+
+def room(on: str | int | Device) -> tuple[int, str]:
+    """The bytes that a program may use on a device, and a name for it.
+
+    on          a card ("RTX 4090"), a size ("24 GB"), or bytes as a number of Python's
+    Raises      ValueError for an unknown card, and for a size that is none: 4090 has no unit
+    """
+    if isinstance(on, int):
+        return whole("on", on), text(on)
+    if isinstance(on, str) and on.strip()[:1] in tuple("+-.0123456789"):
+        try:
+            return whole("on", parse(on)), on
+        except ValueError as error:
+            try:
+                close = device(on)  # "4060 Laptop", but also a "4090" that may be any unit's
+            except ValueError:
+                raise error from None
+            if on.strip().isdigit():
+                raise ValueError(f"{error} Or did you mean {close.name}?") from None
+    found = device(on)
+    return found.limit, found.name
 
 
 def _words(name: str) -> list[str]:

@@ -1,55 +1,123 @@
-"""Model + Recipe -> Ledger: the resident bytes of a training run, term by term."""
+"""Model + Recipe + Run -> Ledger: what stays of a training run, or the peak of a step of it."""
+
+from __future__ import annotations
 
 from .ledger import Ledger
 from .model import Model
 from .recipe import Recipe
-from .resident import resident
-from .resident import tensor_bytes as tensor_bytes
-from .sharding import Sharding
+from .recipe.chosen import recipe_for, tied_as
+from .recipe.resident import fullest, resident
+from .recipe.resident import tensor_bytes as tensor_bytes
+from .run import Run
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+NOTHING = Run()
+AT_REST = ("devices", "backend")  # fields that mean something without a step
 
 
-def estimate(model: Model, recipe: Recipe | str = "fp32", *, stage: int = 0) -> Ledger:
-    """Derive the bytes that stay allocated from one training step to the next.
+def estimate(
+    model: Model,
+    recipe: Recipe | str | None = None,
+    run: Run = NOTHING,
+    *,
+    stage: int | None = None,
+) -> Ledger:
+    """Derive the bytes of a run: what stays between two steps, or with tokens the step's peak.
 
-    Formula     sum over parameter tensors of weights + master + gradients + accumulator + state;
-                with `recipe.sharding`, of the part of each that one rank holds
+    Formula     without tokens: sum over parameter tensors of weights + master + gradients +
+                accumulator + state, of the part of each that one of `run.devices` holds;
+                with tokens: every term at the moment when their sum is largest
     Shapes      model.tensors(): each kind of tensor, its shape and how many there are of it
-    Unit        bytes; one row a term, column `derived`; of several ranks, those of the fullest of
-                this pipeline stage: its rank 0
-    Source      memlab.terms.weights, .gradients, .optimizer, .sharding
-    Leaves out  activations, logits, temporaries, and what the allocator adds
-    Raises      ValueError for an unknown recipe name, and where the sharding does not divide the
-                model
+    Unit        bytes; one row a term, column `derived`; of several ranks, those of the fullest:
+                rank 0 of a pipeline stage, the fullest one unless `stage` says another
+    Source      memlab.terms.weights, .gradients, .optimizer, .sharding; memlab.step
+    Leaves out  without tokens: activations, logits, temporaries; always what the allocator adds,
+                scratch memory inside kernels, the CUDA context
+    Raises      ValueError for an unknown recipe name, for devices that do not divide the model,
+                for a step that is not described, and for a run without tokens that says how a step
+                is executed
     """
-    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
-    shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
-    cut = chosen.sharding or Sharding()
-    figures = resident(shaped, chosen, stage)
+    if not isinstance(model, Model):
+        raise TypeError(f"model={model!r} is a {type(model).__name__}; Model.preset(...) makes one")
+    if not isinstance(run, Run):
+        raise TypeError(f"run={run!r} is a {type(run).__name__}; a memlab.Run is needed")
+    chosen = recipe_for(model, recipe)
+    shaped = tied_as(model, chosen)
+    if run.tokens is not None:
+        if stage is not None:
+            raise ValueError(f"stage={stage}: the step of one device alone is described")
+        return at_peak(shaped, chosen, run)
+    for field, value in run.said().items():
+        if field not in AT_REST:
+            raise ValueError(f"{field}={value!r} changes a step: it needs tokens")
+    at = fullest_stage(shaped, chosen, run) if stage is None else stage
+    figures = resident(shaped, chosen, run.devices, at)
     title = f"{shaped.name} · {chosen.name}"
-    if chosen.sharding:
-        where = f"stage {stage} of {cut.pipeline}, " if cut.pipeline > 1 else ""
-        title += f" · {cut}: {where}one rank of {cut.ranks:,}"
+    if run.devices.ranks > 1:
+        where = f"stage {at} of {run.devices.pipeline}, " if run.devices.pipeline > 1 else ""
+        title += f" · {run.devices}: {where}one rank of {run.devices.ranks:,}"
     return Ledger.of("derived", figures, title=title)
 
 
-def fullest_stage(model: Model, recipe: Recipe) -> int:
+def at_peak(model: Model, recipe: Recipe, run: Run) -> Ledger:
+    """The ledger of a step's highest moment; its title names the moment.
+
+    Raises      ValueError for a step that is not described
+    """
+    from .step.result import TERMS  # only a peak needs the simulation
+
+    moment, held = _highest(model, recipe, run)
+    order = ["weights", "master", "buffers", *(t for t in TERMS if t not in ("weights", "buffers"))]
+    order.insert(order.index("activations"), "kv_cache")
+    names = [name for name in order if held.get(name)]
+    names += [name for name in held if held[name] and name not in order]
+    title = f"{model.name} · {recipe.name} · {told(run)}: the peak, in {moment}"
+    return Ledger.of("derived", {name: held[name] for name in names}, title=title)
+
+
+def peak(model: Model, recipe: Recipe | str | None, run: Run) -> int:
+    """The bytes that `estimate` adds up, without a ledger: what searches ask again and again."""
+    return estimate(model, recipe, run).total()
+
+
+def told(run: Run) -> str:
+    """What of a run a title says: sizes, whose code, whose kernels, what is trained."""
+    words = f"{run.batch} x {run.tokens} tokens"
+    if run.phase == "decode":
+        words = f"decode, {run.batch} x 1 token after {run.tokens}"
+    elif run.phase == "prefill":
+        words = f"prefill, {words}"
+    if run.micro_batches > 1:
+        words = f"{run.micro_batches} micro-batches of {words}"
+    words += f", {run.implementation} on {run.backend}"
+    if run.lora is not None:
+        words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
+        words += f" over {run.lora.base}" if run.lora.base else ""
+    return words
+
+
+def fullest_stage(model: Model, recipe: Recipe | str | None, run: Run) -> int:
     """The pipeline stage whose ranks hold most; 0 without a pipeline.
 
     Raises      as `estimate`
     """
-    stages = recipe.sharding.pipeline if recipe.sharding else 1
-    return max(range(stages), key=lambda stage: estimate(model, recipe, stage=stage).total())
+    return fullest(model, recipe_for(model, recipe), run.devices)[0]
 
 
-def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "weights") -> Ledger:
-    """One term of the estimate, split by the part of the network that pays for it.
+def by_component(
+    model: Model, recipe: Recipe | str | None = None, *, term: str = "weights"
+) -> Ledger:
+    """One term of what stays, split by the part of the network that pays for it.
 
     Unit        bytes; one row a component (embedding, attention, feed_forward …)
     Leaves out  what belongs to no parameter (the learning rate that torchao keeps as a tensor)
     Raises      ValueError for an unknown recipe, or for a term that it does not have
     """
-    chosen = Recipe.named(recipe) if isinstance(recipe, str) else recipe
-    shaped = model if chosen.tie is None else model.replace(tied=chosen.tie)
+    chosen = recipe_for(model, recipe)
+    shaped = tied_as(model, chosen)
     figures: dict[str, int] = {}
     for tensor in shaped.tensors():
         sizes = tensor_bytes(tensor, chosen)
@@ -57,3 +125,44 @@ def by_component(model: Model, recipe: Recipe | str = "fp32", *, term: str = "we
             raise ValueError(f"{chosen.name} has no term {term!r}; it has: {', '.join(sizes)}")
         figures[tensor.component] = figures.get(tensor.component, 0) + sizes[term] * tensor.copies
     return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name} · {term}")
+
+
+def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int]]:
+    if run.phase == "train":
+        from .step import described
+        from .step.loop import tops
+
+        described.dtype_of(recipe)
+        found: Any = tops(model, recipe, run)
+        moment = max(found, key=lambda name: sum(found[name].values()))
+        return moment, found[moment]
+    if run.implementation == "memlab":
+        return _own_call(model, recipe, run)
+    from .step import calls
+
+    at = (calls.prefill if run.phase == "prefill" else calls.decode)(model, recipe, run).peak
+    return at.moment, at.contents
+
+
+def _own_call(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int]]:
+    """A call of memlab.lab.generate in closed form, with a cache that grows, on a CPU.
+
+    Raises      ValueError for a field of the run that the closed form does not know
+    """
+    from .step.closed.own_calls import decode, prefill
+
+    if run.backend != "cpu":
+        raise ValueError(f"backend={run.backend!r}: a call of memlab's models is described on cpu")
+    if run.phase == "prefill" and run.logits != "last":
+        raise ValueError(f"logits={run.logits!r}: memlab's read() makes those of the last token")
+    if recipe.autocast:
+        raise ValueError(f"autocast={recipe.autocast!r} is not described for memlab's calls")
+    for field in ("window", "devices"):
+        if (value := getattr(run, field)) != getattr(NOTHING, field):
+            raise ValueError(f"{field}={value!r} is not described for memlab's calls")
+    assert run.tokens is not None  # a call has them
+    call = prefill if run.phase == "prefill" else decode
+    sizes: dict[str, Any] = {"batch": run.batch, "tokens": run.tokens, "format": recipe.weights}
+    ledger = call(model, cache="growing", **sizes)
+    rows = {row.term.replace(" ", "_"): row.derived or 0 for row in ledger.rows}
+    return ledger.title.split(" · ")[-1], rows

@@ -1,29 +1,33 @@
 """The inverse of an estimate: the largest batch, the longest sequence that fits a device.
 
-Every answer comes from simulating the step (memlab.step), so it is as exact as that, and the bytes
-that a simulation leaves out must be left free: the CUDA context, kernels' scratch memory, rounding
-and fragmentation. `spare` says how many; its default, SPARE, is a habit and no measurement.
+Every answer comes from `memlab.estimate`, so it is as exact as that, and what that leaves out must
+be left free: `spare` says how many bytes; the default is the CUDA context that others have read.
 """
 
 from __future__ import annotations
 
-from .devices import Device, device
-from .frozen import dataclass
+from .base.frozen import dataclass
+from .devices import Device, room
+from .estimate import peak
+from .explain.changes import ADAPTERS, CHANGES, cheapest
 from .model import Model
 from .recipe import Recipe
-from .step import simulate
-from .units import GiB, parse, text, whole
+from .recipe.chosen import recipe_for
+from .run import MOST, MOST_PARTS, Run
+from .terms.context import CONTEXT
+from .units import text, whole
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
-# https://github.com/stas00/ml-engineering reports CUDA contexts of 0.47 to 1.78 GiB, by version of
-# torch and by lazy loading; nothing was measured here. Give what your own machine shows.
-SPARE = GiB
 
-# What a program that says nothing gets on a GPU: CUDA's kernels, and AdamW's foreach loop.
-ON_A_GPU = {"backend": "cuda", "optimizer_impl": "foreach"}
+class CannotFit(ValueError):
+    """No change that is known makes the step fit; `least` bytes are needed with all of them."""
+
+    def __init__(self, words: str, least: int) -> None:
+        super().__init__(words)
+        self.least = least
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Fit:
     value       a batch or a number of tokens; 0: not even the smallest fits
     peak        bytes of the step with `value` (of the smallest one where value is 0)
     limit       bytes that the step may take: the device's, less what is spared
+    ended_by    what ended the search: "memory", or "positions" of the model
     """
 
     what: str
@@ -40,108 +45,132 @@ class Fit:
     peak: int
     limit: int
     device: str
+    ended_by: str = "memory"
 
     def __str__(self) -> str:
         if not self.value:
             over = text(self.peak - self.limit)
             return f"no {self.what} fits {self.device}: the smallest step is {over} too large"
-        return (
+        line = (
             f"largest {self.what} on {self.device}: {self.value:,} "
             f"(peak {text(self.peak)} of {text(self.limit)})"
         )
+        if self.ended_by == "positions":
+            line += "; the model's positions end it, memory does not"
+        return line
 
 
 def largest_batch(
     model: Model,
-    recipe: Recipe | str = "fp32",
+    recipe: Recipe | str | None,
+    run: Run,
     *,
     on: str | int | Device,
-    tokens: int,
-    spare: int = SPARE,
-    most: int = 4096,
-    **choices: Any,
+    spare: int = CONTEXT,
 ) -> Fit:
-    """The largest batch whose training step fits.
+    """The largest batch whose step fits; what `run.batch` says is not asked.
 
-    Unit        sequences of `tokens` tokens
-    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate, where the
-                backend is "cuda" and AdamW's loop "foreach" unless they say otherwise
+    Unit        sequences of `run.tokens` tokens
+    Shapes      on: a device's name, or bytes
     Leaves out  what `spare` bytes are left free for
-    Raises      ValueError for an unknown device and for what `simulate` does not describe
+    Raises      ValueError for an unknown device, for a run without tokens, and for a step that is
+                not described
     """
-    return _search(
-        "batch",
-        lambda n: peak_of(model, recipe, batch=n, tokens=tokens, **choices),
-        on,
-        spare,
-        1,
-        most,
-    )
+    if run.tokens is None:
+        raise ValueError("tokens is missing: how many are in each sequence?")
+    limit, name = limit_of(on, spare)
+    return _search("batch", lambda n: _peak(model, recipe, run, batch=n), limit, name, 1, MOST)
 
 
 def longest_sequence(
     model: Model,
-    recipe: Recipe | str = "fp32",
+    recipe: Recipe | str | None,
+    run: Run,
     *,
     on: str | int | Device,
-    batch: int = 1,
-    spare: int = SPARE,
-    **choices: Any,
+    spare: int = CONTEXT,
 ) -> Fit:
-    """The most tokens in a sequence whose training step fits, up to the model's positions.
+    """The most tokens in a sequence whose step fits, up to the model's positions.
 
-    Unit        tokens
-    Shapes      on: a device's name, or bytes; choices: those of memlab.step.simulate, where the
-                backend is "cuda" and AdamW's loop "foreach" unless they say otherwise
+    Unit        tokens; what `run.tokens` says is not asked
+    Shapes      on: a device's name, or bytes
     Leaves out  what `spare` bytes are left free for
-    Raises      ValueError for an unknown device and for what `simulate` does not describe
+    Raises      ValueError for an unknown device and for a step that is not described
     """
-
-    def peak(n: int) -> int:
-        return peak_of(model, recipe, batch=batch, tokens=n, **choices)
-
-    return _search("sequence", peak, on, spare, 2, model.positions)
-
-
-def _search(what: str, peak: Any, on: Any, spare: int, least: int, most: int) -> Fit:
-    """The largest n in least … most with peak(n) <= limit; the peak grows with n."""
     limit, name = limit_of(on, spare)
-    low, at_low = least - 1, peak(least)
+    least = 2 if run.phase == "train" else 1
+
+    def held(n: int) -> int:
+        return _peak(model, recipe, run, tokens=n)
+
+    return _search("sequence", held, limit, name, least, model.positions)
+
+
+def cheapest_change(
+    model: Model,
+    recipe: Recipe | str | None,
+    run: Run,
+    *,
+    on: str | int | Device,
+    spare: int = CONTEXT,
+) -> list[tuple[str, str, int]]:
+    """The cheapest changes that make a step fit: none that it could do without.
+
+    Returns     (name, what it costs, peak with all changes so far), the last of them fits; an
+                empty list if the step fits as it is
+    Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already
+    Leaves out  changes that are not described for this model; combinations that fit only together
+                where each alone saves nothing
+    Raises      CannotFit if it does not fit with all of them either
+    """
+    limit, name = limit_of(on, spare)
+    chosen = recipe_for(model, recipe)
+    found = cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, CHANGES, ADAPTERS)
+    if found.least > limit:
+        raise CannotFit(
+            f"{model.name} needs {text(found.least)} with every change known here; {name} has "
+            f"{text(limit)} to give",
+            found.least,
+        )
+    return found.steps
+
+
+def _peak(model: Model, recipe: Recipe | str | None, run: Run, **size: int) -> int:
+    # A search begins with fewer rows than anybody would cut.
+    batch, tokens = size.get("batch", run.batch), size.get("tokens", run.tokens or 1)
+    chunks = min(run.chunks, batch * tokens, MOST_PARTS)
+    return peak(model, recipe, run.replace(**size, loss_chunks=chunks or None))
+
+
+def _search(
+    what: str, held: Callable[[int], int], limit: int, name: str, least: int, most: int
+) -> Fit:
+    """The largest n in least … most with held(n) <= limit; what is held grows with n."""
+    low, at_low = least - 1, held(least)
     if at_low > limit:
         return Fit(what, 0, at_low, limit, name)
     high = most + 1
     step = least
     while low + step < high:  # double until it is too large, so that few large steps are simulated
-        if peak(low + step) > limit:
+        if held(low + step) > limit:
             high = low + step
             break
         low, step = low + step, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        if peak(middle) > limit:
+        if held(middle) > limit:
             high = middle
         else:
             low = middle
-    return Fit(what, low, peak(low), limit, name)
+    ended = "positions" if low == most else "memory"
+    return Fit(what, low, held(low), limit, name, ended)
 
 
-def limit_of(on: str | int | Device, spare: int) -> tuple[int, str]:
+def limit_of(on: str | int | Device, spare: int = CONTEXT) -> tuple[int, str]:
     """Bytes that a step may take, and the device's name.
 
     Raises      ValueError for an unknown device or a size that is none
     """
     whole("spare", spare)
-    if isinstance(on, int):
-        return max(0, whole("on", on) - spare), text(on)
-    if isinstance(on, str) and on[:1].isdigit():
-        return max(0, parse(on) - spare), on
-    found = device(on)
-    return max(0, found.limit - spare), found.name
-
-
-def peak_of(model: Model, recipe: Recipe | str, **setting: Any) -> int:
-    """The peak of a step as a program that says nothing gets it on a GPU; `setting` says more."""
-    if "loss_chunks" in setting:  # a search begins with fewer rows than anybody would cut
-        rows = setting["batch"] * setting["tokens"]
-        setting["loss_chunks"] = min(setting["loss_chunks"], rows)
-    return simulate(model, recipe, **(ON_A_GPU | setting)).peak.bytes
+    limit, name = room(on)
+    return max(0, limit - spare), name

@@ -69,12 +69,13 @@ def exact(count: int, *, decimal: bool = False) -> str:
     return "0 B"
 
 
-def parse(words: str) -> int:
+def parse(words: str, *, bare: bool = False) -> int:
     """The whole number of bytes that a text such as "1.5 GiB", "80 GB" or "3,621,632 B" says.
 
-    Unit        bytes; a number without a unit is bytes
-    Raises      ValueError for an unknown unit, for something that is not a number, and for a
-                quantity that is not a whole number of bytes ("0.3 B")
+    Unit        bytes; `bare` lets a number without a unit be bytes, where a question asks for them
+    Raises      ValueError for an unknown unit, for a number without one (but 0 is 0 in each), for
+                something that is not a number, and for a quantity that is not a whole number of
+                bytes ("0.3 B")
     """
     if not isinstance(words, str):
         raise TypeError(f"words={words!r} is a {type(words).__name__}; text is needed")
@@ -82,7 +83,8 @@ def parse(words: str) -> int:
     cut = len(line)
     while cut and line[cut - 1].isalpha():
         cut -= 1
-    number, name = line[:cut].strip(), line[cut:] or "B"
+    number, said = line[:cut].strip(), line[cut:]
+    name = said or "B"
     size = BINARY.get(name) or DECIMAL.get(name)
     if size is None:
         known = ", ".join(list(BINARY) + list(DECIMAL)[1:])
@@ -95,6 +97,10 @@ def parse(words: str) -> int:
     parted = len(groups) == 1 or (groups[0] and all(len(each) == 3 for each in groups[1:]))
     if not parted or not digits or not all(c in "0123456789" for c in digits):
         raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632")
+    if not said and not bare and int(digits):
+        # People who leave the unit out think in GB: "24" is a card, and never 24 bytes.
+        likely = "GB" if len(before) < 4 else "MB" if len(before) < 7 else "B"
+        raise ValueError(f"{words!r} has no unit; say it: {number} {likely}?")
     scaled = int(digits) * size
     if scaled % 10 ** len(after):
         raise ValueError(f"{words!r} is not a whole number of bytes")

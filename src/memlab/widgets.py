@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .messages import say
+from .base.messages import say
 
 HOW_TO = "Run this notebook to move the slider."
 HOW_TO_MANY = "Run this notebook to move the sliders."

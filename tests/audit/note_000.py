@@ -16,12 +16,12 @@ from audit.judge import Finding, compare
 from torch import nn
 
 from memlab import GB, GiB, text
+from memlab.cases.nanochat import D26, NanoChat, Shape
+from memlab.cases.nanochat_groups import MuonAdamW, groups, state_bytes
+from memlab.cases.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
 from memlab.devices import device
-from memlab.fit import SPARE, limit_of
+from memlab.fit import limit_of
 from memlab.lab.blocks import torchao
-from memlab.lab.models.nanochat import D26, NanoChat, Shape
-from memlab.lab.nanochat_groups import MuonAdamW, groups, state_bytes
-from memlab.lab.nanochat_step import compiled, kept, logits_peak, on_meta, to_fp8
 from memlab.lab.text import batches
 from memlab.lab.train import one_thread
 from memlab.measure import Saved
@@ -89,7 +89,7 @@ def plain_peak(batch):
 
 
 def limit(card):
-    return limit_of(card, SPARE)[0]
+    return limit_of(card, GiB)[0]
 
 
 @cache

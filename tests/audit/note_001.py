@@ -1,7 +1,7 @@
 """Note 001: a full training run of Qwen3-4B, predicted at 28 GB, observed at 80, explained after.
 
 Figures come from the claim where it has them. What the program does is asked of the rebuilt trainer
-(memlab.lab.nvfp4_trainer); what its command reads, of the facts in memlab.lab.nvfp4_program.
+(memlab.cases.nvfp4_trainer); what its command reads, of the facts in memlab.cases.nvfp4_program.
 """
 
 import re
@@ -11,13 +11,9 @@ import torch
 from audit.judge import Finding, compare
 
 from memlab import Model, bytes_per_value, storage, text
-from memlab.contexts import READINGS
-from memlab.devices import device
-from memlab.lab import text as alice
-from memlab.lab.guard import guard
-from memlab.lab.models import TinyLlama
-from memlab.lab.nvfp4_ledger import combinations, fullest, in_step, resident, rounded_values
-from memlab.lab.nvfp4_program import (
+from memlab.cases.memory_guard import guard
+from memlab.cases.nvfp4_ledger import combinations, fullest, in_step, resident, rounded_values
+from memlab.cases.nvfp4_program import (
     CLEANS_GRADIENTS,
     COMMAND,
     DEFAULTS,
@@ -34,12 +30,16 @@ from memlab.lab.nvfp4_program import (
     STARTS_FROM,
     WAITING,
 )
-from memlab.lab.nvfp4_traced import end_of_forward
-from memlab.lab.nvfp4_trainer import Settings, Trainer, export, load, run
-from memlab.lab.packed_adam import PackedAdam
+from memlab.cases.nvfp4_traced import end_of_forward
+from memlab.cases.nvfp4_trainer import Settings, Trainer, export, load, run
+from memlab.cases.packed_adam import PackedAdam
+from memlab.devices import device
+from memlab.lab import text as alice
+from memlab.lab.models import TinyLlama
 from memlab.lab.quantize import dequantize
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker, storage_bytes
+from memlab.terms.context import READINGS
 
 QWEN = Model.preset("qwen3-4b")
 FULL = QWEN.replace(tied=False)  # the note trains an embedding and a head

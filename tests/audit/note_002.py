@@ -2,8 +2,8 @@
 
 The program is public (github.com/architehc/nanochat-rs-ternary, commit 0524d2d of 15 February 2026,
 which holds this very report), and so is Candle, on which it stands. No test fetches either: what
-was read there is CODE and CANDLE, facts only; the shapes are in memlab.lab.muon_lion. All bytes are
-computed here, from the figures of the claims where they have any.
+was read there is CODE and CANDLE, facts only; the shapes are in memlab.cases.muon_lion. All bytes
+are computed here, from the figures of the claims where they have any.
 """
 
 import re
@@ -15,9 +15,11 @@ from unittest import mock
 import torch
 from audit.judge import Finding, compare
 
-from memlab import GB, text
+from memlab import GB, GiB, Run, text
+from memlab.cases.muon_lion import D20, D20_FULL, MEDIUM_3B, TEST_8BIT, optimizer, peak, states
+from memlab.cases.planner import flops_per_token
 from memlab.devices import device
-from memlab.fit import SPARE, limit_of
+from memlab.fit import limit_of
 from memlab.formats import bytes_per_value
 from memlab.lab import fp8 as lab_fp8
 from memlab.lab import text as alice
@@ -26,8 +28,6 @@ from memlab.lab.host import Host
 from memlab.lab.keep import KeepLast
 from memlab.lab.models import TinyLlama
 from memlab.lab.muon8 import narrow, widen
-from memlab.lab.muon_lion import D20, D20_FULL, MEDIUM_3B, TEST_8BIT, optimizer, peak, states
-from memlab.lab.planner import flops_per_token
 from memlab.lab.train import one_thread
 from memlab.measure import Saved, Tracker, storage_bytes
 from memlab.model import Model
@@ -99,11 +99,10 @@ def kept(model, eight=False, host=False):
 
 @cache
 def most(model=D20_FULL, batch=4, tokens=1024, *, eight=False, eager=False, **more):
-    way = {"implementation": "memlab"}
+    run = Run(batch=batch, tokens=tokens, implementation="memlab", **more)
     if eager:
-        way = {"implementation": "transformers", "attention": "eager"}
-    way |= {"batch": batch, "tokens": tokens, "backend": "cuda"} | more
-    return peak(model, kept(model, eight), **way)[0]
+        run = run.replace(implementation="transformers", attention="eager")
+    return peak(model, kept(model, eight), run)[0]
 
 
 def of_muon(model):
@@ -187,7 +186,7 @@ def offloading_is_not_there(claim):
 def bus_of_the_program(claim):
     (claimed,) = numbers(claim.figures)
     crossing = CODE["bytes that cross"] * of_muon(D20_FULL)
-    bus = offloading.microseconds(crossing, offloading.pcie(4)) / 1e6
+    bus = offloading.microseconds(crossing, bandwidth=offloading.pcie(4)) / 1e6
     products = flops_per_token(D20_FULL, 1024) * 4096 / FP32_RATE
     words = f"{gb(crossing)} a step, {1e3 * bus:.0f} ms at least; products of 4 x 1,024 tokens: "
     words += f"{1e3 * products:.0f} ms at least"
@@ -402,10 +401,9 @@ def heads_left_out(claim):
 
 def activations_of_4(claim):
     low, high = numbers(claim.figures)
-    way = {"batch": 4, "implementation": "memlab", "backend": "cuda"}
     found = {}
     for tokens in (512, 1024, 2048):
-        rows = simulate(D20_FULL, "fp32", tokens=tokens, **way).rows
+        rows = simulate(D20_FULL, "fp32", Run(batch=4, tokens=tokens, implementation="memlab")).rows
         found[tokens] = (rows["activations"] + rows["logits"]) / GB
     words = ", ".join(f"{x:.1f} GB at {t:,} tokens" for t, x in found.items())
     good = any(low <= x <= high for x in found.values())
@@ -449,7 +447,9 @@ def peak_after(claim):
 
 def parts_and_peak(claim):
     parts = numbers(claim.figures)[0]
-    step = simulate(D20_FULL, "fp32", batch=4, tokens=2048, implementation="memlab", backend="cuda")
+    # Muon and Lion step one matrix after the other.
+    run = Run(batch=4, tokens=2048, implementation="memlab", optimizer_impl="forloop")
+    step = simulate(D20_FULL, "fp32", run)
     rows = {t: step.peak.contents[t] / GB for t in ("activations", "logits")}
     words = f"at 2,048 tokens: activations {rows['activations']:.1f} GB"
     words += f", logits {rows['logits']:.1f} GB, gradients not yet there"
@@ -490,9 +490,11 @@ def of_total(claim):
 @cache
 def kept_by_layers():
     D = D20_FULL
-    shape = (4, 1024, D.d_model, D.d_ff, D.heads, D.kv_heads, D.head_dim)
-    layer = activations.llama_layer(*shape, "fp32", "cuda")
-    narrow_ones = [fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8")]
+    heads = dict(heads=D.heads, kv_heads=D.kv_heads, head_dim=D.head_dim)
+    shape = dict(batch=4, tokens=1024, d_model=D.d_model, d_ff=D.d_ff, **heads)
+    layer = activations.llama_layer(**shape, precision="fp32", backend="cuda")
+    kinds = ("original", "fp8")
+    narrow_ones = [fp8.llama_layer(**shape, keep=keep, backend="cuda") for keep in kinds]
     return [D.layers * x for x in (layer, *narrow_ones)]
 
 
@@ -680,7 +682,7 @@ def galore_gradients(claim):
 def galore_shape(claim):
     M, N, r = 768, 2688, 256
     said = r * (M + N)
-    found = low_rank.galore((M, N), r) // 4
+    found = low_rank.galore((M, N), rank=r) // 4
     least = next(rank for rank in range(M, 0, -1) if rank * (M + N) <= M * N // 10)
     words = f"r = {r} (its default), {M} x {N}: P and Q are {percent(said / (M * N))} of the matrix"
     words += f"; a tenth takes r = {least}; GaLore keeps {found / said:.2f} times P and Q"
@@ -690,7 +692,9 @@ def galore_shape(claim):
 
 def over_the_bus(claim):
     low, high = numbers(claim.figures)
-    bus = offloading.microseconds(offloading.traffic(states=kept(D20_FULL)), offloading.pcie(4))
+    bus = offloading.microseconds(
+        offloading.traffic(states=kept(D20_FULL)), bandwidth=offloading.pcie(4)
+    )
     each = flops_per_token(D20_FULL, 1024) / FP32_RATE * 1e6  # microseconds of a token
     few, many = (100 * bus / (each * tokens) for tokens in (4 * 1024, 32 * 1024))
     words = f"{bus / 1000:.0f} ms over PCIe 4 at least; beside the products of 4,096 tokens "
@@ -738,7 +742,7 @@ def future_card(claim):
 
 
 def needs_48(claim):
-    limit, name = limit_of("RTX 4090", SPARE)
+    limit, name = limit_of("RTX 4090", GiB)
     plain = most(MEDIUM_3B, 1, 1024, eight=True)
     sparing = most(MEDIUM_3B, 4, 2048, eight=True, checkpoint="block")
     words = f"medium_3b, {MEDIUM_3B.parameter_count / 1e9:.2f} B parameters in fp32: "
@@ -856,7 +860,7 @@ def rounded_in_forward(claim):
 
 
 def fits_24(claim):
-    limit, name = limit_of("RTX 4090", SPARE)
+    limit, name = limit_of("RTX 4090", GiB)
     found = {
         f"{'eager' if eager else 'fused'} at {tokens:,}": most(
             tokens=tokens, eight=True, eager=eager

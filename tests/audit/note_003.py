@@ -15,8 +15,7 @@ import torch
 from audit.judge import Finding, compare
 from torch.nn.utils import prune as torch_prune
 
-from memlab import MiB, Model, Recipe, bytes_per_value, estimate, storage, text
-from memlab.inference import decode
+from memlab import MiB, Model, Recipe, Run, bytes_per_value, estimate, storage, text
 from memlab.lab import prune
 from memlab.lab.generate import Cache, generate
 from memlab.lab.host import File
@@ -26,6 +25,7 @@ from memlab.lab.quantize import dequantize, quantize
 from memlab.lab.streaming import stream
 from memlab.measure import Saved, Tracker, storage_bytes
 from memlab.step import Lora
+from memlab.step.closed.own_calls import decode
 from memlab.step.simulate import simulate
 from memlab.terms import offloading as bus
 from memlab.terms.allocator import CachingAllocator
@@ -71,7 +71,8 @@ WIDE = storage(FULL.parameter_count, "fp32")
 
 @cache
 def step(recipe="fp32", tokens=512, lora=None, **how):
-    return simulate(FULL, recipe, batch=1, tokens=tokens, implementation="memlab", lora=lora, **how)
+    run = Run.cpu(batch=1, tokens=tokens, implementation="memlab", lora=lora, **how)
+    return simulate(FULL, recipe, run)
 
 
 @cache
@@ -182,8 +183,8 @@ def no_optimizer_states(claim):
 
 
 def no_cache(claim):
-    shape = FULL.layers, FULL.kv_heads, FULL.head_dim
-    each, many = per_token(*shape, "fp16"), kv_cache(*shape, 48, 2048, "fp16")
+    shape = dict(layers=FULL.layers, kv_heads=FULL.kv_heads, head_dim=FULL.head_dim, format="fp16")
+    each, many = per_token(**shape), kv_cache(**shape, batch=48, tokens=2048)
     int4 = weights("int4/128:fp16")
     found = f"{each:,} B a token in fp16; 48 sequences of 2,048 tokens: {size(many)}, "
     found += f"the weights in int4: {size(int4)}"
@@ -331,7 +332,7 @@ def weights_elsewhere(claim):
 
 
 def price_of_streaming(claim):
-    seconds = bus.microseconds(weights("fp16"), bus.pcie(4)) / 1e6
+    seconds = bus.microseconds(weights("fp16"), bandwidth=bus.pcie(4)) / 1e6
     found = f"TinyLlama-1.1B in fp16 over PCIe 4: {1000 * seconds:.0f} ms for each token"
     return judged(
         seconds < 0.001, found, "missing term", f"at least {1000 * seconds:.0f} ms a token"
@@ -426,14 +427,14 @@ def any_head(claim):
     group = FULL.heads // FULL.kv_heads
     found = f"TinyLlama-1.1B with {FULL.heads - 1} heads over {FULL.kv_heads} key/value heads "
     found += "is a Llama" if fits else "is no Llama"
-    shape = FULL.layers, 1, FULL.head_dim, 1, 2048, "fp16"
+    shape = dict(kv_heads=1, head_dim=FULL.head_dim, batch=1, tokens=2048, format="fp16")
     right = f"one head of each group; or a group of {group} with its keys, and "
-    right += f"{size(kv_cache(*shape))} of KV cache"
+    right += f"{size(kv_cache(FULL.layers, **shape))} of KV cache"
     return judged(fits, found, "missing term", right)
 
 
 def zeros_that_pay(claim):
-    zeros = csr_break_even(2048, 2048, "fp16") / 2048**2
+    zeros = csr_break_even(2048, columns=2048, format="fp16") / 2048**2
     found = f"2,048 × 2,048 in fp16 is smaller in torch's compressed rows from {zeros:.1%} zeros on"
     return judged(zeros < 0.5, found, "missing term", f"{zeros:.1%} zeros to break even")
 
@@ -445,7 +446,7 @@ def zeros_that_pay(claim):
 def loading(way, shard=None):
     model = [t.numel * 2 for t in FULL.tensors() for _ in range(t.copies)]
     built = [2 * n for n in model]
-    return peak(moments(model, model, way, built=built, shard=shard, device=True)).host
+    return peak(moments(model, new=model, way=way, built=built, shard=shard, device=True)).host
 
 
 def lazy_loading(claim):
@@ -469,7 +470,7 @@ def one_shard(claim):
 
     limit = inspect.signature(PreTrainedModel.save_pretrained).parameters["max_shard_size"].default
     model = [t.numel * 4 for t in FULL.tensors() for _ in range(t.copies)]
-    files = len(shards(model, int(limit.removesuffix("GB")) * 10**9))
+    files = len(shards(model, limit=int(limit.removesuffix("GB")) * 10**9))
     found = f"by default save_pretrained cuts at {limit}: TinyLlama-1.1B in fp32 is {files} file"
     return judged(files > 1, found, "missing term", "set max_shard_size; or map the one file")
 
@@ -567,7 +568,7 @@ def accumulation(claim):
 
 def accumulation_floor(claim):
     held = estimate(FULL, "fp32").total()
-    least = simulate(FULL, "fp32", batch=1, tokens=512, implementation="memlab").peak.bytes
+    least = simulate(FULL, "fp32", Run.cpu(batch=1, tokens=512, implementation="memlab")).peak.bytes
     found = (
         f"TinyLlama-1.1B in fp32: {size(held)} at rest whatever the batch, {size(least)} at batch 1"
     )

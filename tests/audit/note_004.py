@@ -13,24 +13,27 @@ import torch
 from audit.judge import Finding
 
 from memlab import GB, MB, MiB, Recipe, text
-from memlab.devices import device
-from memlab.fit import SPARE, largest_batch, limit_of, peak_of
-from memlab.lab import fp8 as lab_fp8
-from memlab.lab.models import TinyLlama
-from memlab.lab.planner import (
+from memlab.cases.planner import (
+    OWN_BLOCKS,
     RTX_4090,
     SMALL_WIDE,
+    SPARE,
     Roof,
     flops_per_token,
     intensity,
     plan,
     seconds_per_token,
 )
+from memlab.devices import device
+from memlab.estimate import peak
+from memlab.fit import largest_batch, limit_of
+from memlab.lab import fp8 as lab_fp8
+from memlab.lab.models import TinyLlama
 from memlab.model import Model
 from memlab.terms import fp8
 
 CARD = "RTX 4090"
-SPARING = {"loss": "chunked", "loss_chunks": 64, "checkpoint": "block"}
+SPARING = OWN_BLOCKS.replace(loss="chunked", loss_chunks=64, checkpoint="block")
 # The note's own columns, for the claims that speak of several rows at once.
 TABLE = {8: 8192, 16: 8192, 32: 4096, 64: 2048, 128: 1024}
 TABLE |= {256: 512, 512: 256, 768: 256, 1536: 128, 2048: 64}
@@ -48,14 +51,15 @@ def numbers(words):
 
 @cache
 def step(tokens, batch, sparing=False, recipe="bf16"):
-    how = SPARING if sparing else {}
-    return peak_of(SMALL_WIDE, recipe, batch=batch, tokens=tokens, implementation="memlab", **how)
+    how = SPARING if sparing else OWN_BLOCKS
+    return peak(SMALL_WIDE, recipe, how.replace(batch=batch, tokens=tokens))
 
 
 @cache
 def largest(tokens, card=CARD, model=SMALL_WIDE):
-    how = {"implementation": "memlab", "most": 8192}
-    return largest_batch(model, "bf16", on=card, tokens=tokens, **how).value
+    """Sequences that fit, of those that the note asks for at most."""
+    found = largest_batch(model, "bf16", OWN_BLOCKS.replace(tokens=tokens), on=card, spare=SPARE)
+    return min(found.value, max(TABLE.values()))
 
 
 @cache
@@ -537,8 +541,9 @@ def share_of_free(claim):
 def kept_by_a_layer(tokens, batch):
     """Bytes that a layer keeps for backward, in bf16 and with FP8 products."""
     m = SMALL_WIDE
-    shape = (batch, tokens, m.d_model, m.d_ff, m.heads, m.kv_heads, m.head_dim)
-    return [fp8.llama_layer(*shape, keep, backend="cuda") for keep in ("original", "fp8")]
+    heads = dict(heads=m.heads, kv_heads=m.kv_heads, head_dim=m.head_dim)
+    shape = dict(batch=batch, tokens=tokens, d_model=m.d_model, d_ff=m.d_ff, **heads)
+    return [fp8.llama_layer(**shape, keep=keep, backend="cuda") for keep in ("original", "fp8")]
 
 
 def doubled_by_fp8(claim):

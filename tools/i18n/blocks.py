@@ -53,7 +53,7 @@ def translate(text, say):
 
 def blocks(text):
     """The blocks of a page in order, each on one line."""
-    found = []
+    found: list[str] = []
     translate(text, found.append)  # which returns None: nothing changes
     return found
 

@@ -97,14 +97,29 @@ def two_ways(language, english, translated):
     return found
 
 
+def compiled(language):
+    """The text of the file in the package that memlab.base.messages reads; none without words."""
+    words = catalogue.translations(language, sources.MESSAGES)
+    return json.dumps(words, ensure_ascii=False, indent=0, sort_keys=True) + "\n" if words else ""
+
+
+def uncompiled():
+    """Languages whose file in the package is not what their catalogue says, or has none."""
+    languages = {*catalogue.languages(), *(path.stem for path in PACKAGE.glob("*.json"))}
+    return sorted(each for each in languages if _in_package(each) != compiled(each))
+
+
 def compile_messages(languages):
-    """Write what memlab prints into the package, as the file that memlab.messages reads."""
+    """Write what memlab prints into the package; a language without a word has no file there."""
     for language in languages:
-        words = catalogue.translations(language, sources.MESSAGES)
-        path = PACKAGE / f"{language}.json"
-        if not words:
-            continue
-        text = json.dumps(words, ensure_ascii=False, indent=0, sort_keys=True) + "\n"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path, text = PACKAGE / f"{language}.json", compiled(language)
+        if not text:
+            path.unlink(missing_ok=True)
+        elif _in_package(language) != text:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
+
+
+def _in_package(language):
+    path = PACKAGE / f"{language}.json"
+    return path.read_text(encoding="utf-8") if path.exists() else ""

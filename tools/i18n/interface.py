@@ -8,7 +8,7 @@ between two tags, or an attribute that somebody reads, is replaced where it is o
 import html
 import re
 
-from memlab.messages import filled, template
+from memlab.base.messages import filled, template
 
 WORDS = (
     "Skip to main content",

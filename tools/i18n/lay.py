@@ -11,8 +11,8 @@ import sources
 import stage
 import yaml
 
-from memlab.messages import catalogue as messages_of
-from memlab.messages import translated
+from memlab.base.messages import catalogue as messages_of
+from memlab.base.messages import translated
 
 
 def lay(language, folder):
@@ -20,7 +20,7 @@ def lay(language, folder):
     site = catalogue.translations(language, sources.SITE)
     messages, left = messages_of(language), {}
     for path in sorted(folder.glob("*.md")):
-        missing = []
+        missing: list[str] = []
         words = stage.words_of(language, path.stem)
         text = stage.page(path.read_text(encoding="utf-8"), words, missing)
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
@@ -58,7 +58,7 @@ def _hash(path):
 
 def translate(path, target, language, messages, site):
     """Write a notebook in a language; returns the blocks that stay English."""
-    missing = []
+    missing: list[str] = []
     content = json.loads(path.read_text(encoding="utf-8"))
     words = stage.words_of(language, path.stem)
     done = stage.notebook(content, words, messages, language, missing)
@@ -69,7 +69,8 @@ def translate(path, target, language, messages, site):
 
 
 def banner(site):
-    return f"\n\n::: {{note}}\n{site.get(sources.LEFT, sources.LEFT)}\n:::\n"
+    # A quotation, not a box: the theme draws the signs of boxes with a font that is not served.
+    return f"\n\n> {site.get(sources.LEFT, sources.LEFT)}\n"
 
 
 def settings(language, folder, site):

@@ -19,7 +19,7 @@ import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
-from memlab.messages import template  # noqa: E402
+from memlab.base.messages import template  # noqa: E402
 
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"

@@ -10,11 +10,11 @@ import glossary
 import sources
 from blocks import has_words, translate
 
-from memlab.messages import template, translated
-from memlab.table import places
+from memlab.base.messages import template, translated
+from memlab.base.table import places
 
 TEXT = re.compile(r">([^<>]+)<")
-LABEL = re.compile(r"(\s*(?:· )?)(.*?)(:?\s*)", re.S)
+LABEL = re.compile(r"(\s*(?:· )?)(.*?)(:?\s*)\Z", re.S)
 GAP = re.compile(r" {2,}")
 LINE = re.compile(r'<text x="([^"]*)" y="([^"]*)"([^>]*)>([^<]*)</text>')
 
@@ -113,7 +113,7 @@ def markup(text, say):
 
     def node(found):
         # A label may stand between the dot before it and the colon behind it.
-        before, words, after = LABEL.fullmatch(html.unescape(found[1])).groups()
+        before, words, after = LABEL.findall(html.unescape(found[1]))[0]
         new = say(words) if words else words
         if new == words:
             return found[0]
@@ -171,7 +171,7 @@ def lines(text, say, heard):
 
 def _line(line, say):
     marked = re.fullmatch(r"([✓✗○] |<Picture: |)(.*?)(>?)", line)
-    return marked[1] + say(marked[2]) + marked[3] if marked[2] else line
+    return marked[1] + say(marked[2]) + marked[3] if marked and marked[2] else line
 
 
 def _table(rows, say, heard):

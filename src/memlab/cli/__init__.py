@@ -5,9 +5,15 @@ answer.
 """
 
 import argparse
+import codecs
 import os
 import sys
 from importlib import import_module
+
+from .. import __version__
+from ..base.safe_text import narrowed, printable
+from .examples import epilog
+from .interrupt import Interruptible
 
 # Command: the module whose `add_parser` hooks it in. The lists share one.
 COMMANDS = {
@@ -27,23 +33,50 @@ COMMANDS = {
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; returns the exit status (2 for input that makes no sense).
+    """Run the command line; returns the exit status.
 
-    A command returns what is to be printed, or its own exit status if it has said all it had to.
+    A command returns what is to be printed; or that and its status; or its status alone if it has
+    said all it had to.
+
+    Status      0; 1 where the answer is no; 2 for input that makes no sense; 130 after Ctrl-C
     """
-    words = sys.argv[1:] if arguments is None else arguments
-    options = _parser(words[0] if words else "").parse_args(words)
+    _any_encoding()
+    words = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        with Interruptible():
+            return _run(words)
+    except KeyboardInterrupt as stopped:
+        _say("; ".join(["stopped by hand", *filter(None, map(str, stopped.args))]))
+        return 130
+
+
+def _run(words: list[str]) -> int:
+    options = _parser(words[0]).parse_args(words)
     try:
         answer = options.run(options)
         if isinstance(answer, int):
             return answer
-        print(answer, flush=True)
+        said, status = answer if isinstance(answer, tuple) else (answer, 0)
+        print(printable(said, keep="\n"), flush=True)
+        return status
     except BrokenPipeError:  # the reader (`head`) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, TypeError, OSError) as error:
-        print(f"memlab: {error}", file=sys.stderr)
+        _say(str(error))
         return 2
-    return 0
+
+
+def _say(words: str) -> None:
+    print(f"memlab: {printable(words, keep=chr(10))}", file=sys.stderr)
+
+
+def _any_encoding() -> None:
+    """Let a terminal or a pipe that lacks a sign show its nearest spelling, not stop the answer."""
+    codecs.register_error("memlab", narrowed)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a notebook's has no such method, and knows all signs
+            stream.reconfigure(errors="memlab")
 
 
 def _parser(asked: str) -> argparse.ArgumentParser:
@@ -51,8 +84,12 @@ def _parser(asked: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="memlab", description="Where every byte of memory goes when a language model trains."
     )
+    parser.add_argument("--version", action="version", version=f"memlab {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     names = [asked] if asked in COMMANDS else COMMANDS
     for module in dict.fromkeys(COMMANDS[name] for name in names):
         import_module(f"{__name__}.{module}").add_parser(commands)
+    for name, one in commands.choices.items():
+        one.formatter_class = argparse.RawDescriptionHelpFormatter
+        one.epilog = "\n\n".join(filter(None, [one.epilog, epilog(name)]))
     return parser

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..claims import VERDICTS, Claims, notes, read
+from ..files.claims import VERDICTS, Claim, Claims, notes, read
+from .document import document
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def add_parser(commands: Any) -> None:
     words = "What a field note claims about memory, with a verdict for each claim."
     parser = commands.add_parser("claims", help=words, description=words)
     parser.set_defaults(run=run)
-    parser.add_argument("note", nargs="?", metavar="NOTE", help="default: list the notes")
+    parser.add_argument("note", nargs="?", metavar="NOTE", help="default: all of them, counted")
     parser.add_argument("--verdict", choices=VERDICTS, metavar="VERDICT", help=", ".join(VERDICTS))
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
@@ -26,14 +27,21 @@ def run(options: argparse.Namespace) -> str:
 
     Raises      ValueError for an unknown note
     """
-    if options.note is None:
-        return "\n".join(f"{note}   {_counted(Claims(read(note)))}" for note in notes())
-    found = Claims(read(options.note), options.verdict)
+    asked = notes() if options.note is None else [options.note]
+    found = {note: Claims(read(note), options.verdict) for note in asked}
     if options.json:
-        import json
+        rows = [_plain(note, one) for note, claims in found.items() for one in claims.claims]
+        return document("claims", claims=rows)
+    if options.note is None and options.verdict is None:
+        return "\n".join(f"{note}   {_counted(claims)}" for note, claims in found.items())
+    if options.note is not None:
+        return f"{found[options.note]}\n\n{_counted(found[options.note])}"
+    every = Claims([one for claims in found.values() for one in claims.claims])
+    return f"{every}\n\n{_counted(every)}"
 
-        return json.dumps([vars(c) for c in found.claims], ensure_ascii=False, indent=1)
-    return f"{found}\n\n{_counted(found)}"
+
+def _plain(note: str, one: Claim) -> dict[str, Any]:
+    return {"note": note} | {name: getattr(one, name) for name in Claim.__annotations__}
 
 
 def _counted(found: Claims) -> str:

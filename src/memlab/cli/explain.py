@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from ..explanation import LEVELS, explain
-from ..seen import seen
+from ..explain.explanation import LEVELS, explain
+from ..files.seen import seen
 from ..units import parse, text
-from .estimate import add_model, add_step, choices_of, model_of, recipe_of
+from .document import document
+from .given import add_model, add_recipe, add_run, model_of, recipe_of, run_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -29,9 +30,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--level", choices=LEVELS, help="what a size counted (default device)")
     parser.add_argument("--predicted", metavar="SIZE", help="what somebody had predicted")
     parser.add_argument("--on", metavar="DEVICE", help="the card: it cannot show more than it has")
-    parser.add_argument("--batch", type=int, default=1, help="sequences at a time (default 1)")
-    parser.add_argument("--tokens", type=int, help="tokens in each; without it, no step")
-    add_step(parser)
+    add_recipe(parser)
+    add_run(parser)
     parser.add_argument("--master", metavar="FORMAT", help="a master copy, as it was believed")
     parser.add_argument("--states", metavar="FORMAT", help="of both states, as it was believed")
     parser.add_argument("--weights", metavar="FORMAT", help="of the weights, as it was believed")
@@ -42,7 +42,8 @@ def run(options: argparse.Namespace) -> str:
 
     Raises      ValueError for more than the card has, and what `explain` raises
     """
-    model, recipe = model_of(options.model), recipe_of(options)
+    model = model_of(options.model)
+    recipe, how = recipe_of(options, model), run_of(options)
     told = {name: getattr(options, name) for name in ("weights", "master")}
     changes: dict[str, Any] = {name: value for name, value in told.items() if value}
     if options.states:
@@ -58,19 +59,14 @@ def run(options: argparse.Namespace) -> str:
         amount = parse(found.amount) if isinstance(found.amount, str) else found.amount
         if amount > limit:
             raise ValueError(f"{text(amount)} were seen on {name}, which has {text(limit)}")
-    choices = choices_of(options) if options.tokens is not None else {}
     done = explain(
         model,
         recipe,
+        how,
         seen=found.amount,
         level=found.level,
-        batch=options.batch,
-        tokens=options.tokens,
         predicted=options.predicted,
-        **choices,
     )
     if options.json:
-        import json
-
-        return json.dumps(done.as_dict() | {"seen": found.words}, ensure_ascii=False, indent=1)
+        return document("explain", **done.as_dict(), seen=found.words, run=how.to_dict())
     return "\n".join([str(done), *([""] if found.words else []), *found.words])

@@ -4,66 +4,90 @@ from __future__ import annotations
 
 import argparse
 
-from ..changes import cheapest_change
-from ..fit import ON_A_GPU, largest_batch, longest_sequence
+from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
+from ..run import Run
+from ..terms.context import CONTEXT
 from ..units import parse, text
-from .estimate import add_model, add_step, choices_of, model_of, recipe_of
+from . import given
+from .document import document
+from .estimate_json import ADAPTERS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+DOES_NOT_FIT = 1  # exit status
+
 
 def add_parser(commands: Any) -> None:
     """Hook the command into `memlab`."""
     words = "Find the largest batch (--tokens), the longest sequence (--batch), or what to change."
-    parser = commands.add_parser("fit", help=words, description=words)
+    more = "The exit status is 1 where the step does not fit as it is."
+    parser = commands.add_parser("fit", help=words, description=f"{words} {more}")
     parser.set_defaults(run=run)
-    add_model(parser)
+    given.add_model(parser)
     parser.add_argument("--on", required=True, help="a device (`memlab devices`) or a size")
-    parser.add_argument("--batch", type=int, help="with --tokens too: does this step fit?")
-    parser.add_argument("--tokens", type=int)
-    parser.add_argument("--spare", default="1 GiB", help="left free for context, kernels, rounding")
-    add_step(parser)
-    parser.set_defaults(**ON_A_GPU)
+    words = f"left free beside tensors (default {text(CONTEXT)}: a CUDA context as others read it)"
+    parser.add_argument("--spare", metavar="SIZE", help=words)
+    given.add_recipe(parser)
+    given.add_run(parser)
+    given.add_call(parser)
 
 
-def run(options: argparse.Namespace) -> str:
-    """What the command prints.
+def run(options: argparse.Namespace) -> tuple[str, int]:
+    """What the command prints, and its status: 1 where the step does not fit as it is.
 
     Raises      ValueError without --batch and without --tokens
     """
-    model, recipe = model_of(options.model), recipe_of(options)
-    given = {"on": options.on, "spare": parse(options.spare), **choices_of(options)}
+    model = given.model_of(options.model)
+    recipe = given.recipe_of(options, model)
+    room: dict[str, Any] = {"on": options.on}
+    room["spare"] = CONTEXT if options.spare is None else parse(options.spare)
     if options.batch is None and options.tokens is None:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
-    if options.batch is None:
-        return _answer(largest_batch(model, recipe, tokens=options.tokens, **given), options.json)
     if options.tokens is None:
-        return _answer(longest_sequence(model, recipe, batch=options.batch, **given), options.json)
-    sizes = {"batch": options.batch, "tokens": options.tokens}
-    changes = cheapest_change(model, recipe, **sizes, **given)
+        options.tokens = 2  # any number will do where the search says its own
+        how = given.run_of(options)
+        return _answer(longest_sequence(model, recipe, how, **room), how, options.json)
+    how = given.run_of(options)
+    if options.batch is None:
+        return _answer(largest_batch(model, recipe, how, **room), how, options.json)
+    changes, least, words = [], None, ""
+    try:
+        changes = cheapest_change(model, recipe, how, **room)
+    except CannotFit as error:
+        least = error.least
+        words = str(error)
+    limit, name = limit_of(**room)
+    fits = not changes and least is None
+    status = 0 if fits else DOES_NOT_FIT
     if options.json:
         names = ("change", "cost", "peak")
-        return _json(
-            {"fits": not changes, "changes": [dict(zip(names, c, strict=True)) for c in changes]}
-        )
-    if not changes:
-        return f"it fits {options.on} as it is"
-    lines = [f"{text(size):>10}  after {name}: {cost}" for name, cost, size in changes]
-    return "\n".join(
-        [f"it does not fit {options.on}; the cheapest changes that make it fit:", *lines]
-    )
+        made = [dict(zip(names, change, strict=True)) for change in changes]
+        return _document(
+            how, device=name, limit=limit, fits=fits, changes=made, least=least
+        ), status
+    if fits:
+        return f"it fits {name} as it is", status
+    if least is not None:
+        return words, status
+    lines = [f"{text(size):>10}  after {change}: {cost}" for change, cost, size in changes]
+    head = f"it does not fit {name}; the cheapest changes that make it fit:"
+    if any("LoRA" in change for change, *_ in changes) and recipe.weights != "fp32":
+        lines.append(ADAPTERS.format(weights=recipe.weights))
+    return "\n".join([head, *lines]), status
 
 
-def _answer(fit: Any, as_json: bool) -> str:
+def _answer(fit: Fit, how: Run, as_json: bool) -> tuple[str, int]:
+    status = 0 if fit.value else DOES_NOT_FIT
     if not as_json:
-        return str(fit)
-    names = ("what", "value", "peak", "limit", "device")
-    return _json({name: getattr(fit, name) for name in names})
+        return str(fit), status
+    names = ("what", "value", "peak", "limit", "device", "ended_by")
+    found = {name: getattr(fit, name) for name in names}
+    return _document(how, fits=bool(fit.value), **found), status
 
 
-def _json(document: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(document, ensure_ascii=False, indent=1)
+def _document(how: Run, **said: Any) -> str:
+    """One form for both questions; what one of them does not ask is null."""
+    names = ("what", "value", "peak", "ended_by", "changes", "least")
+    return document("fit", unit="bytes", **dict.fromkeys(names) | said, run=how.to_dict())

@@ -15,9 +15,12 @@ limits      20GiB, 24GB or 90%: of the card's memory where there is one, else of
 output      the program's own passes untouched; what memlab says goes to stderr,
             and a live line to the terminal, if stderr is one
 exit code   the program's own; 128 + n if signal n ended it; 121 if it was
-            stopped at the hard limit; 2 if memlab could not start it
+            stopped at the hard limit; 127 if there is no such program, 126 if
+            it cannot be run; 2 for options that make no sense
 signals     Ctrl-C, SIGTERM and others are passed on to the program's group;
-            processes that it leaves behind are stopped as well
+            processes that it leaves behind are stopped as well. kill -9 of
+            memlab itself ends the program, and not what the program started
+not seen    files in /dev/shm that no process has mapped
 alive       with one line in the program, memlab.measure.announce(), it says
             which tensors it held when it was stopped
 
@@ -61,12 +64,14 @@ def add_parser(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the program; the exit code.
 
+    Leaves out  --json: what --out writes is JSON, see memlab.files.timelines
+
     Raises      ValueError where psutil is missing, and what `memlab.watch.run.watch` raises
     """
     try:
         from ..watch.run import watch
     except ModuleNotFoundError as error:
-        raise ValueError(f"watching needs {error.name}: pip install 'memlab[watch]'") from error
+        raise ValueError(f"watching needs {error.name}: pip install psutil nvidia-ml-py") from error
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     return watch(

@@ -23,17 +23,20 @@ def _all() -> int:
 
 exercise(
     "ex-gradients-1",
-    answer=lambda: gradients(_last_layers(4), "bf16"),
+    answer=lambda: gradients(_last_layers(4), format="bf16"),
     hint="Count one layer (attention, feed-forward, two norms), times 4 layers, times 2 B.",
     wrong={
-        lambda: gradients(_all(), "bf16"): "A frozen parameter has no gradient, not even zeros.",
+        lambda: gradients(
+            _all(), format="bf16"
+        ): "A frozen parameter has no gradient, not even zeros.",
         lambda: (
-            gradients(_all(), "bf16") // 8
+            gradients(_all(), format="bf16") // 8
         ): "An eighth of the layers is less than an eighth of the model: the embedding and the "
         "head are frozen too.",
-        lambda: gradients(_last_layers(4), "fp32"): "The parameters are bf16, and a gradient has "
-        "the format of its parameter.",
-        lambda: gradients(_last_layers(28), "bf16"): "Those are the frozen layers.",
+        lambda: gradients(
+            _last_layers(4), format="fp32"
+        ): "The parameters are bf16, and a gradient has the format of its parameter.",
+        lambda: gradients(_last_layers(28), format="bf16"): "Those are the frozen layers.",
     },
 )
 
@@ -43,36 +46,49 @@ exercise(
     answer=lambda: estimate(_llama(), "autocast")["gradients"].derived or 0,
     hint="In which format are the parameters, and how many `.grad` does each of them have?",
     wrong={
-        lambda: gradients(_all(), "bf16"): "Autocast casts copies; the parameters stay fp32, and "
-        "so do their gradients.",
-        lambda: 8 * gradients(_all(), "fp32"): "The micro-batches add to one and the same `.grad`.",
-        lambda: 8 * gradients(_all(), "bf16"): "The micro-batches add to one and the same `.grad`, "
+        lambda: gradients(
+            _all(), format="bf16"
+        ): "Autocast casts copies; the parameters stay fp32, and so do their gradients.",
+        lambda: (
+            8 * gradients(_all(), format="fp32")
+        ): "The micro-batches add to one and the same `.grad`.",
+        lambda: (
+            8 * gradients(_all(), format="bf16")
+        ): "The micro-batches add to one and the same `.grad`, "
         "and it has the format of the parameter.",
-        lambda: gradients(_all(), "bf16") + gradients(_all(), "fp32"): "Nothing keeps a bf16 "
-        "gradient here: the way back through the cast makes it fp32.",
+        lambda: (
+            gradients(_all(), format="bf16") + gradients(_all(), format="fp32")
+        ): "Nothing keeps a bf16 gradient here: the way back through the cast makes it fp32.",
     },
 )
 
 
 exercise(
     "ex-gradients-3",
-    answer=lambda: accumulation_transient(_llama().vocab * _llama().d_model, 2, "bf16"),
+    answer=lambda: accumulation_transient(
+        _llama().vocab * _llama().d_model, micro_batches=2, format="bf16"
+    ),
     hint="One fresh gradient at a time stands beside `.grad`. Which matrix is the largest?",
     wrong={
-        lambda: gradients(_llama().d_ff * _llama().d_model, "bf16"): "That is the largest matrix "
-        "of a layer. The model has a larger one outside its layers.",
-        lambda: gradients(_llama().vocab * _llama().d_model, "fp32"): "Twice too much: a fresh "
+        lambda: gradients(
+            _llama().d_ff * _llama().d_model, format="bf16"
+        ): "That is the largest matrix of a layer. The model has a larger one outside its layers.",
+        lambda: gradients(
+            _llama().vocab * _llama().d_model, format="fp32"
+        ): "Twice too much: a fresh "
         "gradient is bf16 as its parameter is, and embedding and head never have theirs together.",
-        lambda: gradients(_all(), "bf16"): "Each fresh gradient is added and freed at once; they "
-        "are never all there together.",
-        lambda: 3 * gradients(_llama().vocab * _llama().d_model, "bf16"): "Three tables stand "
-        "there when the head is tied to the embedding; this one is not.",
+        lambda: gradients(
+            _all(), format="bf16"
+        ): "Each fresh gradient is added and freed at once; they are never all there together.",
+        lambda: (
+            3 * gradients(_llama().vocab * _llama().d_model, format="bf16")
+        ): "Three tables stand there when the head is tied to the embedding; this one is not.",
     },
 )
 
 
 def _layers_that_fit(format: str = "bf16", fresh: int = 14336 * 4096) -> int:
-    return (parse("7 GiB") - storage(fresh, format)) // gradients(_last_layers(1), format)
+    return (parse("7 GiB") - storage(fresh, format)) // gradients(_last_layers(1), format=format)
 
 
 exercise(
@@ -86,7 +102,8 @@ exercise(
         lambda: _layers_that_fit(fresh=_llama().vocab * 4096): "The embedding is frozen, so the "
         "largest fresh gradient is a matrix of a layer.",
         lambda: _layers_that_fit("fp32"): "A gradient has the format of its parameter, bf16.",
-        lambda: parse("7 GiB") // (8 * gradients(_last_layers(1), "bf16")): "Micro-batches add to "
-        "one and the same `.grad`.",
+        lambda: (
+            parse("7 GiB") // (8 * gradients(_last_layers(1), format="bf16"))
+        ): "Micro-batches add to one and the same `.grad`.",
     },
 )

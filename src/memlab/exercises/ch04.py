@@ -22,7 +22,7 @@ exercise(
 
 exercise(
     "ex-optimizer-2",
-    answer=lambda: quantized_adamw((128, 33), "fp32", "adamw8bit"),
+    answer=lambda: quantized_adamw((128, 33), format="fp32", kind="adamw8bit"),
     hint="Does a block of 256 divide the number of values? If not, the states are not quantized.",
     wrong={
         lambda: 2 * 128 * 33 * 4: "Almost: AdamW also counts its steps.",

@@ -1,6 +1,7 @@
 """Exercises of chapter 05, activations."""
 
 from ..model import Model
+from ..run import Run
 from ..step import simulate
 from . import exercise
 
@@ -48,7 +49,8 @@ exercise(
 
 
 def _tokens(room: int = 24 * 2**30, layers: int = 32, implementation: str = "memlab") -> int:
-    step = simulate(_llama(), "bf16", batch=1, tokens=TOKENS, implementation=implementation)
+    run = Run.cpu(batch=1, tokens=TOKENS, implementation=implementation)
+    step = simulate(_llama(), "bf16", run)
     return room * TOKENS // (layers * step.saved.bytes)
 
 

@@ -9,17 +9,20 @@ LIMIT = 512 * 2**20
 
 
 def _llama(**how: bool) -> int:
-    return peak(8192, Model.preset("llama-3-8b").vocab, "bf16", **how)
+    return peak(8192, vocab=Model.preset("llama-3-8b").vocab, format="bf16", **how)
 
 
 def _qwen(rows: int = 4 * 2048, **how: bool) -> int:
-    return peak(rows, Model.preset("qwen3-0.6b").vocab, "bf16", **how)
+    return peak(rows, vocab=Model.preset("qwen3-0.6b").vocab, format="bf16", **how)
 
 
 def _fewest_chunks() -> int:
     qwen = Model.preset("qwen3-0.6b")
     count = 1
-    while chunked_peak(4096, qwen.vocab, qwen.d_model, count, "bf16") > LIMIT:
+    while (
+        chunked_peak(4096, vocab=qwen.vocab, d_model=qwen.d_model, chunks=count, format="bf16")
+        > LIMIT
+    ):
         count += 1
     return count
 
@@ -42,12 +45,15 @@ exercise(
     wrong={
         lambda: _llama(): "The script holds `out`, and `out.logits` with it: one copy more, in "
         "bf16.",
-        lambda: logits(8192, 128256): "That is one copy, as the head made it. How many are alive "
-        "at the peak?",
-        lambda: logits(8192, 128256, "fp32"): "That is one copy, in fp32. How many are alive at "
-        "the peak?",
-        lambda: peak(8192, 128256, "fp32", kept=True): "The logits that `out` holds are bf16; only "
-        "the loss works in fp32.",
+        lambda: logits(
+            8192, vocab=128256
+        ): "That is one copy, as the head made it. How many are alive at the peak?",
+        lambda: logits(
+            8192, vocab=128256, format="fp32"
+        ): "That is one copy, in fp32. How many are alive at the peak?",
+        lambda: peak(
+            8192, vocab=128256, format="fp32", kept=True
+        ): "The logits that `out` holds are bf16; only the loss works in fp32.",
         lambda: _llama(upcast=False, kept=True): "The loss works on `logits.float()`, so its "
         "copies take four bytes.",
     },
@@ -62,11 +68,13 @@ exercise(
         lambda: _qwen(): "Those 12 B a logit need a backward pass; here two of the three copies "
         "are never made.",
         lambda: _qwen(2048, backward=False): "There are 4 sequences.",
-        lambda: logits(8192, 151936): "That is the first copy alone.",
-        lambda: 2 * logits(8192, 151936, "fp32"): "Nearly: the bf16 logits are still there while "
-        "log_softmax reads their upcast.",
-        lambda: logits(8192, 151936) + logits(8192, 151936, "fp32"): "log_softmax writes its "
-        "result beside the upcast: one copy more.",
+        lambda: logits(8192, vocab=151936): "That is the first copy alone.",
+        lambda: (
+            2 * logits(8192, vocab=151936, format="fp32")
+        ): "Nearly: the bf16 logits are still there while log_softmax reads their upcast.",
+        lambda: (
+            logits(8192, vocab=151936) + logits(8192, vocab=151936, format="fp32")
+        ): "log_softmax writes its result beside the upcast: one copy more.",
     },
 )
 
@@ -94,7 +102,10 @@ def _in_chunks(beside: bool = True, each: int = 6) -> int:
     low, high = 1024, 2**20  # bisect: the largest that fits
     while low < high:
         middle = (low + high + 1) // 2
-        fits = chunked_peak(middle, qwen.vocab, qwen.d_model, 16, "bf16") <= limit
+        fits = (
+            chunked_peak(middle, vocab=qwen.vocab, d_model=qwen.d_model, chunks=16, format="bf16")
+            <= limit
+        )
         low, high = (middle, high) if fits else (low, middle - 1)
     return low
 
@@ -102,7 +113,8 @@ def _in_chunks(beside: bool = True, each: int = 6) -> int:
 exercise(
     "ex-logits-4",
     answer=_in_chunks,
-    hint="`peak(1024, V, 'bf16')` is the limit; raise R in `chunked_peak` until it is passed.",
+    hint="`peak(1024, vocab=V, format='bf16')` is the limit; raise R in `chunked_peak` until it is "
+    "passed.",
     unit="tokens",
     wrong={
         lambda: _in_chunks(beside=False): "Those are the chunks alone. The gradients of the head "

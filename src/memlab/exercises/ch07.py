@@ -11,12 +11,12 @@ LENGTHS = (1, 16, 17, 1000)
 def _cache(name: str, tokens: int, **changes: int) -> int:
     m = Model.preset(name)
     shape = {"layers": m.layers, "kv_heads": m.kv_heads, "head_dim": m.head_dim} | changes
-    return kv_cache(**shape, batch=1, tokens=tokens)
+    return kv_cache(**shape, batch=1, tokens=tokens, format="bf16")
 
 
 def _waste() -> int:
     m = Model.preset("qwen3-0.6b")
-    return page_waste(m.layers, m.kv_heads, m.head_dim, LENGTHS)
+    return page_waste(m.layers, kv_heads=m.kv_heads, head_dim=m.head_dim, lengths=LENGTHS)
 
 
 exercise(
@@ -48,7 +48,7 @@ exercise(
     hint="While torch.cat runs, its input and its result are both alive. How large is each?",
     wrong={
         lambda: 2 * _cache("llama-3-8b", 8192): "The old copy is one token shorter than the new.",
-        lambda: _cache("llama-3-8b", 8192) + growth(8, 128, 1, 8192): (
+        lambda: _cache("llama-3-8b", 8192) + growth(8, head_dim=128, batch=1, tokens=8192): (
             "So it is with a tensor for each layer; here all layers are in one."
         ),
         lambda: _cache("llama-3-8b", 8192): "That is the new copy alone.",
@@ -58,7 +58,9 @@ exercise(
 
 def _fit(format: str = "int8/128:bf16", limit: int | None = None, weights: int = 2) -> int:
     m = Model.preset("qwen3-4b")
-    one = kv_cache(m.layers, m.kv_heads, m.head_dim, batch=1, tokens=16384, format=format)
+    one = kv_cache(
+        m.layers, kv_heads=m.kv_heads, head_dim=m.head_dim, batch=1, tokens=16384, format=format
+    )
     return ((limit or device("RTX 4090").limit) - weights * m.parameter_count) // one
 
 

@@ -1,7 +1,7 @@
 """Exercises of chapter 08, the allocator."""
 
 from ..model import Model
-from ..tensors import tensors_of
+from ..model.tensors import tensors_of
 from ..terms.allocator import rounded, segment_for
 from ..terms.replay import replay
 from ..units import MiB

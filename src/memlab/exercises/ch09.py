@@ -1,7 +1,7 @@
 """Exercises of chapter 09, loading."""
 
-from ..checkpoint import listed, sizes
 from ..model import Model
+from ..model.checkpoint_file import listed, sizes
 from ..terms.loading import moments, peak, shards
 from ..units import GB
 from . import exercise
@@ -14,7 +14,7 @@ def _sizes(name: str, format: str = "bf16") -> list[int]:
 def _copied(name: str) -> int:
     """Host memory at the peak: built in fp32, a checkpoint in bf16 read beside it."""
     old = _sizes(name)
-    return peak(moments(old, old, "copy", built=_sizes(name, "fp32"))).host
+    return peak(moments(old, new=old, way="copy", built=_sizes(name, "fp32"))).host
 
 
 def _embedding() -> int:
@@ -24,7 +24,7 @@ def _embedding() -> int:
 
 def _largest_file() -> int:
     found = _sizes("qwen3-4b")
-    return max(sum(found[i] for i in file) for file in shards(found, 5 * GB))
+    return max(sum(found[i] for i in file) for file in shards(found, limit=5 * GB))
 
 
 def _written(*names: str) -> int:

@@ -3,8 +3,9 @@
 from typing import Any
 
 from ..model import Model
-from ..moments import hills
+from ..run import Run
 from ..step import Step, simulate
+from ..step.moments import hills
 from ..units import GB, GiB
 from . import exercise
 
@@ -14,8 +15,8 @@ PARTS = (1, 2, 4, 8, 16, 32)
 
 
 def _llama(**how: Any) -> Step:
-    chosen: dict[str, Any] = {"batch": 1, "tokens": 4096, "optimizer_impl": "foreach"}
-    return simulate(Model.preset("llama-3-8b"), "bf16", backend="cuda", **{**chosen, **how})
+    gpu = Run(batch=1, tokens=4096, optimizer_impl="foreach")
+    return simulate(Model.preset("llama-3-8b"), "bf16", gpu.replace(**how))
 
 
 def _loss(step: Step, without: str = "") -> int:

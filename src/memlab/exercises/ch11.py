@@ -3,6 +3,7 @@
 from functools import cache
 
 from ..model import Model
+from ..run import Run
 from ..step import simulate
 from ..units import GiB
 from . import exercise
@@ -11,7 +12,8 @@ from . import exercise
 @cache
 def _stranger() -> dict[str, int]:
     """Qwen3-4B between two steps: the fields of memory_stats that the exercise shows."""
-    step = simulate(Model.preset("qwen3-4b"), "bf16", batch=4, tokens=2048, every_layer=True)
+    run = Run.cpu(batch=4, tokens=2048)
+    step = simulate(Model.preset("qwen3-4b"), "bf16", run, every_layer=True)
     end = step.replay().allocator
     mixed = [blocks for _, blocks in end.segments() if len(blocks) > 1]
     return {
@@ -29,7 +31,7 @@ def _less(first: str, *others: str) -> int:
 
 def _tiny(what: str) -> int:
     tiny = Model.preset("tiny-llama")
-    step = simulate(tiny, "fp32", batch=8, tokens=128, implementation="memlab")
+    step = simulate(tiny, "fp32", Run.cpu(batch=8, tokens=128, implementation="memlab"))
     rows = step.rows
     there = rows["weights"] + rows["buffers"] + 8 * 128 * 8  # the batch is int64
     figures = {
@@ -46,7 +48,7 @@ def _tiny(what: str) -> int:
 def _llama(what: str) -> int:
     """Whole GiB that a step of Llama-3-8B needs, allocates and reserves, rounded up."""
     llama = Model.preset("llama-3-8b")
-    step = simulate(llama, "bf16", batch=1, tokens=2048, every_layer=True)
+    step = simulate(llama, "bf16", Run.cpu(batch=1, tokens=2048), every_layer=True)
     if what != "least":
         return -(-getattr(step.replay(), what) // GiB)
     low = _llama("peak_allocated")  # less cannot be enough

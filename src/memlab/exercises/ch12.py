@@ -3,6 +3,7 @@
 from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
+from ..run import Run
 from . import exercise
 
 
@@ -14,7 +15,7 @@ def _waits(recipe: str, tokens: int, part: str = "") -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
     model = Model.preset("qwen3-0.6b")
-    rows = simulate(model, recipe, batch=1, tokens=tokens, implementation="memlab").rows
+    rows = simulate(model, recipe, Run.cpu(batch=1, tokens=tokens, implementation="memlab")).rows
     return rows[part] if part else rows["activations"] + rows["logits"]
 
 

@@ -3,8 +3,8 @@
 from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
-from ..quantized import widening
 from ..recipe import Recipe
+from ..step.closed.quantized import widening
 from . import exercise
 
 

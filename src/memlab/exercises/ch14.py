@@ -7,17 +7,17 @@ from . import exercise
 
 def _down(keep: str, scaling: str = "tensor") -> int:
     m = Model.preset("llama-3-8b")
-    return fp8.linear(4096, m.d_ff, m.d_model, keep, scaling)
+    return fp8.linear(4096, inputs=m.d_ff, outputs=m.d_model, keep=keep, scaling=scaling)
 
 
 def _rows() -> int:
     m = Model.preset("qwen3-4b")
-    return fp8.break_even(m.d_model, m.d_ff)
+    return fp8.break_even(m.d_model, outputs=m.d_ff)
 
 
 def _out(tokens: int = 8192) -> int:
     m = Model.preset("llama-3-8b")
-    return m.layers * fp8.linear(tokens, m.heads * m.head_dim, m.d_model)
+    return m.layers * fp8.linear(tokens, inputs=m.heads * m.head_dim, outputs=m.d_model)
 
 
 exercise(

@@ -1,31 +1,24 @@
 """Exercises of chapter 15, activation checkpointing."""
 
 from ..model import Model
+from ..run import Run
 from ..terms.activations import llama_layer
 from ..terms.checkpointing import best_size, kept
 from . import exercise
 
 GB = 10**9
-LLAMA = (1, 8192, 4096, 14336, 32, 8, 128)
+LLAMA = {"heads": 32, "kv_heads": 8, "head_dim": 128, "d_model": 4096, "d_ff": 14336}
 
 
 def _longest(checkpoint: str, implementation: str = "memlab") -> int:
     """The most tokens, a multiple of 1,024, with which a step of Llama-3-8B fits into 80 GB."""
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
+    gpu = Run(implementation=implementation, optimizer_impl="fused", checkpoint=checkpoint)
     tokens = 0
     while True:
-        step = simulate(
-            Model.preset("llama-3-8b"),
-            "bf16",
-            batch=1,
-            tokens=tokens + 1024,
-            implementation=implementation,
-            backend="cuda",
-            optimizer_impl="fused",
-            checkpoint=checkpoint,
-        )
-        if step.peak.bytes > 80 * GB:
+        longer = gpu.replace(tokens=tokens + 1024)
+        if simulate(Model.preset("llama-3-8b"), "bf16", longer).peak.bytes > 80 * GB:
             return tokens
         tokens += 1024
 
@@ -35,7 +28,11 @@ def _inputs(layers: int = 36, batch: int = 2, width: int = 2560, value: int = 2)
 
 
 def _block() -> int:
-    return llama_layer(*LLAMA, "bf16", "cuda")
+    return llama_layer(1, tokens=8192, **LLAMA, precision="bf16", backend="cuda")
+
+
+def _kept() -> int:
+    return kept(1, tokens=8192, **LLAMA, keep="input")
 
 
 exercise(
@@ -52,20 +49,20 @@ exercise(
 
 exercise(
     "ex-checkpointing-2",
-    answer=lambda: 7 * kept(*LLAMA) + 4 * _block(),
+    answer=lambda: 7 * _kept() + 4 * _block(),
     hint="Eight segments, so eight inputs; four blocks, so four times A, of which the segment's "
     "own input is a part.",
     wrong={
-        lambda: 8 * kept(*LLAMA) + 4 * _block(): "The segment's input is counted twice: A has it.",
-        lambda: 8 * kept(*LLAMA): "That is before the last segment has been computed again.",
-        lambda: 7 * kept(*LLAMA) + _block(): "All four blocks of the segment come back at once.",
-        lambda: 3 * kept(*LLAMA) + 8 * _block(): "Four blocks a segment make eight segments.",
+        lambda: 8 * _kept() + 4 * _block(): "The segment's input is counted twice: A has it.",
+        lambda: 8 * _kept(): "That is before the last segment has been computed again.",
+        lambda: 7 * _kept() + _block(): "All four blocks of the segment come back at once.",
+        lambda: 3 * _kept() + 8 * _block(): "Four blocks a segment make eight segments.",
     },
 )
 
 exercise(
     "ex-checkpointing-3",
-    answer=lambda: best_size(100, 4, 1),
+    answer=lambda: best_size(100, block=4, input=1),
     hint="L / s inputs and s blocks of four inputs each: for which s is 100 / s + 4 s least?",
     unit="blocks",
     wrong={

@@ -2,6 +2,7 @@
 
 from ..formats import storage
 from ..model import Model
+from ..run import Run
 from . import exercise
 
 
@@ -12,15 +13,8 @@ def _count(name: str) -> int:
 def _peak(pieces: int, tokens: int) -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    step = simulate(
-        Model.preset("llama-3-8b"),
-        "bf16",
-        batch=2 // pieces,
-        tokens=tokens,
-        micro_batches=pieces,
-        implementation="memlab",
-    )
-    return step.peak.bytes
+    run = Run.cpu(batch=2 // pieces, tokens=tokens, micro_batches=pieces, implementation="memlab")
+    return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
 
 
 def _pays() -> int:
@@ -67,8 +61,8 @@ exercise(
 exercise(
     "ex-accumulation-4",
     answer=_pays,
-    hint="Compare simulate(…, batch=2) with simulate(…, batch=1, micro_batches=2) for 256, 512 "
-    "and so on.",
+    hint="Compare simulate(…, Run(batch=2, …)) with simulate(…, Run(batch=1, micro_batches=2, …)) "
+    "for 256, 512 and so on.",
     unit="tokens",
     wrong={
         lambda: 2 * _pays(): "Tokens in each of the two sequences, not in both.",

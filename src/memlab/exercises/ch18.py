@@ -2,6 +2,7 @@
 
 from ..formats import storage
 from ..model import Model
+from ..run import Run
 from ..terms.offloading import streamed, traffic
 from . import exercise
 
@@ -18,15 +19,14 @@ def _streamed(ahead: int) -> int:
     model = Model.preset("qwen3-4b")
     inside = sum(t.count for t in model.tensors() if t.copies > 1)
     ends = storage(model.parameter_count - inside, "bf16")
-    return streamed(36, storage(inside // 36, "bf16"), ends, ahead)
+    return streamed(36, layer=storage(inside // 36, "bf16"), rest=ends, ahead=ahead)
 
 
 def _peak(tokens: int, *off: str) -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    how = {"batch": 1, "implementation": "memlab"}
-    model = Model.preset("llama-3-8b")
-    return simulate(model, "bf16", tokens=tokens, offload=off, **how).peak.bytes  # type: ignore
+    run = Run.cpu(batch=1, tokens=tokens, implementation="memlab", offload=off)
+    return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
 
 
 def _first(*already: str) -> int:

@@ -10,8 +10,10 @@ from . import exercise
 def _rows(share: float = 0.6, index_bytes: int = 4) -> int:
     m = Model.preset("llama-3-8b")
     left = m.d_ff * m.d_model - round(share * m.d_ff * m.d_model)
-    wide = csr(m.d_ff, left, "bf16", index_bytes=index_bytes)
-    return m.layers * (2 * wide + csr(m.d_model, left, "bf16", index_bytes=index_bytes))
+    wide = csr(m.d_ff, nonzero=left, format="bf16", index_bytes=index_bytes)
+    return m.layers * (
+        2 * wide + csr(m.d_model, nonzero=left, format="bf16", index_bytes=index_bytes)
+    )
 
 
 def _dense() -> int:
@@ -27,7 +29,7 @@ def _saved(recipe: str = "bf16") -> int:
 
 exercise(
     "ex-pruning-1",
-    answer=lambda: masked(1024 * 1024, "fp32"),
+    answer=lambda: masked(1024 * 1024, format="fp32"),
     hint="The full matrix, a mask of the same format, and their product.",
     wrong={
         lambda: 2 * storage(1024 * 1024, "fp32"): "weight, weight_orig and weight_mask are three.",
@@ -38,13 +40,17 @@ exercise(
 
 exercise(
     "ex-pruning-2",
-    answer=lambda: csr(1024, 1024 * 1024 // 4, "fp32"),
+    answer=lambda: csr(1024, nonzero=1024 * 1024 // 4, format="fp32"),
     hint="Four bytes of value and eight of column for each that is left; 1,025 starts of eight.",
     wrong={
-        lambda: csr(1024, 1024 * 1024 // 4, "fp32", index_bytes=4): "torch makes 8-byte indices.",
-        lambda: coo(1024 * 1024 // 4, "fp32"): "That is the coordinate list of to_sparse().",
+        lambda: csr(
+            1024, nonzero=1024 * 1024 // 4, format="fp32", index_bytes=4
+        ): "torch makes 8-byte indices.",
+        lambda: coo(1024 * 1024 // 4, format="fp32"): "That is the coordinate list of to_sparse().",
         lambda: 12 * 1024 * 1024 // 4: "The starts of the rows are missing.",
-        lambda: csr(1024, 1024 * 1024 * 3 // 4, "fp32"): "Three quarters go, one is stored.",
+        lambda: csr(
+            1024, nonzero=1024 * 1024 * 3 // 4, format="fp32"
+        ): "Three quarters go, one is stored.",
     },
 )
 

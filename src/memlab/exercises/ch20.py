@@ -2,13 +2,14 @@
 
 from ..formats import storage
 from ..model import Model
+from ..run import Run
 from . import exercise
 
 ALL = ("q", "k", "v", "out", "gate", "up", "down")
 
 
 def _trained(rank: int = 32, targets: tuple[str, ...] = ALL) -> int:
-    from ..step.lora import Lora  # only who asks for this answer needs it
+    from ..step.adapters import Lora  # only who asks for this answer needs it
 
     return Lora(rank, targets).parameter_count(Model.preset("qwen3-4b"))
 
@@ -21,13 +22,13 @@ def _base(format: str = "nf4-dq", tables: int = 1, rest: str = "bf16") -> int:
 
 
 def _longest(recipe: str = "bf16", base: str | None = "nf4", limit: int = 24 * 2**30) -> int:
-    from ..step.lora import Lora
+    from ..step.adapters import Lora
     from ..step.simulate import simulate
 
     def peak(tokens: int) -> int:
         llama, lora = Model.preset("llama-3-8b"), Lora(16, ALL, base)
-        step = simulate(llama, recipe, batch=1, tokens=tokens, implementation="memlab", lora=lora)
-        return step.peak.bytes
+        run = Run.cpu(batch=1, tokens=tokens, implementation="memlab", lora=lora)
+        return simulate(llama, recipe, run).peak.bytes
 
     tokens = 256
     while peak(tokens + 256) <= limit:

@@ -12,23 +12,31 @@ def _count(name: str) -> int:
 
 
 def _rows(ranks: int = 8) -> int:
-    rows, columns = row_shard((50257, 768), ranks)
+    rows, columns = row_shard((50257, 768), ranks=ranks)
     return storage(rows * columns, "fp32")
 
 
 def _fullest(states: int = 2) -> int:
     tensors = Model.preset("qwen3-4b").tensors()
     counts = [tensor.numel for tensor in tensors for _ in range(tensor.copies)]
-    return states * storage(max(whole_tensors(counts, 64)), "fp32")
+    return states * storage(max(whole_tensors(counts, ranks=64)), "fp32")
 
 
 def _layer() -> int:
     m = Model.preset("llama-3-8b")
-    return layer_activations(1, 4096, m.d_model, m.d_ff, m.heads, m.kv_heads, m.head_dim)
+    return layer_activations(
+        1,
+        tokens=4096,
+        d_model=m.d_model,
+        d_ff=m.d_ff,
+        heads=m.heads,
+        kv_heads=m.kv_heads,
+        head_dim=m.head_dim,
+    )
 
 
 def _stage(stage: int = 2) -> int:
-    return stage_layers(32, 8, stage) * in_flight(16, 8, stage) * _layer()
+    return stage_layers(32, stages=8, stage=stage) * in_flight(16, stages=8, stage=stage) * _layer()
 
 
 exercise(
@@ -48,7 +56,9 @@ exercise(
     wrong={
         lambda: storage(50257 * 768 // 8, "fp32"): "An eighth of the rows is not a whole number.",
         lambda: storage(50257 // 8 * 768, "fp32"): "Round up: else one row has no place.",
-        lambda: storage(gathered((50257, 768), 8), "fp32"): "That is all eight ranks together.",
+        lambda: storage(
+            gathered((50257, 768), ranks=8), "fp32"
+        ): "That is all eight ranks together.",
     },
 )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..estimate import estimate
 from ..model import Model
+from ..run import Run
 from ..units import GiB
 from . import exercise
 
@@ -14,9 +15,9 @@ def _resident(*terms: str, recipe: str = "bf16") -> int:
 
 
 def _walk(recipe: str = "bf16", **setting: Any) -> int:
-    from ..fit import peak_of  # only who asks for this answer needs it
+    from ..estimate import peak  # only who asks for this answer needs it
 
-    return peak_of(Model.preset("qwen3-4b"), recipe, batch=8, tokens=2048, **setting)
+    return peak(Model.preset("qwen3-4b"), recipe, Run(batch=8, tokens=2048, **setting))
 
 
 def _inside(recipe: str = "bf16", **setting: Any) -> int:
@@ -27,13 +28,14 @@ def _sequences(**setting: Any) -> int:
     from ..fit import largest_batch
 
     model = Model.preset("qwen3-0.6b")
-    return largest_batch(model, "bf16", on="RTX 4090", tokens=1024, **setting).value
+    return largest_batch(model, "bf16", Run(tokens=1024, **setting), on="RTX 4090", spare=GiB).value
 
 
 def _fitted(on: str = "48 GiB") -> int:
-    from ..changes import cheapest_change
+    from ..fit import cheapest_change
 
-    made = cheapest_change(Model.preset("llama-3-8b"), "bf16", on=on, batch=1, tokens=4096)
+    run = Run(batch=1, tokens=4096)
+    made = cheapest_change(Model.preset("llama-3-8b"), "bf16", run, on=on)
     return made[-1][2]
 
 

@@ -14,8 +14,8 @@ def _states() -> int:
 
 
 def _held(batch: int) -> dict[str, int]:
-    from ..lab.models.nanochat import D26  # only who asks for it needs torch
-    from ..lab.nanochat_step import kept, logits_peak
+    from ..cases.nanochat import D26  # only who asks for it needs torch
+    from ..cases.nanochat_step import kept, logits_peak
 
     return {
         "activations": kept(D26, batch)["activations"],

@@ -4,6 +4,7 @@ from functools import partial
 
 from ..formats import storage
 from ..model import Model
+from ..run import Run
 from ..step import simulate
 from . import exercise
 
@@ -26,8 +27,8 @@ def _rounded(value_bytes: int = 2, whole_model: bool = False) -> int:
 
 
 def _tokens(room: int = 20 * 10**9, recipe: str = "bf16") -> int:
-    how = {"batch": 1, "tokens": 96, "implementation": "memlab"}
-    each = simulate(Model.preset(QWEN), recipe, **how).rows["activations"] // 96  # type: ignore[arg-type]
+    run = Run.cpu(batch=1, tokens=96, implementation="memlab")
+    each = simulate(Model.preset(QWEN), recipe, run).rows["activations"] // 96
     return room // each + 1
 
 

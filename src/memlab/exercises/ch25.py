@@ -10,7 +10,7 @@ _TABLE = 50_000 * 2048
 
 
 def _qwen(eight: bool = True) -> int:
-    from ..lab.muon_lion import states  # only who asks for it needs it
+    from ..cases.muon_lion import states  # only who asks for it needs it
 
     return sum(states(Model.preset("qwen3-0.6b"), eight=eight).values())
 

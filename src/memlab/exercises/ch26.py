@@ -14,7 +14,14 @@ def _weights(model: str, format: str = "int4/128:fp16", rest: str = "fp16") -> i
 
 def _cache(heads: int | None = None, format: str = "fp16") -> int:
     m = Model.preset("tinyllama-1.1b")
-    return kv_cache(m.layers, heads or m.kv_heads, m.head_dim, 1, 2048, format)
+    return kv_cache(
+        m.layers,
+        kv_heads=heads or m.kv_heads,
+        head_dim=m.head_dim,
+        batch=1,
+        tokens=2048,
+        format=format,
+    )
 
 
 def _sequences(room: int = 4 * 10**9, weights: int | None = None) -> int:

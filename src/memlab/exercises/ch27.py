@@ -1,8 +1,10 @@
 """Exercises of chapter 27, a field note on batches, tables and free memory."""
 
-from ..fit import SPARE, largest_batch
+from ..fit import largest_batch
 from ..formats import storage
 from ..model import Model
+from ..run import Run
+from ..units import GiB
 from . import exercise
 
 _ROWS = 8192 * 8
@@ -11,28 +13,24 @@ _V = 200_005
 
 def _plan(tokens: int, batch: int) -> tuple[int, int]:
     """Pieces, and the micro-batch, of a row of the note's table."""
-    from ..lab.planner import SMALL_WIDE, plan  # only who asks for it needs it
+    from ..cases.planner import SMALL_WIDE, plan  # only who asks for it needs it
 
     (stage,) = plan(SMALL_WIDE, [(tokens, batch)], on="RTX 4090")
     return stage.pieces, stage.batch
 
 
 def _states() -> int:
-    from ..lab.planner import SMALL_WIDE
+    from ..cases.planner import SMALL_WIDE
 
     return storage(2 * SMALL_WIDE.parameter_count, "fp32")
 
 
-def _qwen(spare: int = SPARE, backend: str = "cuda") -> int:
-    return largest_batch(
+def _qwen(spare: int = GiB, backend: str = "cuda") -> int:
+    qwen, run = (
         Model.preset("qwen3-0.6b"),
-        "bf16",
-        on="RTX 4090",
-        tokens=128,
-        spare=spare,
-        implementation="memlab",
-        backend=backend,
-    ).value
+        Run(tokens=128, implementation="memlab", backend=backend),
+    )
+    return largest_batch(qwen, "bf16", run, on="RTX 4090", spare=spare).value
 
 
 exercise(
@@ -71,11 +69,11 @@ exercise(
 exercise(
     "ex-free-memory-4",
     answer=_qwen,
-    hint="largest_batch(Model.preset('qwen3-0.6b'), 'bf16', on='RTX 4090', tokens=128, "
-    "implementation='memlab').",
+    hint="largest_batch(Model.preset('qwen3-0.6b'), 'bf16', Run(tokens=128, "
+    "implementation='memlab'), on='RTX 4090', spare=spare).",
     unit="sequences",
     wrong={
-        lambda: _qwen(backend="cpu"): "With the kernels of a CPU. memlab.fit asks for CUDA's.",
+        lambda: _qwen(backend="cpu"): "With the kernels of a CPU. A Run asks for CUDA's.",
         lambda: _qwen(spare=0): "Leave the usual 1 GiB for the context.",
     },
 )

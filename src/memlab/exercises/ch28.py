@@ -1,10 +1,10 @@
 """Exercises of chapter 28, three scripts and the bytes that nobody predicted."""
 
-from ..causes import Case, graph
 from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
+from ..run import Run
 from ..step import simulate
 from . import exercise
 
@@ -14,9 +14,8 @@ _LLAMA = Model.preset("llama-3-8b")
 
 def _validate(graphs: int) -> int:
     """The peak of the first script with so many graphs kept."""
-    setting = {"batch": 8, "tokens": 64, "implementation": "memlab"}
-    case = Case(_TINY, Recipe.named("fp32"), setting, {})
-    return case.peak() + graphs * graph(case)
+    run = Run.cpu(batch=8, tokens=64, implementation="memlab", holds=graphs * ("graph",))
+    return estimate(_TINY, "fp32", run).total()
 
 
 def _optimizer(name: str) -> int:
@@ -30,11 +29,8 @@ def _wide() -> int:
 
 
 def _attend(tokens: int, checkpoint: str, attention: str) -> int:
-    model = _TINY.replace(positions=256)
-    step = simulate(
-        model, "fp32", batch=4, tokens=tokens, checkpoint=checkpoint, attention=attention
-    )
-    return step.peak.bytes
+    run = Run.cpu(batch=4, tokens=tokens, checkpoint=checkpoint, attention=attention)
+    return simulate(_TINY.replace(positions=256), "fp32", run).peak.bytes
 
 
 def _missing(tokens: int) -> int:

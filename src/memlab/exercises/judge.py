@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import isclose
 
 from .. import units
-from ..messages import say
+from ..base.messages import say
 
 Value = int | float | Fraction | str
 
@@ -61,7 +61,7 @@ class Exercise:
             return str(given)
         if self.unit == "B" and isinstance(given, str):
             try:
-                return units.parse(given)
+                return units.parse(given, bare=True)  # the question asks for bytes
             except ValueError as error:
                 near = _rounded(given, right)
                 raise ValueError(CLOSE if near else f"{error}. {NOT_BYTES}") from None

@@ -1,8 +1,6 @@
 """Real matrices in block formats, as torchao builds them, and the bytes of each of their parts."""
 
 import importlib
-import logging
-import warnings
 from types import ModuleType
 
 import torch
@@ -11,6 +9,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from ..measure.storages import storage_bytes
 from ..units import whole
+from .quiet import quiet
 
 FORMATS = ("int8/128", "mxfp8", "mxfp6", "mxfp4", "nvfp4", "nf4-dq")
 
@@ -73,11 +72,5 @@ def torchao(name: str) -> ModuleType:
     Example     torchao("quantization") is torchao.quantization
     Raises      ImportError where torchao is missing
     """
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return importlib.import_module(f"torchao.{name}")
-    finally:
-        logging.disable(before)
+    with quiet():
+        return importlib.import_module(f"torchao.{name}")

@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, UntypedStorage
 
+from ..terms.host import paged
+
 
 def done() -> None:
     """Nothing to wait for."""
@@ -103,8 +105,8 @@ class File(Host):
         self._copying.submit(done).result()
 
     def _make(self, size: int) -> tuple[int, mmap.mmap]:
-        offset, page = self._end, mmap.ALLOCATIONGRANULARITY
-        self._end += -(-max(size, 1) // page) * page
+        offset = self._end
+        self._end += paged(max(size, 1), page=mmap.ALLOCATIONGRANULARITY)
         os.ftruncate(self._file.fileno(), self._end)
         return offset, mmap.mmap(self._file.fileno(), max(size, 1), offset=offset)
 

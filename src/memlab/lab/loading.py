@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
-from ..config import KEYS
 from ..model import Model
+from ..model.config import KEYS
 from .models import TinyLlama
 from .models.llama import rotary_angles
 

@@ -46,7 +46,7 @@ def optimizer(
     Raises      ValueError for an unknown name, ImportError where torchao is needed and missing
     """
     if name.startswith("galore"):
-        state(name, (1, 1))  # refuses a name without a rank
+        state(name, shape=(1, 1))  # refuses a name without a rank
         rate = GALORE_RATE if lr is None else lr
         rank = int(name.partition("/")[2])
         return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, UntypedStorage
 
+from ..terms.host import pinned
 from .host import Host
 
 
@@ -17,14 +18,17 @@ class Pinned(Host):
     Overlap         copies go through a stream of their own, while the GPU goes on computing
     Order           the copies wait for what was computed before they were asked for: for the
                     values to send, and for the memory to bring into, which had another owner
-    Rounding        torch rounds pinned blocks up to a power of two unless told otherwise
+    reserved        bytes of the blocks behind all places, in use or not: torch rounds each up to a
+                    power of two
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._stream = torch.cuda.Stream()
+        self.reserved = 0
 
     def _make(self, size: int) -> Tensor:
+        self.reserved += pinned(size)
         return torch.empty(size, dtype=torch.uint8, pin_memory=True)
 
     def _write(self, place: Tensor, storage: UntypedStorage) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import torch
 
+from .quiet import quiet
+
 
 def pretrained(layers: int, mark: Callable[[str], None]) -> None:
     """Write a Llama of that many layers in bf16; load it as it is, then in fp32, and use it.
@@ -14,8 +16,9 @@ def pretrained(layers: int, mark: Callable[[str], None]) -> None:
                 default and means the format of the file; used is when each weight was read once
     """
     # Here and not above: importing transformers takes seconds, and only this process needs it.
-    from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
-    from transformers.utils import logging
+    with quiet():
+        from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
+        from transformers.utils import logging
 
     logging.disable_progress_bar()
     config = LlamaConfig(

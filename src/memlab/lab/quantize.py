@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..format_table import BLOCKS
 from ..formats import Format, format_of
+from ..formats.format_table import BLOCKS
 
 # What the sixteen codes of 4 bits stand for, in rising order: a code is a place in its row.
 LEVELS = {

@@ -50,13 +50,13 @@ class DataParallel:
                 p.register_post_accumulate_grad_hook(lambda p, part=part: self._reduce(p, part))
 
     def _slice(self, tensor: Tensor) -> Tensor:
-        share = flat_shard(tensor.numel(), self.ranks)
+        share = flat_shard(tensor.numel(), ranks=self.ranks)
         return tensor.view(-1)[self.rank * share : (self.rank + 1) * share]
 
     def _reduce(self, p: Tensor, part: Tensor) -> None:
         """Give each rank its part of the mean gradient, and drop the whole one at stage 2."""
         assert p.grad is not None
-        share = flat_shard(p.numel(), self.ranks)
+        share = flat_shard(p.numel(), ranks=self.ranks)
         padded = F.pad(p.grad.flatten(), (0, share * self.ranks - p.numel()))
         mean = padded.new_empty(share)
         dist.reduce_scatter_tensor(mean, padded)
@@ -79,7 +79,7 @@ class DataParallel:
         self.optimizer.step()
         for p, part in zip(self.whole, self.mine, strict=True):
             if self.stage:
-                share = flat_shard(p.numel(), self.ranks)
+                share = flat_shard(p.numel(), ranks=self.ranks)
                 everyone = p.new_empty(share * self.ranks)
                 dist.all_gather_into_tensor(everyone, F.pad(part, (0, share - part.numel())))
                 p.copy_(everyone[: p.numel()].view_as(p))

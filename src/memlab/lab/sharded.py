@@ -17,7 +17,8 @@ from ..ledger import Ledger
 from ..measure import Saved, Tracker, resident, storage_bytes
 from ..model import Model
 from ..recipe import Recipe
-from ..sharding import Sharding
+from ..recipe.parallelism import Sharding
+from ..run import Run
 from ..terms import logits
 from ..terms.optimizer import numel
 from ..terms.sharding import gathered, row_shard
@@ -129,13 +130,13 @@ def moments(model: Model, ranks: int, tokens: int) -> dict[str, dict[str, int]]:
     if tokens > model.positions:
         raise ValueError(f"tokens={tokens} is more than the {model.positions} of {model.name}")
     B, D, V = 1, model.d_model, model.vocab
-    recipe = Recipe(sharding=Sharding(data=ranks, zero=3))
-    held = {row.term: row.derived or 0 for row in estimate(model, recipe).rows}
+    recipe, run = Recipe(), Run(devices=Sharding(data=ranks, zero=3))
+    held = {row.term: row.derived or 0 for row in estimate(model, recipe, run).rows}
     layer = [t for t in model.tensors() if t.name.startswith("layers.")]
     tables = [t for t in model.tensors() if not t.name.startswith("layers.")]
 
     def padded(tensors: list[Any]) -> int:
-        return sum(gathered(t.shape, ranks) for t in tensors)
+        return sum(gathered(t.shape, ranks=ranks) for t in tensors)
 
     rotary = 2 * 4 * model.positions * model.head_dim
     always = {"weights": held["weights"], "optimizer": held["optimizer"], "buffers": rotary}
@@ -144,9 +145,9 @@ def moments(model: Model, ranks: int, tokens: int) -> dict[str, dict[str, int]]:
     loss["gathered weights"] = 2 * (padded(tables) + padded(layer))
     # Each layer's input in bf16; the last norm's input and result in fp32, and its output in bf16.
     loss["activations"] = (2 * model.layers + 4 + 4 + 2) * B * tokens * D + 4 * B * tokens
-    loss["logits"] = logits.peak(B * tokens, V, "bf16") + logits.scalars("bf16")
+    loss["logits"] = logits.peak(B * tokens, vocab=V, format="bf16") + logits.scalars("bf16")
     ends = dict(always)
-    part = sum(numel(row_shard(t.shape, ranks)) * t.copies for t in layer)
+    part = sum(numel(row_shard(t.shape, ranks=ranks)) * t.copies for t in layer)
     ends["gradients"] = 4 * part
     ends["other"] = logits.scalars("bf16")
     ends["gradients of the tables"] = 2 * sum(t.count for t in tables) + 4 * padded(tables)

@@ -2,98 +2,117 @@
 
 import contextlib
 import io
-import json
-import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..config import KEYS
-from ..model import Model, presets
+from ..model import Model
+from ..model.config import KEYS
+from ..recipe import Recipe
+from ..recipe.chosen import recipe_for
+from ..run import Run
+from ..step.windows import windows
 from .models import TinyGPT, TinyLlama
+from .models.common import chunked_next_token_loss
+from .quiet import quiet
 
-IMPLEMENTATIONS = ("memlab", "transformers")
 # Every dropout that a family's config has: of attention, of the stream, of the embedding.
 DROPOUTS = {
     "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
     "opt": ("dropout", "attention_dropout"),
     "gpt_neox": ("attention_dropout", "hidden_dropout"),
 }
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def subject(
-    model: Model,
-    *,
-    source: str | os.PathLike[str] | None = None,
-    implementation: str = "memlab",
-    attention: str = "sdpa",
-    again: bool = False,
-    dropout: float = 0.0,
-    dtype: torch.dtype = torch.float32,
-) -> nn.Module:
+def subject(model: Model, recipe: Recipe | str | None, run: Run) -> nn.Module:
     """A decoder in training mode, on the device that torch.device(...) sets: meta costs no memory.
 
-    source      the config.json that `model` was read from, for what `Model` leaves out
-    attention   "sdpa", or "eager" (transformers alone has it)
-    again       compute every block again in backward instead of keeping its activations
+    recipe      the format of the weights
+    run         whose code it is, its attention, dropout, checkpoints, chunks, window and adapters
     Raises      ValueError for a combination that neither implementation builds
     """
-    if implementation not in IMPLEMENTATIONS:
-        known = ", ".join(IMPLEMENTATIONS)
-        raise ValueError(f"unknown implementation {implementation!r}; known: {known}")
-    if implementation == "transformers":
-        return _theirs(model, source, attention, again, dropout, dtype).train()
-    if attention != "sdpa":
-        raise ValueError(f"attention={attention!r} is in transformers only; memlab's is sdpa")
+    chosen = recipe_for(model, recipe)
+    if chosen.weights not in DTYPES:
+        known = ", ".join(DTYPES)
+        raise ValueError(f"weights in {chosen.weights} are not built here; known: {known}")
+    if run.frozen:
+        raise ValueError(f"frozen={run.frozen!r} is not built here; freeze the module's own parts")
+    build = _theirs if run.implementation == "transformers" else _ours
+    module = build(model, run, DTYPES[chosen.weights]).train()
+    return module if run.lora is None else _adapted(module, run)
+
+
+def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
+    """The loss as the run computes it: the model's own, or from its body in chunks of rows."""
+    if run.implementation == "memlab":  # it was built with its chunks
+        return module(ids, ids)
+    if not run.chunks:
+        return module(ids, labels=ids).loss
+    body: Any = module.get_submodule(str(module.base_model_prefix))
+    head: Any = module.get_submodule("lm_head").weight
+    return chunked_next_token_loss(body(ids).last_hidden_state, head, ids, run.chunks)
+
+
+def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
+    if run.window is not None:
+        raise ValueError(f"window={run.window}: memlab's models have no sliding window")
+    how: dict[str, Any] = {"checkpoint": run.checkpoint == "block", "loss_chunks": run.chunks}
     if model.family == "gpt2":
-        module: nn.Module = TinyGPT(model, dropout=dropout, checkpoint=again)
-    elif dropout:
-        raise ValueError(f"dropout={dropout}: memlab's {model.family} has none")
-    else:
-        module = TinyLlama(model, checkpoint=again)
-    return module.to(dtype).train()
+        return TinyGPT(model, dropout=run.dropout or 0.0, **how).to(dtype)
+    if run.dropout:
+        raise ValueError(f"dropout={run.dropout}: memlab's {model.family} has none")
+    return TinyLlama(model, **how).to(dtype)
 
 
-def _theirs(
-    model: Model, source: Any, attention: str, again: bool, dropout: float, dtype: torch.dtype
-) -> nn.Module:
-    with _quiet():
+def _adapted(module: nn.Module, run: Run) -> nn.Module:
+    from .lora import adapt
+    from .qlora import quantize_base
+
+    assert run.lora is not None
+    names = run.lora.targets
+    if run.implementation == "transformers":
+        names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
+    adapt(module, run.lora.rank, names)
+    if run.lora.base is None:
+        return module
+    return quantize_base(module, run.lora.base, keep_wide=run.lora.keep_wide)
+
+
+def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
+    # transformers greets with warnings; none of them is about memory.
+    with quiet(), contextlib.redirect_stderr(io.StringIO()):
         try:
             import transformers
         except ModuleNotFoundError as error:
             raise ValueError("this needs transformers: pip install transformers") from error
         if model.family not in KEYS:
             raise ValueError(f"transformers has no {model.family!r}; known: {', '.join(KEYS)}")
-        settings = {**_settings(model, source), "use_cache": False}
-        settings |= dict.fromkeys(DROPOUTS.get(model.family, ("attention_dropout",)), dropout)
-        config = transformers.AutoConfig.for_model(**settings)
+        settings = {**_settings(model), "use_cache": False}
+        if run.dropout is not None:
+            named = DROPOUTS.get(model.family, ("attention_dropout",))
+            settings |= dict.fromkeys(named, run.dropout)
+        if run.window is not None:
+            windows(model, run.window)  # of a family whose config alone says it, this refuses it
+            settings["sliding_window"] = run.window or None
+        asked = [settings.pop(key, None) for key in ("attn_implementation", "_attn_implementation")]
+        attention = run.attention or asked[0] or asked[1] or "sdpa"
         module = transformers.AutoModelForCausalLM.from_config(
-            config, dtype=dtype, attn_implementation=attention
+            transformers.AutoConfig.for_model(**settings),
+            dtype=dtype,
+            attn_implementation="sdpa" if attention == "flash" else attention,
         )
-        if again:
+        if run.checkpoint == "block":
             module.gradient_checkpointing_enable({"use_reentrant": False})
     return module
 
 
-def _settings(model: Model, source: Any) -> dict[str, Any]:
-    """The config as a dict: the file itself, or one that says what `model` says."""
-    if source is not None and str(source).lower() not in presets():
-        path = Path(source)
-        return json.loads((path / "config.json" if path.is_dir() else path).read_text("utf-8"))
+def _settings(model: Model) -> dict[str, Any]:
+    """The model's own config, with what the model says over it."""
     said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
+    if model.config:
+        return {**model.config, **said}
     # Without special tokens: no row of the embedding is treated apart, whatever the vocabulary.
     tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
     return {"model_type": model.family, **tokens, **said}
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """transformers greets with warnings; none of them is about memory."""
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield

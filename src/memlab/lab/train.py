@@ -18,6 +18,7 @@ from ..ledger import Ledger
 from ..measure import Tracker, resident, storage_bytes
 from ..model import Model
 from ..recipe import Recipe
+from ..units import whole
 from . import text
 from .models import TinyGPT, TinyLlama
 from .optim import optimizer
@@ -27,7 +28,7 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Trained:
     """What a training run leaves behind.
 
     losses      one float a step; empty where tensors have no values (meta, fake)
@@ -50,19 +51,20 @@ def train(
     steps: int = 30,
     batch: int = 8,
     tokens: int = 64,
+    micro_batches: int = 1,
     device: str | torch.device = "cpu",
     seed: int = 0,
     lr: float | None = None,
-) -> Run:
+) -> Trained:
     """Train `model` on memlab.lab.text by `recipe` for `steps` optimizer steps.
 
-    Shapes      each step reads [B, T] tokens, in `recipe.accumulate` micro-batches of B / that
+    Shapes      each step reads [B, T] tokens, in so many micro-batches of B / that
     Leaves out  a learning-rate schedule, gradient clipping, evaluation; in the ledger, buffers
     Raises      ValueError for a recipe that torch cannot run as it stands, a batch that the
                 micro-batches do not divide, more tokens than the model has positions
     """
     recipe = Recipe.named(recipe) if isinstance(recipe, str) else recipe
-    _check(model, recipe, batch, tokens, torch.device(device))
+    _check(model, recipe, batch, tokens, micro_batches, torch.device(device))
     passages = text.batches(batch, tokens, steps=steps, seed=seed)
     module = build(model, recipe, device=device, seed=seed)
     copies = Copies(module, recipe)
@@ -77,18 +79,18 @@ def train(
         for ids_BT in passages:
             ids_BT = tracker.label(ids_BT.to(device), "inputs")
             copies.start_step()
-            parts = ids_BT.chunk(recipe.accumulate)
+            parts = ids_BT.chunk(micro_batches)
             means = []
             for part_BT in parts:
                 copies.start_micro_batch()
-                means.append(_forward_backward(module, part_BT, recipe, tracker))
+                means.append(_forward_backward(module, part_BT, recipe, tracker, len(parts)))
             with tracker.phase("step"):
                 copies.step(opt)
             if _has_values(means[0]):
                 losses.append(sum(float(mean) for mean in means) / len(means))
     column = "measured" if _has_values(means[0]) else "traced"
     figures = _count(module, opt, copies, recipe)
-    return Run(
+    return Trained(
         losses, Ledger.of(column, figures, title=_title(model, recipe)), tracker, module, opt
     )
 
@@ -138,7 +140,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _forward_backward(
-    module: nn.Module, ids_BT: Tensor, recipe: Recipe, tracker: Tracker
+    module: nn.Module, ids_BT: Tensor, recipe: Recipe, tracker: Tracker, parts: int
 ) -> Tensor:
     cast = DTYPES[recipe.autocast] if recipe.autocast else None
     with tracker.phase("forward"):
@@ -149,7 +151,7 @@ def _forward_backward(
                 loss = module(ids_BT, ids_BT)
     with tracker.phase("backward"):
         # The loss of a step is the mean over its micro-batches, and so is its gradient.
-        (loss / recipe.accumulate).backward()
+        (loss / parts).backward()
     return loss.detach()
 
 
@@ -174,7 +176,9 @@ def _has_values(tensor: Tensor) -> bool:
     return not (tensor.is_meta or isinstance(tensor, FakeTensor))
 
 
-def _check(model: Model, recipe: Recipe, batch: int, tokens: int, device: torch.device) -> None:
+def _check(
+    model: Model, recipe: Recipe, batch: int, tokens: int, micro_batches: int, device: torch.device
+) -> None:
     """Refuse, by name, what would not run or would not be what the recipe says."""
     for field in ("weights", "gradients", "autocast"):
         value = getattr(recipe, field)
@@ -201,10 +205,10 @@ def _check(model: Model, recipe: Recipe, batch: int, tokens: int, device: torch.
         )
     if recipe.autocast and device.type == "meta":
         raise ValueError("autocast does not run on meta; use the cpu inside a FakeTensorMode")
-    if recipe.sharding is not None:
-        raise ValueError(f"{recipe.sharding} cannot be trained here: it takes memlab.lab.sharded")
-    if batch % recipe.accumulate:
-        raise ValueError(f"batch={batch} is not a multiple of accumulate={recipe.accumulate}")
+    if whole("micro_batches", micro_batches) == 0:
+        raise ValueError("micro_batches=0; a step has at least one micro-batch")
+    if batch % micro_batches:
+        raise ValueError(f"batch={batch} is not a multiple of micro_batches={micro_batches}")
     if tokens > model.positions:
         raise ValueError(f"tokens={tokens} is more than the {model.positions} of {model.name}")
     if model.vocab < text.VOCAB:

@@ -1,7 +1,5 @@
 """The torch side of memlab: what a run really holds, to the byte."""
 
-import logging
-
 from . import cuda
 from .announce import announce
 from .saved import Saved, saved
@@ -27,8 +25,3 @@ __all__ = [
     "storage_bytes",
     "trace",
 ]
-
-# On import torchao reports, with the time of day, kernels that only some GPUs have, and torch
-# reports a registration of torchao's; a notebook's stored output could never match those lines.
-for _name in ("torchao", "torch.utils._pytree"):
-    logging.getLogger(_name).setLevel(logging.ERROR)

@@ -1,169 +1,37 @@
 """Watch a run and know, not guess: what was alive at its peak, and which line of code made it."""
 
-import linecache
-import sys
-import sysconfig
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from types import FrameType
-from typing import Any, NamedTuple
-from weakref import WeakSet
+from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from ..explanation import Explanation, explain
+from ..base.frozen import replace
+from ..base.messages import say
+from ..base.table import as_html, as_text, cell, signed
+from ..explain.explanation import Explanation, explain
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
-from ..table import as_html, as_text, cell
+from ..run import Run
 from ..units import text
 from . import cuda
-from .tracker import FOUND, Tracker
+from .before import Before, Idle
+from .line_tracker import ENOUGH_STEPS, Held
+from .line_tracker import LineTracker as LineTracker
 
-OWN = str(Path(__file__).resolve().parent.parent)
-TORCH = str(Path(torch.__file__).resolve().parent)
-STDLIB = sysconfig.get_path("stdlib")
-# Code that runs on behalf of somebody else's line. memlab's models are somebody else's too.
-LIBRARIES = (OWN, TORCH, STDLIB, *(sysconfig.get_path(name) for name in ("purelib", "platlib")))
-DEEPEST = 200  # frames to look at; a recursion needs no more
 # What a step holds beside what stays: one row, since only a label tells logits from activations.
 STEP = "activations, logits and other"
+WORTH_SAYING = 100  # what is less than a hundredth of the peak explains nothing
 STAYS = ("weights", "buffers", "gradients", "optimizer", "inputs")
-
-
-class Line(NamedTuple):
-    """A line of a program: where it stands, and its text."""
-
-    where: str
-    code: str
-
-
-OUTSIDE = Line("outside the program:0", "")
-
-
-class Held(NamedTuple):
-    """Bytes of one category that one line made, in so many tensors."""
-
-    bytes: int
-    tensors: int
-    category: str
-    where: str
-    code: str
-
-
-class LineTracker(Tracker):
-    """A Tracker that also writes down which line of the program each storage came from.
-
-    Line        the innermost one outside PyTorch, memlab, Python's own library and whatever is
-                installed in site-packages: the line that its author can change
-    Labels      modules from their first call on, optimizers from their first step on, whole
-                numbers that go into a module as inputs
-    steps       the number of the last event of each optimizer step
-    """
-
-    def __init__(self, device: str | torch.device | None = None) -> None:
-        super().__init__(device)
-        self.lines: dict[int, Line] = {}
-        self.steps: list[int] = []
-        self._named: WeakSet[Any] = WeakSet()
-        self._hooks = ExitStack()
-        self._thread = threading.get_ident()
-
-    def __enter__(self) -> "LineTracker":
-        super().__enter__()
-        self._thread = threading.get_ident()
-        hooks = (
-            register_module_forward_pre_hook(self._called),
-            register_optimizer_step_post_hook(self._stepped),
-        )
-        for hook in hooks:
-            self._hooks.callback(hook.remove)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._hooks.close()
-        super().__exit__(*error)
-
-    def _meet(self, thing: Any, kind: str, func: Any) -> None:
-        known = len(self.records)
-        super()._meet(thing, kind, func)
-        if len(self.records) > known:
-            line = self._line(sys._getframe(1))
-            for ident in range(known, len(self.records)):
-                self.lines[ident] = line
-
-    def _line(self, frame: FrameType) -> Line:
-        """The program's line; backward on a GPU runs in a thread of autograd's own, while the
-        program waits in the line that called it."""
-        found = _line(frame)
-        if found == OUTSIDE and threading.get_ident() != self._thread:
-            found = _line(sys._current_frames().get(self._thread))
-        return found
-
-    def _called(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
-        if module not in self._named:
-            self.label(module)
-            self._named.update(module.modules())
-        for given in arguments:
-            if isinstance(given, torch.Tensor) and not given.dtype.is_floating_point:
-                self._name(given, "inputs", FOUND)
-
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if optimizer not in self._named:
-            self.label(optimizer)
-            self._named.add(optimizer)
-        self.steps.append(len(self.timeline) - 1)
-
-    def held(self, at: int | str | None = "peak") -> list[Held]:
-        """What is alive then, by category and line, most bytes first.
-
-        at      an event's number, "peak", or None for the end of the block
-        """
-        found: dict[tuple[str, Line], list[int]] = {}
-        for record, size in self.alive(at):
-            pair = found.setdefault((record.category, self.lines[record.ident]), [0, 0])
-            pair[0] += size
-            pair[1] += 1
-        rows = [
-            Held(size, count, category, line.where, line.code)
-            for (category, line), (size, count) in found.items()
-        ]
-        return sorted(rows, key=lambda row: (-row.bytes, row.where))
-
-    def growth(self) -> list[Held]:
-        """What one optimizer step leaves behind for good, by category and line.
-
-        Formula     (held after the last step − held after the second) / the steps between: the
-                    first one makes the optimizer's states, which then stay
-        Unit        bytes and tensors of one step; a list that is empty says that nothing grows
-        Raises      ValueError for fewer than three steps
-        """
-        if len(self.steps) < 3:
-            raise ValueError(f"{len(self.steps)} optimizer steps were seen; three tell a trend")
-        first, last = self.steps[1], self.steps[-1]
-        count = len(self.steps) - 2
-        before = {row[2:]: row for row in self.held(first)}
-        rows = []
-        for row in self.held(last):
-            old = before.get(row[2:])
-            more = row.bytes - (old.bytes if old else 0)
-            if more >= count:
-                tensors = (row.tensors - (old.tensors if old else 0)) // count
-                rows.append(row._replace(bytes=more // count, tensors=tensors))
-        return sorted(rows, key=lambda row: (-row.bytes, row.where))
 
 
 class Live:
     """What `memlab.explain()` gives without a figure: a `with` block that watches a run.
 
     model       a Model, to hold the run against; None: only watch
-    choices     batch, tokens and what memlab.step.simulate takes: what the run was believed to be
+    run         what the run was believed to be, as memlab.Run
     tracker     every storage, its category and its line, after the block
     counters    the CUDA allocator's own, where there is a device; else None
+    idle        tensors from before the block that it never used: alive, and not in the peak
     Changes     see Tracker; a run takes longer
     Raises      ValueError for a model whose step is not described, before anything runs
     """
@@ -171,22 +39,24 @@ class Live:
     def __init__(
         self,
         model: Model | None = None,
-        recipe: Recipe | str = "fp32",
+        recipe: Recipe | str | None = None,
+        run: Run | None = None,
         *,
         device: str | torch.device | None = None,
-        **choices: Any,
     ) -> None:
-        self._known = None if model is None else (model, recipe, choices)
+        self._known = None if model is None else (model, recipe, run or Run())
         self.predicted: Ledger | None = None
-        if model is not None:
-            self.predicted = explain(model, recipe, seen=1, level="tensors", **choices).predicted
-        elif choices:
-            raise ValueError(f"{', '.join(choices)} without a model; give explain(model, …)")
+        if self._known is not None:
+            self.predicted = explain(*self._known, seen=1, level="tensors").predicted
+        elif run is not None:
+            raise ValueError("a run without a model; give explain(model, recipe, run)")
         self.tracker = LineTracker(device)
         self.counters: cuda.Counters | None = None
+        self.idle = Idle(0, 0)
         self._card: cuda.CudaTracker | None = None
 
     def __enter__(self) -> "Live":
+        self._before = Before()
         if cuda.available():
             self._card = cuda.CudaTracker().__enter__()
         self.tracker.__enter__()
@@ -194,6 +64,7 @@ class Live:
 
     def __exit__(self, *error: Any) -> None:
         self.tracker.__exit__(*error)
+        self.idle = self._before.idle(self.tracker)
         if self._card is not None:
             self._card.__exit__(*error)
             self.counters = self._card.counters
@@ -226,45 +97,61 @@ class Live:
         """
         if self._known is None:
             raise ValueError("nothing was predicted; give explain(model, recipe, …)")
-        model, recipe, choices = self._known
-        return explain(model, recipe, seen=self.peak, level="tensors", **choices)
+        found = explain(*self._known, seen=self.peak, level="tensors")
+        return replace(found, notes=(*found.notes, *self._seen()))
+
+    def _seen(self) -> list[str]:
+        """What the tracker knows of the gap, term by term, in sentences."""
+        rows = {row.term: row.difference for row in self.ledger().rows}
+        more = [f"{term} {signed(size)}" for term, size in rows.items() if size]
+        same = [term for term, size in rows.items() if size == 0]
+        if not more:
+            return self._idle()
+        rest = f"; {', '.join(same)}: as predicted" if same else ""
+        return [f"The tracker sees where the gap is: {', '.join(more)}{rest}.", *self._idle()]
+
+    def _idle(self) -> list[str]:
+        if self.idle.bytes * WORTH_SAYING < max(self.peak, 1):
+            return []
+        return [
+            f"Not in the peak, since the block never used them: {text(self.idle.bytes)} in "
+            f"{self.idle.storages:,} tensors that were made before the block and are still alive."
+        ]
 
     def _table(self, most: int = 8) -> list[list[str]]:
-        rows = self.held()
-        body = [[r.category, cell(r.bytes), cell(r.tensors), r.where, r.code] for r in rows[:most]]
-        rest = rows[most:]
-        if rest:
-            sums = sum(r.bytes for r in rest), sum(r.tensors for r in rest)
-            body.append(["the rest", *map(cell, sums), f"{len(rest)} more", ""])
-        return [["alive at the peak", "bytes", "tensors", "line", "code"], *body]
+        return _rows("alive at the peak", self.held(), most)
+
+    def _growth(self, most: int = 4) -> list[list[str]]:
+        """What each step leaves behind; no rows where nothing does, or too few steps were seen."""
+        if len(self.tracker.steps) < ENOUGH_STEPS or not (grown := self.tracker.growth()):
+            return []
+        return _rows("left behind by each step", grown, most)
 
     def __str__(self) -> str:
-        return as_text(self._table(), title=f"peak {text(self.peak)}")
+        parts = [as_text(self._table(), title=f"peak {text(self.peak)}")]
+        if grown := self._growth():
+            parts.append(as_text(grown))
+        return "\n\n".join([*parts, *self._idle()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self._table(), title=f"peak {text(self.peak)}")
+        parts = [as_html(self._table(), title=f"peak {text(self.peak)}")]
+        if grown := self._growth():
+            parts.append(as_html(grown))
+        return "".join([*parts, *(f"<p>{say(line)}</p>" for line in self._idle())])
+
+
+def _rows(what: str, rows: list[Held], most: int) -> list[list[str]]:
+    body = [[r.category, cell(r.bytes), cell(r.tensors), r.where, r.code] for r in rows[:most]]
+    rest = rows[most:]
+    if rest:
+        sums = sum(r.bytes for r in rest), sum(r.tensors for r in rest)
+        body.append(["the rest", *map(cell, sums), f"{len(rest)} more", ""])
+    return [[what, "bytes", "tensors", "line", "code"], *body]
 
 
 def _terms(contents: dict[str, int]) -> dict[str, int]:
     found = {name: contents.get(name, 0) for name in STAYS}
     found[STEP] = sum(contents.values()) - sum(found.values())
     return {name: size for name, size in found.items() if size}
-
-
-def _line(frame: FrameType | None) -> Line:
-    """The innermost line that is not a library's."""
-    for each, _ in zip(_frames(frame), range(DEEPEST), strict=False):
-        file = each.f_code.co_filename
-        if not file.startswith(("<", *LIBRARIES)):
-            code = linecache.getline(file, each.f_lineno).strip()
-            short = "notebook" if "ipykernel" in file else Path(file).name
-            return Line(f"{short}:{each.f_lineno}", code)
-    return OUTSIDE
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back

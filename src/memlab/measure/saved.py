@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..table import as_html, as_text, cell
+from ..base.table import as_html, as_text, cell
 from .patches import watch_saves
 from .storages import Living, plain, storages, tensors
 

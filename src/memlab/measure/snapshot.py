@@ -5,7 +5,7 @@ if it had run on one. `dump_snapshot(tracker, "step.pickle")`, then drop the fil
 """
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def replay_tracker(
     Leaves out  what the tracker leaves out (workspaces inside kernels), and what
                 `memlab.terms.allocator` lists
     """
-    return replay(allocator_events(tracker, device), capacity, expandable)
+    return replay(allocator_events(tracker, device), capacity=capacity, expandable=expandable)
 
 
 def snapshot(
@@ -66,7 +66,7 @@ def snapshot(
     Leaves out  stack traces, streams, compile contexts
     """
     trace: list[dict[str, Any]] = []
-    frames: dict[int, list[Frame]] = {}
+    frames: dict[Hashable, list[Frame]] = {}
     current: Event | None = None
     coloured = any(record.category == "other" for record in tracker.records.values())
 
@@ -99,7 +99,7 @@ def snapshot(
                 frames[event.ident] = _frames(tracker, event)
             yield event.kind, event.ident, size
 
-    done = replay(events(), capacity, expandable, tell)
+    done = replay(events(), capacity=capacity, expandable=expandable, tell=tell)
     return {
         "segments": _segments(done, frames),
         "device_traces": [trace],
@@ -150,7 +150,7 @@ def _frames(tracker: Recorded, event: Event) -> list[Frame]:
     return [{"filename": file, "line": int(number or 0), "name": line.code}, made]
 
 
-def _segments(done: Replay, frames: dict[int, list[Frame]]) -> list[dict[str, Any]]:
+def _segments(done: Replay, frames: Mapping[Hashable, list[Frame]]) -> list[dict[str, Any]]:
     found = []
     for small, blocks in done.allocator.segments():
         used = [block for block in blocks if block.ident is not None]

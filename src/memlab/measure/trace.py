@@ -3,9 +3,9 @@
 Fake tensors have shapes and no values. The step runs on them in full (forward, loss, backward,
 optimizer, twice, since the second step finds the optimizer's state in place), and a tracker counts
 the storages that a real run would have.
+Long, because the one step it runs can be given in many ways, and each is checked first.
 """
 
-import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -16,6 +16,8 @@ from torch._guards import active_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import Optimizer
 
+from ..base.garbage import no_garbage
+from ..run import Run
 from ..units import whole
 from .cuda_graph import CudaGraph
 from .fakes import Fakes
@@ -26,20 +28,25 @@ from .traced import MOMENTS, Trace
 from .tracker import Tracker
 from .untraceable import explained
 
-BACKENDS = ("cuda", "cpu")
+OURS = ("backend", "kernel", "optimizer_impl")
+LOOPS: dict[str, dict[str, Any]] = {
+    "forloop": {"foreach": False},
+    "foreach": {"foreach": True},
+    "fused": {"fused": True},
+}
+NOTHING = Run()
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def trace(
     model: nn.Module | Callable[[], nn.Module],
     inputs: Any,
+    run: Run = NOTHING,
     *,
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer] | None = torch.optim.AdamW,
-    backend: str = "cuda",
     steps: int = 2,
     autocast: str | torch.dtype | None = None,
     loss: Callable[[Any], Tensor] | None = None,
-    attention: str = "auto",
     vocab: int | None = None,
     title: str = "",
 ) -> Trace:
@@ -51,18 +58,18 @@ def trace(
     inputs      a tensor, a tuple of arguments or a dict of named ones, of which only shapes count;
                 or a function of the module that returns the loss, or None if it ran backward too
     optimizer   a function of the parameters, such as lambda p: SGD(p, momentum=0.9); None for none
-    backend     "cuda" keeps for backward what the CUDA kernels keep, foreach optimizers being the
-                default there; "cpu" is the run on this machine
+    run         its backend (Run.cpu() is the run on this machine), the kernel of SDPA on CUDA, and
+                AdamW's loop; a module and its inputs say all else themselves
     autocast    "bf16" or "fp16": the forward pass and the loss run under torch.autocast
     loss        a function of the model's output, if that is no loss and has no `.loss`
-    attention   the kernel on CUDA: "auto", "flash", "efficient" or "math"
     vocab       width of the logits, to give them a row of their own; found for most language models
     Leaves out  scratch memory inside kernels, the CUDA context, compiled graphs, several devices;
                 counters that optimizers leave on the host count too (4 bytes a tensor)
     Raises      CannotTrace, naming operation and line, where a step needs the values of tensors;
                 TypeError and ValueError for arguments that make no sense
     """
-    _check(model, optimizer, backend, steps)
+    _check(model, optimizer, run, steps)
+    backend = run.backend
     precision = _precision(autocast)
     built, padding = _built(model), pads(inputs)
     mode = active_fake_mode() or FakeTensorMode(allow_non_fake_inputs=True)
@@ -70,12 +77,12 @@ def trace(
         fakes = Fakes(mode)
         module = fakes.module(built)
         given = inputs if callable(inputs) else fakes.inputs(inputs)
-        opt = None if optimizer is None else _made(optimizer, module, backend)
+        opt = None if optimizer is None else _made(optimizer, module, run)
         stack.enter_context(_foreach_takes_fakes())
-        stack.enter_context(_no_garbage())
+        stack.enter_context(no_garbage())
         stack.enter_context(real_masks(padding))
         if backend == "cuda":
-            stack.enter_context(CudaGraph(attention))
+            stack.enter_context(CudaGraph(run.kernel))
         tracker = StepTracker()
         stack.enter_context(tracker)
         tracker.label(module)
@@ -171,15 +178,16 @@ def _built(model: Any) -> nn.Module:
     return made
 
 
-def _made(optimizer: Any, module: nn.Module, backend: str) -> Optimizer:
-    opt = optimizer([p for p in module.parameters() if p.requires_grad])
+def _made(optimizer: Any, module: nn.Module, run: Run) -> Optimizer:
+    flags = {} if run.optimizer_impl is None else LOOPS[run.optimizer_impl]
+    opt = optimizer([p for p in module.parameters() if p.requires_grad], **flags)
     if not isinstance(opt, Optimizer):
         raise TypeError(f"optimizer(...) returned a {type(opt).__name__}; an Optimizer is needed")
     for group in opt.param_groups:
         # torch/optim/optimizer.py, _default_to_fused_or_foreach: on CUDA, not asked means foreach
         free = group.get("foreach", 0) is None and not group.get("fused")
         fixed = group.get("differentiable") or isinstance(group.get("lr"), Tensor)
-        if backend == "cuda" and free and not fixed:
+        if run.backend == "cuda" and free and not fixed:
             group["foreach"] = True
     return opt
 
@@ -193,18 +201,6 @@ def _foreach_takes_fakes() -> Iterator[None]:
         yield
     finally:
         kinds.remove(FakeTensor)
-
-
-@contextmanager
-def _no_garbage() -> Iterator[None]:
-    """Bytes must not depend on when Python looks for cycles."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _label_inputs(tracker: Tracker, given: Any) -> None:
@@ -228,7 +224,18 @@ def _precision(autocast: Any) -> torch.dtype | None:
     return PRECISIONS[autocast]
 
 
-def _check(model: Any, optimizer: Any, backend: str, steps: int) -> None:
+def _check(model: Any, optimizer: Any, run: Any, steps: int) -> None:
+    if not isinstance(run, Run):
+        raise TypeError(f"run={run!r} is a {type(run).__name__}; a memlab.Run is needed")
+    for field, value in run.said().items():
+        if field not in OURS:
+            raise ValueError(
+                f"{field}={value!r}: a module says that itself; of a run {', '.join(OURS)} count"
+            )
+    if run.optimizer_impl is not None and optimizer is not torch.optim.AdamW:
+        raise ValueError(
+            f"optimizer_impl={run.optimizer_impl!r} is AdamW's; the optimizer given says its own"
+        )
     if not isinstance(model, nn.Module) and not callable(model):
         raise TypeError(
             f"model is a {type(model).__name__}; a torch.nn.Module or a function that builds one"
@@ -241,7 +248,5 @@ def _check(model: Any, optimizer: Any, backend: str, steps: int) -> None:
         )
     if optimizer is not None and not callable(optimizer):
         raise TypeError(f"optimizer is a {type(optimizer).__name__}; a function of the parameters")
-    if backend not in BACKENDS:
-        raise ValueError(f"unknown backend {backend!r}; known: {', '.join(BACKENDS)}")
     if whole("steps", steps) == 0:
         raise ValueError("steps=0; at least 1 is needed")

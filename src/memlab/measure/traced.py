@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..devices import device
+from ..base.table import as_html, as_text, cell
+from ..devices import room
 from ..ledger import Ledger
-from ..table import as_html, as_text, cell
-from ..units import parse, text
+from ..units import text
 from .log import Event
 from .recorded import CATEGORIES
 from .tracker import Tracker
@@ -162,11 +162,4 @@ def usable(what: Any) -> int:
 
     Raises      ValueError for a name that is no device's, with those that come close
     """
-    if isinstance(what, int) and not isinstance(what, bool):
-        return what
-    if isinstance(what, str):
-        try:
-            return parse(what)
-        except ValueError:
-            pass  # no size, so a name
-    return device(what).limit
+    return room(what)[0]

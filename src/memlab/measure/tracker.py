@@ -3,6 +3,7 @@
 A dispatch mode sees the result of every operator; a weak reference to each storage tells when it
 goes. Works for tensors on any device, the meta device and fake tensors too, where a step that
 would need terabytes takes a second and no memory.
+Long, because one class answers every way in which PyTorch makes, shares and frees a storage.
 """
 
 import itertools
@@ -171,10 +172,18 @@ class Tracker(Recorded, TorchDispatchMode):
                 self._living.add(storage, record)
                 self._log.note(kind, record.ident, size, record.op, self._phase)
 
+    def knows(self, storage: Storage) -> bool:
+        """Whether a storage came up in the block."""
+        return self._living.get(storage) is not None
+
     def _counts(self, device: torch.device) -> bool:
+        return not self._done and self.device_counts(device)
+
+    def device_counts(self, device: torch.device) -> bool:
+        """Whether storages on a device are counted."""
         wanted = self._device
-        if self._done or wanted is None:
-            return not self._done
+        if wanted is None:
+            return True
         return device.type == wanted.type and wanted.index in (None, device.index)
 
     def _freed(self, record: Record) -> None:

@@ -1,4 +1,4 @@
-"""Which files the page's engine gets: the tested ones, and two that stand in for CPython's own."""
+"""Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
 
 import importlib
 import json
@@ -7,38 +7,55 @@ from pathlib import Path
 CORE = Path(__file__).resolve().parent.parent
 HERE = "page/there/"
 
-# All but two as they are. Of the package itself MicroPython sees an empty file.
+# As they are. Of the package itself, and of rooms of which it needs a part, MicroPython sees an
+# empty file.
 MODULES = (
-    "units format_table formats families tensors parameters presets config model recipe_table "
-    "sharding recipe resident devices step/keys page/peak page/answer page/request "
-    "page/words"
+    "units devices run formats/__init__ formats/format_table formats/formats "
+    "model/__init__ model/families model/tensors model/parameters model/presets model/shape_keys "
+    "model/fields model/believed model/config model/model "
+    "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
+    "recipe/chosen step/keys step/windows explain/changes page/answer page/asked page/cheaper "
+    "page/described page/highest page/peak page/request page/sentences page/spelled page/words"
 )
-FROZEN = ("model.Model", "tensors.Tensor", "recipe.Recipe", "sharding.Sharding", "devices.Device")
+EMPTY = ("", "base/", "step/", "explain/", "page/")
+FROZEN = (
+    "model.Model",
+    "model.tensors.Tensor",
+    "recipe.Recipe",
+    "recipe.parallelism.Sharding",
+    "run.Run",
+    "terms.lora.Lora",
+    "terms.context.Reading",
+    "explain.changes.Change",
+    "explain.changes.Found",
+    "devices.Device",
+)
 
 
-def files():
+def files() -> dict[str, str]:
     """Path in the engine -> text of the file."""
-    found = {f"memlab/{name}__init__.py": "" for name in ("", "step/", "page/")}
+    found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
     found["__future__.py"] = text(f"{HERE}future.py")
     for name in MODULES.split():
         found[f"memlab/{name}.py"] = text(f"{name}.py")
     for path in sorted((CORE / "terms").glob("*.py")):
         found[f"memlab/terms/{path.name}"] = path.read_text(encoding="utf-8")
+    found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
     known = text(f"{HERE}frozen.py")
     fields = json.dumps(fields_of_frozen())
-    found["memlab/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
+    found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
     return found
 
 
-def fields_of_frozen():
+def fields_of_frozen() -> dict[str, list[str]]:
     """The fields of each frozen class, in order."""
     made = {}
     for name in FROZEN:
-        module, cls = name.split(".")
+        module, _, cls = name.rpartition(".")
         found = getattr(importlib.import_module(f"memlab.{module}"), cls)
         made[cls] = list(found.__fields__)
     return made
 
 
-def text(name):
+def text(name: str) -> str:
     return (CORE / name).read_text(encoding="utf-8")

@@ -1,42 +1,35 @@
-"""What the page's calculator asks: one table of controls for form, address and tests."""
+"""What the page's calculator asks: one table of controls for form, address and tests.
 
-from ..config import KEYS
+A control has the name of the field that it sets: of memlab.Run (OF_RUN), or of its devices
+(OF_DEVICES), which an address writes beside the others because it is one list of names and values.
+"""
+
+from __future__ import annotations
+
 from ..devices import devices
-from ..presets import PRESETS
-from ..recipe import Recipe
+from ..model.config import KEYS
+from ..model.fields import NOTHING, kinds
+from ..model.presets import PRESETS
+from ..run import MOST_PARTS, Run
+from ..step import keys as step_keys
 from . import words as say
 
-# Of a config.json the page reads these keys and no other.
-STEP_KEYS = (
-    "hidden_act",
-    "activation_function",
-    "attention_dropout",
-    "use_parallel_residual",
-    "rotary_pct",
-    "do_layer_norm_before",
-    "layerdrop",
-    "reorder_and_upcast_attn",
-    "scale_attn_by_inverse_layer_idx",
-    "sliding_window",
-    "use_sliding_window",
-    "add_cross_attention",
-    "rope_type",
-    "partial_rotary_factor",
-)
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
 LARGEST = 10**9  # of any whole number that somebody may give
 LONGEST = 120  # characters of a name
+ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
+IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
-# Label, and how memlab.Recipe says it; the moments are those of the step in `step`.
+# Label, and the name of memlab.Recipe's formats.
 PRECISIONS = {
-    "bf16": ("bf16, weights and all", "bf16", {"weights": "bf16", "gradients": "bf16"}),
-    "autocast": ("fp32, autocast to bf16", "autocast", {"autocast": "bf16"}),
-    "fp32": ("fp32", "fp32", {}),
-    "zero": (
-        "bf16, updated in an fp32 copy",
-        "bf16",
-        {"weights": "bf16", "gradients": "bf16", "master": "fp32"},
-    ),
+    "bf16": ("bf16, weights and all", "bf16"),
+    "autocast": ("fp32, autocast to bf16", "autocast"),
+    "fp32": ("fp32", "fp32"),
+    "zero": ("bf16, updated in an fp32 copy", "zero"),
 }
 OPTIMIZERS = {
     "adamw": "AdamW",
@@ -58,7 +51,11 @@ CHOICES = (
         [(n, PRECISIONS[n][0]) for n in ("bf16", "autocast", "fp32", "zero")],
     ),
     ("optimizer", "Optimizer", [(n, OPTIMIZERS[n]) for n in sorted(OPTIMIZERS)]),
-    ("loop", "AdamW's loop", [("foreach", "all tensors at once"), ("fused", "one kernel")]),
+    (
+        "optimizer_impl",
+        "AdamW's loop",
+        [("foreach", "all tensors at once"), ("fused", "one kernel")],
+    ),
     ("attention", "Attention", [("sdpa", "SDPA (flash)"), ("eager", "eager, written out")]),
     ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
     ("loss", "Loss", [("plain", "all logits at once"), ("chunked", "in 8 chunks")]),
@@ -68,51 +65,68 @@ CHOICES = (
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
-    ("passes", "Batches in one step", 1, 65536),
+    ("micro_batches", "Batches in one step", 1, MOST_PARTS),
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
 )
-DEFAULTS = {
+OF_RUN = (
+    "batch",
+    "tokens",
+    "micro_batches",
+    "optimizer_impl",
+    "attention",
+    "checkpoint",
+    "loss",
+)
+OF_DEVICES = ("data", "zero", "tensor", "pipeline")
+# What the form shows at first where a run has no default: what is trained, on what, how much of it.
+START = {
     "model": "llama-3-8b",
     "precision": "bf16",
     "optimizer": "adamw",
-    "loop": "foreach",
-    "attention": "sdpa",
-    "checkpoint": "none",
-    "loss": "plain",
     "card": "H100 80GB",
-    "zero": 0,
-    "batch": 1,
     "tokens": 4096,
-    "passes": 1,
-    "data": 1,
-    "tensor": 1,
-    "pipeline": 1,
 }
 
 
-def checked(given):
-    """Every control's value, those that were not given by default.
+def first() -> dict[str, Any]:
+    """What each control shows at first: where it sets a field of memlab.Run, that one's default."""
+    run = Run()
+    made = {name: getattr(run, name) for name in OF_RUN}
+    made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
+    made |= {"attention": step_keys.attention({}, run.attention), "optimizer_impl": run.loop}
+    made |= START
+    order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
+    return {name: made[name] for name in order}
+
+
+def checked(given: Any) -> dict[str, Any]:
+    """What a state says, and the start where it must say something; the rest is memlab.Run's.
 
     Raises      ValueError, in one line, for a value that a control does not have
     """
     if not isinstance(given, dict):
         raise ValueError(say.NO_LIST)
-    made = dict(DEFAULTS)
+    controls = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     for name in sorted(given):
-        if name not in DEFAULTS and name != "config":
+        if name not in controls and name != "config":
             raise ValueError(say.NO_SETTING.format(name=shown(name)))
+    made: dict[str, Any] = dict(START)
     for name, label, values in CHOICES:
         known = [value for value, _ in values]
         if name == "model":
             known = known + [OTHER_MODEL]
-        value = given.get(name, DEFAULTS[name])
+        if name not in given:
+            continue
+        value = given[name]
         if isinstance(value, bool) or value not in known:
             raise ValueError(say.NO_CHOICE.format(label=label, value=shown(value)))
         made[name] = value
     for name, label, least, most in NUMBERS:
-        value = given.get(name, DEFAULTS[name])
+        if name not in given:
+            continue
+        value = given[name]
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(
                 say.NO_NUMBER.format(
@@ -125,8 +139,8 @@ def checked(given):
     return made
 
 
-def config_of(config):
-    """A config.json, less all that memlab does not read.
+def config_of(config: Any) -> dict[str, Any]:
+    """A config.json, less all that changes no byte: memlab.model.fields knows each key.
 
     Raises      ValueError, in one line, for anything that is no config
     """
@@ -138,25 +152,26 @@ def config_of(config):
     if family not in KEYS:
         known = ", ".join(sorted(KEYS))
         raise ValueError(say.UNKNOWN_FAMILY.format(family=shown(family), known=known))
-    made = {"model_type": family}
-    keys = [KEYS[family][field][0] for field in sorted(KEYS[family])]
-    aliases = ["num_hidden_layers", "hidden_size", "num_attention_heads", "max_position_embeddings"]
-    for key in keys + aliases + list(STEP_KEYS) + ["_name_or_path", "_remove_final_layer_norm"]:
-        if key in config:
-            made[key] = plain(key, config[key])
-    for key in ("rope_parameters", "rope_scaling"):
-        if isinstance(config.get(key), dict):
+    made: dict[str, Any] = {"model_type": family}
+    rows = kinds(family)
+    for key in sorted(rows):
+        if key in ROTARY and isinstance(config.get(key), dict):
             inner = config[key]
-            made[key] = {k: plain(k, inner[k]) for k in ("rope_type", "type") if k in inner}
-        elif config.get(key) is not None:
+            made[key] = {name: plain(name, inner[name]) for name in IN_ROTARY if name in inner}
+        elif key in ROTARY and config.get(key) is not None:
             raise ValueError(say.NO_OBJECT.format(key=key, value=shown(config[key])))
-    if isinstance(config.get("layer_types"), list):
-        if "sliding_attention" in config["layer_types"]:
-            made["use_sliding_window"] = True
+        elif key == "layer_types" and isinstance(config.get(key), list):
+            made[key] = [plain(key, each) for each in config[key]]
+        elif key == "quantization_config" and config.get(key) is not None:
+            made[key] = shown(config[key])
+        elif key in config and rows[key] != NOTHING:
+            made[key] = plain(key, config[key])
+    if "_name_or_path" in config:
+        made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])
     return made
 
 
-def plain(key, value):
+def plain(key: str, value: Any) -> Any:
     """A number, truth value or short text as it is.
 
     Raises      ValueError for anything else
@@ -176,7 +191,7 @@ def plain(key, value):
     raise ValueError(say.NO_VALUE.format(key=key))
 
 
-def shown(value):
+def shown(value: Any) -> str:
     """A value as one short line may repeat it: text only, and only its beginning."""
     if isinstance(value, str):
         words = value
@@ -186,11 +201,3 @@ def shown(value):
         return say.THIS_VALUE
     words = "".join([c if " " <= c < "\x7f" else "?" for c in words])
     return f"“{words[:40]}…”" if len(words) > 40 else f"“{words}”"
-
-
-def recipe_of(state):
-    """The recipe that precision and optimizer say together."""
-    label, _, fields = PRECISIONS[state["precision"]]
-    fields = dict(fields)
-    fields["optimizer"] = state["optimizer"]
-    return Recipe(name=f"{label}, {OPTIMIZERS[state['optimizer']]}", **fields)

@@ -36,11 +36,10 @@ SMALLER = "{size} in {count} smaller products"
 
 # Left out of the total.
 WITHOUT = (
-    "the CUDA context, scratch memory inside kernels and what the allocator adds: 1 GiB of the "
-    "card is left free for them by habit, not by measurement"
+    "the CUDA context, scratch memory inside kernels and what the allocator adds: {size} of the "
+    "card are left free, a CUDA context as others have read it"
 )
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
-DROPOUT = "dropout and its masks"
 OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
 COPIES = "fp32 copies of gradients that some programs make to update the fp32 copy"
 BUCKETS = "the buckets in which gradients are sent"
@@ -85,6 +84,7 @@ ELSEWHERE = (
     "stages={stages} is more than L={layers}; a stage has at least one layer",
     "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
     "columns",
+    "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
 )
 SCRIPTS = (
     "The address is too long to be one of this page.",

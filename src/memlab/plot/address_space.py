@@ -182,8 +182,8 @@ def _ends(found: Lifetimes, scale: float) -> list[tuple[str, float]]:
 
 
 def _end(found: Lifetimes) -> str:
-    if not found.replay.fits:
-        return f"out of memory: {text(found.replay.out_of_memory.requested)} asked for"
+    if (ended := found.replay.out_of_memory) is not None:
+        return f"out of memory: {text(ended.requested)} asked for"
     allocator = found.replay.allocator
     return f"at the end: reserved {text(allocator.reserved)}, in blocks {text(allocator.allocated)}"
 

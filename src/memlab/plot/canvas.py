@@ -8,7 +8,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from ..messages import Said, say
+from ..base.messages import Said, say
 from .colours import GREY, INK, PAPER, ink_on
 
 # At 620 px a picture fills a page's column; on a phone of 360 px its letters are still 8 px high.

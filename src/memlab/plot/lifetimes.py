@@ -90,7 +90,7 @@ def lifetimes(events: Events, capacity: int | None = None, expandable: bool = Fa
     events = list(events)
     told: list[tuple[int, str, int, int]] = []
     done = _told(events, capacity, expandable, told)
-    moments = len(events) if done.fits else done.out_of_memory.event + 1
+    moments = len(events) if done.fits else len(done.reserved) + 1
     lanes = _Lanes(capacity)
     if expandable:
         for moment, action, address, size in told:
@@ -144,7 +144,12 @@ def _told(events, capacity, expandable, told) -> Replay:
             moment += 1
             yield event
 
-    return replay(counted(), capacity, expandable, lambda *what: told.append((moment, *what)))
+    return replay(
+        counted(),
+        capacity=capacity,
+        expandable=expandable,
+        tell=lambda *what: told.append((moment, *what)),
+    )
 
 
 def _cut(live: list[Life], low: int, high: int) -> Iterator[tuple[Life, int, int]]:

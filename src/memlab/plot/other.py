@@ -1,15 +1,10 @@
 """Any matplotlib figure as a picture of the book: the same font, text as text, stable bytes."""
 
 import io
-import logging
 import re
 
-from ..messages import say
+from ..base.messages import say
 from .canvas import FONT, Picture
-
-# The first figure on a slow machine makes matplotlib say that it lists the fonts: once, at a random
-# cell, on stderr, where a notebook's stored output has nothing.
-logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 
 def picture(figure, title: str) -> Picture:

@@ -1,9 +1,9 @@
 """What a chapter says of a real device: measured here, else read from a record, else nothing."""
 
+from ..base.messages import say
+from ..base.table import as_html, as_text
+from ..files.records import Record, records
 from ..measure import cuda
-from ..messages import say
-from ..records import Record, records
-from ..table import as_html, as_text
 
 MISSING = "Not yet measured on a GPU."
 

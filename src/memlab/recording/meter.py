@@ -1,12 +1,14 @@
 """Count one run on a device: a tracker on the CPU, the allocator's own counters on CUDA."""
 
 import gc
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 
+from ..base.garbage import no_garbage
 from ..lab.train import one_thread
 from ..measure import cuda
 from ..measure.step_tracker import StepTracker
@@ -15,7 +17,7 @@ Counted = dict[str, int | None]
 NOTHING: Counted = {"requested": None, "allocated": None, "reserved": None}
 
 
-class Meter:
+class Meter(ABC):
     """Notes figures while a run goes on; `device` is where the run puts its tensors.
 
     requested   bytes that tensors ask for, beyond what was there before: what is predicted
@@ -27,17 +29,17 @@ class Meter:
         self.device = device
         self.found: dict[str, Counted] = {}
 
+    @abstractmethod
     def note(self, moment: str) -> None:
         """Write down what is held now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reset_peak(self) -> None:
         """Forget the peak so far."""
-        raise NotImplementedError
 
+    @abstractmethod
     def note_peak(self, moment: str = "peak") -> None:
         """Write down the most that was held at once since `reset_peak`."""
-        raise NotImplementedError
 
 
 class CpuMeter(Meter):
@@ -91,7 +93,7 @@ def measured(run: Callable[[Meter], Any], device: str) -> dict[str, Counted]:
     if device == "cpu":
         with ExitStack() as stack:
             stack.enter_context(one_thread())
-            stack.enter_context(_no_garbage())
+            stack.enter_context(no_garbage())
             tracker = StepTracker("cpu")  # what is on the meta device is no memory
             stack.enter_context(tracker)
             meter: Meter = CpuMeter(tracker)
@@ -100,23 +102,10 @@ def measured(run: Callable[[Meter], Any], device: str) -> dict[str, Counted]:
     run(CudaMeter())
     gc.collect()
     torch.cuda.empty_cache()
-    with _no_garbage():
+    with no_garbage():
         meter = CudaMeter()
         cuda.reset_peak()
         run(meter)
     gc.collect()
     torch.cuda.empty_cache()
     return meter.found
-
-
-class _no_garbage:  # noqa: N801, reads as what it does
-    """Bytes must not depend on when Python looks for cycles."""
-
-    def __enter__(self) -> None:
-        gc.collect()
-        self.was = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *error: Any) -> None:
-        if self.was:
-            gc.enable()

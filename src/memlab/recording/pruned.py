@@ -69,7 +69,7 @@ def no_pattern(device: str) -> str:
 
 def cases() -> list[Case]:
     size = ROWS * COLUMNS
-    csr, pattern = sparse.csr(ROWS, ROWS * KEPT), sparse.two_four(ROWS, COLUMNS)
+    csr, pattern = sparse.csr(ROWS, nonzero=ROWS * KEPT), sparse.two_four(ROWS, columns=COLUMNS)
     indices = csr + 8 * ROWS * KEPT
     several = (
         ("masked", "a layer of fp32 under a mask", sparse.masked(size), masked, _anywhere),

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from ..files.records import COUNTERS, Row
 from ..measure import cuda
-from ..records import COUNTERS, Row
-from . import apart, pruned, steps, techniques, terms
+from . import apart, pruned, techniques
+from . import single_terms as terms
+from . import whole_steps as steps
 from .case import EXACT, KERNELS, SCRATCH, Case, Predicted
 from .meter import NOTHING, Counted, measured
 

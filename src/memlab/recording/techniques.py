@@ -10,6 +10,7 @@ from ..lab.host import File, Host
 from ..lab.models import TinyLlama
 from ..lab.offload import Offload
 from ..model import Model
+from ..run import Run
 from ..step import simulate
 from ..terms import fp8
 from .case import Case, Predicted
@@ -32,7 +33,7 @@ def linear(keep: str, meter: Meter) -> None:
 
 
 def linear_keeps(keep: str, backend: str) -> dict[str, Predicted]:
-    kept = fp8.linear(ROWS, INPUTS, OUTPUTS, keep)
+    kept = fp8.linear(ROWS, inputs=INPUTS, outputs=OUTPUTS, keep=keep)
     wide = 2 * (OUTPUTS * INPUTS + ROWS * INPUTS + ROWS * OUTPUTS)
     return {"held": Predicted(derived=wide + kept)}
 
@@ -92,12 +93,14 @@ def stays(backend: str) -> dict[str, Predicted]:
     step = simulate(
         LLAMA,
         "fp32",
-        batch=8,
-        tokens=64,
-        implementation="memlab",
-        backend=backend,
-        optimizer_impl="fused",
-        offload=("saved",),
+        Run(
+            batch=8,
+            tokens=64,
+            implementation="memlab",
+            backend=backend,
+            optimizer_impl="fused",
+            offload=("saved",),
+        ),
     )
     return {"after_forward": Predicted(derived=step.held["after_forward"])}
 

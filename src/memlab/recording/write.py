@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..records import Record, Row, as_json
+from ..files.records import Record, Row, as_json
 from .case import Case
 from .provenance import provenance
 from .suite import rows

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import away
-from .engine import Engine, Parameter
+from .engine import Engine
+from .graph import Parameter
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
-
-IMPLEMENTATIONS = ("forloop", "foreach", "fused")
 
 
 def step(engine: Engine, layers: int, implementation: str) -> None:
@@ -52,7 +50,20 @@ def step_elsewhere(engine: Engine, layers: int) -> None:
     """One step with the states on a host and those of one parameter at a time on the device."""
     for parameter in _in_order(engine, layers):
         if parameter.node is not None:
-            away.step_one(engine, parameter)
+            _step_one_elsewhere(engine, parameter)
+
+
+def _step_one_elsewhere(engine: Engine, parameter: Parameter) -> None:
+    """AdamW([parameter]).step() between its states' arrival and their leaving; the counter stays.
+
+    Source      memlab.lab.elsewhere.Elsewhere
+    """
+    shape, dtype = parameter.shape, parameter.dtype
+    if not parameter.state:
+        parameter.state = [engine.new("step", (), "fp32", "optimizer").storage]
+    here = [engine.new(name, shape, dtype, "optimizer") for name in ("exp_avg", "exp_avg_sq")]
+    temporaries = [engine.new(name, shape, dtype) for name in ("sqrt", "div")]
+    del temporaries, here
 
 
 def step_one(engine: Engine, parameter: Parameter, implementation: str) -> None:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from .log import Log, Record, Storage
-
-TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
-if TYPE_CHECKING:
-    from .engine import Engine, Parameter
-
-OFFLOAD = ("saved", "states")
+from .storage_log import Log, Record, Storage
 
 
 class Away:
@@ -48,16 +42,3 @@ class Offloaded:
         away = self._found.setdefault(record, Away(self._log, record))
         away.readers += 1
         return away
-
-
-def step_one(engine: Engine, parameter: Parameter) -> None:
-    """AdamW([parameter]).step() between its states' arrival and their leaving; the counter stays.
-
-    Source      memlab.lab.elsewhere.Elsewhere
-    """
-    shape, dtype = parameter.shape, parameter.dtype
-    if not parameter.state:
-        parameter.state = [engine.new("step", (), "fp32", "optimizer").storage]
-    here = [engine.new(name, shape, dtype, "optimizer") for name in ("exp_avg", "exp_avg_sq")]
-    temporaries = [engine.new(name, shape, dtype) for name in ("sqrt", "div")]
-    del temporaries, here

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .engine import SIZES, Tensor
+from .graph import Tensor
 from .ops import Ops
 from .setting import Setting
+from .storage_log import SIZES
 
 
 class Cache:

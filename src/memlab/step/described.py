@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from ..families import FAMILIES
 from ..formats import storage
 from ..model import Model
+from ..model.families import FAMILIES
+from ..model.fields import dropouts
+from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
-from ..tensors import COMPONENTS
-from ..units import whole
-from .away import OFFLOAD
-from .keys import rope_type
-from .lora import Lora
-from .losses import LOSSES
+from ..run import Run
+from ..terms.lora import Lora
+from . import keys
 from .networks import DROPOUT, NETWORKS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
+
+
+def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
+    """The attention as the networks know it: what the run says, else the config, else SDPA.
+
+    Raises      ValueError for an implementation, a family or an attention that is not described
+    """
+    known = attentions(run.implementation, model.family)
+    attention = keys.attention(model.config, run.attention)
+    if run.kernel != "auto":
+        raise ValueError(f"kernel={run.kernel!r} is not described; torch's own choice is")
+    if attention == "flash":
+        if (recipe.autocast or recipe.weights) == "fp32":
+            raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
+        attention = "sdpa"
+    if run.backend == "cuda":
+        check_cuda(model, recipe, attention)
+    one_of("attention", attention, known)
+    return attention
 
 
 def dtype_of(recipe: Recipe) -> str:
     """The dtype of weights, gradients and states, which torch keeps alike."""
-    if recipe.sharding is not None:
-        raise ValueError(f"{recipe.sharding}: the step of one device alone is described")
     told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
     plain = set(told) | set(recipe.states or ()) == {recipe.weights}
     if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
@@ -40,39 +56,6 @@ def dtype_of(recipe: Recipe) -> str:
     return recipe.weights
 
 
-def check_offload(
-    offload: Sequence[str],
-    implementation: str,
-    optimizer_impl: str,
-    checkpoint: str,
-    step_in_backward: bool,
-) -> None:
-    """What is not described beside an offload."""
-    for part in offload:
-        one_of("offload", part, OFFLOAD)
-    if offload and implementation != "memlab":
-        raise ValueError(f"offload of {', '.join(offload)} is described for memlab's models alone")
-    if "saved" in offload and checkpoint != "none":
-        raise ValueError(f"offload of saved tensors beside checkpoint={checkpoint!r}: describe one")
-    if "states" in offload and (step_in_backward or optimizer_impl != "forloop"):
-        raise ValueError("offload of states: the optimizer steps after backward, in a loop")
-
-
-def passes(micro_batches: int) -> int:
-    """Forward and backward passes of one step."""
-    if whole("micro_batches", micro_batches) == 0:
-        raise ValueError("micro_batches=0; a step has at least one micro-batch")
-    return micro_batches
-
-
-def chunks(loss: str, loss_chunks: int, rows: int) -> int:
-    """Into how many chunks the rows of the loss are cut; 0: not at all."""
-    one_of("loss", loss, LOSSES)
-    if not 1 <= whole("loss_chunks", loss_chunks) <= rows and loss == "chunked":
-        raise ValueError(f"loss_chunks={loss_chunks}; between 1 and {rows} (the rows) is needed")
-    return loss_chunks if loss == "chunked" else 0
-
-
 def attentions(implementation: str, family: str) -> tuple[str, ...]:
     one_of("implementation", implementation, sorted({name for name, _ in NETWORKS}))
     if (implementation, family) not in NETWORKS:
@@ -83,14 +66,25 @@ def attentions(implementation: str, family: str) -> tuple[str, ...]:
     return NETWORKS[implementation, family][2]
 
 
-def check_dropout(dropout: float, implementation: str, family: str) -> None:
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout={dropout} is not a probability from 0 to below 1")
-    if dropout and (implementation, family) not in DROPOUT:
-        raise ValueError(f"dropout={dropout} is not described for {implementation} {family}")
+def dropouts_of(model: Model, run: Run) -> dict[str, Any]:
+    """The probability of each dropout by its name in Setting: as the run says, else the config.
+
+    None        memlab's own models have no dropout unless it is said; those of transformers have
+                what the config says, else its class
+    Raises      ValueError for a family that has no dropout which is described
+    """
+    if run.dropout and (run.implementation, model.family) not in DROPOUT:
+        raise ValueError(
+            f"dropout={run.dropout} is not described for {run.implementation} {model.family}"
+        )
+    parts = ("attention", "residual", "embedding")
+    if run.implementation != "transformers":
+        return {f"{part}_dropout": run.dropout or 0.0 for part in parts}
+    told = dropouts(model.family, model.config, run.dropout)
+    return {f"{part}_dropout": p for part, p in told.items()}
 
 
-def check_cuda(model: Model, recipe: Recipe, attention: str, extra: Mapping[str, Any]) -> None:
+def check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
     """What is not described on CUDA: heads that flash attention has to pad, and dynamic rotary.
 
     That one reads how long the text is, so no trace tells what it costs.
@@ -100,7 +94,7 @@ def check_cuda(model: Model, recipe: Recipe, attention: str, extra: Mapping[str,
     narrow = (recipe.autocast or recipe.weights) != "fp32"
     if attention == "sdpa" and narrow and model.head_dim % 8:
         raise ValueError(f"H={model.head_dim} on cuda: a multiple of 8 is described")
-    if rope_type(extra) == "dynamic":
+    if keys.rope_type(model.config) == "dynamic":
         raise ValueError("rope_type='dynamic' on cuda is not described")
 
 
@@ -111,13 +105,29 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
-def check_shape(model: Model, implementation: str, batch: int, tokens: int) -> None:
-    if whole("batch", batch) == 0:
-        raise ValueError("batch=0; at least 1 is needed")
-    if whole("tokens", tokens) < 2:
-        raise ValueError(f"tokens={tokens}; at least 2 are needed: each is to predict the next")
-    if implementation == "transformers" and model.head_dim > 256 and model.kv_heads < model.heads:
+def check_shape(model: Model, run: Run) -> None:
+    """What no step of this model can have, and what is not described of it."""
+    if run.devices.ranks > 1:
+        raise ValueError(f"devices={run.devices}: the step of one device alone is described")
+    if run.holds:
+        raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
+    if run.tokens is None:
+        raise ValueError("tokens is missing: how many are in each sequence?")
+    if model.learned_positions and run.tokens > model.positions:
+        raise ValueError(
+            f"tokens={run.tokens:,}; {model.name} has {model.positions:,} learned positions"
+        )
+    theirs = run.implementation == "transformers"
+    if theirs and model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
+
+
+def check_config(model: Model, run: Run) -> None:
+    """What a config says of its step, where the run does not say it too."""
+    if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
+        raise ValueError(
+            "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"
+        )
 
 
 def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
@@ -138,11 +148,3 @@ def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None
 def one_of(name: str, value: str, known: Any) -> None:
     if value not in known:
         raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")
-
-
-def check_step_in_backward(passes: int) -> None:
-    if passes > 1:
-        raise ValueError(
-            f"step_in_backward with {passes} micro-batches: each would be a step of its own, for "
-            "no gradient stays to be added to"
-        )

@@ -12,7 +12,7 @@ ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 
-def check(family: str, config: Mapping[str, Any], dropout: float) -> None:
+def check(family: str, config: Mapping[str, Any]) -> None:
     """Refuse a config that makes a step other than the one described.
 
     Raises      ValueError that names the key and its value
@@ -23,10 +23,13 @@ def check(family: str, config: Mapping[str, Any], dropout: float) -> None:
     activation = config.get("hidden_act", known[0])
     if activation not in known:
         raise ValueError(f"hidden_act={activation!r} is not described; known: {', '.join(known)}")
-    told = config.get("attention_dropout") or 0
-    if told != dropout and told:
-        raise ValueError(f"attention_dropout={told} in the config, and dropout={dropout}")
     rope_type(config)
+
+
+def attention(config: Mapping[str, Any], asked: str | None) -> str:
+    """The attention that is asked for, else the config's, else transformers' own."""
+    told = config.get("attn_implementation") or config.get("_attn_implementation")
+    return str(asked or told or "sdpa")
 
 
 def rope_type(config: Mapping[str, Any]) -> str:

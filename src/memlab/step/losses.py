@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from .engine import Dim, Tensor
-from .ops import Grads, Ops
-
-LOSSES = ("plain", "chunked")
+from .graph import Grads, Tensor
+from .ops import Ops
+from .storage_log import Dim
 
 
 def chunked_next_token_loss(f: Ops, x: Tensor, head: Tensor, chunks: int) -> Tensor:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..frozen import dataclass
+from ..base.frozen import dataclass
 from ..model import Model
-from .engine import Dim
-from .lora import DTYPES, Lora
+from ..terms.lora import Lora
+from .adapters import DTYPES
+from .adapters import shapes as adapted_shapes
+from .storage_log import Dim
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ class Setting:
     batch: int
     tokens: int
     attention: str = "sdpa"
-    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    residual_dropout: float = 0.0  # of what attention and feed-forward layers add to the stream
+    embedding_dropout: float = 0.0
     extra: Mapping[str, Any] | None = None  # keys of a config.json that change no parameter
     window: int | None = None  # positions that a token sees, itself included
     checkpoint: bool = False  # of each layer
@@ -65,7 +69,7 @@ class Setting:
     ) -> dict[str, tuple[int, ...]]:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
         if self.lora is not None:
-            return self.lora.shapes(name, outputs, inputs, bias)
+            return adapted_shapes(self.lora, name, outputs, inputs, bias)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
         return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
 

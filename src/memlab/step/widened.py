@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .engine import Tensor
+from .graph import Tensor
 from .ops import Ops
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

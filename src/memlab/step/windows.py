@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ..model import Model
+from ..model.believed import KINDS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
 
 ALTERNATING = ("qwen2", "qwen3")  # families whose layers are of two kinds
-KINDS = ("full_attention", "sliding_attention")
+CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
 
 
-def windows(
-    model: Model, config: Mapping[str, Any], window: int | None
-) -> tuple[int | None, tuple[bool, ...] | None]:
+def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
     """Positions that a token sees, itself included, or None; and which layers have that window.
 
-    window      of the mistral family, whose layers all have it, if the config does not tell
+    window      of the mistral family, whose layers all have it: what a run says (0: none), or None:
+                what the config or its class says
     returns     None in the place of the layers where all of them, or none, have the window
     Source      transformers 5.23: configuration_qwen2.py, configuration_qwen3.py
     Raises      ValueError for kinds of layers that are not described
     """
+    config = model.config
     if model.family == "mistral":
-        return config.get("sliding_window", window), None
+        told = config.get("sliding_window", CLASS_WINDOW) if window is None else window
+        return told or None, None
+    if window is not None:
+        raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
     if model.family not in ALTERNATING:
         return None, None
     size = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None

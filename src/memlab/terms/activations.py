@@ -8,7 +8,10 @@ What a part keeps depends on the code that runs it, so every function names its 
 `memlab.step` says the same tensor by tensor, for more implementations.
 """
 
+from __future__ import annotations
+
 from ..units import whole
+from .autocast import input_copies, weight_copies
 
 # precision: bytes of a value in the residual stream, and inside linear layers and attention
 PRECISIONS = {"fp32": (4, 4), "bf16": (2, 2), "autocast-bf16": (4, 2)}
@@ -19,7 +22,9 @@ BACKENDS = ("cpu", "cuda")
 FLASH_RANDOM = 24
 
 
-def rms_norm(batch, tokens, width, precision="bf16", backend="cpu"):
+def rms_norm(
+    batch: int, *, tokens: int, width: int, precision: str = "bf16", backend: str = "cpu"
+) -> int:
     """Bytes that torch.nn.RMSNorm keeps, its input included, its output not.
 
     Formula     cuda: B·T·W·b + 4·B·T;  cpu: 8·B·T·W + 4·B·T
@@ -36,7 +41,9 @@ def rms_norm(batch, tokens, width, precision="bf16", backend="cpu"):
     return kept * rows * whole("width", width) + 4 * rows
 
 
-def layer_norm(batch, tokens, width, precision="bf16", backend="cpu"):
+def layer_norm(
+    batch: int, *, tokens: int, width: int, precision: str = "bf16", backend: str = "cpu"
+) -> int:
     """Bytes that torch.nn.LayerNorm keeps, its input included, its output not.
 
     Formula     B·T·W·b + 2·B·T·s
@@ -51,22 +58,41 @@ def layer_norm(batch, tokens, width, precision="bf16", backend="cpu"):
     return stream * rows * whole("width", width) + 2 * statistic * rows
 
 
-def linear_input(batch, tokens, width, readers=1, precision="bf16", backend="cpu"):
+def linear_input(
+    batch: int,
+    *,
+    tokens: int,
+    width: int,
+    readers: int = 1,
+    precision: str = "bf16",
+    backend: str = "cpu",
+) -> int:
     """Bytes of the input that linear layers keep for their weights' gradients.
 
     Formula     B·T·W·b;  readers · B·T·W·b under autocast
     Shapes      input [B, T, W]: one tensor for all its readers (q, k and v), unless autocast casts
                 it for each of them
     Unit        bytes, a whole number
-    Leaves out  the weights' own narrow copies under autocast: `weight_copies`
+    Leaves out  the weights' own narrow copies under autocast: `autocast.weight_copies`
     Raises      as `rms_norm`
     """
     _, inside = _bytes(precision, backend)
-    copies = whole("readers", readers) if precision.startswith("autocast") else 1
-    return copies * inside * _rows(batch, tokens) * whole("width", width)
+    values = _rows(batch, tokens) * whole("width", width)
+    if precision.startswith("autocast"):
+        return input_copies(values, readers=readers)
+    return inside * values
 
 
-def attention(batch, tokens, heads, kv_heads, head_dim, precision="bf16", backend="cpu"):
+def attention(
+    batch: int,
+    *,
+    tokens: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    precision: str = "bf16",
+    backend: str = "cpu",
+) -> int:
     """Bytes that scaled_dot_product_attention keeps in its flash kernel.
 
     Formula     2·B·T·(N + K)·H·b + 4·B·T·N, on CUDA + 24
@@ -84,7 +110,9 @@ def attention(batch, tokens, heads, kv_heads, head_dim, precision="bf16", backen
     return 2 * inside * rows * width + 4 * rows * heads + extra
 
 
-def eager_attention(batch, tokens, heads, head_dim, precision="bf16"):
+def eager_attention(
+    batch: int, *, tokens: int, heads: int, head_dim: int, precision: str = "bf16"
+) -> int:
     """Bytes that attention keeps where transformers spells it out (fp32 or bf16, no dropout).
 
     Formula     4·B·T·N·H·b + B·N·T·T·(4 + c), c = 2 in bf16 and 0 in fp32
@@ -104,7 +132,9 @@ def eager_attention(batch, tokens, heads, head_dim, precision="bf16"):
     return rows * whole("heads", heads) * (width + weights * tokens)
 
 
-def feed_forward(batch, tokens, d_ff, gated=True, precision="bf16"):
+def feed_forward(
+    batch: int, *, tokens: int, d_ff: int, gated: bool = True, precision: str = "bf16"
+) -> int:
     """Bytes between the matrices of a feed-forward layer, the input of the last one included.
 
     Formula     4·B·T·F·b with a gate, 2·B·T·F·b without
@@ -119,22 +149,18 @@ def feed_forward(batch, tokens, d_ff, gated=True, precision="bf16"):
     return (4 if gated else 2) * inside * _rows(batch, tokens) * whole("d_ff", d_ff)
 
 
-def weight_copies(parameters, precision="autocast-bf16"):
-    """Bytes of the narrow copies of a layer's matrices that autocast makes and backward needs.
-
-    Formula     2 · P under autocast, else 0
-    Shapes      one copy of each linear layer's weight, shared by all uses in one forward pass
-    Unit        bytes, a whole number
-    Source      torch 2.13, aten/src/ATen/autocast_mode.cpp, `cached_cast`
-    Raises      as `rms_norm`
-    """
-    stream, inside = _bytes(precision, "cpu")
-    return inside * whole("parameters", parameters) if stream != inside else 0
-
-
 def llama_layer(
-    batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, precision="bf16", backend="cpu"
-):
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    precision: str = "bf16",
+    backend: str = "cpu",
+) -> int:
     """Bytes that one layer of memlab's TinyLlama keeps, its input included.
 
     Formula     2 norms + the inputs of q, k, v and of gate, up + attention + feed-forward
@@ -144,16 +170,29 @@ def llama_layer(
     Leaves out  norms on queries and keys; the rotary tables, which all layers share
     Raises      as `rms_norm`
     """
-    size, where = (batch, tokens), (precision, backend)
-    wide = linear_input(*size, d_model, 3, *where) + linear_input(*size, d_model, 2, *where)
-    kept = 2 * rms_norm(*size, d_model, *where) + wide
-    kept += attention(*size, heads, kv_heads, head_dim, *where)
-    kept += feed_forward(*size, d_ff, True, precision)
+    where = {"precision": precision, "backend": backend}
+    kept = 2 * rms_norm(batch, tokens=tokens, width=d_model, **where)
+    for readers in (3, 2):
+        kept += linear_input(batch, tokens=tokens, width=d_model, readers=readers, **where)
+    kept += attention(
+        batch, tokens=tokens, heads=heads, kv_heads=kv_heads, head_dim=head_dim, **where
+    )
+    kept += feed_forward(batch, tokens=tokens, d_ff=d_ff, precision=precision)
     matrices = 2 * d_model * head_dim * (heads + kv_heads) + 3 * d_model * d_ff
-    return kept + weight_copies(matrices, precision)
+    return kept + (weight_copies(matrices) if precision.startswith("autocast") else 0)
 
 
-def gpt_layer(batch, tokens, d_model, d_ff, heads, head_dim, precision="bf16", backend="cpu"):
+def gpt_layer(
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    head_dim: int,
+    precision: str = "bf16",
+    backend: str = "cpu",
+) -> int:
     """Bytes that one layer of memlab's TinyGPT keeps, its input included, without dropout.
 
     Formula     2 norms + the inputs of qkv and up + attention with K = N + feed-forward
@@ -162,18 +201,20 @@ def gpt_layer(batch, tokens, d_model, d_ff, heads, head_dim, precision="bf16", b
     Source      memlab.lab.models.gpt
     Raises      as `rms_norm`
     """
-    size, where = (batch, tokens), (precision, backend)
-    kept = 2 * layer_norm(*size, d_model, *where) + 2 * linear_input(*size, d_model, 1, *where)
-    kept += attention(*size, heads, heads, head_dim, *where)
-    kept += feed_forward(*size, d_ff, False, precision)
-    return kept + weight_copies(4 * d_model * head_dim * heads + 2 * d_model * d_ff, precision)
+    where = {"precision": precision, "backend": backend}
+    kept = 2 * layer_norm(batch, tokens=tokens, width=d_model, **where)
+    kept += 2 * linear_input(batch, tokens=tokens, width=d_model, readers=1, **where)
+    kept += attention(batch, tokens=tokens, heads=heads, kv_heads=heads, head_dim=head_dim, **where)
+    kept += feed_forward(batch, tokens=tokens, d_ff=d_ff, gated=False, precision=precision)
+    matrices = 4 * d_model * head_dim * heads + 2 * d_model * d_ff
+    return kept + (weight_copies(matrices) if precision.startswith("autocast") else 0)
 
 
-def _rows(batch, tokens):
+def _rows(batch: int, tokens: int) -> int:
     return whole("batch", batch) * whole("tokens", tokens)
 
 
-def _bytes(precision, backend):
+def _bytes(precision: str, backend: str) -> tuple[int, int]:
     """Bytes of a value in the residual stream and inside linear layers."""
     if precision not in PRECISIONS:
         known = ", ".join(sorted(PRECISIONS))

@@ -15,6 +15,8 @@ Leaves out  several streams and record_stream; the options max_split_size_mb,
             between two equal blocks.
 """
 
+from __future__ import annotations
+
 from ..units import text, whole
 from .expandable import ExpandablePool
 from .segments import Driver, Pool
@@ -26,6 +28,12 @@ SMALL_SEGMENT = 2097152  # kSmallBuffer: ""small" allocations are packed in 2 Mi
 LARGE_SEGMENT = 20971520  # large_segment_size_: "20 MB by default"
 MIN_LARGE = 10485760  # kMinLargeAlloc: "allocations between 1 and 10 MiB may use kLargeBuffer"
 ROUND_LARGE = 2097152  # kRoundLarge: "round up large allocations to 2 MiB"
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from .segments import Block, Tell
 
 # Whose a block is while its storage moves to another size.
 _MOVING = object()
@@ -40,7 +48,9 @@ class OutOfMemory(MemoryError):
     event       the place in the trace that was replayed, else None
     """
 
-    def __init__(self, requested, tried, capacity, allocated, reserved):
+    def __init__(
+        self, requested: int, *, tried: int, capacity: int, allocated: int, reserved: int
+    ) -> None:
         super().__init__(
             f"out of memory. Tried to allocate {text(tried)}. The device has a total capacity of "
             f"{text(capacity)} of which {text(capacity - reserved)} is free. {text(allocated)} is "
@@ -48,10 +58,10 @@ class OutOfMemory(MemoryError):
         )
         self.requested, self.tried, self.capacity = requested, tried, capacity
         self.allocated, self.reserved, self.free = allocated, reserved, capacity - reserved
-        self.event = None
+        self.event: int | None = None
 
 
-def rounded(size):
+def rounded(size: int) -> int:
     """Bytes of the smallest block that can hold `size` bytes.
 
     Formula     512 · ⌈size / 512⌉; a tensor without bytes gets no block
@@ -63,7 +73,7 @@ def rounded(size):
     return -(-whole("size", size) // MIN_BLOCK) * MIN_BLOCK
 
 
-def segment_for(size):
+def segment_for(size: int) -> int:
     """Bytes that the allocator asks the driver for when no free block can hold `size` bytes.
 
     Formula     2 MiB up to 1 MiB; 20 MiB below 10 MiB; above, 2 MiB · ⌈size / 2 MiB⌉
@@ -94,12 +104,16 @@ class CachingAllocator:
     ooms        times that did not help [num_ooms]
     """
 
-    def __init__(self, capacity=None, expandable=False, tell=None):
+    def __init__(
+        self, capacity: int | None = None, *, expandable: bool = False, tell: Tell | None = None
+    ) -> None:
         if capacity is not None:
             whole("capacity", capacity)
         self._tell = tell or _silent
         self._driver = Driver(capacity, self._tell)
-        self._blocks = {}
+        self._blocks: dict[Hashable, Block | None] = {}
+        self._small: Pool
+        self._large: Pool
         self.expandable = bool(expandable)
         if expandable:
             self._small = ExpandablePool(self._driver, True, MIN_BLOCK, SMALL_SEGMENT)
@@ -112,18 +126,18 @@ class CachingAllocator:
         self.retries = self.ooms = 0
 
     @property
-    def capacity(self):
+    def capacity(self) -> int | None:
         return self._driver.capacity
 
     @property
-    def reserved(self):
+    def reserved(self) -> int:
         return self._driver.reserved
 
     @property
-    def peak_reserved(self):
+    def peak_reserved(self) -> int:
         return self._driver.peak_reserved
 
-    def malloc(self, ident, size):
+    def malloc(self, ident: Hashable, size: int) -> int | None:
         """Give `ident` a block of at least `size` bytes; returns its address, None for 0 bytes.
 
         Source      [malloc]
@@ -144,8 +158,15 @@ class CachingAllocator:
             block = pool.grow(need, segment_for(need))
         if block is None:
             self.ooms += 1
-            self._tell("oom", self.capacity - self.reserved, need)
-            raise OutOfMemory(size, segment_for(need), self.capacity, self.allocated, self.reserved)
+            capacity = self.capacity or 0  # there is one: without it, the driver gives everything
+            self._tell("oom", capacity - self.reserved, need)
+            raise OutOfMemory(
+                size,
+                tried=segment_for(need),
+                capacity=capacity,
+                allocated=self.allocated,
+                reserved=self.reserved,
+            )
         pool.cut(block, need)
         block.ident, block.requested = ident, size
         self._blocks[ident] = block
@@ -156,7 +177,7 @@ class CachingAllocator:
         self._tell("alloc", block.address, size)
         return block.address
 
-    def free(self, ident):
+    def free(self, ident: Hashable) -> None:
         """Take the block of `ident` back into the cache, joined with its free neighbours.
 
         Source      [free], [free_block]
@@ -171,7 +192,7 @@ class CachingAllocator:
             self._tell("free", block.address, block.requested)
             self._pool_of(block).put_back(block)
 
-    def resize(self, ident, size):
+    def resize(self, ident: Hashable, size: int) -> None:
         """Move `ident` to another size: the new block is there before the old one goes.
 
         Source      aten/src/ATen/native/cuda/Resize.cpp, resize_bytes_cuda
@@ -185,7 +206,7 @@ class CachingAllocator:
         if block is not None:
             block.ident = ident
 
-    def empty_cache(self):
+    def empty_cache(self) -> None:
         """Give back what is free as a whole: segments, or pages of expandable ones.
 
         Source      [release_cached_blocks]; torch.cuda.empty_cache() does the same
@@ -193,7 +214,7 @@ class CachingAllocator:
         self._large.release()
         self._small.release()
 
-    def segments(self):
+    def segments(self) -> list[tuple[bool, list[Block]]]:
         """What is reserved, as (small, blocks in order); the blocks of one tuple adjoin.
 
         An expandable segment shows as one for each stretch that has memory [snapshot].
@@ -204,16 +225,17 @@ class CachingAllocator:
             blocks += [b for b in self._blocks.values() if b and self._pool_of(b) is pool]
             for block in blocks:
                 if block.before is None or not block.before.mapped:
-                    run = []
-                    while block is not None and block.mapped:
-                        run.append(block)
-                        block = block.after
+                    run: list[Block] = []
+                    one: Block | None = block
+                    while one is not None and one.mapped:
+                        run.append(one)
+                        one = one.after
                     found.append((pool.small, run))
         return sorted(found, key=lambda segment: segment[1][0].address)
 
-    def _pool_of(self, block):
+    def _pool_of(self, block: Block) -> Pool:
         return self._small if rounded(block.requested) <= SMALL_SIZE else self._large
 
 
-def _silent(action, address, size):
+def _silent(action: str, address: int, size: int) -> None:
     pass

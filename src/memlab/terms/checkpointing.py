@@ -8,12 +8,18 @@ so that it keeps a little and computes the rest once more in backward. Nothing c
 [(L, False)], every block by itself [(1, True)] * L, segments of three [(3, True)] * (L // 3).
 """
 
+from __future__ import annotations
+
 from ..units import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEEP = ("input", "attention", "matmuls", "matmuls+attention")
 
 
-def segments(layers, size):
+def segments(layers: int, *, size: int) -> list[tuple[int, bool]]:
     """Regions of `size` layers, all checkpointed; the last one has what is left.
 
     Formula     floor(L / s) times (s, True), then (L mod s, True) unless that is 0
@@ -26,7 +32,18 @@ def segments(layers, size):
     return [(size, True)] * full + ([(rest, True)] if rest else [])
 
 
-def kept(batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, keep="input", value_bytes=2):
+def kept(
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    keep: str = "input",
+    value_bytes: int = 2,
+) -> int:
     """Bytes that one checkpointed Llama block keeps, its input included.
 
     Formula     input       B·T·D·b
@@ -55,7 +72,7 @@ def kept(batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, keep="input", 
     return rows * (values * whole("value_bytes", value_bytes) + numbers)
 
 
-def held(regions, block, kept):
+def held(regions: Sequence[tuple[int, bool]], *, block: int, kept: int) -> int:
     """Bytes that the layers hold after the forward pass.
 
     Formula     kept for each region that is checkpointed, layers · block for each that is not
@@ -69,7 +86,15 @@ def held(regions, block, kept):
     return sum([kept if again else whole("layers", n) * block for n, again in regions])
 
 
-def backward_peak(regions, block, kept, gradient, room, extra=0):
+def backward_peak(
+    regions: Sequence[tuple[int, bool]],
+    *,
+    block: int,
+    kept: int,
+    gradient: int,
+    room: int,
+    extra: int = 0,
+) -> int:
     """Bytes of activations, gradients and room at the worst moment of backward through the layers.
 
     Formula     for layer i of region r: held of all regions below r
@@ -91,7 +116,7 @@ def backward_peak(regions, block, kept, gradient, room, extra=0):
     layers = sum([whole("layers", n) for n, _ in regions])
     if layers == 0:
         raise ValueError("regions have no layer")
-    below, done, most = held(regions, block, kept), 0, 0
+    below, done, most = held(regions, block=block, kept=kept), 0, 0
     for size, again in reversed(regions):
         below -= kept if again else size * block
         own = kept + extra if again else 0
@@ -101,7 +126,7 @@ def backward_peak(regions, block, kept, gradient, room, extra=0):
     return most
 
 
-def room(batch, tokens, d_model, d_ff, value_bytes=2):
+def room(batch: int, *, tokens: int, d_model: int, d_ff: int, value_bytes: int = 2) -> int:
     """Bytes that backward through a Llama block needs beside its activations, at its worst moment.
 
     Formula     B·T·D·b + D·F·b + 2·B·T·F·b
@@ -118,7 +143,7 @@ def room(batch, tokens, d_model, d_ff, value_bytes=2):
     return (rows * width + width * inner + 2 * rows * inner) * whole("value_bytes", value_bytes)
 
 
-def best_size(layers, block, input):
+def best_size(layers: int, *, block: int, input: int) -> int:
     """How many layers a segment should have for the fewest bytes of activations at once.
 
     Formula     the smallest s with the least ceil(L / s) · x + s · block; near sqrt(L · x / block)
@@ -136,7 +161,17 @@ def best_size(layers, block, input):
     return costs.index(min(costs)) + 1
 
 
-def flops(batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, keep="input"):
+def flops(
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    keep: str = "input",
+) -> tuple[int, int, int]:
     """(forward, backward, again): operations of one Llama block that is a region by itself.
 
     Formula     forward     2·B·T·P + 4·B·T·T·N·H, P = 2·D·H·(N + K) + 3·D·F weights
@@ -162,7 +197,7 @@ def flops(batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, keep="input")
     return 2 * rows * matrices + 4 * scores, 4 * rows * matrices + 10 * scores, again
 
 
-def flops_again(regions, forward, again):
+def flops_again(regions: Sequence[tuple[int, bool]], *, forward: int, again: int) -> int:
     """Operations that all checkpointed regions compute again.
 
     Formula     (layers - 1) · forward + again for each region: only its last block can end early
@@ -176,6 +211,6 @@ def flops_again(regions, forward, again):
     return sum([(whole("layers", n) - 1) * forward + again for n, cut in regions if cut])
 
 
-def _known(keep):
+def _known(keep: str) -> None:
     if keep not in KEEP:
         raise ValueError(f"unknown keep={keep!r}; known: {', '.join(KEEP)}")

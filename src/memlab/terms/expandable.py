@@ -4,7 +4,13 @@ Names in brackets are those of PyTorch's c10/cuda/CUDACachingAllocator.cpp, whos
 Segments" gives the reasons.
 """
 
+from __future__ import annotations
+
 from .segments import Block, Ordered, Pool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .segments import Driver
 
 # Room for one segment where the device has no limit: 64 TiB of addresses.
 UNLIMITED_SPACE = 2**46
@@ -13,15 +19,15 @@ UNLIMITED_SPACE = 2**46
 class ExpandablePool(Pool):
     """The same over expandable segments, which grow and shrink by whole pages."""
 
-    def __init__(self, driver, small, least, page):
+    def __init__(self, driver: Driver, small: bool, least: int, page: int) -> None:
         super().__init__(driver, small, least)
         self.page = page
         self.unmapped = Ordered(lambda block: (block.address,))  # [BlockComparatorAddress]
 
-    def home(self, block):
+    def home(self, block: Block) -> Ordered:
         return self.free if block.mapped else self.unmapped
 
-    def grow(self, size, segment):
+    def grow(self, size: int, segment: int) -> Block | None:
         """Map pages at the lowest address with room for `size` [try_allocate_expandable_block].
 
         Pages mapped before the driver ran out stay mapped, as free blocks.
@@ -31,20 +37,20 @@ class ExpandablePool(Pool):
             return None
         while block.size < size:
             gap = block.after
-            if not self._map(gap, min(size - block.size, gap.size)):
+            if gap is None or not self._map(gap, min(size - block.size, gap.size)):
                 return None
             block = gap  # it swallowed what stood before it
         self.free.remove(block)
         return block
 
-    def release(self):
+    def release(self) -> None:
         """Unmap every page that is free as a whole [release_blocks, unmap_block]."""
         for block in [self.free[place] for place in range(len(self.free))]:
             self._unmap(block)
             if not block.mapped and block.before is None and block.after is None:
                 self.unmapped.remove(block)  # [release_expandable_segment]
 
-    def _room_for(self, size):
+    def _room_for(self, size: int) -> Block:
         """The first of a run of free blocks and gaps with `size` bytes [find_expandable_block]."""
         for place in range(len(self.unmapped)):
             block = self.unmapped[place]
@@ -60,7 +66,7 @@ class ExpandablePool(Pool):
         self.unmapped.add(block)
         return block
 
-    def _map(self, block, size):
+    def _map(self, block: Block, size: int) -> bool:
         """Put memory behind the first pages of a gap [map_block]."""
         size = -(-size // self.page) * self.page
         if not self.driver.take(size):
@@ -78,7 +84,7 @@ class ExpandablePool(Pool):
         self.free.add(block)
         return True
 
-    def _unmap(self, block):
+    def _unmap(self, block: Block) -> None:
         """Take the memory from behind the whole pages of a free block [unmap_block]."""
         start = -(-block.address // self.page) * self.page
         end = (block.address + block.size) // self.page * self.page
@@ -100,7 +106,7 @@ class ExpandablePool(Pool):
         self.driver.tell("segment_unmap", start, end - start)
 
 
-def _run(block, enough):
+def _run(block: Block | None, enough: int) -> int:
     """Bytes from here on that are free or not mapped; stops counting at `enough`."""
     total = 0
     while total < enough and block is not None and block.ident is None:

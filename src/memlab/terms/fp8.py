@@ -6,8 +6,14 @@ B batch · D model width · F feed-forward width · N query heads · K key/value
 The weights are bf16 and stay so. Three programs differ in what they keep beside them.
 """
 
+from __future__ import annotations
+
 from ..units import whole
 from . import activations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # original: torchao keeps the bf16 input and casts it again. fp8: the cast copy of the input.
 # fp8+weight: that and a cast copy of the weight, as Transformer Engine does.
@@ -16,7 +22,7 @@ SCALING = ("tensor", "row")
 SCALE_BYTES = 4  # one fp32
 
 
-def scales(inputs, scaling="tensor"):
+def scales(inputs: int, *, scaling: str = "tensor") -> int:
     """Bytes of the scales of one kept copy, of the input or of the weight.
 
     Formula     4 for the tensor, 4 · C by row
@@ -30,7 +36,9 @@ def scales(inputs, scaling="tensor"):
     return SCALE_BYTES * (whole("inputs", inputs) if scaling == "row" else 1)
 
 
-def linear(rows, inputs, outputs, keep="fp8", scaling="tensor"):
+def linear(
+    rows: int, *, inputs: int, outputs: int, keep: str = "fp8", scaling: str = "tensor"
+) -> int:
     """Bytes that one FP8 linear layer keeps for backward, its own bf16 weight not counted.
 
     Formula     original: 2 · T · C;  fp8: T · C + S;  fp8+weight: (T + O) · C + 2 · S
@@ -42,14 +50,16 @@ def linear(rows, inputs, outputs, keep="fp8", scaling="tensor"):
     Raises      ValueError for a negative size or an unknown word
     """
     _known("keep", keep, KEEP)
-    copy = scales(inputs, scaling)
+    copy = scales(inputs, scaling=scaling)
     if keep == "original":
         return 2 * whole("rows", rows) * inputs
     kept = whole("rows", rows) * inputs + copy
-    return kept + (weight_copy(inputs, outputs, scaling) if keep == "fp8+weight" else 0)
+    return kept + (
+        weight_copy(inputs, outputs=outputs, scaling=scaling) if keep == "fp8+weight" else 0
+    )
 
 
-def weight_copy(inputs, outputs, scaling="tensor"):
+def weight_copy(inputs: int, *, outputs: int, scaling: str = "tensor") -> int:
     """Bytes of the FP8 copy of a weight.
 
     Formula     O · C + S
@@ -58,10 +68,10 @@ def weight_copy(inputs, outputs, scaling="tensor"):
     Source      Transformer Engine's documentation, performance considerations
     Raises      as `linear`
     """
-    return whole("outputs", outputs) * inputs + scales(inputs, scaling)
+    return whole("outputs", outputs) * inputs + scales(inputs, scaling=scaling)
 
 
-def break_even(inputs, outputs, scaling="tensor"):
+def break_even(inputs: int, *, outputs: int, scaling: str = "tensor") -> int:
     """The fewest rows with which FP8 copies of input and weight are smaller than a bf16 input.
 
     Formula     the smallest T with (T + O) · C + 2 · S < 2 · T · C: the first one above
@@ -71,22 +81,25 @@ def break_even(inputs, outputs, scaling="tensor"):
     """
     if not whole("inputs", inputs):
         raise ValueError("inputs=0; a layer has at least one")
-    return (weight_copy(inputs, outputs, scaling) + scales(inputs, scaling)) // inputs + 1
+    return (
+        weight_copy(inputs, outputs=outputs, scaling=scaling) + scales(inputs, scaling=scaling)
+    ) // inputs + 1
 
 
 def llama_layer(
-    batch,
-    tokens,
-    d_model,
-    d_ff,
-    heads,
-    kv_heads,
-    head_dim,
-    keep="fp8",
-    scaling="tensor",
-    shared=True,
-    backend="cpu",
-):
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    keep: str = "fp8",
+    scaling: str = "tensor",
+    shared: bool = True,
+    backend: str = "cpu",
+) -> int:
     """Bytes that one bf16 layer of memlab's TinyLlama keeps, its seven linear layers in FP8.
 
     Formula     the layer in bf16 - 2 · B·T·(2·D + F), the inputs that only linear layers kept,
@@ -101,21 +114,31 @@ def llama_layer(
     _known("keep", keep, KEEP)
     queries, keys = heads * head_dim, kv_heads * head_dim
     kept = activations.llama_layer(
-        batch, tokens, d_model, d_ff, heads, kv_heads, head_dim, "bf16", backend
+        batch,
+        tokens=tokens,
+        d_model=d_model,
+        d_ff=d_ff,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        precision="bf16",
+        backend=backend,
     )
     if keep == "original":
         return kept
     rows = batch * tokens
     kept -= 2 * rows * (2 * d_model + d_ff)
     for width, readers in ((d_model, 3), (d_model, 2), (queries, 1), (d_ff, 1)):
-        kept += (1 if shared else readers) * linear(rows, width, 0, "fp8", scaling)
+        kept += (1 if shared else readers) * linear(
+            rows, inputs=width, outputs=0, keep="fp8", scaling=scaling
+        )
     if keep == "fp8+weight":
         layers = [(d_model, queries), (d_model, keys), (d_model, keys), (queries, d_model)]
         for width, outputs in layers + [(d_model, d_ff), (d_model, d_ff), (d_ff, d_model)]:
-            kept += weight_copy(width, outputs, scaling)
+            kept += weight_copy(width, outputs=outputs, scaling=scaling)
     return kept
 
 
-def _known(name, value, known):
+def _known(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ValueError(f"{name}={value!r} is unknown; known: {', '.join(known)}")

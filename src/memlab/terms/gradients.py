@@ -3,11 +3,18 @@
 P parameters · k micro-batches per optimizer step
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
+from .tied import waiting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
 
 
-def gradients(count, format="fp32", row=None):
+def gradients(count: int, *, format: str | Format = "fp32", row: int | None = None) -> int:
     """Bytes of the gradients that backward leaves in `.grad`.
 
     Formula     P · b
@@ -20,7 +27,7 @@ def gradients(count, format="fp32", row=None):
     return storage(whole("count", count), format, row=row)
 
 
-def accumulator(count, format="fp32"):
+def accumulator(count: int, *, format: str | Format = "fp32") -> int:
     """Bytes of a second gradient buffer that sums micro-batches in a wider format.
 
     Formula     P · b
@@ -33,7 +40,9 @@ def accumulator(count, format="fp32"):
     return storage(whole("count", count), format)
 
 
-def accumulation_transient(largest, micro_batches, format="fp32", tied=0):
+def accumulation_transient(
+    largest: int, *, micro_batches: int, format: str | Format = "fp32", tied: int = 0
+) -> int:
     """Bytes of fresh gradients beside `.grad` at the worst moment of the last micro-batch.
 
     Formula     k = 1: 2 · P_tied · b;  k > 1: max(max P_i, 3 · P_tied) · b
@@ -48,9 +57,7 @@ def accumulation_transient(largest, micro_batches, format="fp32", tied=0):
                 narrow gradient that each wide one is cast from
     Raises      ValueError for k = 0, a negative count or an unknown format
     """
-    if whole("micro_batches", micro_batches) == 0:
-        raise ValueError("micro_batches=0; a step needs at least one micro-batch")
-    tables = whole("tied", tied)
+    twice = waiting(whole("tied", tied), micro_batches=micro_batches, format=format)
     if micro_batches == 1:
-        return storage(2 * tables, format)
-    return storage(max(whole("largest", largest), 3 * tables), format)
+        return twice
+    return max(storage(whole("largest", largest), format), twice)

@@ -6,11 +6,27 @@ A format with scales (int8/64, fp8_e4m3/128 …) has its blocks along the head w
 with every token and head, so that a token can be added without touching the others.
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def kv_cache(layers, kv_heads, head_dim, batch, tokens, format="bf16"):
+    from ..formats import Format
+
+
+def kv_cache(
+    layers: int,
+    *,
+    kv_heads: int,
+    head_dim: int,
+    batch: int,
+    tokens: int,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of the keys and values kept for decoding.
 
     Formula     2 · L · B · T · K · H · b: MHA with K = N, GQA with K < N, MQA with K = 1
@@ -27,7 +43,7 @@ def kv_cache(layers, kv_heads, head_dim, batch, tokens, format="bf16"):
     return 2 * whole("layers", layers) * storage(count, format, row=head_dim)
 
 
-def per_token(layers, kv_heads, head_dim, format="bf16"):
+def per_token(layers: int, *, kv_heads: int, head_dim: int, format: str | Format = "bf16") -> int:
     """Bytes that one more token adds to the cache of one sequence.
 
     Formula     2 · L · K · H · b
@@ -36,10 +52,18 @@ def per_token(layers, kv_heads, head_dim, format="bf16"):
     Leaves out  windowed layers, which stop growing at W tokens
     Raises      as `kv_cache`
     """
-    return kv_cache(layers, kv_heads, head_dim, 1, 1, format)
+    return kv_cache(layers, kv_heads=kv_heads, head_dim=head_dim, batch=1, tokens=1, format=format)
 
 
-def static_cache(layers, kv_heads, head_dim, batch, longest, format="bf16"):
+def static_cache(
+    layers: int,
+    *,
+    kv_heads: int,
+    head_dim: int,
+    batch: int,
+    longest: int,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of a cache that is allocated once, for the longest sequence it may ever hold.
 
     Formula     2 · L · B · T_max · K · H · b + 8 · L, however few tokens have been read
@@ -48,10 +72,23 @@ def static_cache(layers, kv_heads, head_dim, batch, longest, format="bf16"):
     Source      transformers 5.23, cache_utils.py, StaticLayer
     Raises      as `kv_cache`
     """
-    return kv_cache(layers, kv_heads, head_dim, batch, longest, format) + 8 * layers
+    return (
+        kv_cache(
+            layers, kv_heads=kv_heads, head_dim=head_dim, batch=batch, tokens=longest, format=format
+        )
+        + 8 * layers
+    )
 
 
-def windowed_cache(windows, kv_heads, head_dim, batch, tokens, format="bf16"):
+def windowed_cache(
+    windows: Sequence[int | None],
+    *,
+    kv_heads: int,
+    head_dim: int,
+    batch: int,
+    tokens: int,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of a cache in which some layers keep only the last W tokens.
 
     Formula     sum over layers of 2 · B · min(T, W) · K · H · b
@@ -69,11 +106,22 @@ def windowed_cache(windows, kv_heads, head_dim, batch, tokens, format="bf16"):
             if whole("window", window) == 0:
                 raise ValueError("window=0; a token attends at least to itself (None: no window)")
             kept = min(kept, window)
-        total += kv_cache(1, kv_heads, head_dim, batch, kept, format)
+        total += kv_cache(
+            1, kv_heads=kv_heads, head_dim=head_dim, batch=batch, tokens=kept, format=format
+        )
     return total
 
 
-def mla_cache(layers, latent, rope, batch, tokens, format="bf16", rope_format=None):
+def mla_cache(
+    layers: int,
+    *,
+    latent: int,
+    rope: int,
+    batch: int,
+    tokens: int,
+    format: str | Format = "bf16",
+    rope_format: str | Format | None = None,
+) -> int:
     """Bytes of the cache of multi-head latent attention: one latent and one rotary key a token.
 
     Formula     L · B · T · (latent · b + rope · b_rope); no factor 2, no heads
@@ -92,7 +140,15 @@ def mla_cache(layers, latent, rope, batch, tokens, format="bf16", rope_format=No
     return whole("layers", layers) * one
 
 
-def growth(kv_heads, head_dim, batch, tokens, new=1, format="bf16"):
+def growth(
+    kv_heads: int,
+    *,
+    head_dim: int,
+    batch: int,
+    tokens: int,
+    new: int = 1,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of the old copy that is alive while a growing cache takes in new tokens.
 
     Formula     B · (T - new) · K · H · b, for the T tokens that the cache holds afterwards
@@ -106,10 +162,15 @@ def growth(kv_heads, head_dim, batch, tokens, new=1, format="bf16"):
     """
     if whole("new", new) > whole("tokens", tokens):
         raise ValueError(f"new={new} of tokens={tokens}; no more can be new than there are")
-    return kv_cache(1, kv_heads, head_dim, batch, tokens - new, format) // 2
+    return (
+        kv_cache(
+            1, kv_heads=kv_heads, head_dim=head_dim, batch=batch, tokens=tokens - new, format=format
+        )
+        // 2
+    )
 
 
-def pages(tokens, block=16):
+def pages(tokens: int, *, block: int = 16) -> int:
     """Pages that one sequence occupies: full ones and the last, which may be partly empty.
 
     Formula     ⌈T / block⌉
@@ -122,7 +183,15 @@ def pages(tokens, block=16):
     return -(-whole("tokens", tokens) // block)
 
 
-def paged_cache(layers, kv_heads, head_dim, lengths, block=16, format="bf16"):
+def paged_cache(
+    layers: int,
+    *,
+    kv_heads: int,
+    head_dim: int,
+    lengths: Sequence[int],
+    block: int = 16,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of a cache in pages, for sequences of different lengths.
 
     Formula     2 · L · Σ⌈T_i / block⌉ · block · K · H · b
@@ -132,11 +201,21 @@ def paged_cache(layers, kv_heads, head_dim, lengths, block=16, format="bf16"):
     Leaves out  the block tables (one number a page), pages kept for a common prefix or unused
     Raises      as `pages` and `kv_cache`
     """
-    held = sum([pages(tokens, block) for tokens in lengths]) * block
-    return kv_cache(layers, kv_heads, head_dim, 1, held, format)
+    held = sum([pages(tokens, block=block) for tokens in lengths]) * block
+    return kv_cache(
+        layers, kv_heads=kv_heads, head_dim=head_dim, batch=1, tokens=held, format=format
+    )
 
 
-def page_waste(layers, kv_heads, head_dim, lengths, block=16, format="bf16"):
+def page_waste(
+    layers: int,
+    *,
+    kv_heads: int,
+    head_dim: int,
+    lengths: Sequence[int],
+    block: int = 16,
+    format: str | Format = "bf16",
+) -> int:
     """Bytes of a paged cache that no token uses: the empty ends of the last pages.
 
     Formula     paged_cache - Σ 2 · L · T_i · K · H · b, below one page a sequence
@@ -144,5 +223,17 @@ def page_waste(layers, kv_heads, head_dim, lengths, block=16, format="bf16"):
     Source      Kwon et al. 2023, arXiv:2309.06180
     Raises      as `paged_cache`
     """
-    used = kv_cache(layers, kv_heads, head_dim, 1, sum(lengths), format)
-    return paged_cache(layers, kv_heads, head_dim, lengths, block, format) - used
+    used = kv_cache(
+        layers, kv_heads=kv_heads, head_dim=head_dim, batch=1, tokens=sum(lengths), format=format
+    )
+    return (
+        paged_cache(
+            layers,
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            lengths=lengths,
+            block=block,
+            format=format,
+        )
+        - used
+    )

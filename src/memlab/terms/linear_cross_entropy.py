@@ -3,12 +3,18 @@
 R rows: B · T tokens · C rows of one chunk · V vocabulary · D model width · b bytes
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
 from .logits import peak, scalars
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
 
-def chunk_rows(rows, vocab, d_model, format="fp32"):
+
+def chunk_rows(rows: int, *, vocab: int, d_model: int, format: str | Format = "fp32") -> int:
     """Rows of a chunk that `LinearCrossEntropyOptions()` takes on a CPU.
 
     Formula     P / 2 in fp32, P in bf16, at most R; P: the first power of two from ⌈R / ⌈V / D⌉⌉
@@ -27,7 +33,7 @@ def chunk_rows(rows, vocab, d_model, format="fp32"):
     return chunk
 
 
-def reference_peak(rows, vocab, format="fp32"):
+def reference_peak(rows: int, *, vocab: int, format: str | Format = "fp32") -> int:
     """Bytes of copies of the logits at the peak with `options=None`: the path without chunks.
 
     Formula     3 · R · V · b: logits.peak without an upcast
@@ -35,10 +41,12 @@ def reference_peak(rows, vocab, format="fp32"):
     Source      torch 2.13, torch/nn/functional.py
     Raises      ValueError for an unknown format or a negative count
     """
-    return peak(rows, vocab, format, upcast=False) + scalars(format, upcast=False)
+    return peak(rows, vocab=vocab, format=format, upcast=False) + scalars(format, upcast=False)
 
 
-def forward_peak(rows, vocab, d_model, chunk, format="fp32"):
+def forward_peak(
+    rows: int, *, vocab: int, d_model: int, chunk: int, format: str | Format = "fp32"
+) -> int:
     """Bytes above the inputs at the peak of the chunked forward pass, on a CPU.
 
     Formula     both: 4 · C · V + 13 · R + 4 · C, and the gradients of x and the head;
@@ -65,7 +73,7 @@ def forward_peak(rows, vocab, d_model, chunk, format="fp32"):
     return total + max(4 * chunk * d_model + 4 * chunk, 2 * rows * d_model + 4 * last)
 
 
-def backward_peak(rows, vocab, d_model, format="fp32"):
+def backward_peak(rows: int, *, vocab: int, d_model: int, format: str | Format = "fp32") -> int:
     """Bytes above the inputs in the backward pass of the chunked loss.
 
     Formula     2 · (R + V) · D · b + 2 · b: the gradients that forward made, and as many zeros,
@@ -79,6 +87,6 @@ def backward_peak(rows, vocab, d_model, format="fp32"):
     return 2 * storage(wide, format) + 2 * storage(1, format)
 
 
-def _known(format):
+def _known(format: str | Format) -> None:
     if format not in ("fp32", "bf16"):
         raise ValueError(f"format={format!r} has no chunked path here; known: fp32, bf16")

@@ -7,9 +7,15 @@ Sizes are given tensor by tensor, as lists of bytes in the order of the checkpoi
 format can be on either side: `old` in the file, `new` in the model.
 """
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 from ..units import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Three questions tell the ways apart. Is the model built first, with memory of its own, and the
 # values copied in (else it is built on the meta device and takes the tensors themselves)? Is one
@@ -26,7 +32,7 @@ Moment = namedtuple("Moment", ("what", "checkpoint", "mapped", "model", "device"
 Peak = namedtuple("Peak", ("host", "mapped", "device"))
 
 
-def shards(sizes, limit):
+def shards(sizes: Sequence[int], *, limit: int) -> list[list[int]]:
     """Which tensors stand in which file of a checkpoint: lists of their positions in `sizes`.
 
     Formula     a file takes the next tensor unless it would pass the limit; a tensor that is
@@ -38,7 +44,9 @@ def shards(sizes, limit):
     """
     if whole("limit", limit) == 0:
         raise ValueError("limit=0; a shard holds at least one byte (5 GB is usual)")
-    files, current, filled = [], [], 0
+    files: list[list[int]] = []
+    current: list[int] = []
+    filled = 0
     for i in range(len(sizes)):
         if whole("size", sizes[i]) > limit:
             files.append([i])
@@ -52,16 +60,16 @@ def shards(sizes, limit):
 
 
 def moments(
-    old,
-    new,
-    way,
+    old: Sequence[int],
     *,
-    built=None,
-    shard=None,
-    cast=None,
-    device=False,
-    cast_on_device=False,
-):
+    new: Sequence[int],
+    way: str,
+    built: Sequence[int] | None = None,
+    shard: int | None = None,
+    cast: bool | None = None,
+    device: bool = False,
+    cast_on_device: bool = False,
+) -> list[Moment]:
     """Every moment of loading: what happens, and the bytes that are there while it does.
 
     Formula     copy      I + C, then tensor by tensor from I to M
@@ -95,7 +103,7 @@ def moments(
     for sizes in (old, new, built):
         for size in sizes:
             whole("size", size)
-    files = [list(range(len(old)))] if shard is None else shards(old, shard)
+    files = [list(range(len(old)))] if shard is None else shards(old, limit=shard)
     now = _Now(mapped, device, cast, cast_on_device)
     if builds:
         now.model = sum(built)
@@ -120,7 +128,7 @@ def moments(
     return now.seen
 
 
-def peak(moments):
+def peak(moments: Sequence[Moment]) -> Peak:
     """The most that was held at once: in host memory, of mapped pages, on the device.
 
     Formula     each the largest of its column; host is checkpoint + model
@@ -138,17 +146,19 @@ def peak(moments):
 class _Now:
     """What is held now, and a note of every moment so far."""
 
-    def __init__(self, is_mapped, device, cast, cast_on_device):
+    def __init__(
+        self, is_mapped: bool, device: bool, cast: bool | None, cast_on_device: bool
+    ) -> None:
         self.is_mapped, self.to_device = is_mapped, device
         self.cast, self.cast_on_device = cast, cast_on_device
         self.checkpoint = self.mapped = self.model = self.device = 0
         self.pointed = 0  # bytes of tensors that stay in the mapping and are not touched yet
-        self.seen = []
+        self.seen: list[Moment] = []
 
-    def note(self, what):
+    def note(self, what: str) -> None:
         self.seen.append(Moment(what, self.checkpoint, self.mapped, self.model, self.device))
 
-    def hand_over(self, i, old, new, from_model):
+    def hand_over(self, i: int, old: Sequence[int], new: Sequence[int], from_model: bool) -> bool:
         """One tensor becomes the model's; returns whether it still is where it was read."""
         was, becomes = old[i], new[i]
         casts = was != becomes if self.cast is None else self.cast
@@ -172,7 +182,7 @@ class _Now:
             self.checkpoint -= was
         return False
 
-    def _send(self, was, becomes, casts):
+    def _send(self, was: int, becomes: int, casts: bool) -> None:
         """To the device; a cast leaves one more copy of this tensor, here or there."""
         here = becomes if casts and not self.cast_on_device else 0
         there = was if casts and self.cast_on_device else 0
@@ -183,7 +193,7 @@ class _Now:
         self.model -= here
 
 
-def _way(way):
+def _way(way: str) -> tuple[bool, bool, bool]:
     for name, builds, one_by_one, mapped in WAYS:
         if name == way:
             return builds, one_by_one, mapped

@@ -7,8 +7,14 @@ of the moment `last`. The moments are operators of head, cross-entropy and their
 most copies are alive inside log_softmax_backward.
 """
 
+from __future__ import annotations
+
 from ..formats import format_of, storage
 from ..units import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
 
 MOMENTS = (
     "head",  # logits = x @ head
@@ -21,7 +27,7 @@ MOMENTS = (
 )
 
 
-def logits(rows, vocab, format="bf16"):
+def logits(rows: int, *, vocab: int, format: str | Format = "bf16") -> int:
     """Bytes of one copy of the logits.
 
     Formula     R · V · b
@@ -33,7 +39,9 @@ def logits(rows, vocab, format="bf16"):
     return storage(whole("rows", rows) * whole("vocab", vocab), format)
 
 
-def copies(rows, vocab, format="bf16", *, upcast=True, kept=False):
+def copies(
+    rows: int, *, vocab: int, format: str | Format = "bf16", upcast: bool = True, kept: bool = False
+) -> list[tuple[str, str, int, str, str]]:
     """Every [R, V] tensor of head, cross-entropy and backward: (name, format, bytes, born, last).
 
     Shapes      upcast: `.float()` before the loss, as transformers does, and what autocast does to
@@ -59,12 +67,20 @@ def copies(rows, vocab, format="bf16", *, upcast=True, kept=False):
     if casts:
         made.append(("gradient", format, "downcast", "head_backward"))
     return [
-        (name, format_of(kind).name, logits(rows, vocab, kind), born, last)
+        (name, format_of(kind).name, logits(rows, vocab=vocab, format=kind), born, last)
         for name, kind, born, last in made
     ]
 
 
-def alive(moment, rows, vocab, format="bf16", *, upcast=True, kept=False):
+def alive(
+    moment: str,
+    *,
+    rows: int,
+    vocab: int,
+    format: str | Format = "bf16",
+    upcast: bool = True,
+    kept: bool = False,
+) -> int:
     """Bytes of all copies of the logits at one moment.
 
     Formula     the sum over copies with born <= moment <= last
@@ -74,13 +90,23 @@ def alive(moment, rows, vocab, format="bf16", *, upcast=True, kept=False):
     if moment not in MOMENTS:
         raise ValueError(f"unknown moment {moment!r}; known: {', '.join(MOMENTS)}")
     at, total = MOMENTS.index(moment), 0
-    for _, _, size, born, last in copies(rows, vocab, format, upcast=upcast, kept=kept):
+    for _, _, size, born, last in copies(
+        rows, vocab=vocab, format=format, upcast=upcast, kept=kept
+    ):
         if MOMENTS.index(born) <= at <= MOMENTS.index(last):
             total += size
     return total
 
 
-def peak(rows, vocab, format="bf16", *, upcast=True, kept=False, backward=True):
+def peak(
+    rows: int,
+    *,
+    vocab: int,
+    format: str | Format = "bf16",
+    upcast: bool = True,
+    kept: bool = False,
+    backward: bool = True,
+) -> int:
     """Bytes of the copies of the logits alive at once, at the worst moment.
 
     Formula     3 · R · V · b in the loss's format, + R · V · b of the logits where they are kept;
@@ -92,10 +118,15 @@ def peak(rows, vocab, format="bf16", *, upcast=True, kept=False, backward=True):
     Raises      as `logits`
     """
     moments = MOMENTS if backward else MOMENTS[: MOMENTS.index("log_softmax") + 1]
-    return max([alive(each, rows, vocab, format, upcast=upcast, kept=kept) for each in moments])
+    return max(
+        [
+            alive(each, rows=rows, vocab=vocab, format=format, upcast=upcast, kept=kept)
+            for each in moments
+        ]
+    )
 
 
-def scalars(format="bf16", *, upcast=True):
+def scalars(format: str | Format = "bf16", *, upcast: bool = True) -> int:
     """Bytes of the single numbers beside the copies at the peak.
 
     Formula     2 · b in the loss's format: the loss and the gradient 1 that backward starts from;
@@ -106,7 +137,7 @@ def scalars(format="bf16", *, upcast=True):
     return storage(2, "fp32" if upcast else format)
 
 
-def labels(batch, tokens, *, padded=True):
+def labels(batch: int, *, tokens: int, padded: bool = True) -> int:
     """Bytes of the shifted labels that the loss keeps from forward to nll_backward.
 
     Formula     8 · B · T; 8 · (T + 1) for one padded sequence
@@ -122,7 +153,15 @@ def labels(batch, tokens, *, padded=True):
     return 8 * (tokens + 1 if padded and batch == 1 else batch * tokens)
 
 
-def saved(batch, tokens, vocab, format="bf16", *, upcast=True, padded=True):
+def saved(
+    batch: int,
+    *,
+    tokens: int,
+    vocab: int,
+    format: str | Format = "bf16",
+    upcast: bool = True,
+    padded: bool = True,
+) -> int:
     """Bytes that cross-entropy keeps from its forward to its backward.
 
     Formula     R · V · b (log-probabilities) + `labels` + b (the sum of label weights), b: the
@@ -134,10 +173,16 @@ def saved(batch, tokens, vocab, format="bf16", *, upcast=True, padded=True):
     """
     rows = whole("batch", batch) * whole("tokens", tokens)
     loss = "fp32" if upcast else format
-    return logits(rows, vocab, loss) + labels(batch, tokens, padded=padded) + storage(1, loss)
+    return (
+        logits(rows, vocab=vocab, format=loss)
+        + labels(batch, tokens=tokens, padded=padded)
+        + storage(1, loss)
+    )
 
 
-def chunked_peak(rows, vocab, d_model, chunks, format="bf16"):
+def chunked_peak(
+    rows: int, *, vocab: int, d_model: int, chunks: int, format: str | Format = "bf16"
+) -> int:
     """Bytes above the inputs at the peak of memlab.lab.loss.chunked_cross_entropy.
 
     Formula     (R + V) · D · b for the gradients of x and the head, which wait for backward;
@@ -152,8 +197,13 @@ def chunked_peak(rows, vocab, d_model, chunks, format="bf16"):
         raise ValueError(f"chunks={chunks}; between 1 and {rows} (the rows) is needed")
     chunk = -(-rows // chunks)
     gradients = storage((rows + whole("vocab", vocab)) * whole("d_model", d_model), format)
-    wide = logits(chunk, vocab, "fp32")
+    wide = logits(chunk, vocab=vocab, format="fp32")
     if format_of(format).name == "fp32":
         return gradients + wide + 28 * chunk + 12
     # The cast of the gradient, unless V is so small that the numbers a row weigh more.
-    return gradients + wide + max(logits(chunk, vocab, format) + 20 * chunk, 28 * chunk) + 12
+    return (
+        gradients
+        + wide
+        + max(logits(chunk, vocab=vocab, format=format) + 20 * chunk, 28 * chunk)
+        + 12
+    )

@@ -3,11 +3,19 @@
 R rows · C columns of a matrix · r directions kept · b bytes per value
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def galore(shape, rank, format="fp32"):
+    from ..formats import Format
+
+
+def galore(shape: Sequence[int], *, rank: int, format: str | Format = "fp32") -> int:
     """Bytes of GaLore's AdamW for one matrix: a basis, and two moments of the projected gradient.
 
     Formula     r · (min(R, C) + 2 · max(R, C)) · b, for r up to min(R, C)
@@ -24,7 +32,7 @@ def galore(shape, rank, format="fp32"):
     return storage(kept * short, format) + 2 * storage(kept * long, format)
 
 
-def largest_rank(shape, bytes, format="fp32"):
+def largest_rank(shape: Sequence[int], *, bytes: int, format: str | Format = "fp32") -> int:
     """The most directions whose state takes no more than so many bytes; beyond it GaLore costs.
 
     Formula     bytes / ((min(R, C) + 2 · max(R, C)) · b), rounded down, min(R, C) at most
@@ -33,11 +41,11 @@ def largest_rank(shape, bytes, format="fp32"):
     Raises      as `galore`
     """
     short, long = _sides(shape)
-    one = galore(shape, 1, format)
+    one = galore(shape, rank=1, format=format)
     return min(whole("bytes", bytes) // one, short) if one else short
 
 
-def _sides(shape):
+def _sides(shape: Sequence[int]) -> tuple[int, int]:
     if len(shape) != 2:
         raise ValueError(f"shape={tuple(shape)} is not a matrix; GaLore projects those only")
     sides = sorted(whole("size", size) for size in shape)

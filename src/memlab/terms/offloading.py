@@ -3,6 +3,8 @@
 S bytes of optimizer states · A of saved tensors · w of a layer's weights · L layers · P parameters
 """
 
+from __future__ import annotations
+
 from ..units import whole
 
 # Billion transfers a second on each lane, one bit each. PCI Express Base Specification 3.0, 4.0 and
@@ -10,7 +12,7 @@ from ..units import whole
 TRANSFERS = {3: 8, 4: 16, 5: 32}
 
 
-def pcie(generation, lanes=16):
+def pcie(generation: int, *, lanes: int = 16) -> int:
     """Bytes per second that a PCI Express link can carry, in each direction.
 
     Formula     lanes · transfers per second · 128/130 bits, 8 to a byte
@@ -27,7 +29,7 @@ def pcie(generation, lanes=16):
     return lanes * TRANSFERS[generation] * 10**9 * 128 // (130 * 8)
 
 
-def microseconds(count, bandwidth):
+def microseconds(count: int, *, bandwidth: int) -> int:
     """How long `count` bytes take at least.
 
     Formula     bytes / bandwidth
@@ -39,7 +41,7 @@ def microseconds(count, bandwidth):
     return -(-whole("count", count) * 10**6 // bandwidth)
 
 
-def traffic(saved=0, states=0):
+def traffic(saved: int = 0, *, states: int = 0) -> int:
     """Bytes that cross the bus in one training step, both directions together.
 
     Formula     2 · A + 2 · S: each saved storage goes out in forward and comes back in backward;
@@ -51,7 +53,7 @@ def traffic(saved=0, states=0):
     return 2 * whole("saved", saved) + 2 * whole("states", states)
 
 
-def traffic_of_host_update(gradients, weights):
+def traffic_of_host_update(gradients: int, *, weights: int) -> int:
     """Bytes that cross the bus in one step if the host itself computes the update.
 
     Formula     G + W: gradients go out, new weights come in, states never move
@@ -63,7 +65,7 @@ def traffic_of_host_update(gradients, weights):
     return whole("gradients", gradients) + whole("weights", weights)
 
 
-def streamed(layers, layer, rest, ahead=1):
+def streamed(layers: int, *, layer: int, rest: int, ahead: int = 1) -> int:
     """Bytes of weights on the device, at most, while layers come from a host one by one.
 
     Formula     rest + (1 + ahead) · w, at most rest + L · w
@@ -76,7 +78,9 @@ def streamed(layers, layer, rest, ahead=1):
     return whole("rest", rest) + there * whole("layer", layer)
 
 
-def tokens_to_hide(count, parameters, bandwidth, flops, passes=1):
+def tokens_to_hide(
+    count: int, *, parameters: int, bandwidth: int, flops: int, passes: int = 1
+) -> int:
     """The fewest tokens for which computing takes as long as moving `count` bytes.
 
     Formula     bytes / bandwidth <= 2 · P · passes · tokens / FLOP per second: each parameter of a
@@ -95,6 +99,6 @@ def tokens_to_hide(count, parameters, bandwidth, flops, passes=1):
     return -(-whole("count", count) * flops // (work * bandwidth))
 
 
-def _rate(name, value):
+def _rate(name: str, value: int) -> None:
     if whole(name, value) == 0:
         raise ValueError(f"{name}=0; a number per second is needed, such as pcie(4)")

@@ -6,9 +6,17 @@ Every function counts ONE parameter tensor, because the rules below are rules pe
 is the way in; the named formulas are there to be read, one a paragraph.
 """
 
+from __future__ import annotations
+
 from ..formats import format_of, storage
 from ..units import whole
 from .low_rank import galore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..formats import Format
 
 # torch/optim/adamw.py, adafactor: `step` is a tensor of one fp32 value for each parameter tensor
 # (kept on the CPU unless the optimizer is fused or capturable).
@@ -31,7 +39,7 @@ QUANTIZED = {
 LEARNING_RATE_BYTES = 4
 
 
-def sgd(shape, format="fp32"):
+def sgd(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of plain SGD: none.
 
     Formula     0
@@ -42,7 +50,7 @@ def sgd(shape, format="fp32"):
     return 0
 
 
-def momentum(shape, format="fp32"):
+def momentum(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of SGD with momentum: one running mean.
 
     Formula     P · b
@@ -52,7 +60,7 @@ def momentum(shape, format="fp32"):
     return storage(numel(shape), format)
 
 
-def adamw(shape, format="fp32"):
+def adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of AdamW: a running mean of the gradient, one of its square, and a step counter.
 
     Formula     2 · P · b + 4
@@ -64,7 +72,7 @@ def adamw(shape, format="fp32"):
     return 2 * storage(numel(shape), format) + STEP_BYTES
 
 
-def amsgrad(shape, format="fp32"):
+def amsgrad(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of AdamW with amsgrad: a third state, the largest second moment so far.
 
     Formula     3 · P · b + 4
@@ -74,7 +82,7 @@ def amsgrad(shape, format="fp32"):
     return 3 * storage(numel(shape), format) + STEP_BYTES
 
 
-def adafactor(shape, format="fp32"):
+def adafactor(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of Adafactor: the second moment as a row and a column, no first moment.
 
     Formula     (R + C) · b + 4 for a matrix, P · b + 4 for a vector
@@ -90,7 +98,7 @@ def adafactor(shape, format="fp32"):
     return storage(stacked * rows, format) + storage(stacked * columns, format) + STEP_BYTES
 
 
-def lion(shape, format="fp32"):
+def lion(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of Lion: one running mean, whose sign is the update.
 
     Formula     P · b
@@ -100,7 +108,7 @@ def lion(shape, format="fp32"):
     return storage(numel(shape), format)
 
 
-def muon(shape, format="fp32"):
+def muon(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of Muon for one hidden matrix: one running mean, orthogonalized at each step.
 
     Formula     P · b
@@ -115,7 +123,9 @@ def muon(shape, format="fp32"):
     return storage(numel(shape), format)
 
 
-def quantized_adamw(shape, format="fp32", kind="adamw8bit"):
+def quantized_adamw(
+    shape: Sequence[int], *, format: str | Format = "fp32", kind: str = "adamw8bit"
+) -> int:
     """Bytes of AdamW whose two moments are stored in blocks of 8 or 4 bits.
 
     Formula     2 · (P · bits/8 + 4 · P/block + table) + 4,
@@ -128,10 +138,12 @@ def quantized_adamw(shape, format="fp32", kind="adamw8bit"):
     if kind not in QUANTIZED:
         raise ValueError(f"unknown kind {kind!r}; known: {', '.join(sorted(QUANTIZED))}")
     stored, table = QUANTIZED[kind]
-    return 2 * block_state(shape, stored, format, table) + STEP_BYTES
+    return 2 * block_state(shape, stored=stored, format=format, table=table) + STEP_BYTES
 
 
-def block_state(shape, stored, format="fp32", table=0):
+def block_state(
+    shape: Sequence[int], *, stored: str | Format, format: str | Format = "fp32", table: int = 0
+) -> int:
     """Bytes of one state in a block format, with the rule for small tensors.
 
     Formula     P · bits/8 + scales + table; P · b where the tensor is too small or not divisible
@@ -145,7 +157,7 @@ def block_state(shape, stored, format="fp32", table=0):
     return storage(count, stored) + table
 
 
-def numel(shape):
+def numel(shape: Sequence[int]) -> int:
     """How many values a tensor of this shape holds."""
     count = 1
     for size in shape:
@@ -154,7 +166,7 @@ def numel(shape):
 
 
 # name: bytes of one tensor's state. Muon stands here for its matrices; `hidden` decides below.
-OPTIMIZERS = {
+OPTIMIZERS: dict[str, Callable[..., int]] = {
     "sgd": sgd,
     "momentum": momentum,
     "adamw": adamw,
@@ -172,7 +184,14 @@ OPTIMIZERS = {
 STATES = {"sgd": 0, "momentum": 1, "adamw": 2, "amsgrad": 3, "lion": 1, "muon": 1}
 
 
-def state(optimizer, shape, format="fp32", hidden=True, formats=None):
+def state(
+    optimizer: str,
+    *,
+    shape: Sequence[int],
+    format: str | Format = "fp32",
+    hidden: bool = True,
+    formats: Sequence[str | Format] | None = None,
+) -> int:
     """Bytes of an optimizer's state for one parameter tensor.
 
     Formula     that of the named optimizer; with `formats`, one block state for each of them
@@ -185,13 +204,13 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
     """
     base, rank = _parsed(optimizer)
     if (base == "muon" and not hidden) or (rank and not (hidden and len(shape) == 2)):
-        return adamw(shape, format)
+        return adamw(shape, format=format)
     if formats is None:
         if rank:
-            return galore(shape, rank, format)
+            return galore(shape, rank=rank, format=format)
         if optimizer in QUANTIZED:
-            return quantized_adamw(shape, format, optimizer)
-        return OPTIMIZERS[optimizer](shape, format)
+            return quantized_adamw(shape, format=format, kind=optimizer)
+        return OPTIMIZERS[optimizer](shape, format=format)
     if len(formats) != STATES.get(optimizer, -1):
         wanted = STATES.get(optimizer)
         raise ValueError(
@@ -199,10 +218,10 @@ def state(optimizer, shape, format="fp32", hidden=True, formats=None):
             + (f"keeps {wanted}" if wanted is not None else "fixes its own")
         )
     steps = STEP_BYTES if optimizer in ("adamw", "amsgrad") else 0
-    return sum(block_state(shape, stored, format) for stored in formats) + steps
+    return sum(block_state(shape, stored=stored, format=format) for stored in formats) + steps
 
 
-def learning_rates(optimizer, groups=1):
+def learning_rates(optimizer: str, *, groups: int = 1) -> int:
     """Bytes of the learning rates that an optimizer keeps as tensors.
 
     Formula     4 · groups for torchao's low-bit AdamW; none for the others, where it is a number
@@ -214,7 +233,7 @@ def learning_rates(optimizer, groups=1):
     return LEARNING_RATE_BYTES * whole("groups", groups) if optimizer in QUANTIZED else 0
 
 
-def _parsed(optimizer):
+def _parsed(optimizer: str) -> tuple[str, int]:
     """The name of an optimizer without its rank, and the rank, 0 where it has none."""
     base, _, rank = optimizer.partition("/")
     if base == "galore":

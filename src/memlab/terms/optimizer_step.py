@@ -3,8 +3,16 @@
 n values of the parameter at hand · b bytes per value
 """
 
+from __future__ import annotations
+
 from ..formats import format_of, storage
 from .optimizer import QUANTIZED, SMALLEST_QUANTIZED, numel
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..formats import Format
 
 # torchao/optim/adam.py, `single_param_adam`, run line by line: the parameter, both moments, the
 # root, the corrected mean and their quotient, all in fp32.
@@ -17,7 +25,9 @@ ROUNDED = 3 * 4 + 4 + 8 + 8 + 4 + 4 + 4 + 4 + 4 + 1
 SCALARS = 2 * 4
 
 
-def low_bit_eager(shape, kind="adamw8bit", format="fp32"):
+def low_bit_eager(
+    shape: Sequence[int], *, kind: str = "adamw8bit", format: str | Format = "fp32"
+) -> int:
     """Bytes that torchao's low-bit AdamW adds for a moment to update one tensor, not compiled.
 
     Formula     53 · n + S + 8 for 8 and 4 bits, 24 · n + 8 for FP8; 4 · n more for a gradient that

@@ -5,7 +5,15 @@ resize          it has another size from here on
 free            it is gone
 """
 
+from __future__ import annotations
+
 from .allocator import CachingAllocator, OutOfMemory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from .segments import Tell
 
 KINDS = ("alloc", "seen", "resize", "free")
 
@@ -18,35 +26,45 @@ class Replay:
     allocator                           in the state after the last event
     """
 
-    def __init__(self, allocator):
-        self.allocator, self.out_of_memory = allocator, None
-        self.requested, self.allocated, self.reserved = [], [], []
+    def __init__(self, allocator: CachingAllocator) -> None:
+        self.allocator = allocator
+        self.out_of_memory: OutOfMemory | None = None
+        self.requested: list[int] = []
+        self.allocated: list[int] = []
+        self.reserved: list[int] = []
 
     @property
-    def fits(self):
+    def fits(self) -> bool:
         return self.out_of_memory is None
 
     @property
-    def peak_requested(self):
+    def peak_requested(self) -> int:
         return self.allocator.peak_requested
 
     @property
-    def peak_allocated(self):
+    def peak_allocated(self) -> int:
         return self.allocator.peak_allocated
 
     @property
-    def peak_reserved(self):
+    def peak_reserved(self) -> int:
         return self.allocator.peak_reserved
 
-    def __repr__(self):
-        end = "" if self.fits else f", out of memory at event {self.out_of_memory.event}"
+    def __repr__(self) -> str:
+        ended = self.out_of_memory
+        end = "" if ended is None else f", out of memory at event {ended.event}"
         return (
             f"Replay({len(self.reserved):,} events, peak requested {self.peak_requested:,} B, "
             f"allocated {self.peak_allocated:,} B, reserved {self.peak_reserved:,} B{end})"
         )
 
 
-def replay(events, capacity=None, expandable=False, tell=None):
+def replay(
+    events: Iterable[tuple[str, Hashable, int]],
+    *,
+    capacity: int | None = None,
+    expandable: bool = False,
+    tell: Tell | None = None,
+) -> Replay:
     """Run a list of events through the allocator, up to the first one that does not fit.
 
     events      (kind, ident, bytes): alloc (or seen) and resize say the size from then on; the
@@ -54,7 +72,7 @@ def replay(events, capacity=None, expandable=False, tell=None):
     Source      `CachingAllocator`, whose other arguments these are
     Raises      ValueError for an unknown kind, or an event that the ones before make impossible
     """
-    allocator = CachingAllocator(capacity, expandable, tell)
+    allocator = CachingAllocator(capacity, expandable=expandable, tell=tell)
     done = Replay(allocator)
     for index, (kind, ident, size) in enumerate(events):
         try:

@@ -4,12 +4,14 @@ R ranks · B batch · T tokens · D model width · F feed-forward width · N que
 K key/value heads · H head width · L layers · S stages of a pipeline · b bytes per value
 """
 
+from __future__ import annotations
+
 from ..units import whole
 from .activations import attention, feed_forward, linear_input, rms_norm
-from .sharding import DIVIDED, _some, check_tensor, part, stage_layers
+from .sharding import DIVIDED, at_least_one, check_tensor, part, stage_layers
 
 
-def in_flight(micro_batches, stages, stage):
+def in_flight(micro_batches: int, *, stages: int, stage: int) -> int:
     """Micro-batches whose activations one stage keeps at once, one forward and one backward a time.
 
     Formula     min(m, S - stage): the first stage waits longest for its first gradient
@@ -18,26 +20,26 @@ def in_flight(micro_batches, stages, stage):
     Leaves out  the other schedules: all forward first keeps m everywhere, interleaved ones more
     Raises      as `stage_layers`
     """
-    stage_layers(stages, stages, stage)
-    return min(_some("micro_batches", micro_batches), stages - stage)
+    stage_layers(stages, stages=stages, stage=stage)
+    return min(at_least_one("micro_batches", micro_batches), stages - stage)
 
 
 def layer_activations(
-    batch,
-    tokens,
-    d_model,
-    d_ff,
-    heads,
-    kv_heads,
-    head_dim,
-    precision="bf16",
-    backend="cpu",
+    batch: int,
     *,
-    tensor=1,
-    sequence=False,
-    regather=False,
-    context=1,
-):
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    heads: int,
+    kv_heads: int,
+    head_dim: int,
+    precision: str = "bf16",
+    backend: str = "cpu",
+    tensor: int = 1,
+    sequence: bool = False,
+    regather: bool = False,
+    context: int = 1,
+) -> int:
     """Bytes that one rank keeps of one gated layer (memlab.lab.models.llama), its input included.
 
     Formula     2 norms + the inputs of q, k, v and of gate, up + (attention + feed-forward) / t,
@@ -52,22 +54,31 @@ def layer_activations(
     Raises      ValueError where t does not divide N, K or F, where c, or t with `sequence`, does
                 not divide T; as memlab.terms.activations
     """
-    check_tensor(tensor, heads, kv_heads, d_ff)
-    if whole("tokens", tokens) % _some("context", context):
+    check_tensor(tensor, heads=heads, kv_heads=kv_heads, d_ff=d_ff)
+    if whole("tokens", tokens) % at_least_one("context", context):
         raise ValueError(f"context={context} does not divide T={tokens} (tokens)")
     rows = tokens // context
     if (sequence or regather) and rows % tensor:
         raise ValueError(f"tensor={tensor} does not divide T={rows} (tokens of a rank)")
-    where = (precision, backend)
+    where = {"precision": precision, "backend": backend}
     norm_rows = rows // tensor if sequence or regather else rows
     input_rows = rows // tensor if regather else rows
-    kept = 2 * rms_norm(batch, norm_rows, d_model, *where)
-    kept += 2 * linear_input(batch, input_rows, d_model, 1, *where)
-    kept += attention(batch, rows, heads // tensor, kv_heads // tensor, head_dim, *where)
-    return kept + feed_forward(batch, rows, d_ff // tensor, True, precision)
+    kept = 2 * rms_norm(batch, tokens=norm_rows, width=d_model, **where)
+    kept += 2 * linear_input(batch, tokens=input_rows, width=d_model, readers=1, **where)
+    kept += attention(
+        batch,
+        tokens=rows,
+        heads=heads // tensor,
+        kv_heads=kv_heads // tensor,
+        head_dim=head_dim,
+        **where,
+    )
+    return kept + feed_forward(batch, tokens=rows, d_ff=d_ff // tensor, precision=precision)
 
 
-def gathered_kv(batch, tokens, kv_heads, head_dim, value_bytes=2):
+def gathered_kv(
+    batch: int, *, tokens: int, kv_heads: int, head_dim: int, value_bytes: int = 2
+) -> int:
     """Bytes of the keys and values of all tokens, which context parallelism gathers for a layer.
 
     Formula     2 · B · T · K · H · b
@@ -83,7 +94,7 @@ def gathered_kv(batch, tokens, kv_heads, head_dim, value_bytes=2):
     return 2 * rows * width * whole("value_bytes", value_bytes)
 
 
-def wire(weights, gradients, ranks, zero=0):
+def wire(weights: int, *, gradients: int, ranks: int, zero: int = 0) -> int:
     """Bytes that one data-parallel rank sends in a step, with collectives that pass parts on.
 
     Formula     ring: an all-gather or a reduce-scatter of n bytes sends n · (R - 1) / R.
@@ -101,10 +112,12 @@ def wire(weights, gradients, ranks, zero=0):
     whole("weights", weights)
     moved = whole("gradients", gradients)
     moved += gradients if zero == 0 else weights if zero < 3 else 2 * weights
-    return part(moved * (_some("ranks", ranks) - 1), ranks)
+    return part(moved * (at_least_one("ranks", ranks) - 1), ranks=ranks)
 
 
-def tensor_wire(batch, tokens, d_model, layers, ranks, value_bytes=2):
+def tensor_wire(
+    batch: int, *, tokens: int, d_model: int, layers: int, ranks: int, value_bytes: int = 2
+) -> int:
     """Bytes that one tensor-parallel rank sends in a step.
 
     Formula     4 · L all-reduces of B · T · D · b: after attention and after feed-forward, forward
@@ -117,4 +130,4 @@ def tensor_wire(batch, tokens, d_model, layers, ranks, value_bytes=2):
     """
     size = whole("batch", batch) * whole("tokens", tokens) * whole("d_model", d_model)
     size *= whole("value_bytes", value_bytes) * 4 * whole("layers", layers)
-    return part(2 * size * (_some("ranks", ranks) - 1), ranks)
+    return part(2 * size * (at_least_one("ranks", ranks) - 1), ranks=ranks)

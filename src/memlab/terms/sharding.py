@@ -7,9 +7,15 @@ A copy that every rank holds is replicated; one of which each holds a part is di
 divided exactly: a rank's part is rounded up to whole rows or values.
 """
 
+from __future__ import annotations
+
 from ..units import whole
 from .optimizer import numel
 from .weights import group_size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Rajbhandari et al. 2020, arXiv:1910.02054, section 5: what each stage divides among the ranks.
 DIVIDED = {
@@ -20,7 +26,7 @@ DIVIDED = {
 }
 
 
-def divided(copy, zero):
+def divided(copy: str, *, zero: int) -> bool:
     """Whether a stage of ZeRO divides a copy of the parameters among the data-parallel ranks.
 
     Formula     0: none; 1: master and optimizer; 2: gradients and accumulator too; 3: weights too
@@ -36,7 +42,7 @@ def divided(copy, zero):
     return copy in DIVIDED[zero]
 
 
-def part(count, ranks):
+def part(count: int, *, ranks: int) -> int:
     """The largest part when `count` things are dealt out to R ranks in one piece each.
 
     Formula     ceil(count / R)
@@ -44,23 +50,23 @@ def part(count, ranks):
     Source      torch.chunk, by which FSDP2 and DTensor cut
     Raises      TypeError or ValueError for a negative count, ValueError for no rank
     """
-    return -(-whole("count", count) // _some("ranks", ranks))
+    return -(-whole("count", count) // at_least_one("ranks", ranks))
 
 
-def held(count, ranks, rank=0):
+def held(count: int, *, ranks: int, rank: int = 0) -> int:
     """The part that one rank really holds, without padding: the last ones may get less, or nothing.
 
     Formula     min(c, max(0, count - rank · c)), c = ceil(count / R)
     Unit        as `part`
     Raises      as `part`; ValueError for a rank that does not exist
     """
-    size = part(count, ranks)
+    size = part(count, ranks=ranks)
     if whole("rank", rank) >= ranks:
         raise ValueError(f"rank={rank} of R={ranks}; ranks count from 0 to {ranks - 1}")
     return min(size, max(0, count - rank * size))
 
 
-def row_shard(shape, ranks, rank=None):
+def row_shard(shape: Sequence[int], *, ranks: int, rank: int | None = None) -> tuple[int, ...]:
     """The shape of one rank's part of a tensor that is cut by rows, as FSDP2 cuts each parameter.
 
     Formula     [ceil(shape[0] / R), the rest]; given a rank, the rows of it that are not padding
@@ -72,11 +78,11 @@ def row_shard(shape, ranks, rank=None):
     """
     if len(shape) == 0:
         raise ValueError("shape=() has no rows to deal out")
-    rows = part(shape[0], ranks) if rank is None else held(shape[0], ranks, rank)
+    rows = part(shape[0], ranks=ranks) if rank is None else held(shape[0], ranks=ranks, rank=rank)
     return (rows,) + tuple(shape[1:])
 
 
-def flat_shard(count, ranks, rank=None):
+def flat_shard(count: int, *, ranks: int, rank: int | None = None) -> int:
     """How many values of a flattened tensor one rank has, as ZeRO 1 and 2 cut it.
 
     Formula     ceil(P / R); given a rank, those that are not padding
@@ -85,10 +91,10 @@ def flat_shard(count, ranks, rank=None):
     Leaves out  flattening all tensors into one buffer first, which pads once and not once a tensor
     Raises      as `held`
     """
-    return part(count, ranks) if rank is None else held(count, ranks, rank)
+    return part(count, ranks=ranks) if rank is None else held(count, ranks=ranks, rank=rank)
 
 
-def gathered(shape, ranks):
+def gathered(shape: Sequence[int], *, ranks: int) -> int:
     """How many values a tensor has when it has been gathered from rows: with the padding.
 
     Formula     R · ceil(shape[0] / R) · the rest
@@ -98,10 +104,10 @@ def gathered(shape, ranks):
     Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
     Raises      as `row_shard`
     """
-    return ranks * numel(row_shard(shape, ranks))
+    return ranks * numel(row_shard(shape, ranks=ranks))
 
 
-def whole_tensors(counts, ranks):
+def whole_tensors(counts: Sequence[int], *, ranks: int) -> list[int]:
     """How many values each rank has where tensors are not cut but dealt out whole.
 
     Formula     largest tensor first, each to the rank that has least so far
@@ -109,13 +115,13 @@ def whole_tensors(counts, ranks):
     Source      torch.distributed.optim.ZeroRedundancyOptimizer, `_partition_parameters`
     Raises      as `part`
     """
-    loads = [0] * _some("ranks", ranks)
+    loads = [0] * at_least_one("ranks", ranks)
     for count in reversed(sorted([whole("count", each) for each in counts])):
         loads[loads.index(min(loads))] += count
     return loads
 
 
-def split(shape, axis, ranks):
+def split(shape: Sequence[int], *, axis: int | None, ranks: int) -> tuple[int, ...]:
     """The shape of one rank's part of a matrix under tensor parallelism.
 
     Formula     shape[axis] / R, rounded up; axis None: every rank has all of it
@@ -128,25 +134,25 @@ def split(shape, axis, ranks):
     """
     sizes = list(shape)
     if axis is not None:
-        sizes[axis] = part(sizes[axis], ranks)
+        sizes[axis] = part(sizes[axis], ranks=ranks)
     return tuple(sizes)
 
 
-def stage_layers(layers, stages, stage):
+def stage_layers(layers: int, *, stages: int, stage: int) -> int:
     """Layers of one pipeline stage: as even as can be, the first stages one more.
 
     Formula     floor(L / S), + 1 for the first L mod S stages
     Unit        layers, a whole number
     Raises      ValueError for more stages than layers, or a stage that does not exist
     """
-    if _some("stages", stages) > whole("layers", layers):
+    if at_least_one("stages", stages) > whole("layers", layers):
         raise ValueError(f"stages={stages} is more than L={layers}; a stage has at least one layer")
     if whole("stage", stage) >= stages:
         raise ValueError(f"stage={stage} of {stages}; stages count from 0 to {stages - 1}")
     return layers // stages + (1 if stage < layers % stages else 0)
 
 
-def check_tensor(tensor, heads, kv_heads, d_ff):
+def check_tensor(tensor: int, *, heads: int, kv_heads: int, d_ff: int) -> None:
     """Refuse a tensor-parallel size that would cut a head, or a unit, in two.
 
     Formula     t divides K, N and F
@@ -154,8 +160,8 @@ def check_tensor(tensor, heads, kv_heads, d_ff):
     Source      Shoeybi et al. 2019, arXiv:1909.08053, section 3
     Raises      ValueError naming the width that it does not divide
     """
-    group_size(heads, kv_heads)
-    _some("tensor", tensor)
+    group_size(heads, kv_heads=kv_heads)
+    at_least_one("tensor", tensor)
     for letter, size, what in (
         ("K", kv_heads, "key/value heads"),
         ("N", heads, "query heads"),
@@ -165,7 +171,7 @@ def check_tensor(tensor, heads, kv_heads, d_ff):
             raise ValueError(f"tensor={tensor} does not divide {letter}={size} ({what})")
 
 
-def _some(name, count):
+def at_least_one(name: str, count: int) -> int:
     if whole(name, count) == 0:
         raise ValueError(f"{name}=0; at least 1 is needed")
     return count

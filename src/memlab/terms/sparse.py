@@ -3,13 +3,19 @@
 R rows · C columns · n values that are not zero · b bytes per value · i bytes per index
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
 
 INDEX_BYTES = (4, 8)
 
 
-def coo(nonzero, format="fp32"):
+def coo(nonzero: int, *, format: str | Format = "fp32") -> int:
     """Bytes of a coordinate list: each value, its row and its column.
 
     Formula     n · (b + 2 · 8)
@@ -21,7 +27,7 @@ def coo(nonzero, format="fp32"):
     return storage(whole("nonzero", nonzero), format) + 2 * 8 * nonzero
 
 
-def csr(rows, nonzero, format="fp32", *, index_bytes=8):
+def csr(rows: int, *, nonzero: int, format: str | Format = "fp32", index_bytes: int = 8) -> int:
     """Bytes of compressed rows: each value, its column, and where each row begins.
 
     Formula     n · (b + i) + (R + 1) · i
@@ -37,7 +43,9 @@ def csr(rows, nonzero, format="fp32", *, index_bytes=8):
     return values + (nonzero + whole("rows", rows) + 1) * index_bytes
 
 
-def csr_break_even(rows, columns, format="fp32", *, index_bytes=8):
+def csr_break_even(
+    rows: int, *, columns: int, format: str | Format = "fp32", index_bytes: int = 8
+) -> int:
     """The fewest zeros with which compressed rows take less room than the full matrix.
 
     Formula     the smallest R·C − n with n · (b + i) + (R + 1) · i < R · C · b
@@ -50,14 +58,14 @@ def csr_break_even(rows, columns, format="fp32", *, index_bytes=8):
     low, high = 0, count + 1  # with `low` zeros nothing is gained, with `high` there is
     while high - low > 1:
         zeros = (low + high) // 2
-        if csr(rows, count - zeros, format, index_bytes=index_bytes) < full:
+        if csr(rows, nonzero=count - zeros, format=format, index_bytes=index_bytes) < full:
             high = zeros
         else:
             low = zeros
     return high
 
 
-def two_four(rows, columns, format="bf16"):
+def two_four(rows: int, *, columns: int, format: str | Format = "bf16") -> int:
     """Bytes of the 2:4 pattern: of every four values two, and which two these are.
 
     Formula     R · C / 2 · b + R · C / 8 for formats of 1 and 2 bytes (2 bits for each kept value);
@@ -74,7 +82,7 @@ def two_four(rows, columns, format="bf16"):
     return storage(count // 2, format) + meta
 
 
-def masked(count, format="fp32", *, training=True):
+def masked(count: int, *, format: str | Format = "fp32", training: bool = True) -> int:
     """Bytes of a weight under torch.nn.utils.prune: itself, its mask, and their product.
 
     Formula     3 · P · b: weight_orig, weight_mask and weight, all in the weight's format
@@ -87,6 +95,6 @@ def masked(count, format="fp32", *, training=True):
     return (3 if training else 1) * storage(whole("count", count), format)
 
 
-def _index(index_bytes):
+def _index(index_bytes: int) -> None:
     if index_bytes not in INDEX_BYTES:
         raise ValueError(f"index_bytes={index_bytes!r}; an index has 4 or 8")

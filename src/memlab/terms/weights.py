@@ -5,11 +5,17 @@ width, V vocabulary, P parameters. Counts are of one layer where a layer is mean
 multiplies by L. Plain enough to run under MicroPython in the page's calculator.
 """
 
+from __future__ import annotations
+
 from ..formats import storage
 from ..units import whole
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
 
-def weights(count: int, format, *, row: int | None = None) -> int:
+
+def weights(count: int, *, format: str | Format, row: int | None = None) -> int:
     """Bytes of P parameters stored in one format, scales and padding included.
 
     Formula     P · bits / 8, plus what the format adds per block and per tensor
@@ -22,7 +28,7 @@ def weights(count: int, format, *, row: int | None = None) -> int:
     return storage(count, format, row=row)
 
 
-def linear(inputs: int, outputs: int, *, bias: bool = False) -> int:
+def linear(inputs: int, *, outputs: int, bias: bool = False) -> int:
     """Parameters of one linear layer.
 
     Formula     inputs · outputs (+ outputs with a bias)
@@ -34,7 +40,7 @@ def linear(inputs: int, outputs: int, *, bias: bool = False) -> int:
     return whole("inputs", inputs) * whole("outputs", outputs) + (outputs if bias else 0)
 
 
-def group_size(heads: int, kv_heads: int) -> int:
+def group_size(heads: int, *, kv_heads: int) -> int:
     """Query heads that share one key/value head: 1 is MHA, N is MQA, between them GQA.
 
     Formula     N / K
@@ -51,10 +57,10 @@ def group_size(heads: int, kv_heads: int) -> int:
 
 def attention(
     d_model: int,
+    *,
     heads: int,
     kv_heads: int,
     head_dim: int,
-    *,
     qkv_bias: bool = False,
     out_bias: bool = False,
 ) -> int:
@@ -67,13 +73,13 @@ def attention(
     Leaves out  the norms on queries and keys (count them with `norm`), rotary tables (a buffer)
     Raises      ValueError for a negative width and where N is not a multiple of K
     """
-    group_size(heads, kv_heads)
-    q = linear(d_model, heads * head_dim, bias=qkv_bias)
-    k = linear(d_model, kv_heads * head_dim, bias=qkv_bias)
-    return q + 2 * k + linear(heads * head_dim, d_model, bias=out_bias)
+    group_size(heads, kv_heads=kv_heads)
+    q = linear(d_model, outputs=heads * head_dim, bias=qkv_bias)
+    k = linear(d_model, outputs=kv_heads * head_dim, bias=qkv_bias)
+    return q + 2 * k + linear(heads * head_dim, outputs=d_model, bias=out_bias)
 
 
-def feed_forward(d_model: int, d_ff: int, *, gated: bool, bias: bool = False) -> int:
+def feed_forward(d_model: int, *, d_ff: int, gated: bool, bias: bool = False) -> int:
     """Parameters of one feed-forward layer, with or without a gate.
 
     Formula     2 · D · F, or 3 · D · F with a gate; biases add F + D, or 2 · F + D
@@ -83,8 +89,8 @@ def feed_forward(d_model: int, d_ff: int, *, gated: bool, bias: bool = False) ->
     Leaves out  mixtures of experts
     Raises      ValueError for a negative width
     """
-    up = linear(d_model, d_ff, bias=bias)
-    return up * (2 if gated else 1) + linear(d_ff, d_model, bias=bias)
+    up = linear(d_model, outputs=d_ff, bias=bias)
+    return up * (2 if gated else 1) + linear(d_ff, outputs=d_model, bias=bias)
 
 
 def norm(width: int, *, bias: bool = False) -> int:
@@ -99,20 +105,20 @@ def norm(width: int, *, bias: bool = False) -> int:
     return whole("width", width) * (2 if bias else 1)
 
 
-def embedding(vocab: int, d_model: int) -> int:
+def embedding(vocab: int, *, d_model: int) -> int:
     """Parameters of the token embedding, and of an output head with weights of its own.
 
     Formula     V · D
     Shapes      [V, D]
     Unit        parameters, a whole number
     Source      tied to the head: Press and Wolf 2017, arXiv:1608.05859
-    Leaves out  the output head: count it a second time when it is not tied
+    Leaves out  the output head: `tied.head`
     Raises      ValueError for a negative width
     """
-    return linear(d_model, vocab)
+    return linear(d_model, outputs=vocab)
 
 
-def positions(tokens: int, d_model: int, *, offset: int = 0) -> int:
+def positions(tokens: int, *, d_model: int, offset: int = 0) -> int:
     """Parameters of learned positions; rotary positions have none.
 
     Formula     (tokens + offset) · D
@@ -121,10 +127,10 @@ def positions(tokens: int, d_model: int, *, offset: int = 0) -> int:
     Source      Radford et al. 2019 (GPT-2); Zhang et al. 2022, arXiv:2205.01068 (OPT)
     Raises      ValueError for a negative width
     """
-    return linear(d_model, whole("tokens", tokens) + whole("offset", offset))
+    return linear(d_model, outputs=whole("tokens", tokens) + whole("offset", offset))
 
 
-def value_embedding(vocab: int, kv_heads: int, head_dim: int) -> int:
+def value_embedding(vocab: int, *, kv_heads: int, head_dim: int) -> int:
     """Parameters of one value embedding: a table that adds to the values of one layer.
 
     Formula     V · K · H
@@ -134,4 +140,4 @@ def value_embedding(vocab: int, kv_heads: int, head_dim: int) -> int:
     Leaves out  the gate that mixes it in
     Raises      ValueError for a negative width
     """
-    return linear(whole("kv_heads", kv_heads) * whole("head_dim", head_dim), vocab)
+    return linear(whole("kv_heads", kv_heads) * whole("head_dim", head_dim), outputs=vocab)

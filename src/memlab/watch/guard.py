@@ -6,8 +6,9 @@ import signal
 import sys
 import time
 
+from ..base.safe_text import printable
 from ..units import text
-from .live import Live
+from .live_line import Live
 from .opted import as_lines, said
 from .program import Program
 from .record import Record
@@ -76,7 +77,8 @@ class Guard:
         self.record.event(self._now(), "exit", **more, **({"left": left} if left else {}))
         self.record.close(code)
         self._trouble()
-        if self.live.close():
+        # Where nobody could watch a line (a batch job, nohup), the last words are all there is.
+        if self.live.close() or not (self.live.muted or self.live.able):
             self._say(f"peak {text(self.record.peak)} in {self._now():,.1f} s, exit code {code}")
         return code
 
@@ -144,6 +146,6 @@ class Guard:
     @staticmethod
     def _say(words: str) -> None:
         try:
-            print(f"memlab watch: {words}", file=sys.stderr, flush=True)
+            print(f"memlab watch: {printable(words)}", file=sys.stderr, flush=True)
         except OSError:  # nobody listens any more
             pass

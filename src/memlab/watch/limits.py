@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ..base.machine import FILES, control_groups, number
 from ..units import parse, text
 
 
@@ -48,33 +49,8 @@ def machine_bytes(total: int, root: Path = Path("/")) -> int:
     Unit        bytes
     Leaves out  limits that a container cannot see, and systems without control groups
     """
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return total
-    least = total
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            mount, name = root / "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            mount, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-        else:
-            continue
-        here = mount / path.lstrip("/")
-        for folder in (here, *here.parents):
-            if not folder.is_relative_to(mount):
-                break
-            least = min(least, _number(folder / name, total))
-    return least
-
-
-def _number(file: Path, otherwise: int) -> int:
-    try:
-        value = int(file.read_text())
-    except (OSError, ValueError):  # not there, or "max"
-        return otherwise
-    return value if value > 0 else otherwise
+    found = (number(folder / FILES[version][0]) for folder, version in control_groups(root))
+    return min([total, *filter(None, found)])
 
 
 def _share(words: str, total: int) -> int:

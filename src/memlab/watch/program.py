@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,14 +29,14 @@ class Program:
         self.code: int | None = None
         self.largest = 0
         self._terminal = 0 if os.isatty(0) and os.isatty(1) else None
-        self._child = subprocess.Popen(
-            command,
-            env=environment,
-            process_group=0,
-            # What a shell opened for the program, such as <(...), is passed on; nothing of ours is.
-            close_fds=False,
-            preexec_fn=dies_with_us if sys.platform == "linux" else None,
-        )
+        try:
+            self._child = _started(command, environment)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            # A script without #!: a shell runs it, as it does for env, nice and make.
+            script = shutil.which(command[0]) or command[0]
+            self._child = _started(["/bin/sh", script, *command[1:]], environment)
         # From here on this process may write to the terminal while the program has it.
         self._before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         self._go_on()  # if it asked for the terminal before, it was stopped for that
@@ -104,6 +106,17 @@ class Program:
     def _take(self) -> None:
         if self._terminal is not None and _group(self._terminal) == self._child.pid:
             _foreground(self._terminal, os.getpgrp())
+
+
+def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        env=environment,
+        process_group=0,
+        # What a shell opened for the program, such as <(...), is passed on; nothing of ours is.
+        close_fds=False,
+        preexec_fn=dies_with_us if sys.platform == "linux" else None,
+    )
 
 
 def _sleep() -> bool:

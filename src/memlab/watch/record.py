@@ -121,6 +121,8 @@ class Record:
         fresh = self._svg.with_name(f".{self._svg.name}.{os.getpid()}.new")
         self._try(fresh.write_text, picture.svg, "utf-8")
         self._try(os.replace, fresh, self._svg)
+        if self.trouble is not None:  # a full disk has taken a part of it
+            fresh.unlink(missing_ok=True)
 
     def _try(self, do: Any, *given: Any) -> None:
         if self.trouble is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from datetime import UTC, datetime
 
@@ -12,13 +13,15 @@ import psutil
 
 from .guard import Guard
 from .limits import limit, machine_bytes, seconds
-from .live import Live
+from .live_line import Live
 from .opted import FOLDER
 from .program import Program
 from .record import Record
 from .samplers import HAS_PSS, Cards, find_cards
 from .signals import Signals
 from .tree import Tree, adopt_orphans
+
+NOT_RUN, NOT_FOUND = 126, 127  # as shells, env and nohup have them (POSIX, Exit Status)
 
 
 def watch(
@@ -34,15 +37,16 @@ def watch(
 ) -> int:
     """Run the command to its end, or to the hard limit; returns the exit code.
 
-    Exit code   the program's own; 128 + n if signal n ended it; 121 if it was stopped at the limit
+    Exit code   the program's own; 128 + n if signal n ended it; 121 if it was stopped at the limit;
+                127 if there is no such program, 126 if it cannot be run
     Limits      "20GiB" or "90%", of the card's memory where there is one, else of the machine's;
                 `of` ("device" or "process") chooses
     No orphan   what the program left running when it ended is stopped too, politely, then firmly.
                 On Linux the program is also asked to end (SIGTERM) if the watcher itself is killed
     Leaves out  what comes and goes between two looks: `largest_process_bytes` of the record's last
                 event is the system's own high-water mark, of the largest process
-    Raises      ValueError, with nothing written, for input that makes no sense or for a program
-                that cannot be run; OSError where the record cannot be written
+    Raises      ValueError, with nothing written, for input that makes no sense, and for an `out`
+                that another watch is writing; OSError where the record cannot be written
     """
     if not hasattr(os, "wait4"):
         raise ValueError("memlab watch needs process groups and signals: Linux or macOS")
@@ -81,7 +85,8 @@ def watch(
                 program = Program(command, {**os.environ, FOLDER: folder})
             except OSError as error:
                 record.discard()
-                raise ValueError(f"cannot run {command[0]!r}: {error.strerror}") from error
+                print(f"memlab watch: cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
+                return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
             live = Live()
             if quiet:
                 live.mute()
@@ -108,7 +113,7 @@ def _cards(of: str | None) -> Cards | None:
             return None
         raise ValueError(
             f"there is an NVIDIA card, and asking its driver needs {error.name}: "
-            "pip install 'memlab[watch]'"
+            "pip install psutil nvidia-ml-py"
         ) from error
     except LookupError as error:
         if of == "device":

@@ -17,12 +17,13 @@ import os
 import threading
 from pathlib import Path
 
-from .timeline_file import COUNTS, VERSION
+from ..files.timelines import COUNTS, VERSION
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+BUSY = "--out {}: another memlab watch is writing it"
 PAGE = 4096
 SYNC_EVERY = 2.0  # seconds: what a machine that loses power may take with it
 
@@ -31,7 +32,8 @@ class TimelineWriter:
     """A timeline file that grows: `publish` it, `sample`, `event`, `close` with the exit code.
 
     Unit        bytes, and seconds since the program started
-    Raises      OSError where the file cannot be made
+    One writer  has the file: a lock says so, which the system drops when the writer ends
+    Raises      OSError where the file cannot be made, ValueError where another writer has it
     """
 
     def __init__(self, path: str | Path, head: dict[str, Any]) -> None:
@@ -42,11 +44,13 @@ class TimelineWriter:
         self._source, self._samples = head["source"], 0
         self._peak, self._exit, self._end, self._size = 0, "null", 0, 0
         self._path = Path(path)
-        self._fresh = self._path.with_name(f".{self._path.name}.{os.getpid()}.new")
-        self._file = os.open(self._fresh, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o666)
+        self._fresh = self._path.with_name(f".{self._path.name}.new")
+        self._file = _locked(self._fresh)
         try:
+            if _is_locked(self._path):
+                raise ValueError(BUSY.format(self._path.name))
             self._put(opening.removesuffix("}") + ', "samples": [')
-        except OSError:
+        except (OSError, ValueError):
             self.discard()
             raise
         self._done = threading.Event()
@@ -59,8 +63,8 @@ class TimelineWriter:
 
     def discard(self) -> None:
         """Leave no file; what was there before stays."""
+        self._fresh.unlink(missing_ok=True)  # first: whoever gets the lock then looks again
         os.close(self._file)
-        self._fresh.unlink(missing_ok=True)
 
     def sample(self, seconds: float, process: int, device: int | None) -> None:
         """Add what was seen at a moment."""
@@ -112,3 +116,42 @@ class TimelineWriter:
                 os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
             except OSError:
                 return  # the next write says what is wrong
+
+
+def _locked(fresh: Path) -> int:
+    """The new file, empty and locked. Its lock goes with it to the place where it is published.
+
+    Raises      ValueError where another writer is about to publish it
+    """
+    import fcntl  # not on Windows, where nothing is watched
+
+    while True:
+        file = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(file), os.stat(fresh)):
+                os.ftruncate(file, 0)  # what a writer that was killed has left
+                return file
+        except BlockingIOError:
+            os.close(file)
+            raise ValueError(BUSY.format(fresh.name[1:].removesuffix(".new"))) from None
+        except FileNotFoundError:  # published or discarded meanwhile
+            pass
+        os.close(file)
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a running writer has published the file."""
+    import fcntl
+
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from ..quiet import quiet
+
 FOLDER = Path(__file__).parent
 SCRIPTS = ("validate", "resume", "attend")
 
@@ -42,5 +44,6 @@ def run(name: str, arguments: str = "", mends: Sequence[tuple[str, str]] = ()) -
     words, file = mended(name, *mends), f"{name}.py"
     linecache.cache[file] = (len(words), None, words.splitlines(keepends=True), file)
     space: dict = {"__name__": name}
-    exec(compile(words, file, "exec"), space)
+    with quiet():  # its imports; what `main` says is heard
+        exec(compile(words, file, "exec"), space)
     return [float(torch.as_tensor(loss).detach()) for loss in space["main"](arguments.split())]

@@ -7,11 +7,12 @@ Predicted: a step in fp32 with SDPA and checkpoints, 4 sequences of 128 tokens. 
 
 import argparse
 import sys
+from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "vocab_size": 256,
     "hidden_size": 128,
     "intermediate_size": 352,

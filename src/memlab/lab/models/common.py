@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ...families import FAMILIES
 from ...model import Model
+from ...model.families import FAMILIES
 from ..loss import IGNORED, chunked_cross_entropy
 
 

@@ -1,4 +1,4 @@
-"""Mounted in the place of memlab.frozen in MicroPython, which drops annotations.
+"""Mounted in the place of memlab.base.frozen in MicroPython, which drops annotations.
 
 The fields are those of the real classes: `memlab.page.files` reads them where they are known.
 """
@@ -38,6 +38,7 @@ def dataclass(*, frozen, kw_only=False, repr=True):
         cls.__fields__ = names
         cls.__init__ = construct
         cls.__eq__ = equal
+        cls.__hash__ = lambda self: hash(tuple([getattr(self, name) for name in names]))
         return cls
 
     return decorate

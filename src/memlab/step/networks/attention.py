@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..engine import Dim, Tensor
+from ..graph import Tensor
 from ..kernels import kernel
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .gpt_parts import matmul, merge_heads, product, repeated, scattered, weighted
 from .hf_common import dropout
 
@@ -13,9 +14,8 @@ from .hf_common import dropout
 def chosen(f: Ops, s: Setting, *, masked: bool = False) -> str:
     """The kernel of a setting. With a mask, transformers repeats shared heads beforehand."""
     shared = s.K < s.N and not masked
-    return kernel(
-        f.backend, f.autocast or s.dtype, s.H, shared=shared, masked=masked, dropout=s.dropout
-    )
+    p, dtype = s.attention_dropout, f.autocast or s.dtype
+    return kernel(f.backend, dtype, s.H, shared=shared, masked=masked, dropout=p)
 
 
 def scores_kept(f: Ops, s: Setting, *, masked: bool = False) -> bool:
@@ -47,7 +47,7 @@ def attend(
     part        q lies in such a row together with k and v
     """
     if mask is not None:
-        return eager_attention(f, s, q, k, v, mask, upcast=upcast, rows=rows, part=part)
+        return eager_own_heads(f, s, q, k, v, mask, upcast=upcast, rows=rows, part=part)
     return sdpa_forward(f, s, q, k, v, rows=rows), None
 
 
@@ -92,7 +92,7 @@ def sdpa(
 ) -> Tensor:
     """scaled_dot_product_attention in the kernel that takes the call: [B, N, T, H]."""
     name = chosen(f, s, masked=mask is not None)
-    value, key, query = f._cast(v), f._cast(k), f._cast(q)
+    value, key, query = f.cast(v), f.cast(k), f.cast(q)
     bias = None if mask is None else numbers(f, s, query.dtype)
     if name == "math":
         return math_attention(f, s, query, key, value, bias, rows=rows)
@@ -120,7 +120,7 @@ def aligned(f: Ops, mask: Tensor) -> Tensor:
     return f.new("pad", (*rest, Dim("⌈T⌉", width + 8 - width % 8)), mask.dtype)
 
 
-def eager_attention(
+def eager_own_heads(
     f: Ops,
     s: Setting,
     q: Tensor,
@@ -141,7 +141,7 @@ def eager_attention(
     else:
         scores = f.softmax(scores)
         scores = f.to(scores, v.dtype)
-    scores = dropout(f, scores, s.dropout)
+    scores = dropout(f, scores, s.attention_dropout)
     y = weighted(f, s, scores, v, matmul, copied=scattered(s) and not s.cached)
     return merge_heads(f, y, s), scores
 
@@ -171,7 +171,7 @@ def math_attention(
     if f.backend == "cpu":  # in place, but not under a dispatch mode such as a tracker on the CPU
         scores = f.add(scores, mask)
     scores = f.softmax(scores)
-    scores = dropout(f, scores, s.dropout)
+    scores = dropout(f, scores, s.attention_dropout)
     narrow = f.to(scores, dtype)  # returned as well, and dropped by the caller
     shared_by_all = bias is not None and s.K == 1 and wide_v is v  # a view of one head
     copied = scattered(s) and (own or shared_by_all)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..cache import Cache
-from ..engine import Dim, Parameter, Tensor, call
-from ..ops import Grads, Ops
+from ..graph import Grads, Parameter, Tensor, call
+from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import attend, splits
 from .gpt_parts import (
     Weights,
@@ -79,7 +80,7 @@ class GPT2:
         position_embeds = f.embedding(self.wpe, f.view(position_ids, 1, s.T))
         x = f.add(embeds, position_embeds)
         mask = eager_mask(f, s, positions=True)
-        x = dropout(f, x, s.dropout)
+        x = dropout(f, x, s.embedding_dropout)
         region = f.checkpoint if s.checkpoint else call
         if s.checkpoint and mask is not None:
             mask.record.category = "activations"  # given by position, so kept by autograd
@@ -111,7 +112,7 @@ class GPT2:
             k, v = self.cache.update(k, v)
         y, weights = attend(f, s, q, k, v, mask, upcast=False, part=True)
         y = conv1d(f, y, w["out"], w["out.bias"])
-        return dropout(f, y, s.dropout), weights
+        return dropout(f, y, s.residual_dropout), weights
 
     def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """In the order of the real code; products give their gradients in another order."""
@@ -128,7 +129,7 @@ class GPT2:
         hidden = conv1d(f, x, w["up"], w["up.bias"])
         hidden = call(self.activation, hidden)
         hidden = conv1d(f, hidden, w["down"], w["down.bias"])
-        return dropout(f, hidden, self.s.dropout)
+        return dropout(f, hidden, self.s.residual_dropout)
 
     def activation(self, x: Tensor) -> Tensor:
         if self.act == "gelu_new":
@@ -163,16 +164,16 @@ def tanh(f: Ops, x: Tensor) -> Tensor:
 
 def conv1d(f: Ops, x: Tensor, weight: Parameter, bias: Parameter) -> Tensor:
     """A linear layer whose weight is stored [inputs, outputs]."""
-    w = f._cast(weight)
-    a = f._cast(x)
-    b = f._cast(bias)
+    w = f.cast(weight)
+    a = f.cast(x)
+    b = f.cast(bias)
     out = f.new("addmm", (*x.shape[:-1], w.shape[1]), a.dtype)
     shapes = (a.shape, w.shape)
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        made = [f.new("mm", shapes[i], grads[0].dtype) if needs[i] else None for i in (0, 1)]
-        return [*made, grads[0]]  # the bias's is summed afterwards
+        made = [f.new("mm", shapes[i], grads[0].dtype) if needs[i + 1] else None for i in (0, 1)]
+        return [grads[0], *made]  # the bias comes first; it is summed afterwards
 
     kept = [("mat1", a) if w.node else None, ("mat2", w) if a.node else None]
-    f.apply("addmm", [a, w, b], [out], run, kept)
+    f.apply("addmm", [b, a, w], [out], run, kept)
     return out

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..cache import Cache
-from ..engine import Dim, Tensor, call
+from ..graph import Tensor, call
 from ..keys import rope_type
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import attend
 from .gpt_parts import (
     Weights,
@@ -77,7 +78,7 @@ class GPTNeoX:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         position_ids = counted_positions(f, s)
         mask = eager_mask(f, s, positions=True)
-        x = dropout(f, embeds, s.dropout)
+        x = dropout(f, embeds, s.residual_dropout)
         angles = call(self.angles, x.dtype)
         region = f.checkpoint if s.checkpoint else call
         for i in f.each_layer(s.L):
@@ -106,7 +107,7 @@ class GPTNeoX:
         angles: tuple[Tensor, Tensor],
         position_ids: Tensor,  # not used, but a checkpoint keeps them with the rest
     ) -> Tensor:
-        f, p = self.f, self.s.dropout
+        f, p = self.f, self.s.residual_dropout
         attended, _ = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
         attended = dropout(f, attended, p)
         if self.parallel:

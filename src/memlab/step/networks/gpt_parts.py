@@ -7,8 +7,8 @@ one head, or only one sequence.
 
 from __future__ import annotations
 
-from ..engine import Parameter, Tensor
-from ..ops import Grads, Ops
+from ..graph import Grads, Parameter, Tensor
+from ..ops import Ops
 from ..setting import Setting
 from .hf_common import causal_mask, packed_check
 
@@ -56,7 +56,7 @@ def matmul(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool])
 
     copies      whether each factor must be copied to be one batch
     """
-    second, first = f._cast(b), f._cast(a)
+    second, first = f.cast(b), f.cast(a)
     return product(f, first, second, *shape, copies=copies)
 
 

@@ -1,9 +1,11 @@
 """What transformers' decoders share: the mask, eager attention, the loss."""
 
-from ..engine import Dim, Tensor
+from ...terms.dropout import mask_format
+from ..graph import Grads, Tensor
 from ..losses import chunked_next_token_loss
-from ..ops import Grads, Ops
+from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 
 
 def packed_check(f: Ops, s: Setting) -> None:
@@ -74,7 +76,7 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
     return mask
 
 
-def eager_attention(
+def eager_shared_heads(
     f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Attention spelled out: scores, mask, softmax in fp32, weighted values."""
@@ -83,7 +85,7 @@ def eager_attention(
     weights = f.scale(f.matmul(q, keys, s.seen, strided=(s.T > 1, strided(f, s, k, keys))))
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
-    weights = dropout(f, weights, s.dropout)
+    weights = dropout(f, weights, s.attention_dropout)
     out = f.matmul(weights, values, s.H, strided=(False, strided(f, s, v, values)))
     if s.N > 1 and s.T > 1:
         if s.B > 1:
@@ -98,7 +100,7 @@ def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
         return x
     if f.backend == "cuda":
         return native_dropout(f, x)
-    noise = f.new("bernoulli", x.shape, x.dtype)
+    noise = f.new("bernoulli", x.shape, mask_format(x.dtype, backend="cpu"))
     return f.mul(x, noise)
 
 
@@ -108,7 +110,7 @@ def native_dropout(f: Ops, x: Tensor) -> Tensor:
     Source      aten/src/ATen/native/Dropout.cpp, is_fused_kernel_acceptable; derivatives.yaml
     """
     out = f.new("native_dropout", x.shape, x.dtype)
-    dropped = f.new("native_dropout", x.shape, "bool")
+    dropped = f.new("native_dropout", x.shape, mask_format(x.dtype, backend="cuda"))
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
         return [f.new("native_dropout_backward", grads[0].shape, grads[0].dtype)]

@@ -7,13 +7,14 @@ Leaves out  padding masks
 
 from __future__ import annotations
 
+from ..adapters import linear
 from ..cache import Cache
-from ..engine import Dim, Parameter, Tensor, call
-from ..lora import linear
+from ..graph import Parameter, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
-from .hf_common import eager_attention, head_loss, mask_of
+from .hf_common import eager_shared_heads, head_loss, mask_of
 from .scaled_rotary import Scaled
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -156,7 +157,7 @@ class HFLlama:
         kept = None
         if s.attention == "eager":
             assert mask is not None
-            y, kept = eager_attention(f, s, q, k, v, mask)
+            y, kept = eager_shared_heads(f, s, q, k, v, mask)
         else:
             y = sdpa_forward(f, s, q, k, v, mask)
         y = f.view(y, s.B, s.T, s.queries)

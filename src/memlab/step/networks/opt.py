@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..cache import Cache
-from ..engine import Dim, Tensor, call
+from ..graph import Tensor, call
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import attend, scores_kept, splits
 from .gpt_parts import (
     Weights,
@@ -113,7 +114,7 @@ class OPT:
         if self.before:
             hidden = layer_norm(f, hidden, w, "attention_norm")
         hidden, _ = call(self.attention, w, hidden, mask)
-        hidden = dropout(f, hidden, s.dropout)
+        hidden = dropout(f, hidden, s.residual_dropout)
         hidden = f.add(residual, hidden)
         if not self.before:
             hidden = layer_norm(f, hidden, w, "attention_norm")
@@ -124,7 +125,7 @@ class OPT:
         hidden = linear(f, hidden, w, "up")
         hidden = f.activation(hidden, self.act)
         hidden = linear(f, hidden, w, "down")
-        hidden = dropout(f, hidden, s.dropout)
+        hidden = dropout(f, hidden, s.residual_dropout)
         hidden = f.view(f.add(residual, hidden), s.B, s.T, s.D)
         if not self.before:
             hidden = layer_norm(f, hidden, w, "feed_forward_norm")

@@ -8,7 +8,7 @@ Source      transformers 5.23: modeling_rope_utils.py, dynamic_rope_update
 
 from __future__ import annotations
 
-from ..engine import Tensor
+from ..graph import Tensor
 from ..keys import rope_type
 from ..ops import Ops
 from ..setting import Setting

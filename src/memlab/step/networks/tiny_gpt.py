@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from ..engine import Dim, Parameter, Tensor, call
-from ..lora import linear
+from ..adapters import linear
+from ..graph import Parameter, Tensor, call
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import in_rows, sdpa
 from .hf_common import dropout
 from .tiny_llama import next_token_loss
@@ -36,7 +37,7 @@ class TinyGPT:
         return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
-        f, layers, p = self.f, self.setting.model.layers, self.setting.dropout
+        f, layers, p = self.f, self.setting.model.layers, self.setting.residual_dropout
         positions = f.new("arange", (self.setting.T,), "int64")
         x = call(
             dropout,
@@ -60,7 +61,7 @@ class TinyGPT:
         return self.f.linear(x, self.lm_head)
 
     def layer(self, x: Tensor, w: dict[str, Parameter]) -> Tensor:
-        f, p = self.f, self.setting.dropout
+        f, p = self.f, self.setting.residual_dropout
         x = f.add(x, call(dropout, f, self.branch(self.attention, w, "attention_norm", x), p))
         return f.add(
             x, call(dropout, f, self.branch(self.feed_forward, w, "feed_forward_norm", x), p)

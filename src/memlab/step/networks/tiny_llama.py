@@ -1,10 +1,11 @@
 """memlab.lab's TinyLlama: the llama, mistral, qwen2 and qwen3 families in plain torch."""
 
-from ..engine import Dim, Parameter, Tensor, call
-from ..lora import linear
+from ..adapters import linear
+from ..graph import Parameter, Tensor, call
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
+from ..storage_log import Dim
 from .attention import in_rows, scores_kept, sdpa
 
 

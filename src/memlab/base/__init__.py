@@ -1,0 +1,1 @@
+"""Small tools that every room needs: frozen values, tables of text, the words of a language."""

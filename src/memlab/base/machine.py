@@ -1,0 +1,86 @@
+"""What this machine can still give: its free memory, or less where a container allows less.
+
+Source      Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst
+            (memory.max, memory.current, memory.stat) and cgroup-v1/memory.rst
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Of a control group: what it may hold, what it holds, and what of that the system takes back.
+FILES = {
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+
+
+def free_bytes(root: Path = Path("/")) -> int | None:
+    """Bytes that a new program may take before the system must refuse or kill.
+
+    Unit        bytes; None where the system does not say (no /proc, and no psutil either)
+    Leaves out  swap, which is no place for a training run, and limits of a shell (ulimit)
+    """
+    free = _available(root)
+    for folder, version in control_groups(root):
+        most, held, cache = FILES[version]
+        limit, used = number(folder / most), number(folder / held)
+        if limit is not None and used is not None:
+            back = _fields(folder / "memory.stat").get(cache, 0)
+            left = max(0, limit - used + back)
+            free = left if free is None else min(free, left)
+    return free
+
+
+def control_groups(root: Path = Path("/")) -> Iterator[tuple[Path, int]]:
+    """The folder of each control group of memory that holds this process, and its version."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            mount, version = root / "sys/fs/cgroup", 2
+        elif "memory" in controllers.split(","):
+            mount, version = root / "sys/fs/cgroup/memory", 1
+        else:
+            continue
+        here = mount / path.lstrip("/")
+        for folder in (here, *here.parents):
+            if not folder.is_relative_to(mount):
+                break
+            yield folder, version
+
+
+def number(file: Path) -> int | None:
+    """The number in a file; None for "max", for none, and for a file that is not there."""
+    try:
+        value = int(file.read_text())
+    except (OSError, ValueError):
+        return None
+    return value if value >= 0 else None
+
+
+def _available(root: Path) -> int | None:
+    found = _fields(root / "proc/meminfo").get("MemAvailable:")
+    if found is not None:
+        return found * 1024
+    try:
+        import psutil
+    except ModuleNotFoundError:
+        return None
+    return int(psutil.virtual_memory().available)
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """The numbers of a file with a name and a number a line."""
+    try:
+        lines = [line.split() for line in file.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1 and words[1].isdigit()}

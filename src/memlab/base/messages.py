@@ -1,0 +1,124 @@
+"""What memlab prints, in the reader's language: headings of tables, labels of figures, hints.
+
+The words come from the package's `locale/<language>.json`, which tools/i18n makes from the
+catalogues of the book. A message is looked up as a whole, with its numbers taken out: "peak after
+3 layers" is looked up as "peak after {1} layers". What no catalogue has stays English, and nothing
+else in a result depends on the language.
+"""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent.parent / "locale"
+ENGLISH = "en"
+# A figure with its unit is one piece, printed alike in every language; the 16 of bf16 is none.
+NUMBER = re.compile(
+    r"(?<![\w.-])[-+−~≈]?\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?(?![\w-])"
+)
+
+_chosen: list[str] = []
+_heard: set[str] = set()
+HEARD = os.environ.get("MEMLAB_HEARD")  # a file for all that is asked for: tools/notebooks.py
+
+
+def languages() -> list[str]:
+    """The languages memlab can print in, English first."""
+    return [ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.json"))]
+
+
+def use_language(code: str) -> None:
+    """Print in this language from now on.
+
+    Example     use_language("pt-BR")
+    Raises      ValueError for a language without a catalogue, with those there are
+    """
+    if code not in languages():
+        raise ValueError(f"no language {code!r}; known: {', '.join(languages())}")
+    _chosen[:] = [code]
+
+
+def language() -> str:
+    """The language in use: the one chosen, else that of the environment, else the notebook's.
+
+    Source      MEMLAB_LANG; the notebook that Jupyter names in JPY_SESSION_NAME, whose metadata
+                says in which language it is written
+    """
+    if not _chosen:
+        asked = os.environ.get("MEMLAB_LANG") or _of_notebook(os.environ.get("JPY_SESSION_NAME"))
+        _chosen.append(asked if asked in languages() else ENGLISH)
+    return _chosen[0]
+
+
+class Said(str):
+    """A text that is in the reader's language already, such as a line of a longer one."""
+
+
+def say(text: str) -> str:
+    """The text in the language in use, or as it is where no translation is known."""
+    if isinstance(text, Said):
+        return text
+    if HEARD and text not in _heard:
+        _hear(text)
+    return text if language() == ENGLISH else Said(translated(text, catalogue(language())))
+
+
+def translated(text: str, words: dict[str, str]) -> str:
+    """The text by a catalogue: as a whole, with its numbers taken out, or part by part.
+
+    Formula     "a · 3 layers" is "a" and "{1} layers", joined by the dot it was joined by
+    """
+    if text in words:
+        return words[text]
+    pattern, numbers = template(text)
+    if pattern in words:
+        return filled(words[pattern], numbers)
+    parts = re.split(r"( · |: |\n)", text)
+    if len(parts) == 1:
+        return text
+    return "".join(part if i % 2 else translated(part, words) for i, part in enumerate(parts))
+
+
+def template(text: str) -> tuple[str, list[str]]:
+    """A message without its numbers, {1}, {2} … in their places, and the numbers."""
+    numbers = NUMBER.findall(text)
+    counted = iter(range(1, len(numbers) + 1))
+    return NUMBER.sub(lambda _: f"{{{next(counted)}}}", text), numbers
+
+
+def filled(pattern: str, numbers: list[str]) -> str:
+    """A template with its numbers back, in the order its language wants them."""
+    return re.sub(r"\{(\d+)\}", lambda found: numbers[int(found[1]) - 1], pattern)
+
+
+@cache
+def catalogue(code: str) -> dict[str, str]:
+    """The messages of a language: English, with templates for numbers -> that language."""
+    import json  # when asked for: an English command line never does
+
+    path = FOLDER / f"{code}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _of_notebook(name: str | None) -> str | None:
+    """The language that the running notebook's own metadata names."""
+    if not name or not name.endswith(".ipynb"):
+        return None
+    import json
+
+    path = Path(name) if Path(name).exists() else Path(Path(name).name)
+    try:
+        metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+        return metadata.get("memlab", {}).get("language")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _hear(text: str) -> None:
+    """Note what was asked for: a translator needs memlab's words, and not those of the code."""
+    import json
+
+    _heard.add(text)
+    with Path(str(HEARD)).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(text) + "\n")

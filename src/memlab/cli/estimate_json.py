@@ -1,0 +1,111 @@
+"""The document of `memlab estimate --json`; a figure that was not derived is null in it."""
+
+from __future__ import annotations
+
+from ..estimate import fullest_stage
+from ..ledger import Ledger
+from ..model import Model
+from ..model.fields import used
+from ..recipe import Recipe
+from ..run import Run
+from .document import document
+from .simulated import simulated
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
+REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
+
+RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
+SHARDED_ONLY = "activations, logits, gathered weights: memlab.lab.shard traces the peak"
+AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
+KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
+ALLOCATOR = "what the CUDA allocator adds"
+ADAPTERS = (
+    "adapters are counted in {weights}, as with peft's autocast_adapter_dtype=False; by default it "
+    "keeps them in fp32 and casts their inputs, which takes more"
+)
+NO_COPIES = "torch.inference_mode(), where autocast keeps no copies of the weights"
+
+
+def as_json(model: Model, recipe: Recipe, how: Run, ledger: Ledger) -> str:
+    """The document as text.
+
+    rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
+                what it returns and what is alive at its peak
+    peak        the ledger: its bytes, its moment, its terms
+    allocator   both steps replayed in PyTorch's caching allocator, on cuda
+    """
+    derived = {row.term.replace(" ", "_"): row.derived or 0 for row in ledger.rows}
+    found = simulated(model, recipe, how)
+    rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
+    held = peak = allocator = None
+    more: dict[str, Any] = {}
+    if how.tokens is not None:
+        source = derived if found is None else found.rows
+        rows = {name: source.get(name, 0) for name in TERMS}
+        rows["other"] = sum(size for name, size in source.items() if name not in TERMS[:-1])
+        peak = {
+            "bytes": ledger.total(),
+            "moment": ledger.title.split(": the peak, in ")[-1],
+            "contents": derived,
+            "first_step_bytes": None,  # no call is the first of its kind
+        }
+    if found is not None:
+        assert peak is not None
+        held, allocator = dict(found.held), _allocator(model, recipe, how)
+        if how.phase == "train":
+            peak["first_step_bytes"] = found.peak.first_step_bytes
+        else:  # of the cache, by all sequences of the batch together
+            more["growth"] = {"per_token": found.per_token}
+    if how.devices.ranks > 1:  # the rows are those of one rank: the fullest
+        stage = fullest_stage(model, recipe, how)
+        more["sharding"] = {
+            "ranks": how.devices.ranks,
+            **how.to_dict()["devices"],
+            "stage": stage,
+        }
+    return document(
+        "estimate",
+        model=model.name,
+        parameters=model.parameter_count,
+        unit="bytes",
+        rows=rows,
+        held=held,
+        peak=peak,
+        allocator=allocator,
+        config=used(model.family, model.config),
+        recipe=recipe_fields(recipe),
+        run=how.to_dict(),
+        leaves_out=_left_out(recipe, how, allocator is not None),
+        **more,
+    )
+
+
+def recipe_fields(recipe: Recipe) -> dict[str, Any]:
+    """What a document says of a recipe."""
+    names = ("name", "weights", "gradients", "master", "optimizer", "autocast")
+    return {name: getattr(recipe, name) for name in names}
+
+
+def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
+    if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
+        return None
+    done = simulated(model, recipe, how, every_layer=True).replay()
+    return {"allocated": done.peak_allocated, "reserved": done.peak_reserved}
+
+
+def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
+    left = []
+    if how.tokens is None:
+        left.append(SHARDED_ONLY if how.devices.ranks > 1 else RESIDENT_ONLY)
+    elif how.phase != "train" and how.implementation == "transformers":
+        left.append(AROUND)
+    left += [KERNELS, *([] if replayed else [ALLOCATOR]), CONTEXT]
+    if how.lora is not None and recipe.weights != "fp32":
+        left.append(ADAPTERS.format(weights=recipe.weights))
+    if how.phase != "train" and recipe.autocast and not how.inference_mode:
+        left.append(NO_COPIES)
+    return left

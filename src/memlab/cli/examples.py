@@ -1,0 +1,66 @@
+"""What each command's --help ends with: lines that work as they stand, and the exit status.
+
+A test runs the lines of the commands that need no more than memlab itself.
+"""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "estimate": (
+        ("memlab estimate llama-3-8b --precision bf16", "what stays between two steps"),
+        ("memlab estimate gpt2 --batch 2 --tokens 512", "the peak of a training step"),
+        ("memlab estimate qwen3-0.6b --phase decode --tokens 8192", "what a conversation takes"),
+        ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
+    ),
+    "trace": (
+        ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),
+        ("memlab trace llama-3-8b --precision bf16 --fits 'H100 80GB'", "and on a card"),
+        ("memlab trace train.py:build --plot step.svg", "your own module and its inputs"),
+    ),
+    "fit": (
+        ("memlab fit qwen3-0.6b --on 'RTX 4090' --tokens 2048", "the largest batch"),
+        ("memlab fit qwen3-0.6b --on '24 GB' --batch 2", "the longest sequence"),
+        ("memlab fit gpt2 --on H100 --batch 8 --tokens 1024", "does this step fit?"),
+    ),
+    "explain": (
+        ("memlab explain gpt2 --seen '4 GiB' --batch 2 --tokens 512", "from a figure"),
+        ("memlab explain gpt2 --seen run.json --tokens 512", "from what `memlab watch` wrote"),
+        ("memlab explain gpt2 --seen snapshot.pickle --tokens 512", "from PyTorch's snapshot"),
+    ),
+    "measure": (
+        ("memlab measure tiny-llama", "train it here, and compare"),
+        ("memlab measure tiny-gpt --recipe bf16 --steps 5 --json", "for programs"),
+    ),
+    "watch": (),  # has its own words
+    "record": (
+        ("memlab record --list", "what would run"),
+        ("memlab record --device cpu --only step --out here.json", "some of it, into a file"),
+    ),
+    "devices": (("memlab devices", "the cards that --on knows"), ("memlab devices --json", "")),
+    "models": (("memlab models", "the presets"), ("memlab models --json", "for programs")),
+    "formats": (("memlab formats", "fp32, bf16, nf4 ..."), ("memlab formats --json", "")),
+    "recipes": (("memlab recipes", "what --recipe knows"), ("memlab recipes --json", "")),
+    "claims": (
+        ("memlab claims", "the notes, and how many of their claims hold"),
+        ("memlab claims 004", "one note, claim by claim"),
+        ("memlab claims --verdict 'unit slip'", "of all notes"),
+    ),
+}
+STATUS = """\
+exit status   0 the answer, or yes; 1 no: it does not fit, or a run took other bytes
+              than derived; 2 input that makes no sense; 130 stopped by Ctrl-C"""
+JSON = """\
+--json        one object: "memlab" names the command, "schema" the version of its
+              fields; memlab.cli.schema describes every one of them"""
+WITHOUT_JSON = ("watch",)
+
+
+def epilog(command: str) -> str:
+    """The words below the options of a command."""
+    width = max((len(line) for line, _ in EXAMPLES[command]), default=0)
+    lines = [
+        f"  {line:{width}}   {what}".rstrip() if width < 60 else f"  {line}\n      {what}".rstrip()
+        for line, what in EXAMPLES[command]
+    ]
+    parts = ["\n".join(["examples", *lines]), STATUS]
+    return "\n\n".join(parts if command in WITHOUT_JSON else [*parts, JSON])

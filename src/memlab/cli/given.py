@@ -1,0 +1,182 @@
+"""What people give on the command line, as values: a model, a recipe, a run.
+
+No flag has a default here. What is not said is left to `Recipe` and `Run`, whose defaults are those
+of every other door.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ..model import Model, presets
+from ..recipe import Recipe
+from ..recipe.chosen import PRECISIONS, recipe_for
+from ..recipe.parallelism import Sharding
+from ..run import HOLDS, KNOWN, OFFLOAD, Run
+from ..terms.lora import Lora
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
+# Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
+WORDS = (
+    ("attention", "default: what the config says, else sdpa"),
+    ("kernel", "of SDPA on CUDA (default: torch's choice)"),
+    ("backend", "whose kernels run it (default cuda)"),
+    ("implementation", "whose code runs the model (default transformers)"),
+    ("optimizer-impl", "AdamW's loop (default: torch's, foreach on cuda and forloop on cpu)"),
+    ("checkpoint", "compute each layer's activations again in backward (default none)"),
+    ("loss", "all logits at once, or in chunks of rows (default plain)"),
+)
+NUMBERS = (
+    ("batch", int, "N", "sequences in one micro-batch (default 1)"),
+    ("tokens", int, "N", "in each sequence; without it, no step"),
+    ("micro-batches", int, "N", "before one step of the optimizer (default 1)"),
+    ("loss-chunks", int, "N", "chunks of rows in a chunked loss (default 8)"),
+    ("dropout", float, "P", "of every dropout (default: what the config or its class says)"),
+    ("window", int, "N", "mistral's sliding window, 0 for none (default: the config's)"),
+)
+LISTS = (
+    ("frozen", "components whose weights are not trained: embedding, attention, ..."),
+    ("offload", f"what waits on a host: {', '.join(OFFLOAD)}"),
+    ("holds", f"what the loop keeps beside the step: {', '.join(HOLDS)}"),
+)
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that every command about a model takes."""
+    words = "a preset (`memlab models`), a config.json, or its folder"
+    parser.add_argument("model", metavar="CONFIG", help=words)
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """Formats and optimizer."""
+    group = parser.add_argument_group("formats", "default: the config's dtype, else fp32")
+    group.add_argument("--recipe", help="see `memlab recipes`")
+    group.add_argument("--precision", choices=sorted(PRECISIONS))
+    group.add_argument("--optimizer", help="default: the recipe's")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """The fields of memlab.Run, one flag each."""
+    group = parser.add_argument_group("the run", "what is not said is what a GPU user gets")
+    for flag, kind, metavar, words in NUMBERS:
+        group.add_argument(f"--{flag}", type=kind, metavar=metavar, help=words)
+    for flag, words in WORDS:
+        group.add_argument(f"--{flag}", choices=KNOWN[flag.replace("-", "_")], help=words)
+    for flag, words in LISTS:
+        group.add_argument(f"--{flag}", metavar="A,B", help=words)
+    words = "update each weight as soon as its gradient is complete"
+    group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
+    group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
+    words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
+    group.add_argument("--lora-targets", metavar="A,B", help=words)
+    words = "store the frozen linear layers in nf4: QLoRA"
+    group.add_argument("--lora-base", metavar="FORMAT", help=words)
+
+
+def add_call(parser: argparse.ArgumentParser) -> None:
+    """Flags of a call in inference."""
+    group = parser.add_argument_group("inference")
+    group.add_argument("--phase", choices=KNOWN["phase"], help="default train")
+    words = "prefill: of all tokens, or of the last one as generate() asks (default all)"
+    group.add_argument("--logits", choices=KNOWN["logits"], help=words)
+    words = "under torch.inference_mode() instead of torch.no_grad()"
+    group.add_argument("--inference-mode", action="store_true", default=None, help=words)
+
+
+def add_devices(parser: argparse.ArgumentParser) -> None:
+    """Flags that say what is divided among several devices."""
+    group = parser.add_argument_group("several devices", "what stays on one of them")
+    group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
+    group.add_argument("--zero", type=int, help="0 to 3: what data-parallel ranks divide")
+    for name, what in SPLITS.items():
+        words = f"ranks that divide {what} (default 1)"
+        group.add_argument(f"--{name}-parallel", type=int, metavar="N", help=words)
+
+
+def model_of(name: str) -> Model:
+    """A preset, whatever its capitals, or the model of a config file.
+
+    Raises      ValueError for something that is neither; what `Model.from_config` raises
+    """
+    if name.lower() in presets():
+        return Model.preset(name.lower())
+    if "://" in name or (not os.path.exists(name) and name.count("/") == 1 and name[0] != "."):
+        raise ValueError(
+            f"{name!r} is no file, and memlab reads no hub: download the model's config.json"
+        )
+    if not os.path.exists(name):
+        raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
+    return Model.from_config(name)
+
+
+def recipe_of(options: argparse.Namespace, model: Model) -> Recipe:
+    """The recipe that --recipe, --precision and --optimizer say together, else the config's.
+
+    Raises      ValueError for --recipe beside --precision, which would say the same thing twice
+    """
+    if options.recipe and options.precision:
+        raise ValueError("--recipe and --precision both set the formats; give one of them")
+    if options.precision:
+        recipe = PRECISIONS[options.precision]
+    else:
+        recipe = recipe_for(model, options.recipe)
+    if options.optimizer and options.optimizer != recipe.optimizer:
+        name = f"{recipe.name}, {options.optimizer}"
+        recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
+    return recipe
+
+
+def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
+    """The run that the flags say together; what they do not say stands at its default.
+
+    Raises      ValueError for flags that mean nothing without another one; what Run raises
+    """
+    told = vars(options)
+    names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
+    names += ["step_in_backward", "phase", "logits", "inference_mode"]
+    said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
+    for name in ("frozen", "offload", "holds"):
+        if told.get(name) is not None:
+            said[name] = _names(told[name])
+    if (lora := _lora(options)) is not None:
+        said["lora"] = lora
+    if model is not None and "ranks" in told:
+        said["devices"] = _devices(options, model)
+    return Run(**said)
+
+
+def _lora(options: argparse.Namespace) -> Lora | None:
+    if options.lora_rank is None:
+        for flag in ("lora_targets", "lora_base"):
+            if (value := getattr(options, flag)) is not None:
+                raise ValueError(f"--{flag.replace('_', '-')} {value} is of adapters: --lora-rank")
+        return None
+    if options.lora_targets is None:
+        return Lora(options.lora_rank, base=options.lora_base)
+    return Lora(options.lora_rank, _names(options.lora_targets), options.lora_base)
+
+
+def _devices(options: argparse.Namespace, model: Model) -> Sharding:
+    """What the flags of `add_devices` say together; data-parallel ranks are the rest.
+
+    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even
+    """
+    told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
+    sizes = {name: size for name, size in told.items() if size is not None}
+    one = Sharding(zero=options.zero or 0, **sizes)
+    one.check(model)
+    ranks = one.ranks if options.ranks is None else options.ranks
+    if ranks < 1 or ranks % one.ranks:
+        product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
+        raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
+    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes)
+
+
+def _names(words: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in words.split(","))

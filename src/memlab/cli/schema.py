@@ -1,0 +1,176 @@
+"""What --json prints, field by field, as JSON Schema: `python -m memlab.cli.schema [COMMAND]`.
+
+Every document is one object with "memlab", the command that made it, and "schema", the version of
+its fields. The version changes when a field goes, is renamed or means something else; fields may be
+added at any time, so a program should ignore those that it does not know. Sizes are whole bytes.
+
+`memlab watch` prints no JSON: the timeline that its --out writes is described in
+memlab.files.timelines.
+"""
+
+from __future__ import annotations
+
+from ..files.claims import VERDICTS
+from ..files.records import COUNTERS, KINDS, STATES
+from .document import SCHEMA
+from .schema_answers import ANSWERS
+from .schema_parts import UNIT, field, record, several
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+MODEL = record(
+    {
+        "name": field("text", "the preset, as CONFIG takes it"),
+        "family": field("text", "whose architecture: llama, gpt2, ..."),
+        "parameters": field("count", "all of them; a tied output head is counted once"),
+        "layers": field("count", "blocks, L"),
+        "d_model": field("count", "width of the residual stream, D"),
+        "d_ff": field("count", "width of the feed-forward layer, F"),
+        "heads": field("count", "query heads, N"),
+        "kv_heads": field("count", "key/value heads, K"),
+        "head_dim": field("count", "width of one head, H"),
+        "vocab": field("count", "tokens of the vocabulary, V"),
+        "positions": field("count", "the longest sequence that the config names"),
+        "tied": field("flag", "whether the output head is the embedding"),
+    }
+)
+DEVICE = record(
+    {
+        "name": field("text", "the card, as --on takes it"),
+        "marketed": field("count", "GB on the box: a name more than a number"),
+        "driver": field("bytes?", "what nvidia-smi shows; null: no reading with a source"),
+        "usable": field("bytes?", "what a CUDA program sees in all; null likewise"),
+        "limit": field("bytes", "usable, else driver: what --on holds a step against"),
+        "sources": several({"type": "string"}, "where the two were read"),
+    }
+)
+FORMAT = record(
+    {
+        "name": field("text", "as recipes and options take it"),
+        "bits_per_value": field("number", "scales and zero points included"),
+        "block": field(
+            "count", "values that share a scale; 1: none is shared; 0: a whole row does"
+        ),
+        "bytes_of_2_20_values": field("bytes", "a tensor of 1,048,576 values"),
+        "source": field("text", "the paper or standard of its constants"),
+    }
+)
+RECIPE = record(
+    {
+        "name": field("text", "as --recipe takes it"),
+        "weights": field("text", "format of the weights"),
+        "other": field("text?", "format of the embedding and norms; null: that of the weights"),
+        "head": field("text?", "format of the output head; null: that of the weights"),
+        "gradients": field("text?", "format of the gradients; null: the figure leaves them out"),
+        "master": field("text?", "format of a second copy that the optimizer updates; null: none"),
+        "accumulator": field("text?", "format of a second gradient buffer; null: none"),
+        "optimizer": field("text", "which"),
+        "autocast": field("text?", "format that torch.autocast casts to; null: no autocast"),
+        "tie": field("flag?", "overrides whether the output head is the embedding; null: does not"),
+        "states": {
+            "type": ["array", "null"],
+            "description": "formats of the optimizer's states; null: the one that it updates in",
+            "items": {"type": "string"},
+        },
+        "hides": field("text", "what a figure by this recipe leaves out"),
+        "source": field("text", "who quotes it"),
+    }
+)
+CLAIM = record(
+    {
+        "note": field("text", "the field note that says it"),
+        "id": field("text", "of the claim"),
+        "claim": field("text", "the statement, in our words"),
+        "figures": field("text", "the note's own, as it prints them; may be empty"),
+        "check": field("text?", "the function that computes it anew; null: see reason"),
+        "result": field("text", "what the check found"),
+        "verdict": field("text", "what became of it", enum=list(VERDICTS)),
+        "right_figure": field("text?", "what belongs there; null: the claim holds"),
+        "reason": field("text", "why there is no check; may be empty"),
+        "new": field("flag", "found while auditing, and not on the list we began with"),
+    }
+)
+TERM = record(
+    {
+        "term": field("text", "weights, gradients, optimizer, ..."),
+        "derived": field("bytes?", "by formula; null: the formula has no such term"),
+        "measured": field("bytes?", "after the last step; null: the run has no such term"),
+    }
+)
+ROW = record(
+    {
+        "name": field("text", "of the case and the moment: step/tiny-llama/fp32/peak"),
+        "term": field("text", "the chapter's term that it belongs to"),
+        "what": field("text", "in words"),
+        "by": field("text", "how it was predicted: derived, traced, or both; may be empty"),
+        "predicted": field("bytes?", "without the device; null: there is no formula"),
+        "measured": record(
+            {name: field("bytes?", f"{name}, as the device counts it") for name in COUNTERS},
+            "null: there is no such counter",
+        ),
+        "compared": field("text", "the counter that is predicted", enum=list(COUNTERS)),
+        "above": field("bytes", "by which the measured figure may be larger"),
+        "below": field("bytes", "by which the measured figure may be smaller"),
+        "why": field("text", "the reason for that"),
+        "state": field("text", "what became of it", enum=list(STATES)),
+        "message": field("text", "why it was skipped, or what was raised; may be empty"),
+    }
+)
+
+FIELDS: dict[str, dict[str, Any]] = {
+    **ANSWERS,
+    "models": {"models": several(MODEL, "the presets")},
+    "devices": {"unit": UNIT, "devices": several(DEVICE, "the cards that memlab knows")},
+    "formats": {"formats": several(FORMAT, "the storage formats")},
+    "recipes": {"recipes": several(RECIPE, "the named recipes")},
+    "claims": {"claims": several(CLAIM, "those of NOTE, or all; with --verdict, those with it")},
+    "measure": {
+        "title": field("text", "model and recipe"),
+        "unit": UNIT,
+        "rows": several(TERM, "what stays after the last step, derived and measured"),
+        "losses": several({"type": "number"}, "one a step"),
+        "difference": field("integer?", "measured less derived, in bytes; null: terms differ"),
+    },
+    "record": {
+        "kind": field("text", "of device", enum=list(KINDS)),
+        "device": field("text", "its name"),
+        "driver": field("text", "its driver's version"),
+        "cuda": field("text", "of CUDA, or that there is none"),
+        "torch": field("text", "version of PyTorch"),
+        "python": field("text", "version of Python"),
+        "date": field("text", "of the run, ISO 8601"),
+        "commit": field("text", "of memlab's repository"),
+        "command": field("text", "the line that does this again"),
+        "complete": field("flag", "false where somebody stopped it half-way"),
+        "unit": UNIT,
+        "rows": several(ROW, "one figure each"),
+    },
+}
+
+
+def schema(command: str) -> dict[str, Any]:
+    """The JSON Schema of what `memlab COMMAND --json` prints.
+
+    Raises      ValueError for a command that prints no JSON
+    """
+    if command not in FIELDS:
+        raise ValueError(f"{command!r} prints no JSON; known: {', '.join(FIELDS)}")
+    head = {
+        "memlab": field("text", "the command", const=command),
+        "schema": field("count", "the version of these fields", const=SCHEMA),
+    }
+    begin = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"memlab {command} --json",
+    }
+    return begin | record(head | FIELDS[command])
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    asked = sys.argv[1:] or list(FIELDS)
+    print(json.dumps({name: schema(name) for name in asked}, indent=1))

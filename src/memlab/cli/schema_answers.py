@@ -1,0 +1,149 @@
+"""The documents of estimate, trace, fit and explain, field by field."""
+
+from __future__ import annotations
+
+from ..run import FIELDS as RUN_FIELDS
+from ..run import KNOWN
+from .estimate_json import TERMS
+from .schema_parts import UNIT, field, record, several
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+# memlab.Run says each in full; a null is what the config or torch says by itself.
+_RUN: dict[str, dict[str, Any]] = {
+    name: field("text?" if name in ("attention", "optimizer_impl") else "text", "see memlab.Run")
+    for name in KNOWN
+}
+_RUN |= {
+    "batch": field("count", "sequences of one micro-batch"),
+    "tokens": field("count?", "in each sequence; null: no step, only what stays"),
+    "micro_batches": field("count", "before one step of the optimizer"),
+    "dropout": field("number?", "the probability; null: what the config or its class says"),
+    "window": field("count?", "positions that a token sees; null: what the config says"),
+    "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
+    "step_in_backward": field("flag", "whether each weight is updated inside backward"),
+    "lora": {"type": ["object", "null"], "description": "rank, targets, base, keep_wide"},
+    "frozen": several({"type": "string"}, "components that are not trained"),
+    "offload": several({"type": "string"}, "what waits on a host"),
+    "holds": several({"type": "string"}, "what the loop keeps beside the step"),
+    "inference_mode": field("flag", "a call under torch.inference_mode()"),
+    "devices": {"type": "object", "description": "data, zero, tensor, pipeline, context"},
+}
+RUN = record({name: _RUN[name] for name in RUN_FIELDS}, "how the step is executed: memlab.Run")
+SIZES = {"type": "object", "additionalProperties": {"type": ["integer", "null"]}}
+RECIPE = {
+    "type": ["object", "null"],
+    "description": "formats and optimizer; null: a traced file says its own",
+}
+_ROWS = record(
+    {name: field("bytes?", f"{name}; null: not derived") for name in TERMS},
+    "what stays, and what autograd keeps after the forward pass",
+)
+_PEAK = {
+    "type": ["object", "null"],
+    "description": "bytes, moment, contents by term, first_step_bytes; null: there is no step",
+}
+_ALLOCATOR = {
+    "type": ["object", "null"],
+    "description": "allocated and reserved bytes, replayed; null: on a CPU, or not replayed",
+}
+_HELD = {"type": ["object", "null"], "description": "bytes at the quiet moments, by name"}
+_STEP = {
+    "model": field("text", "the preset, the config's name, or FILE.py:FUNCTION"),
+    "parameters": field("count", "all of them"),
+    "unit": UNIT,
+    "rows": _ROWS,
+    "held": _HELD,
+    "peak": _PEAK,
+    "allocator": _ALLOCATOR,
+    "recipe": RECIPE,
+    "leaves_out": several({"type": "string"}, "what no figure here holds"),
+}
+_CHANGE = record(
+    {
+        "change": field("text", "its name"),
+        "cost": field("text", "in time, or in what can no longer be done"),
+        "peak": field("bytes", "with all changes so far"),
+    }
+)
+_FINDING = record(
+    {
+        "name": field("text", "the cause"),
+        "bytes": field("integer?", "what it adds to the peak; null: only a look can tell"),
+        "pieces": field("count", "how many times"),
+        "likely": field("text", "often, sometimes, seldom: our judgement"),
+        "look": field("text", "the experiment that confirms it or rules it out"),
+    }
+)
+_SUM = record(
+    {
+        "names": several({"type": "string"}, "the causes"),
+        "bytes": field("integer", "what they add together"),
+        "left": field("integer", "of the gap; negative where they overshoot"),
+    }
+)
+
+ANSWERS: dict[str, dict[str, Any]] = {
+    "estimate": _STEP
+    | {
+        "config": {
+            "type": "object",
+            "description": "its keys: read, no effect, not known; all empty for a preset",
+        },
+        "run": RUN,
+    },
+    "estimate --against": {
+        "unit": UNIT,
+        "left": field("text", "the first recipe's title"),
+        "right": field("text", "that of --against"),
+        "rows": several(
+            record(
+                {
+                    "term": field("text", "weights, gradients, ...; the last is the total"),
+                    "left": field("integer?", "by the first recipe"),
+                    "right": field("integer?", "by the other"),
+                }
+            ),
+            "term by term",
+        ),
+        "run": RUN,
+    },
+    "trace": _STEP
+    | {
+        "fits": field("flag?", "on the device of --fits; null: none was named"),
+        "run": {"type": "object", "description": "as estimate; of a file, what is counted of it"},
+    },
+    "fit": {
+        "unit": UNIT,
+        "device": field("text", "its name"),
+        "limit": field("bytes", "what a step may take there"),
+        "fits": field("flag", "whether the step fits as it is, or a smallest one does"),
+        "what": field("text?", "batch or sequence; null: --batch and --tokens were both given"),
+        "value": field("count?", "the largest that fits; 0: none"),
+        "peak": field("bytes?", "of the step with that value"),
+        "ended_by": field("text?", "memory, or positions of the model"),
+        "changes": {
+            "type": ["array", "null"],
+            "description": "the cheapest that make it fit, in order",
+            "items": _CHANGE,
+        },
+        "least": field("bytes?", "what is needed with every change, where none suffices"),
+        "run": RUN,
+    },
+    "explain": {
+        "title": field("text", "model, recipe, run"),
+        "unit": UNIT,
+        "predicted": SIZES | {"description": "the derived peak, by term"},
+        "predicted_bytes": field("bytes", "its sum"),
+        "seen_bytes": field("bytes", "what was seen"),
+        "gap_bytes": field("integer", "seen less predicted"),
+        "causes": several(_FINDING, "what can account for the gap, likeliest first"),
+        "sums": several(_SUM, "causes that come near it together"),
+        "ruled_out": several(_FINDING, "what cannot"),
+        "notes": several({"type": "string"}, "what else is to be said"),
+        "seen": several({"type": "string"}, "what the timeline or the snapshot says"),
+        "run": RUN,
+    },
+}

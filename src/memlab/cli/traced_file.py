@@ -1,0 +1,63 @@
+"""Trace what a function of somebody's file returns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from ..measure import trace
+from ..run import Run
+
+
+def trace_file(
+    path: str, function: str, how: Run, *, autocast: str | None, title: str
+) -> tuple[Any, int]:
+    """The trace, and the number of the module's parameters.
+
+    The function runs as it would in a program, with every tensor that it makes on the CPU and
+    without values: nothing it builds takes memory, and inputs made anywhere in it fit the module.
+    Raises      ValueError for a file or function that is not there, or returns something else
+    """
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        module, inputs, loss = _returned(path, function)
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        try:
+            step = trace(module, inputs, how, loss=loss, autocast=autocast, title=title)
+        except TypeError as error:
+            if "give loss=" not in str(error):
+                raise
+            raise ValueError(
+                f"{function}() gave a module whose output is no loss; let it return a third value, "
+                "a function of the output that gives the loss"
+            ) from error
+    return step, parameters
+
+
+def _returned(path: str, function: str) -> tuple[nn.Module, Any, Any]:
+    import importlib.util
+
+    if not os.path.isfile(path):
+        raise ValueError(f"no file {path!r}")
+    spec = importlib.util.spec_from_file_location("memlab_traced", path)
+    assert spec is not None and spec.loader is not None
+    code = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as python FILE.py would
+    try:
+        spec.loader.exec_module(code)
+        made = getattr(code, function, None)
+        if not callable(made):
+            raise ValueError(f"{path!r} has no function {function!r}")
+        result = made()
+    finally:
+        sys.path.pop(0)
+    right = isinstance(result, tuple) and len(result) in (2, 3)
+    if not right or not isinstance(result[0], nn.Module):
+        raise ValueError(
+            f"{function}() returned a {type(result).__name__}; a torch.nn.Module and its inputs, "
+            "or a module and a function of it, are needed"
+        )
+    return result[0], result[1], result[2] if len(result) == 3 else None

@@ -1,0 +1,159 @@
+"""What a training step may do differently to need less, and the search for the cheapest changes.
+
+A change is a function of a recipe and a run. The search asks whoever knows a peak: memlab.fit asks
+the simulation, the page's calculator its moments.
+"""
+
+from __future__ import annotations
+
+from ..base.frozen import dataclass
+from ..recipe import Recipe
+from ..run import Run
+from ..terms.lora import Lora
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Turn = Callable[[Recipe, Run], tuple[Recipe, Run]]
+    Peak = Callable[[Recipe, Run], int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that a step may do differently.
+
+    turn        recipe, run -> the recipe and the run with this change in them
+    cost        in time, or in what can no longer be done
+    replaces    names of changes that have nothing left to do beside this one
+    """
+
+    name: str
+    turn: Turn
+    cost: str
+    replaces: tuple[str, ...] = ()
+
+
+def _of_run(**changes: object) -> Turn:
+    return lambda recipe, run: (recipe, run.replace(**changes))
+
+
+def _to(name: str) -> Turn:
+    """Other formats, the optimizer that there was."""
+
+    def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+        named = Recipe.named(name)
+        if recipe.optimizer == named.optimizer:
+            return named, run
+        return named.replace(optimizer=recipe.optimizer), run
+
+    return turn
+
+
+# From what costs nothing to what costs most. Chapters 10 and 12 to 20 tell what each does.
+CHANGES = (
+    Change("fused AdamW", _of_run(optimizer_impl="fused"), "no time: one kernel, no temporaries"),
+    Change("SDPA attention", _of_run(attention="sdpa"), "no time: no [B, N, T, T] tensor is kept"),
+    Change("a loss in chunks", _of_run(loss="chunked"), "next to no time: a loop over rows"),
+    Change(
+        "a step inside backward",
+        _of_run(step_in_backward=True),
+        "no time, but no clipping by the norm of all gradients and no micro-batches",
+    ),
+    Change("autocast", _to("autocast"), "no time: most products in bf16"),
+    Change("pure bf16", _to("bf16"), "no time, but small updates are rounded away", ("autocast",)),
+    Change(
+        "block checkpointing",
+        _of_run(checkpoint="block"),
+        "a quarter to a third more computing",
+    ),
+)
+EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
+ADAPTERS = Change(
+    "LoRA of rank 16 on every linear layer",
+    _of_run(lora=Lora(16, EVERY_LINEAR)),
+    "no time, but another result: the weights stay as they are",
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search came to: the changes with their peaks, or the least that was reached."""
+
+    steps: list[tuple[str, str, int]]
+    least: int
+
+
+def cheapest(
+    peak: Peak,
+    recipe: Recipe,
+    run: Run,
+    limit: int,
+    changes: tuple[Change, ...],
+    adapters: Change | None = None,
+) -> Found:
+    """The search itself, for anything that knows the peak of a recipe and a run.
+
+    peak        bytes; ValueError where they are not described
+    changes     in the order of their cost; `adapters`, where there is one, only if all else fails
+    """
+    known: dict[tuple[Recipe, Run], int] = {}
+
+    def held(made: list[Change]) -> int:
+        at = recipe, run
+        for change in made:
+            at = change.turn(*at)
+        if at not in known:
+            known[at] = peak(*at)
+        return known[at]
+
+    def better(made: list[Change], change: Change) -> list[Change]:
+        """With one more, less those that it replaces; as they were if it saves nothing."""
+        more = [c for c in made if c.name not in change.replaces] + [change]
+        try:
+            return more if held(more) < held(made) else made
+        except ValueError:  # not described for this model
+            return made
+
+    def cut(made: list[Change]) -> list[Change]:
+        """With micro-batches, as few as fit, or else as many as there are sequences.
+
+        A step inside backward sees one gradient at a time, so it has to go.
+        """
+        parts = 1
+        while held(made) > limit and parts < run.batch:
+            parts *= 2
+            made = better(made, _micro_batches(run, parts))
+        return made
+
+    made: list[Change] = []
+    before = None
+    while made != before:  # once more: one change may have laid bare what another one touches
+        before = made
+        for change in changes:
+            if held(made) > limit and change not in made:
+                made = better(made, change)
+    made.sort(key=changes.index)
+    made = cut(made)
+    if held(made) > limit and adapters is not None:
+        made = cut(better(made, adapters))
+    least = held(made)
+    if least > limit:
+        return Found([], least)
+    for change in reversed(list(made)):  # the costliest first: is it still needed?
+        without = [other for other in made if other is not change]
+        if held(without) <= limit:
+            made = without
+    return Found([(c.name, c.cost, held(made[: i + 1])) for i, c in enumerate(made)], least)
+
+
+def _micro_batches(run: Run, parts: int) -> Change:
+    passes = parts * run.micro_batches
+
+    def turn(recipe: Recipe, now: Run) -> tuple[Recipe, Run]:
+        batch = -(-run.batch // parts)
+        return recipe, now.replace(batch=batch, micro_batches=passes, step_in_backward=False)
+
+    name = f"{passes} micro-batches"
+    fewer = f"{passes // 2} micro-batches"
+    return Change(name, turn, "less parallel work in each", (fewer, "a step inside backward"))

@@ -1,0 +1,1 @@
+"""What is read from outside and never trusted: snapshots, timelines, records, claims."""

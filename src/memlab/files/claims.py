@@ -1,0 +1,137 @@
+"""What field notes claim about memory, each claim with its verdict and the check behind it.
+
+The claims stand in the package, in data/claims/<note>.json, one object each; their checks are
+functions in the tests, which compute the figure anew and fail when a stored verdict or value is not
+theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..base.frozen import dataclass
+from ..base.table import as_html, as_text
+from .data import data_files
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+VERDICTS = {
+    "holds": "the figure follows, from the settings that are given",
+    "arithmetic slip": "the formula is right, the sum is not",
+    "unit slip": "GB for GiB, bits for bytes, thousands for millions",
+    "wrong model": "the formula does not describe what the program does",
+    "missing term": "right as far as it goes, but something that is there was not counted",
+    "contradicts itself": "the same note says otherwise",
+    "wrong about an API": "the library has no such thing, or it does something else",
+    "cannot be checked here": "it would take a device, a data set or a claim more precise",
+}
+FOLDER = Path(__file__).parent.parent / "data" / "claims"
+_NEEDED = ("id", "claim", "figures", "check", "result", "verdict", "right_figure")
+_MORE = ("reason", "new")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One statement of a note, in our words.
+
+    figures         the note's own, as it prints them; may be empty
+    check           the function that computes it anew, or None with a reason
+    result          what the check found, as text
+    right_figure    what belongs there, or None where the claim holds
+    reason          why there is no check
+    new             not on the list we began with: found while auditing
+    """
+
+    id: str
+    claim: str
+    figures: str
+    check: str | None
+    result: str
+    verdict: str
+    right_figure: str | None
+    reason: str = ""
+    new: bool = False
+
+
+def read(source: str | Path | list[Mapping[str, Any]]) -> list[Claim]:
+    """The claims of a note: by its name ("004"), from a file, or from the list in it.
+
+    Raises      ValueError for an unknown note, and for an object that is not a whole claim, by its
+                id; FileNotFoundError where an installation lacks the claims
+    """
+    found = source if isinstance(source, list) else _load(source)
+    claims = [_claim(fields, i) for i, fields in enumerate(found)]
+    ids = [claim.id for claim in claims]
+    if twice := sorted({name for name in ids if ids.count(name) > 1}):
+        raise ValueError(f"claims with one id: {', '.join(twice)}")
+    return claims
+
+
+def notes() -> list[str]:
+    """The names of the notes that have claims, in order.
+
+    Raises      FileNotFoundError where an installation lacks them
+    """
+    return [path.stem for path in data_files(FOLDER)]
+
+
+class Claims:
+    """Claims as a table that prints itself; `verdict` picks those with one verdict."""
+
+    def __init__(self, claims: list[Claim], verdict: str | None = None) -> None:
+        if verdict is not None and verdict not in VERDICTS:
+            raise ValueError(f"unknown verdict {verdict!r}; known: {', '.join(VERDICTS)}")
+        self.claims = [c for c in claims if verdict in (None, c.verdict)]
+
+    def counts(self) -> dict[str, int]:
+        """How many claims have each verdict, those without any left out."""
+        all_of_them = [claim.verdict for claim in self.claims]
+        return {v: all_of_them.count(v) for v in VERDICTS if v in all_of_them}
+
+    def table(self) -> list[list[str]]:
+        head = ["id", "claim", "verdict", "right"]
+        return [head] + [[c.id, c.claim, c.verdict, c.right_figure or ""] for c in self.claims]
+
+    def __str__(self) -> str:
+        return as_text(self.table())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The table in words: a claim that begins with a figure stands left, and long ones wrap."""
+        table = as_html(self.table()).replace("<td>", '<td class="words">')
+        return table.replace('class="memlab-ledger"', 'class="memlab-ledger claims"', 1)
+
+
+def _load(source: str | Path) -> list[Mapping[str, Any]]:
+    import json
+
+    path = Path(source)
+    if path.suffix != ".json":
+        path = FOLDER / f"{source}.json"
+        if str(source) not in (known := notes()):
+            raise ValueError(f"unknown note {str(source)!r}; known: {', '.join(known)}")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path.name} is not JSON: {error}") from None
+    if not isinstance(found, list):
+        raise ValueError(f"{path.name} holds a {type(found).__name__}; a list of claims is needed")
+    return found
+
+
+def _claim(fields: Mapping[str, Any], place: int) -> Claim:
+    name = fields.get("id", f"number {place + 1}")
+    if missing := [key for key in _NEEDED if key not in fields]:
+        raise ValueError(f"claim {name} has no {', '.join(missing)}")
+    if more := sorted(set(fields) - {*_NEEDED, *_MORE}):
+        raise ValueError(f"claim {name} has {', '.join(more)}, which no claim has")
+    if fields["verdict"] not in VERDICTS:
+        known = ", ".join(VERDICTS)
+        raise ValueError(f"claim {name}: unknown verdict {fields['verdict']!r}; known: {known}")
+    if not fields["check"] and not fields.get("reason"):
+        raise ValueError(f"claim {name} has neither a check nor a reason")
+    return Claim(**fields)

@@ -1,0 +1,82 @@
+"""Trace the step that a model, a recipe and a run describe: the question of `estimate`.
+
+The module is built by its real code, in transformers or in memlab.lab, and runs on tensors without
+values.
+"""
+
+import torch
+
+from ..measure.trace import trace
+from ..measure.traced import Trace
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.chosen import recipe_for, tied_as
+from ..run import Run
+from ..step import described
+from .subject import loss_of, subject
+
+# What a traced step is told here; of the other fields only their defaults can be traced.
+TRACED = (
+    "batch",
+    "tokens",
+    "implementation",
+    "backend",
+    "attention",
+    "kernel",
+    "dropout",
+    "window",
+    "checkpoint",
+    "loss",
+    "loss_chunks",
+    "optimizer_impl",
+    "lora",
+)
+
+
+def trace_run(model: Model, recipe: Recipe | str | None, run: Run, *, title: str = "") -> Trace:
+    """Run the step of a model on tensors without values, in the code that the run names.
+
+    Unit        bytes, as `memlab.measure.trace`
+    Raises      ValueError for a field of the run that cannot be traced, with its value; what
+                `memlab.measure.trace` and memlab.lab.subject raise
+    """
+    for field, value in run.said().items():
+        if field not in TRACED:
+            raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
+    if run.tokens is None:
+        raise ValueError("tokens is missing: how many are in each sequence?")
+    chosen = recipe_for(model, recipe)
+    described.dtype_of(chosen)
+    shaped = tied_as(model, chosen)
+    if run.tokens > shaped.positions:
+        raise ValueError(
+            f"tokens={run.tokens:,} is more than the {shaped.positions:,} positions of "
+            f"{shaped.name}"
+        )
+    ids = torch.empty(run.batch, run.tokens, dtype=torch.long, device="meta")
+    given = (
+        {"input_ids": ids, "labels": ids} if run.implementation == "transformers" else (ids, ids)
+    )
+    made: list[torch.Tensor] = []
+
+    def chunked(module: torch.nn.Module) -> torch.Tensor:
+        if not made:  # among the fake tensors of the trace, once for all of its steps
+            made.append(torch.zeros(ids.shape, dtype=torch.long))
+        return loss_of(module, made[0], run)
+
+    body = run.chunks and run.implementation == "transformers"
+    how = Run(backend=run.backend, kernel=_kernel(run), optimizer_impl=run.optimizer_impl)
+    return trace(
+        lambda: subject(shaped, chosen, run),
+        chunked if body else given,
+        how,
+        autocast=chosen.autocast,
+        title=title
+        or f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
+        f"{run.implementation} on {run.backend}",
+    )
+
+
+def _kernel(run: Run) -> str:
+    """Flash attention by either name: "flash" refuses a call that another kernel would take."""
+    return "flash" if run.attention == "flash" and run.kernel == "auto" else run.kernel

@@ -1,0 +1,53 @@
+"""What was alive before a block began, and never came up in it: memory that no operator names.
+
+A state dict that somebody keeps, a second model, a cache: made early, then only held. A tracker
+sees a storage from its first use on, so it never sees these. Python's garbage collector lists them.
+"""
+
+import gc
+import weakref
+from typing import NamedTuple
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from .storages import Storage, plain
+from .tracker import Tracker
+
+
+class Idle(NamedTuple):
+    """Tensors from before the block that it did not use: bytes of their storages, their number."""
+
+    bytes: int
+    storages: int
+
+
+class Before:
+    """Remembers the tensors that are alive now; keeps none of them alive.
+
+    Leaves out  tensors that only C++ holds, such as what autograd keeps of an earlier forward
+    """
+
+    def __init__(self) -> None:
+        self._tensors = [weakref.ref(each) for each in _tensors()]
+
+    def idle(self, tracker: Tracker) -> Idle:
+        """Those that are still alive and that the tracker has not met."""
+        found: dict[int, Storage] = {}
+        for each in [one for ref in self._tensors if (one := ref()) is not None]:
+            for part in plain(each):
+                storage = part.untyped_storage()
+                if tracker.device_counts(part.device) and not tracker.knows(storage):
+                    found[storage._cdata] = storage
+        return Idle(sum(one.nbytes() for one in found.values()), len(found))
+
+
+def _tensors() -> list[torch.Tensor]:
+    """Every tensor with memory that Python holds; `type`, since isinstance asks odd objects."""
+    found = []
+    for each in gc.get_objects():
+        kind = type(each)
+        if issubclass(kind, torch.Tensor) and not issubclass(kind, FakeTensor):
+            if each.device.type != "meta":
+                found.append(each)
+    return found

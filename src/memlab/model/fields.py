@@ -1,0 +1,202 @@
+"""The keys of a config.json, family by family: what each of them changes, if it may be changed.
+
+    shape       sets parameters: a field of Model
+    step        changes a step or a call, not the parameters, and is described
+    nothing     changes no byte of either, whatever it says
+    only        described for these values alone; any other is refused, by name
+    other       no key of the family's class: transformers keeps it, and nothing reads it
+
+tools/config_fields.py walks through every key of the eight classes, changes it on a small real
+model and compares: parameters, a step, a prompt, one more token.
+
+Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.py
+"""
+
+from __future__ import annotations
+
+from .shape_keys import ALIASES, KEYS
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+SHAPE, STEP, NOTHING, ONLY, OTHER = "shape", "step", "nothing", "only", "other"
+
+# Keys of every family. A key with a remedy is described for the values before it.
+_ALL = {
+    "model_type": SHAPE,
+    "dtype": STEP,
+    "torch_dtype": STEP,
+    "attn_implementation": STEP,
+    "_attn_implementation": STEP,
+    # The step is without a cache, as transformers' Trainer runs it, and a call is with one.
+    "use_cache": NOTHING,
+    "transformers_version": NOTHING,
+    "architectures": NOTHING,
+    "chunk_size_feed_forward": NOTHING,
+    "id2label": NOTHING,
+    "label2id": NOTHING,
+    "num_labels": NOTHING,
+    "problem_type": NOTHING,
+    "initializer_range": NOTHING,
+    "bos_token_id": NOTHING,
+    "eos_token_id": NOTHING,
+    "pad_token_id": NOTHING,
+    "_name_or_path": NOTHING,
+    "is_decoder": NOTHING,
+    "pretraining_tp": NOTHING,
+    "quantization_config": ONLY,
+    "gradient_checkpointing": STEP,
+    "is_encoder_decoder": ONLY,
+    "add_cross_attention": ONLY,
+    "return_dict": ONLY,
+    "use_return_dict": ONLY,
+    "output_hidden_states": ONLY,
+    "output_attentions": ONLY,
+    "per_layer_config": ONLY,
+}
+_ROTARY = {
+    "rope_parameters": STEP,
+    "rope_scaling": STEP,
+    "rope_theta": NOTHING,
+    "original_max_position_embeddings": STEP,
+    "partial_rotary_factor": ONLY,
+}
+_LLAMA = _ROTARY | {
+    "hidden_act": STEP,
+    "attention_dropout": STEP,
+    "rms_norm_eps": NOTHING,
+    "sliding_window": ONLY,
+    "layer_types": ONLY,
+}
+_WINDOWS = dict.fromkeys(
+    ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types"), STEP
+)
+_NO_WINDOW = {"sliding_window": ONLY, "layer_types": ONLY}
+
+_OWN = {
+    "gpt2": _NO_WINDOW
+    | {
+        "activation_function": STEP,
+        "resid_pdrop": STEP,
+        "embd_pdrop": STEP,
+        "attn_pdrop": STEP,
+        "layer_norm_epsilon": NOTHING,
+        "summary_type": NOTHING,
+        "summary_use_proj": NOTHING,
+        "summary_activation": NOTHING,
+        "summary_proj_to_labels": NOTHING,
+        "summary_first_dropout": NOTHING,
+        "scale_attn_weights": NOTHING,
+        "scale_attn_by_inverse_layer_idx": NOTHING,
+        "reorder_and_upcast_attn": ONLY,
+        "n_ctx": NOTHING,
+    },
+    "llama": _LLAMA,
+    "mistral": _LLAMA | {"sliding_window": STEP},
+    "qwen2": _LLAMA | _WINDOWS,
+    "qwen3": _LLAMA | _WINDOWS,
+    "gemma": _LLAMA | {"hidden_activation": NOTHING, "use_bidirectional_attention": ONLY},
+    "opt": _NO_WINDOW
+    | {
+        "activation_function": STEP,
+        "dropout": STEP,
+        "attention_dropout": STEP,
+        "activation_dropout": NOTHING,  # of old configs; the model has none
+        "layerdrop": ONLY,
+        "do_layer_norm_before": STEP,
+        "_remove_final_layer_norm": SHAPE,
+        "init_std": NOTHING,
+    },
+    "gpt_neox": _ROTARY
+    | _NO_WINDOW
+    | {
+        "hidden_act": STEP,
+        "attention_dropout": STEP,
+        "hidden_dropout": STEP,
+        "classifier_dropout": NOTHING,
+        "layer_norm_eps": NOTHING,
+        "use_parallel_residual": STEP,
+        "rotary_pct": STEP,
+        "rotary_emb_base": NOTHING,
+        "partial_rotary_factor": STEP,
+        "head_dim": ONLY,
+    },
+}
+
+# The values that a key of kind ONLY may have, and what would be right instead.
+HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {
+    "quantization_config": (
+        (None,),
+        "take the config of the model that was quantized",
+    ),
+    "is_encoder_decoder": ((False,), "memlab has decoders"),
+    "add_cross_attention": ((False,), "makes an encoder-decoder; memlab has decoders"),
+    "return_dict": ((True,), "a step reads the loss by its name: true"),
+    "use_return_dict": ((), "transformers sets it itself; leave it out"),
+    "output_hidden_states": ((False, None), "keeps every layer's output; known: false"),
+    "output_attentions": ((False, None), "keeps every layer's scores; known: false"),
+    "per_layer_config": ((None,), "layers of different shapes are not described"),
+    "partial_rotary_factor": ((None, 1, 1.0), "known: 1, the whole head"),
+    "sliding_window": ((None,), "this family has none, but its cache would be cut; known: null"),
+    "layer_types": ((None,), "this family has layers of one kind; known: null"),
+    "reorder_and_upcast_attn": ((False,), "known: False"),
+    "use_bidirectional_attention": ((False, None), "known: false"),
+    "layerdrop": ((0, 0.0), "layers would be skipped at random; known: 0"),
+    "head_dim": ((None,), "this family's is hidden_size / num_attention_heads; leave it out"),
+}
+
+_OF_ATTENTION = {"attention_dropout": ("attention", 0.0)}
+
+# Probabilities of dropout, with the class's own: what they are of, and where a config says nothing.
+DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
+    "gpt2": {
+        "attn_pdrop": ("attention", 0.1),
+        "resid_pdrop": ("residual", 0.1),
+        "embd_pdrop": ("embedding", 0.1),
+    },
+    "opt": {"attention_dropout": ("attention", 0.0), "dropout": ("residual", 0.1)},
+    "gpt_neox": {"attention_dropout": ("attention", 0.0), "hidden_dropout": ("residual", 0.0)},
+    "llama": _OF_ATTENTION,
+    "mistral": _OF_ATTENTION,
+    "qwen2": _OF_ATTENTION,
+    "qwen3": _OF_ATTENTION,
+    "gemma": _OF_ATTENTION,
+}
+
+
+def kinds(family: str) -> dict[str, str]:
+    """Every key that the family knows, with its kind."""
+    made = _ALL | {key: SHAPE for key, _ in KEYS[family].values()}
+    if family == "gpt2":
+        made |= dict.fromkeys(ALIASES.values(), SHAPE)
+    own = {key: kind for key, kind in _OWN[family].items() if made.get(key) != SHAPE}
+    return made | own
+
+
+def used(family: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The keys of a config by what becomes of them: read, without effect, not known.
+
+    Returns     "read": shape and step; "no effect": keys that change no byte, or that have the one
+                value that is described; "not known": the class has no such key
+    """
+    told: dict[str, list[str]] = {"read": [], "no effect": [], "not known": []}
+    known = kinds(family)
+    for key in config:
+        kind = known.get(key, OTHER)
+        place = "read" if kind in (SHAPE, STEP) else "not known" if kind == OTHER else "no effect"
+        told[place].append(key)
+    return told
+
+
+def dropouts(family: str, config: Mapping[str, Any], p: float | None) -> dict[str, float]:
+    """The probability of dropout of attention, of the residual stream, of the embedding.
+
+    p           one for all that the family has; None: what the config says, else its class
+    """
+    made = {}
+    for key, (part, usual) in DROPOUTS.get(family, {}).items():
+        told = config.get(key)
+        made[part] = p if p is not None else usual if told is None else told
+    return made

@@ -1,0 +1,68 @@
+"""How many parameters each component of a model has, by the closed formulas of the chapter.
+
+`tensors.py` says the same tensor by tensor; the tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from ..terms import tied, weights
+from .tensors import COMPONENTS, SMEAR_GATE_WIDTH, VALUE_GATE_WIDTH
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .model import Model
+
+
+def parameters_of(model: Model) -> dict[str, int]:
+    """Parameters by component; one that the model lacks is 0."""
+    m = model
+    parts = dict.fromkeys(COMPONENTS, 0)
+    parts["embedding"] = weights.embedding(m.vocab, d_model=m.embed_dim)
+    if m.learned_positions:
+        parts["positions"] = weights.positions(
+            m.positions, d_model=m.d_model, offset=m.position_offset
+        )
+    parts["attention"] = _attention(m)
+    parts["feed_forward"] = m.layers * weights.feed_forward(
+        m.d_model, d_ff=m.d_ff, gated=m.gated, bias=m.ff_bias
+    )
+    parts["norm"] = _norms(m)
+    parts["lm_head"] = tied.head(m.vocab, d_model=m.embed_dim, tied=m.tied)
+    parts["value_embedding"] = m.value_embedding_layers * weights.value_embedding(
+        m.vocab, kv_heads=m.kv_heads, head_dim=m.head_dim
+    )
+    parts["other"] = _other(m)
+    return parts
+
+
+def _attention(m: Model) -> int:
+    layer = weights.attention(
+        m.d_model,
+        heads=m.heads,
+        kv_heads=m.kv_heads,
+        head_dim=m.head_dim,
+        qkv_bias=m.qkv_bias,
+        out_bias=m.out_bias,
+    )
+    return m.layers * layer + m.value_embedding_layers * weights.linear(
+        VALUE_GATE_WIDTH, outputs=m.kv_heads
+    )
+
+
+def _norms(m: Model) -> int:
+    if not m.norm_affine:
+        return 0
+    bias = m.norm == "layernorm"
+    block, head = weights.norm(m.d_model, bias=bias), weights.norm(m.head_dim, bias=bias)
+    layer = 2 * block + (2 * head if m.qk_norm else 0)
+    return m.layers * layer + (block if m.final_norm else 0)
+
+
+def _other(m: Model) -> int:
+    count = 0
+    if m.embed_dim != m.d_model:
+        count += 2 * weights.linear(m.embed_dim, outputs=m.d_model)
+    if m.residual_scalars:
+        # Two scalars a layer, then the smear gate with its scalar and the backout scalar.
+        count += 2 * m.layers + weights.linear(SMEAR_GATE_WIDTH, outputs=1) + 1 + 1
+    return count

@@ -1,0 +1,104 @@
+"""Which key of a config.json says which field of `Model`, family by family.
+
+A key that is left out has the default of the family's configuration class in transformers 5.23; the
+keys that set the shape have none here, because a forgotten width must not turn into somebody
+else's.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+REQUIRED = object()
+
+# Field of Model -> (key, default). A default of None leaves the field to Model.
+# https://github.com/huggingface/transformers/tree/v5.0.0/src/transformers/models/<family>
+_SHAPE: dict[str, tuple[str, Any]] = {
+    "layers": ("num_hidden_layers", REQUIRED),
+    "d_model": ("hidden_size", REQUIRED),
+    "heads": ("num_attention_heads", REQUIRED),
+    "vocab": ("vocab_size", REQUIRED),
+    "d_ff": ("intermediate_size", REQUIRED),
+}
+_GROUPED = _SHAPE | {
+    "kv_heads": ("num_key_value_heads", None),
+    "head_dim": ("head_dim", None),
+    "tied": ("tie_word_embeddings", False),
+}
+_ATTENTION_BIAS = {"qkv_bias": ("attention_bias", False), "out_bias": ("attention_bias", False)}
+
+KEYS: dict[str, dict[str, tuple[str, Any]]] = {
+    "gpt2": {
+        "layers": ("n_layer", REQUIRED),
+        "d_model": ("n_embd", REQUIRED),
+        "heads": ("n_head", REQUIRED),
+        "vocab": ("vocab_size", REQUIRED),
+        "d_ff": ("n_inner", None),
+        "positions": ("n_positions", 1024),
+        "tied": ("tie_word_embeddings", True),
+    },
+    "llama": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "ff_bias": ("mlp_bias", False),
+        "positions": ("max_position_embeddings", 2048),
+    },
+    "mistral": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 8),
+        "positions": ("max_position_embeddings", 131072),
+    },
+    "qwen2": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 32),
+        "positions": ("max_position_embeddings", 32768),
+    },
+    "qwen3": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 32),
+        "head_dim": ("head_dim", 128),
+        "positions": ("max_position_embeddings", 32768),
+    },
+    "gemma": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 16),
+        "head_dim": ("head_dim", 256),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 8192),
+    },
+    "opt": _SHAPE
+    | {
+        "d_ff": ("ffn_dim", REQUIRED),
+        "embed_dim": ("word_embed_proj_dim", None),
+        "qkv_bias": ("enable_bias", True),
+        "out_bias": ("enable_bias", True),
+        "ff_bias": ("enable_bias", True),
+        "norm_affine": ("layer_norm_elementwise_affine", True),
+        "final_norm": ("do_layer_norm_before", True),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 2048),
+    },
+    "gpt_neox": _SHAPE
+    | {
+        "qkv_bias": ("attention_bias", True),
+        "out_bias": ("attention_bias", True),
+        "tied": ("tie_word_embeddings", False),
+        "positions": ("max_position_embeddings", 2048),
+    },
+}
+
+# transformers lets a GPT-2 config use the names of the other families, and takes those first.
+# Source      PreTrainedConfig.attribute_map: they are set after the family's own
+ALIASES = {
+    "n_layer": "num_hidden_layers",
+    "n_embd": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
+}
+
+# Keys that may be null though they have a default: as many key/value heads as query heads then.
+NULLABLE = (("qwen2", "num_key_value_heads"), ("qwen3", "num_key_value_heads"))

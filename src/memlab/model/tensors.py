@@ -1,0 +1,132 @@
+"""The parameter tensors of a model, kind by kind, in the layout that its family really has.
+
+Shapes matter beyond their product: optimizers and quantizers treat small tensors, vectors and
+matrices differently, and blocks restart on each row. Letters as in memlab.terms.weights.
+"""
+
+from __future__ import annotations
+
+from ..base.frozen import dataclass
+from ..terms.optimizer import numel
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .model import Model
+
+COMPONENTS = (
+    "embedding",
+    "positions",
+    "attention",
+    "feed_forward",
+    "norm",
+    "lm_head",
+    "value_embedding",
+    "other",
+)
+
+# Channels of the residual stream that nanochat's two kinds of gate read.
+# https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
+VALUE_GATE_WIDTH = 12
+SMEAR_GATE_WIDTH = 24
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One kind of parameter tensor, and how many of them a model has.
+
+    Shapes      `shape` is that of one tensor, as `torch.nn.Module.named_parameters` shows it
+    Unit        `numel` counts the values of one tensor, `count` those of all `copies`
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    component: str
+    copies: int = 1
+    linear: bool = False  # the weight of a matmul layer; an embedding is not one, even when tied
+
+    @property
+    def numel(self) -> int:
+        return numel(self.shape)
+
+    @property
+    def count(self) -> int:
+        return self.numel * self.copies
+
+
+def tensors_of(model: Model) -> Iterator[Tensor]:
+    """Every kind of parameter tensor of a model, from the input to the output.
+
+    Leaves out  a tied output head, because it is the embedding; buffers such as rotary tables
+    """
+    m = model
+    yield Tensor("embedding", (m.vocab, m.embed_dim), "embedding")
+    if m.learned_positions:
+        yield Tensor("positions", (m.positions + m.position_offset, m.d_model), "positions")
+    if m.embed_dim != m.d_model:
+        yield Tensor("project_in", (m.d_model, m.embed_dim), "other", linear=True)
+    yield from _attention(m)
+    yield from _feed_forward(m)
+    yield from _norms(m)
+    if m.embed_dim != m.d_model:
+        yield Tensor("project_out", (m.embed_dim, m.d_model), "other", linear=True)
+    if m.value_embeddings:
+        yield from _value_embeddings(m)
+    if m.residual_scalars:
+        yield from _residual_scalars(m)
+    if not m.tied:
+        yield Tensor("lm_head", (m.vocab, m.embed_dim), "lm_head", linear=True)
+
+
+def _linear(m: Model, name: str, outputs: int, inputs: int, *, bias: bool) -> Iterator[Tensor]:
+    """Weight and bias of a linear layer that each of the L layers has."""
+    component = name.split(".")[0]
+    shape = (inputs, outputs) if m.conv1d else (outputs, inputs)
+    yield Tensor(f"layers.{name}", shape, component, m.layers, linear=True)
+    if bias:
+        yield Tensor(f"layers.{name}.bias", (outputs,), component, m.layers)
+
+
+def _attention(m: Model) -> Iterator[Tensor]:
+    q, kv = m.heads * m.head_dim, m.kv_heads * m.head_dim
+    parts = {"qkv": q + 2 * kv} if m.fused_qkv else {"q": q, "k": kv, "v": kv}
+    for name, outputs in parts.items():
+        yield from _linear(m, f"attention.{name}", outputs, m.d_model, bias=m.qkv_bias)
+    yield from _linear(m, "attention.out", m.d_model, q, bias=m.out_bias)
+
+
+def _feed_forward(m: Model) -> Iterator[Tensor]:
+    for name in ["gate", "up"] if m.gated else ["up"]:
+        yield from _linear(m, f"feed_forward.{name}", m.d_ff, m.d_model, bias=m.ff_bias)
+    yield from _linear(m, "feed_forward.down", m.d_model, m.d_ff, bias=m.ff_bias)
+
+
+def _norms(m: Model) -> Iterator[Tensor]:
+    if not m.norm_affine:
+        return
+    norms = [("layers.attention_norm", m.d_model, m.layers)]
+    norms += [("layers.feed_forward_norm", m.d_model, m.layers)]
+    if m.qk_norm:
+        norms += [(f"layers.attention.{x}_norm", m.head_dim, m.layers) for x in "qk"]
+    if m.final_norm:
+        norms += [("final_norm", m.d_model, 1)]
+    for name, width, copies in norms:
+        yield Tensor(name, (width,), "norm", copies)
+        if m.norm == "layernorm":
+            yield Tensor(f"{name}.bias", (width,), "norm", copies)
+
+
+def _value_embeddings(m: Model) -> Iterator[Tensor]:
+    shape, copies = (m.vocab, m.kv_heads * m.head_dim), m.value_embedding_layers
+    yield Tensor("layers.value_embedding", shape, "value_embedding", copies)
+    gate = (m.kv_heads, VALUE_GATE_WIDTH)
+    yield Tensor("layers.attention.value_gate", gate, "attention", copies, linear=True)
+
+
+def _residual_scalars(m: Model) -> Iterator[Tensor]:
+    yield Tensor("resid_lambdas", (m.layers,), "other")
+    yield Tensor("x0_lambdas", (m.layers,), "other")
+    yield Tensor("smear_gate", (1, SMEAR_GATE_WIDTH), "other", linear=True)
+    yield Tensor("smear_lambda", (1,), "other")
+    yield Tensor("backout_lambda", (1,), "other")

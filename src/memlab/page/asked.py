@@ -1,0 +1,52 @@
+"""What a state of the controls asks for, in values of the core: model, recipe, run, card."""
+
+from __future__ import annotations
+
+from ..devices import Device, devices
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
+from ..run import Run
+from . import words as say
+from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_MODEL, PRECISIONS
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    State = dict[str, Any]
+
+
+def model_of(state: State) -> Model:
+    """The preset, or the model of the config."""
+    if state["model"] != OTHER_MODEL:
+        return Model.preset(state["model"])
+    config = state["config"]
+    model = Model.from_config(config)
+    name = config.get("_name_or_path")
+    if isinstance(name, str) and name.strip():
+        words = "".join([c if " " <= c < "\x7f" else "?" for c in name.strip()])
+        return model.replace(name=words)
+    return model.replace(name=say.YOURS.format(family=model.family))
+
+
+def recipe_of(state: State) -> Recipe:
+    """The recipe that precision and optimizer say together."""
+    label, named = PRECISIONS[state["precision"]]
+    name = f"{label}, {OPTIMIZERS[state['optimizer']]}"
+    return Recipe.named(named).replace(name=name, optimizer=state["optimizer"])
+
+
+def run_of(state: State) -> Run:
+    """The run: of what the state does not say, it has memlab.Run's own defaults.
+
+    Raises      ValueError for what no run can be
+    """
+    said = {name: state[name] for name in OF_RUN if name in state}
+    shared = {name: state[name] for name in OF_DEVICES if name in state}
+    return Run(devices=Sharding(**shared), **said)
+
+
+def card_of(state: State) -> Device:
+    """The card of that name."""
+    return [each for each in devices() if each.name == state["card"]][0]

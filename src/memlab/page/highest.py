@@ -1,0 +1,112 @@
+"""The highest moment of a step: from the moments of its kind, and what stays between two steps."""
+
+from __future__ import annotations
+
+import json
+
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.resident import fullest
+from ..run import Run
+from .described import Unknown, check, no_kind
+from .peak import TERMS, kind_of, letters, precision_of, value
+from .spelled import spelled, stored
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .peak import Products
+
+    # Name of a file of moments, kind of step -> their JSON, "" where there is no such kind, "?"
+    # where the file has not been fetched.
+    Lookup = Callable[[str, str], str]
+    Rows = dict[str, tuple[int, str]]
+
+HILLS = ("forward", "loss", "backward", "optimizer")
+
+
+class Missing(Exception):
+    """The moments of a family in a precision are not here yet; the page fetches them."""
+
+
+class Highest:
+    """The highest moment of a step.
+
+    moment      the hill that it is the top of: the first one, if several are as high
+    total       bytes
+    hills       {name of a hill: bytes at its top}, in the order of a step
+    Raises      Unknown where the step is not described; Missing
+    """
+
+    def __init__(self, model: Model, recipe: Recipe, run: Run, lookup: Lookup) -> None:
+        moments = moments_of(model, recipe, run, lookup)
+        self._sizes = letters(model, run)
+        self._known: dict[str, int] = {}
+        kept = at_rest(model, recipe, run)
+        self._kept = {name: kept[name] for name in kept if name != "gradients"}
+        self._roots = roots(recipe, run, kept)
+        below = sum([self._kept[name][0] for name in self._kept])
+        tops: dict[str, tuple[int, dict[str, Products]]] = {}
+        for hill, parts in moments:
+            height = below + sum([self._worth(parts[name]) for name in parts])
+            if hill == "optimizer":
+                height += self._roots
+            if hill not in tops or height > tops[hill][0]:
+                tops[hill] = (height, parts)
+        self.hills = {name: tops[name][0] for name in HILLS if name in tops}
+        self.total = max([self.hills[name] for name in self.hills])
+        self.moment = [name for name in HILLS if self.hills.get(name) == self.total][0]
+        self._parts = tops[self.moment][1]
+
+    def rows(self) -> Rows:
+        """What is held then: {term: (bytes, formula)}."""
+        rows = dict(self._kept)
+        more = self._roots if self.moment == "optimizer" else 0
+        for name in TERMS:
+            room = more if name == "other" else 0
+            if name in self._parts or room:
+                products = self._parts.get(name, {})
+                size = self._worth(products) + room
+                rows[name] = (size, spelled(products, self._sizes, room))
+        return rows
+
+    def _worth(self, products: Products) -> int:
+        total = 0
+        for word in products:
+            if word not in self._known:
+                self._known[word] = value({word: 1}, self._sizes)
+            total += products[word] * self._known[word]
+        return total
+
+
+def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
+    """The rows that stay from step to step, of the pipeline stage that holds most."""
+    _, figures = fullest(model, recipe, run.devices)
+    count = model.parameter_count
+    return {name: (figures[name], stored(name, count, recipe)) for name in figures}
+
+
+def roots(recipe: Recipe, run: Run, kept: Rows) -> int:
+    """What AdamW's loop needs for a moment: with foreach, a root for each second moment."""
+    if recipe.optimizer != "adamw" or run.loop == "fused":
+        return 0
+    return kept["master"][0] if "master" in kept else kept["weights"][0]
+
+
+def moments_of(
+    model: Model, recipe: Recipe, run: Run, lookup: Lookup
+) -> list[tuple[str, dict[str, Products]]]:
+    """The moments of this kind of step: its hill, and by term what is held.
+
+    Raises      Unknown, Missing
+    """
+    check(model, run)
+    family = "llama" if model.family == "mistral" else model.family
+    name = f"{family}.{precision_of(recipe)}"
+    found = lookup(name, kind_of(model, recipe, run))
+    if found == "?":
+        raise Missing(name)
+    if not found:
+        raise Unknown(no_kind(model, run))
+    return json.loads(found)

@@ -1,0 +1,92 @@
+"""The sentences around the figures of an answer."""
+
+from __future__ import annotations
+
+from ..recipe import Recipe
+from ..run import Run
+from ..terms.context import CONTEXT
+from ..units import text
+from . import words as say
+from .highest import HILLS
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    Said = dict[str, Any]
+
+
+def said(found: Said, model: str, recipe: str, run: Run) -> Said:
+    """What to say of the figures that were found, for a model and a recipe of these names."""
+    return {
+        "heading": heading(found, model, recipe, run),
+        "heights": heights(found),
+        "advice": advice(found),
+        "steps": [
+            say.CHANGED.format(change=name, cost=cost, size=size)
+            for name, cost, size in found["changes"]
+        ],
+        "verdict": verdict(found),
+        "picture": say.PICTURE.format(
+            size=found["total_text"],
+            parts=", ".join([f"{row['term']} {row['text']}" for row in found["rows"]]),
+            limit=found["limit_text"],
+        ),
+        "scale": say.SCALE.format(limit=found["limit_text"], card=found["card"]),
+    }
+
+
+def heading(found: Said, model: str, recipe: str, run: Run) -> str:
+    """What the ledger is of, as the title of memlab.estimate's says it."""
+    if not found["peak"]:
+        return say.HEADING_AT_REST.format(model=model, recipe=recipe)
+    sizes = {"batch": f"{run.batch:,}", "tokens": f"{run.tokens:,}"}
+    size = say.BATCH.format(**sizes)
+    if run.micro_batches > 1:
+        size = say.BATCHES.format(passes=f"{run.micro_batches:,}", **sizes)
+    return say.HEADING.format(model=model, recipe=recipe, tokens=size, moment=found["moment"])
+
+
+def heights(found: Said) -> str:
+    """How high each hill is."""
+    tops = {name: size for name, _, size in found["hills"]}
+    if not tops:
+        return ""
+    return say.HILLS.format(hills=" · ".join([f"{n} {tops[n]}" for n in HILLS if n in tops]))
+
+
+def verdict(found: Said) -> str:
+    """Whether it fits."""
+    figures = {
+        "card": found["card"],
+        "limit": found["limit_text"],
+        "usable": found["usable_text"],
+        "left": found["left"],
+    }
+    if not found["fits"]:
+        return say.TOO_MUCH.format(**figures)
+    if found["peak"]:
+        return say.FITS.format(**figures)
+    return say.FITS_SO_FAR.format(why=found["why"], **figures)
+
+
+def advice(found: Said) -> str:
+    """What stands before the changes, or that none helps."""
+    if found["fits"] or not found["peak"]:
+        return ""
+    return say.CHEAPEST if found["changes"] else say.NO_CHANGE.format(never=found["never"])
+
+
+def left_out(recipe: Recipe, run: Run, peak: bool) -> list[str]:
+    """What the total does not hold, one line each."""
+    told = [say.WITHOUT.format(size=text(CONTEXT))]
+    if not peak:
+        told.append(say.ONLY_IN_A_STEP)
+        return told
+    if recipe.optimizer != "adamw":
+        told.append(say.OPTIMIZER_MOMENT)
+    if recipe.master:
+        told.append(say.COPIES)
+    if run.devices.data > 1:
+        told.append(say.BUCKETS)
+    return told

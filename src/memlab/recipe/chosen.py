@@ -1,0 +1,41 @@
+"""Which recipe is meant: one that is said, by name or as a value, or the one that a config says."""
+
+from __future__ import annotations
+
+from ..model import Model
+from .recipe import Recipe
+from .recipe_table import NAMED
+
+# What people call a precision, as recipes: fp16 without what a gradient scaler adds.
+PRECISIONS = {
+    "fp32": Recipe.named("fp32"),
+    "bf16": Recipe.named("bf16"),
+    "fp16": Recipe(name="fp16", weights="fp16", gradients="fp16"),
+    "autocast-bf16": Recipe.named("autocast"),
+    "autocast-fp16": Recipe(name="autocast fp16", autocast="fp16"),
+}
+DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
+
+
+def recipe_for(model: Model, recipe: Recipe | str | None = None) -> Recipe:
+    """The recipe itself, the one of that name, or the precision that the model's config says.
+
+    None        fp32 where the config has no dtype, as transformers' from_config makes it
+    Raises      ValueError for an unknown name, and for a dtype in the config that no recipe has
+    """
+    if isinstance(recipe, Recipe):
+        return recipe
+    if recipe is not None:
+        known = recipe in PRECISIONS and recipe not in NAMED
+        return PRECISIONS[recipe] if known else Recipe.named(recipe)
+    said = model.config.get("dtype") or model.config.get("torch_dtype") or "float32"
+    name = str(said).split(".")[-1]
+    if name not in DTYPES:
+        known_types = ", ".join(sorted(DTYPES))
+        raise ValueError(f"the config says dtype={said!r}; known: {known_types}; give a recipe")
+    return PRECISIONS[DTYPES[name]]
+
+
+def tied_as(model: Model, recipe: Recipe) -> Model:
+    """The model with the output head that the recipe says, where it says one."""
+    return model if recipe.tie is None else model.replace(tied=recipe.tie)

@@ -1,0 +1,189 @@
+"""The whole step: families, formats, attention, optimizers, checkpoints, adapters, micro-batches.
+
+Each case is a real training step of a tiny model, run twice; the second one counts.
+"""
+
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..lab.subject import loss_of, subject
+from ..lab.trace_run import trace_run
+from ..measure.trace import LOOPS
+from ..model import Model
+from ..recipe import Recipe
+from ..run import Run
+from ..step import Lora, simulate
+from .case import Case, Predicted
+from .meter import Meter
+
+MOMENTS = {
+    "after_forward": "activations",
+    "after_backward": "gradients",
+    "between_steps": "optimizer",
+    "peak": "step",
+}
+# Head width 16 is a multiple of 8, which CUDA's attention kernels take without padding.
+WIDE: dict[str, Any] = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4}
+WIDE |= {"vocab_size": 384, "max_position_embeddings": 64, "intermediate_size": 160}
+SHARED = {"num_key_value_heads": 2, "head_dim": 16}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "gpt2": {"n_layer": 3, "n_embd": 64, "n_head": 4, "vocab_size": 384, "n_positions": 64},
+    "llama": WIDE | SHARED,
+    "mistral": WIDE | SHARED,
+    "qwen2": WIDE | {"num_key_value_heads": 2},
+    "qwen3": WIDE | SHARED,
+    "gemma": WIDE | SHARED,
+    "opt": {k: v for k, v in WIDE.items() if k != "intermediate_size"} | {"ffn_dim": 160},
+    "gpt_neox": WIDE,
+}
+PRECISIONS = ("fp32", "bf16", "autocast")
+BATCH, TOKENS = 4, 48
+
+
+@dataclass(frozen=True)
+class How:
+    """A tiny model of a family, a recipe, and the run of one training step."""
+
+    model: Model
+    recipe: Recipe
+    run: Run
+
+    def on(self, backend: str) -> Run:
+        """The run on the device that is measured."""
+        return self.run.replace(backend=backend)
+
+    def build(self) -> nn.Module:
+        """The module, on the device that torch.device(...) sets."""
+        return subject(self.model, self.recipe, self.run)
+
+
+def predict(how: How, backend: str) -> dict[str, Predicted]:
+    """Both ways, without the device.
+
+    On the host     AdamW's counters of steps, 4 bytes for each trained tensor, unless it is fused:
+                    they are no bytes of the device
+    """
+    run = how.on(backend)
+    with torch.device("meta"):
+        trained = sum(p.requires_grad for p in how.build().parameters())
+    host = 4 * trained if backend == "cuda" and run.loop != "fused" else 0
+    derived, traced = _derived(how, run), _traced(how, run)
+    return {
+        moment: Predicted(*(None if way is None else way[moment] - host for way in found))
+        for moment, *found in ((m, derived, traced) for m in MOMENTS)
+    }
+
+
+def _derived(how: How, run: Run) -> dict[str, int] | None:
+    if run.kernel != "auto":
+        return None  # what SDPA chooses is described, not what somebody makes it choose
+    step = simulate(how.model, how.recipe, run)
+    return {**step.held, "peak": step.peak.bytes}
+
+
+def _traced(how: How, run: Run) -> dict[str, int] | None:
+    if run.micro_batches > 1:
+        return None  # a trace runs one forward and one backward pass a step
+    step = trace_run(how.model, how.recipe, run)
+    return {**step.held, "peak": step.peak}
+
+
+def run(how: How, meter: Meter) -> None:
+    """Two steps; the second is noted."""
+    module = how.build().to(meter.device)
+    optimizer = torch.optim.AdamW(
+        [p for p in module.parameters() if p.requires_grad], **LOOPS[how.run.loop]
+    )
+    assert how.run.tokens is not None
+    size = (how.run.batch, how.run.tokens)
+    ids = torch.randint(how.model.vocab, size, device=meter.device)
+    for _ in range(2):
+        meter.reset_peak()
+        for _ in range(how.run.micro_batches):
+            with _setting(how, meter.device):
+                loss = loss_of(module, ids, how.run)
+                if how.run.micro_batches > 1:
+                    loss = loss / how.run.micro_batches
+            meter.note("after_forward")
+            loss.backward()
+            del loss
+            meter.note("after_backward")
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        meter.note("between_steps")
+        meter.note_peak()
+
+
+def _setting(how: How, device: str) -> ExitStack:
+    stack = ExitStack()
+    cast = how.recipe.autocast == "bf16"
+    stack.enter_context(torch.autocast(device, torch.bfloat16) if cast else nullcontext())
+    if how.run.kernel != "auto":
+        kernels = torch.nn.attention
+        backend = {"flash": "FLASH_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
+        chosen = getattr(kernels.SDPBackend, backend[how.run.kernel])
+        stack.enter_context(kernels.sdpa_kernel(chosen))
+    return stack
+
+
+def case(
+    name: str,
+    what: str,
+    term: str | None = None,
+    *,
+    family: str = "llama",
+    recipe: str = "fp32",
+    **how: Any,
+) -> Case:
+    """A step of a family; `how` are fields of Run beside the loop, which is always said."""
+    model = Model.from_config({"model_type": family, **FAMILIES[family]})
+    said = {"batch": BATCH, "tokens": TOKENS, "dropout": 0.0, "optimizer_impl": "forloop", **how}
+    chosen = How(model, Recipe.named(recipe), Run(**said))
+    terms = {moment: term or default for moment, default in MOMENTS.items()}
+    lacks = _no_kernel if chosen.run.kernel != "auto" else (lambda device: "")
+    return Case(name, what, terms, partial(predict, chosen), partial(run, chosen), lacks=lacks)
+
+
+def _no_kernel(device: str) -> str:
+    return "" if device == "cuda" else "SDPA on a CPU has no such choice of kernels"
+
+
+def cases() -> list[Case]:
+    """All of them, families first."""
+    found = []
+    for family in FAMILIES:
+        for recipe in PRECISIONS:
+            words = f"a step of a tiny {family} of transformers in {recipe}, AdamW in a loop"
+            found.append(case(f"step/{family}/{recipe}", words, family=family, recipe=recipe))
+    for family in ("gpt2", "llama", "qwen3"):
+        words = f"a step of a tiny {family}, attention written out (eager), bf16"
+        more: dict[str, Any] = {"family": family, "recipe": "bf16", "attention": "eager"}
+        found.append(case(f"attention/eager/{family}", words, "activations", **more))
+    for recipe in ("fp32", "autocast"):
+        words = f"a step of memlab's tiny Llama in {recipe}"
+        more = {"implementation": "memlab", "recipe": recipe}
+        found.append(case(f"mixed-precision/{recipe}", words, "mixed-precision", **more))
+    for kernel in ("flash", "efficient", "math"):
+        words = f"a step of memlab's GPT-2 in bf16 with SDPA's {kernel} kernel"
+        more = {"family": "gpt2", "implementation": "memlab", "recipe": "bf16", "kernel": kernel}
+        found.append(case(f"attention/{kernel}", words, "activations", **more))
+    for optimizer in ("foreach", "fused"):
+        words = f"a step of a tiny Llama, fp32, AdamW {optimizer}"
+        found.append(case(f"optimizer/{optimizer}", words, "optimizer", optimizer_impl=optimizer))
+    for recipe in PRECISIONS:
+        words = f"a step of a tiny Llama in {recipe}, every block computed again in backward"
+        more = {"recipe": recipe, "checkpoint": "block"}
+        found.append(case(f"checkpointing/{recipe}", words, "checkpointing", **more))
+    words = "a step of a tiny Llama in four micro-batches, fp32"
+    found.append(case("accumulation/4", words, "accumulation", micro_batches=4))
+    words = "a step of a tiny Llama in fp32, its loss in four chunks of rows"
+    found.append(case("logits/chunked", words, "logits", loss="chunked", loss_chunks=4))
+    words = "a step of a tiny Llama in bf16 with adapters of rank 8 on q and v"
+    more = {"implementation": "memlab", "recipe": "bf16", "lora": Lora(8, ("q", "v"))}
+    found.append(case("lora/8", words, "lora", **more))
+    return found

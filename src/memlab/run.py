@@ -1,0 +1,312 @@
+"""Run: how a step is executed. Model + Recipe + Run say all that a prediction needs.
+
+A model says which tensors there are, a recipe what each costs, and a run what the program does with
+them: how many tokens, whose code, which kernels, which loop of the optimizer. Its defaults are what
+somebody with a GPU gets by doing nothing, and they stand here alone: no function that takes a Run
+has defaults of its own. The module is long because all that a run can say, and all that it cannot,
+stands in this one place.
+"""
+
+from __future__ import annotations
+
+from .base.frozen import dataclass, replace
+from .recipe.parallelism import Sharding
+from .terms.lora import Lora
+from .units import whole
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+# The words that a field may hold.
+KNOWN = {
+    "phase": ("train", "prefill", "decode"),
+    "implementation": ("transformers", "memlab"),
+    "backend": ("cuda", "cpu"),
+    "attention": ("sdpa", "eager", "flash"),
+    "kernel": ("auto", "flash", "efficient", "math"),
+    "optimizer_impl": ("forloop", "foreach", "fused"),
+    "checkpoint": ("none", "block"),
+    "loss": ("plain", "chunked"),
+    "logits": ("all", "last"),
+}
+OFFLOAD = ("saved", "states")
+HOLDS = ("output", "wide_logits", "gradients", "graph", "state_dict", "model")
+CHUNKS = 8  # of a chunked loss, if nothing is said
+MOST = 10**9  # sequences, tokens
+MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
+
+# Fields that only a training step has, only a call that reads a prompt, only one without backward.
+OF_TRAINING = (
+    "micro_batches",
+    "dropout",
+    "checkpoint",
+    "loss",
+    "loss_chunks",
+    "optimizer_impl",
+    "step_in_backward",
+    "lora",
+    "frozen",
+    "offload",
+    "holds",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How a step is executed: a training step, the reading of a prompt, or one more token.
+
+    phase       train: forward, loss, backward, optimizer; prefill: a prompt of `tokens` is read;
+                decode: one token more is read after `tokens` that are in the cache
+    batch       sequences of one micro-batch
+    tokens      in each sequence; None: no step, only what stays from one step to the next
+    micro_batches   forward and backward passes before one step of the optimizer, each of the loss
+                divided by their number
+    implementation  whose code runs the model: transformers, or memlab (memlab.lab.models)
+    backend     cuda: the graph that CUDA's kernels give; cpu: that of this machine
+    attention   eager: written out; sdpa: torch's scaled_dot_product_attention; flash: the same,
+                refused where another kernel would be taken. None: what the config says, else sdpa
+    kernel      of SDPA on CUDA: "auto" is torch's own choice
+    dropout     the probability of every dropout that the family has; None: what the config says,
+                else what the family's configuration class says
+    window      positions that a token sees, itself included, in a family with sliding windows; 0:
+                no window; None: what the config says, else the class
+    checkpoint  block: each layer's activations are computed again in backward
+    loss        plain: the model's own, with all logits at once; chunked: from the head's input,
+                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does
+    optimizer_impl  AdamW's loop: forloop, foreach, fused; None: what torch takes by itself,
+                foreach on CUDA and forloop on a CPU
+    step_in_backward    each weight is updated as soon as its gradient is complete
+    lora        adapters, which alone are trained
+    frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
+    offload     what waits on a host: "saved" tensors, the optimizer's "states"
+    holds       what the program's loop keeps beside the step, each as often as it stands here:
+                the model's "output" during backward, a fp32 copy of the logits ("wide_logits"), the
+                "gradients" of the last step, the "graph" of a loss, the checkpoint's "state_dict",
+                a second "model" (averaged weights, a reference)
+    logits      prefill: of all tokens, or of the last one as generate() asks
+    inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
+    devices     how many there are, and what they divide
+    Source      torch 2.13, torch/optim/optimizer.py: _default_to_fused_or_foreach;
+                transformers 5.23, from_pretrained without further arguments
+    Raises      ValueError and TypeError that name the field, its value and what would be right
+    """
+
+    phase: str = "train"
+    batch: int = 1
+    tokens: int | None = None
+    micro_batches: int = 1
+    implementation: str = "transformers"
+    backend: str = "cuda"
+    attention: str | None = None
+    kernel: str = "auto"
+    dropout: float | None = None
+    window: int | None = None
+    checkpoint: str = "none"
+    loss: str = "plain"
+    loss_chunks: int | None = None
+    optimizer_impl: str | None = None
+    step_in_backward: bool = False
+    lora: Lora | None = None
+    frozen: tuple[str, ...] = ()
+    offload: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    logits: str = "all"
+    inference_mode: bool = False
+    devices: Sharding = Sharding()
+
+    def __post_init__(self) -> None:
+        for field in KNOWN:
+            value = getattr(self, field)
+            if value is None and field in ("attention", "optimizer_impl"):
+                continue
+            _one_of(field, value, KNOWN[field])
+        for field, known in (("frozen", None), ("offload", OFFLOAD), ("holds", HOLDS)):
+            self._listed(field, known)
+        for field in ("step_in_backward", "inference_mode"):
+            if not isinstance(getattr(self, field), bool):
+                raise TypeError(f"{field}={getattr(self, field)!r}; True or False is needed")
+        self._check_sizes()
+        self._check_kinds()
+        if self.phase == "train":
+            self._check_training()
+        else:
+            self._check_call()
+
+    @classmethod
+    def cpu(cls, **said: Any) -> Run:
+        """The same on this machine's processor, for a column of what was measured here."""
+        return cls(**({"backend": "cpu"} | said))
+
+    def replace(self, **changes: Any) -> Run:
+        """A copy with some fields changed, checked like any new one."""
+        return replace(self, **changes)
+
+    @property
+    def loop(self) -> str:
+        """AdamW's loop: the one that was asked for, or torch's own choice on this backend."""
+        return self.optimizer_impl or ("foreach" if self.backend == "cuda" else "forloop")
+
+    @property
+    def chunks(self) -> int:
+        """Into how many chunks the rows of the loss are cut; 0: not at all."""
+        return 0 if self.loss == "plain" else self.loss_chunks or CHUNKS
+
+    @property
+    def rows(self) -> int:
+        """Tokens of one micro-batch: B · T. 0 without tokens."""
+        return self.batch * (self.tokens or 0)
+
+    def said(self) -> dict[str, Any]:
+        """The fields that do not stand at their defaults."""
+        usual = Run()
+        names = [f for f in FIELDS if getattr(self, f) != getattr(usual, f)]
+        return {name: getattr(self, name) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field as JSON has it, the defaults too; `from_dict` reads it again."""
+        made = {name: getattr(self, name) for name in FIELDS}
+        for name in ("frozen", "offload", "holds"):
+            made[name] = list(made[name])
+        lora = self.lora
+        if lora is not None:
+            made["lora"] = {f: getattr(lora, f) for f in LORA} | {"targets": list(lora.targets)}
+        made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}
+        return made
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Run:
+        """The run that `to_dict` wrote; what it does not name stands at its default.
+
+        Raises      ValueError for a field that does not exist; what construction raises
+        """
+        if not isinstance(given, dict):
+            raise TypeError(f"run={given!r} is a {type(given).__name__}; an object is needed")
+        made = dict(given)
+        _fields("run", made, FIELDS)
+        for name in ("frozen", "offload", "holds"):
+            if isinstance(made.get(name), list):
+                made[name] = tuple(made[name])
+        for name, kind, known in (("lora", Lora, LORA), ("devices", Sharding, DEVICES)):
+            inner = made.get(name)
+            if isinstance(inner, dict):
+                _fields(name, inner, known)
+                made[name] = kind(**inner)
+        return cls(**made)
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        import json
+
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_json(cls, words: str) -> Run:
+        """The run of a text that `to_json` wrote.
+
+        Raises      ValueError for text that is no JSON; what `from_dict` raises
+        """
+        import json
+
+        return cls.from_dict(json.loads(words))
+
+    def _listed(self, field: str, known: tuple[str, ...] | None) -> None:
+        value = getattr(self, field)
+        if isinstance(value, str) or not isinstance(value, (tuple, list)):
+            raise TypeError(f"{field}={value!r}; a tuple of names is needed")
+        object.__setattr__(self, field, tuple(value))
+        for name in value:
+            if not isinstance(name, str):
+                raise TypeError(f"{field}={value!r}; a tuple of names is needed")
+            if known is not None:
+                _one_of(field, name, known)
+        if len(value) > MOST_PARTS:
+            raise ValueError(f"{field} has {len(value):,} names; at most {MOST_PARTS:,} are taken")
+
+    def _check_sizes(self) -> None:
+        sizes = [("batch", MOST), ("micro_batches", MOST_PARTS)]
+        sizes += [("tokens", MOST)] * (self.tokens is not None)
+        sizes += [("loss_chunks", MOST_PARTS)] * (self.loss_chunks is not None)
+        for field, most in sizes:
+            value = getattr(self, field)
+            if whole(field, value) == 0:
+                pair = field == "tokens" and self.phase == "train"
+                raise ValueError(f"{field}=0; at least {'2 are' if pair else '1 is'} needed")
+            if value > most:
+                raise ValueError(f"{field}={value:,}; at most {most:,} are taken")
+        if self.window is not None:
+            whole("window", self.window)
+        p = self.dropout
+        if p is not None and (isinstance(p, bool) or not isinstance(p, (int, float))):
+            raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
+        if p is not None and not 0 <= p < 1:
+            raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
+
+    def _check_kinds(self) -> None:
+        if self.lora is not None and not isinstance(self.lora, Lora):
+            raise TypeError(f"lora={self.lora!r}; a Lora or None is needed")
+        if not isinstance(self.devices, Sharding):
+            raise TypeError(f"devices={self.devices!r}; a Sharding is needed")
+        if self.backend == "cpu" and self.attention == "flash":
+            raise ValueError("attention='flash' is CUDA's; on a CPU sdpa or eager is described")
+        if self.backend == "cpu" and self.kernel != "auto":
+            raise ValueError(f"kernel={self.kernel!r} is a choice of CUDA; on a CPU there is none")
+        if self.implementation == "memlab" and self.attention == "eager":
+            raise ValueError("attention='eager' is in transformers only; memlab's is sdpa")
+
+    def _check_training(self) -> None:
+        if self.tokens == 1:
+            raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
+        if self.loss_chunks is not None and self.loss == "plain":
+            raise ValueError(f"loss_chunks={self.loss_chunks} without loss='chunked'")
+        if self.tokens is not None and self.chunks > self.rows:
+            raise ValueError(
+                f"loss_chunks={self.chunks}; between 1 and {self.rows} (the rows) is needed"
+            )
+        for field in ("logits", "inference_mode"):
+            if getattr(self, field) != getattr(Run, field):
+                raise ValueError(f"{field}={getattr(self, field)!r} is for prefill and decode")
+        if self.step_in_backward and self.micro_batches > 1:
+            raise ValueError(
+                f"step_in_backward with {self.micro_batches} micro-batches: each would be a step "
+                "of its own, for no gradient stays to be added to"
+            )
+        if self.offload and self.implementation != "memlab":
+            told = ", ".join(self.offload)
+            raise ValueError(f"offload of {told} is described for memlab's models alone")
+        if "saved" in self.offload and self.checkpoint != "none":
+            raise ValueError(
+                f"offload of saved tensors beside checkpoint={self.checkpoint!r}: describe one"
+            )
+        if "states" in self.offload and (self.step_in_backward or self.loop != "forloop"):
+            raise ValueError(
+                "offload of states: the optimizer steps after backward, with "
+                "optimizer_impl='forloop'"
+            )
+
+    def _check_call(self) -> None:
+        for field in OF_TRAINING:
+            if getattr(self, field) != getattr(Run, field):
+                value = getattr(self, field)
+                raise ValueError(f"{field}={value!r} is for training; this is {self.phase}")
+        if self.tokens is None:
+            raise ValueError(f"phase={self.phase!r} needs tokens")
+        if self.phase == "decode" and self.logits != "all":
+            raise ValueError(f"logits={self.logits!r} is for prefill; decode makes one row")
+
+
+def _one_of(field: str, value: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{field}={value!r} is not described; known: {', '.join(known)}")
+
+
+def _fields(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{what} has no field {name!r}; known: {', '.join(known)}")
+
+
+FIELDS: tuple[str, ...] = Run.__fields__  # type: ignore[attr-defined]
+LORA: tuple[str, ...] = Lora.__fields__  # type: ignore[attr-defined]
+DEVICES: tuple[str, ...] = Sharding.__fields__  # type: ignore[attr-defined]

@@ -1,0 +1,114 @@
+"""Run a simulated graph backwards as torch's autograd engine does.
+
+Source      torch/csrc/autograd/engine.cpp: of the nodes that are ready, the one made last in the
+            forward pass runs first, and parameters before all; of parameters that wait together the
+            one goes first whose gradient came first. A node's incoming gradients go when it has
+            run, then what it kept
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from sys import getrefcount
+
+from .graph import Node, Parameter, Tensor
+from .storage_log import count
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .engine import Engine
+
+
+def backward(engine: Engine, loss: Tensor) -> None:
+    """Leave gradients in the parameters behind `loss`."""
+    assert loss.node is not None
+    waiting = _dependencies(loss.node)
+    seed = engine.new("ones_like", loss.shape, loss.dtype)
+    buffers: dict[Node, list[Any]] = {loss.node: [None] * loss.node.slots}
+    buffers[loss.node][loss.slot] = seed
+    ready = [(-loss.node.seq, 0, loss.node)]
+    turn = 0
+    while ready:
+        node = heappop(ready)[2]
+        if node.parameter is not None:
+            _accumulate(engine, node.parameter, buffers.pop(node))
+            continue
+        results = _run(engine, node, buffers.pop(node))
+        node.saved = None  # type: ignore[assignment]
+        node.run = None
+        for edge in node.edges:
+            result = results.pop(0)
+            if edge is None:
+                continue
+            target, slot = edge[0], edge[1]
+            held = buffers.setdefault(target, [None] * target.slots)
+            if held[slot] is None:
+                held[slot] = result
+            elif result is not None and not (engine.in_place and _alone(held, slot)):
+                held[slot] = engine.new("add", result.shape, result.dtype)
+            result = None
+            del held  # a name that outlives its turn would keep the gradient alive
+            waiting[target] -= 1
+            if waiting[target] == 0:
+                turn += 1
+                heappush(ready, (-target.seq, turn, target))
+        node.edges = []
+
+
+def _run(engine: Engine, node: Node, grads: list[Any]) -> list[Tensor | None]:
+    """Run one node; bring each gradient to the shape and dtype of the input it belongs to."""
+    needs = [edge is not None for edge in node.edges]
+    results = list(node.run(grads, [engine.give(kept) for kept in node.saved], needs))
+    for i, edge in enumerate(node.edges):
+        result = results[i]
+        if edge is None or result is None:
+            results[i] = None
+            continue
+        if edge[4] or count(result.shape) != count(edge[2]):
+            results[i] = result = engine.new("sum", edge[2], result.dtype)
+        if result.dtype != edge[3]:
+            results[i] = engine.new("to", edge[2], edge[3])
+        result = None
+    return results
+
+
+def _accumulate(engine: Engine, parameter: Parameter, grads: list[Any]) -> None:
+    """The first gradient becomes the parameter's; a later one is added to it in place.
+
+    Source      torch/csrc/autograd/functions/accumulate_grad.h
+    """
+    grad = grads[0]
+    if grad is None or parameter.grad is not None:
+        return
+    if getrefcount(grad) > 3:  # another node waits for it too
+        grad = engine.new("clone", grad.shape, grad.dtype)
+    if parameter.record.category == "weights":
+        grad.record.category = "gradients"
+    parameter.grad = engine.detach(grad)
+    if engine.updates is not None and parameter.record.category == "weights":
+        engine.updates(parameter)  # the gradient is held here until this has returned
+
+
+def _alone(held: list[Any], slot: int) -> bool:
+    """Whether a waiting gradient is held here only, and so is its storage.
+
+    Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
+    """
+    alone = getrefcount(held[slot]) == 2 and getrefcount(held[slot].storage) == 2
+    return alone and not held[slot].view
+
+
+def _dependencies(root: Node) -> dict[Node, int]:
+    """How many gradients each node waits for."""
+    waiting: dict[Node, int] = {root: 0}
+    todo = [root]
+    while todo:
+        for edge in todo.pop().edges:
+            if edge is not None:
+                if edge[0] not in waiting:
+                    waiting[edge[0]] = 0
+                    todo.append(edge[0])
+                waiting[edge[0]] += 1
+    return waiting

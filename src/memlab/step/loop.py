@@ -1,0 +1,144 @@
+"""What a program's loop holds around a simulated step, and the highest moments of both together."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..formats import bytes_per_value, storage
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.resident import resident
+from ..run import Run
+from ..terms import logits
+from . import described
+from .moments import hills
+from .simulate import Step, simulate
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+Tops = dict[str, dict[str, int]]
+STORED = ("fp32", "bf16", "fp16")  # formats of checkpoints; of any other recipe's, bf16
+
+
+def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -> Tops:
+    """What is held at the highest moment of each part of a step, what the loop holds included.
+
+    Shapes      name of the hill -> bytes by term; without tokens one hill, "resident"
+    stored      format of the checkpoint that it is loaded from; None: see `stored_as`
+    Unit        bytes
+    Source      memlab.step.simulate. A recipe whose step is not described has its own resident
+                bytes, and during a step the temporaries of the nearest one that is: fp32, bf16, or
+                autocast
+    Raises      ValueError for a combination that is not described
+    """
+    plain = run.replace(holds=())
+    found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
+    for what in run.holds:
+        _add(found, what, model, recipe, plain, stored or stored_as(recipe))
+    return found
+
+
+def stored_as(recipe: Recipe) -> str:
+    """The format of the checkpoint that a recipe's weights are loaded from."""
+    return recipe.weights if recipe.weights in STORED else "bf16"
+
+
+def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
+    """The simulated step of the recipe, or of the nearest one that is described."""
+    return _step(model, nearest(recipe, run), run.replace(holds=()))
+
+
+def nearest(recipe: Recipe, run: Run) -> Recipe:
+    """The recipe itself, or the nearest one whose step is described.
+
+    Raises      ValueError where adapters stand beside a recipe that is not described
+    """
+    try:
+        described.dtype_of(recipe)
+        return recipe
+    except ValueError:
+        if run.lora is not None:
+            raise
+    if recipe.autocast:
+        return Recipe.named("autocast")
+    return Recipe.named("bf16" if bytes_per_value(recipe.weights) <= 2 else "fp32")
+
+
+def graph(step: Step) -> int:
+    """Bytes that one forward pass leaves behind as long as somebody holds its loss.
+
+    Formula     what is held after the forward pass, less what is held between two steps; and the
+                ids, which a graph keeps and the next step has its own of
+    Unit        bytes
+    """
+    ids = step.held_contents["between_steps"].get("inputs", 0)
+    return step.held["after_forward"] - step.held["between_steps"] + ids
+
+
+@lru_cache(maxsize=4)
+def _step(model: Model, recipe: Recipe, run: Run) -> Step:
+    return simulate(model, recipe, run)
+
+
+@lru_cache(maxsize=1024)
+def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
+    if run.tokens is None:
+        return {"resident": resident(model, recipe, run.devices)}
+    step = step_of(model, recipe, run)
+    every = {
+        name: {row.term: row.derived or 0 for row in ledger.rows}
+        for name, ledger in hills(step).items()
+    }
+    if nearest(recipe, run) != recipe:
+        own = resident(model, recipe)
+        whole = step.rows["gradients"]
+        for held in every.values():
+            share = held.pop("gradients", 0)
+            held |= {k: v for k, v in own.items() if k not in ("gradients", "accumulator")}
+            held["gradients"] = own.get("gradients", 0) * share // whole if whole else 0
+            held["accumulator"] = own.get("accumulator", 0)
+    return every
+
+
+def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored: str) -> None:
+    """One thing that the loop holds: see memlab.Run."""
+    if what in ("state_dict", "model"):
+        return _everywhere(found, storage(model.parameter_count, stored))
+    if run.tokens is None:
+        raise ValueError(f"holds {what!r} changes a step: it needs tokens")
+    if what == "gradients":
+        most = max(held.get("gradients", 0) for held in found.values())
+        for held in found.values():
+            held["gradients"] = most
+    elif what == "graph":
+        _everywhere(found, graph(step_of(model, recipe, run)))
+    elif "loss" in found:
+        more = _output(model, recipe, run) if what == "output" else _wide(model, recipe, run)
+        found["loss"]["logits"] = found["loss"].get("logits", 0) + more
+
+
+def _everywhere(found: Tops, more: int) -> None:
+    for held in found.values():
+        held["other"] = held.get("other", 0) + more
+
+
+def _output(model: Model, recipe: Recipe, run: Run) -> int:
+    """The model's output kept while the loss goes backward."""
+    if run.chunks:
+        raise ValueError("holds 'output': a loss in chunks never has all logits at once")
+    kind = nearest(recipe, run)
+    told: dict[str, Any] = {"vocab": model.vocab, "format": kind.autocast or kind.weights}
+    held = logits.peak(run.rows, **told, kept=True)
+    return held - logits.peak(run.rows, **told, kept=False)
+
+
+def _wide(model: Model, recipe: Recipe, run: Run) -> int:
+    """A fp32 copy of the logits; transformers makes one by itself, and the step has it."""
+    kind = nearest(recipe, run)
+    if run.implementation != "memlab" or run.chunks or kind.autocast or kind.weights == "fp32":
+        raise ValueError("holds 'wide_logits': here the logits are cast already, or are fp32")
+    told: dict[str, Any] = {"vocab": model.vocab, "format": kind.weights}
+    wide = logits.peak(run.rows, **told, upcast=True)
+    return wide - logits.peak(run.rows, **told, upcast=False)

@@ -1,0 +1,76 @@
+"""Views of a tensor and tensors joined: what their gradients cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..engine import Engine
+from ..graph import Grads, Tensor
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from ..graph import Backward
+
+
+class Shapes(Engine):
+    """Parts of a tensor, parts joined, heads repeated."""
+
+    def halves(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x.chunk(2, -1): two views, whose gradients are joined in one copy."""
+        shape = (*x.shape[:-1], x.shape[-1] // 2)
+        outs = (Tensor(shape, x.dtype, x.storage), Tensor(shape, x.dtype, x.storage))
+        self.apply("split", [x], outs, self._joined("cat", x))
+        return outs
+
+    def unbind(self, x: Tensor, parts: int, *shape: int) -> tuple[Tensor, ...]:
+        """Views of one shape, whose gradients are stacked in one copy."""
+        outs = tuple(Tensor(shape, x.dtype, x.storage) for _ in range(parts))
+        self.apply("unbind", [x], outs, self._joined("stack", x))
+        return outs
+
+    def _joined(self, op: str, x: Tensor) -> Backward:
+        shape, dtype = x.shape, x.dtype
+        return lambda grads, saved, needs: [self.new(op, shape, dtype)]
+
+    def part_of(self, x: Tensor, *shape: int) -> Tensor:
+        """x[..., a:b]: a view, whose gradient is written into a full copy of zeros."""
+        out = Tensor(shape, x.dtype, x.storage)
+        self.apply("slice", [x], [out], self._joined("slice_backward", x))
+        return out
+
+    def cat(self, parts: Sequence[Tensor]) -> Tensor:
+        """Joined along the last dimension; the gradients are views."""
+        last = sum(part.shape[-1] for part in parts)
+        out = self.new("cat", (*parts[0].shape[:-1], last), parts[0].dtype)
+        shapes = [part.shape for part in parts]
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.view(grads[0], *shape) for shape in shapes]
+
+        self.apply("cat", parts, [out], run)
+        return out
+
+    def repeat_heads(self, x: Tensor, heads: int) -> Tensor:
+        """repeat_kv: x [B, K, T, H] copied so that each of N heads has its own.
+
+        x itself if K = N, and a view of it, whose gradient is a sum, if K = 1.
+        """
+        shape = (x.shape[0], heads, *x.shape[2:])
+        if x.shape[1] == heads:
+            return x
+        if x.shape[1] == 1:
+            out = Tensor(shape, x.dtype, x.storage)
+        else:
+            out = self.new("clone", shape, x.dtype)
+        self.apply("clone", [x], [out], lambda grads, saved, needs: [grads[0]])
+        return out
+
+    def folded(self, x: Tensor) -> Tensor:
+        """A view whose gradient comes in an order that no view can undo: it is copied."""
+        out = Tensor(x.shape, x.dtype, x.storage)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("clone", grads[0].shape, grads[0].dtype)]
+
+        self.apply("view", [x], [out], run)
+        return out

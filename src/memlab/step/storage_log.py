@@ -1,0 +1,129 @@
+"""Storages and the log of a simulated step: what was allocated and freed, in order.
+
+Letters     a size is a `Dim`: a whole number that knows its letter, such as T or N·H
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "int32": 4, "bool": 1, "uint8": 1}
+
+
+class Dim(int):
+    """A whole number with the letters that it stands for."""
+
+    letters: str
+
+    def __new__(cls, letters: str, value: int) -> Dim:
+        made = super().__new__(cls, value)
+        made.letters = letters
+        return made
+
+
+def count(shape: Sequence[int]) -> int:
+    """How many values a tensor of this shape holds."""
+    product = 1
+    for size in shape:
+        product *= size
+    return product
+
+
+class Record:
+    """What is known of one storage; the category may still change, as with memlab.measure."""
+
+    __slots__ = ("bytes", "category", "dtype", "name", "op", "part", "shape")
+
+    def __init__(self, op: str, shape: tuple[int, ...], dtype: str, category: str, part: str):
+        self.bytes = count(shape) * SIZES[dtype]
+        self.op, self.shape, self.dtype, self.category, self.part = op, shape, dtype, category, part
+        self.name = op
+
+
+class Storage:
+    """Memory; goes when nothing refers to it any more."""
+
+    __slots__ = ("log", "record")
+
+    def __init__(self, log: Log, record: Record) -> None:
+        self.log, self.record = log, record
+        log.note(record, record.bytes)
+
+    def __del__(self) -> None:
+        self.log.note(self.record, -self.record.bytes)
+
+
+class Log:
+    """Every allocation (+) and free (-) in order, with the total after it.
+
+    An event is (record, bytes, total); for layers that are not simulated, (None, bytes, total) and
+    an entry in `repeats`: the events from `first` to before `last`, `times` more.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[tuple[Record | None, int, int]] = []
+        self.repeats: dict[int, tuple[int, int, int]] = {}
+        self.marks: dict[str, int] = {}
+        self.total = 0
+        self.closed = False
+
+    def note(self, record: Record | None, change: int) -> None:
+        if not self.closed:
+            self.total += change
+            self.events.append((record, change, self.total))
+
+    def repeat(self, first: int, last: int, times: int) -> None:
+        """What the events [first, last) added, `times` more."""
+        if not times:
+            return
+        change = sum(change for _, change, _ in self.events[first:last])
+        self.repeats[len(self.events)] = (first, last, times)
+        self.note(None, change * times)
+
+    def undo(self, first: int) -> None:
+        """Take back what layers that are not simulated added since event `first`."""
+        for index, (start, stop, times) in list(self.repeats.items()):
+            if index >= first:
+                self.repeats[len(self.events)] = (start, stop, -times)
+                self.note(None, -self.events[index][1])
+
+    def mark(self, name: str) -> None:
+        """Name the moment before the next event."""
+        self.marks[name] = len(self.events)
+
+    def replay(self, capacity: int | None, expandable: bool) -> Any:
+        """All events in PyTorch's caching allocator.
+
+        Raises      ValueError for a log in which layers are only counted
+        """
+        from ..terms.replay import replay  # only who asks for reserved bytes needs it
+
+        if self.repeats:
+            raise ValueError("layers are missing; simulate with every_layer=True has all of them")
+        events = (
+            ("alloc" if change > 0 else "free", id(record), abs(change))
+            for record, change, _ in self.events
+            if change
+        )
+        return replay(events, capacity=capacity, expandable=expandable)
+
+    def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
+        """Bytes alive before event `at`, by a key of their records."""
+        totals: dict[str, int] = {}
+
+        def add(first: int, last: int, times: int) -> None:
+            for index in range(first, last):
+                record, change, _ = self.events[index]
+                if record is None:
+                    start, stop, more = self.repeats[index]
+                    add(start, stop, times * more)
+                else:
+                    name = key(record)
+                    totals[name] = totals.get(name, 0) + times * change
+
+        add(0, at, 1)
+        return totals

@@ -1,0 +1,266 @@
+"""The command line as a shell meets it: encodings, Ctrl-C, help, JSON, hostile names."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import jsonschema
+import pytest
+
+from memlab.cli import COMMANDS, main
+from memlab.cli.document import document
+from memlab.cli.examples import EXAMPLES, WITHOUT_JSON
+from memlab.cli.interrupt import Interruptible
+from memlab.cli.schema import FIELDS, schema
+
+LISTS = ("models", "devices", "formats", "recipes", "claims")
+
+
+def shell(*words, **environment):
+    command = [sys.executable, "-m", "memlab", *words]
+    return subprocess.run(command, capture_output=True, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "iso8859-1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        *LISTS,
+        "claims 004",
+        "estimate gpt2 --tokens 64",
+        "estimate gpt2 --against bf16",
+        "explain gpt2 --seen 80GB --tokens 64",
+        "fit gpt2 --on H100 --tokens 64",
+        "record --list",
+        "estimate --help",
+    ],
+)
+def test_a_narrow_encoding_spells_what_it_lacks(words, encoding):
+    done = shell(*words.split(), PYTHONIOENCODING=encoding)
+    assert done.returncode in (0, 1) and done.stderr == b""
+    assert len(done.stdout.decode(encoding)) > 40
+
+
+def test_signs_have_their_nearest_spelling():
+    done = shell("estimate", "gpt2", "--tokens", "64", PYTHONIOENCODING="ascii")
+    assert done.stdout.startswith(b"gpt2 - fp32 - 1 x 64 tokens") and b"?" not in done.stdout
+    done = shell("estimate", "\u4e2d\u2192.json", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2 and b"memlab: '?->.json' is neither" in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_exit_statuses(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0 and "130" in said and f"memlab {command}" in said
+    for line, _ in EXAMPLES[command]:
+        assert line.startswith(f"memlab {command}") and line in said
+    assert ("--json" in said) == (command not in WITHOUT_JSON)
+
+
+# What needs files that are not there, a long run, or torch's slow start, stands in other tests.
+QUICK = [line for lines in EXAMPLES.values() for line, _ in lines if "." not in line]
+QUICK = [line for line in QUICK if line.split()[1] not in ("trace", "measure", "record")]
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_examples_work_as_they_stand(capsys, line):
+    assert main(shlex.split(line)[1:]) in (0, 1)
+    out, err = capsys.readouterr()
+    assert out and not err
+
+
+def answered(capsys, *words):
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_lists_are_documents_of_their_schema(capsys, command):
+    found = answered(capsys, command)
+    jsonschema.validate(found, schema(command))
+    assert found["memlab"] == command and found["schema"] == 1 and len(found[command]) > 5
+
+
+def test_measure_and_record_are_documents_of_their_schema(capsys):
+    found = answered(capsys, "measure", "tiny-llama", "--steps", "2")
+    jsonschema.validate(found, schema("measure"))
+    assert found["difference"] == 0 and len(found["losses"]) == 2
+    found = answered(capsys, "record", "--device", "cpu", "--only", "fp8")
+    jsonschema.validate(found, schema("record"))
+    assert found["rows"] and "schema" in found
+
+
+STEP = ["tiny-llama", "--tokens", "32"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["estimate", "tiny-llama"],
+        ["estimate", *STEP],
+        ["estimate", *STEP, "--backend", "cpu", "--lora-rank", "4", "--holds", "graph,model"],
+        ["estimate", *STEP, "--phase", "decode", "--precision", "bf16"],
+        ["estimate", "tiny-llama", "--ranks", "4", "--zero", "2"],
+        ["estimate", *STEP, "--against", "bf16"],
+        ["fit", "tiny-llama", "--tokens", "32", "--on", "RTX 4090"],
+        ["fit", "tiny-llama", "--batch", "2", "--on", "RTX 4090"],
+        ["fit", *STEP, "--batch", "4", "--on", "14 MiB", "--spare", "0"],
+        ["fit", *STEP, "--batch", "4", "--on", "1 MiB", "--spare", "0"],
+        ["explain", *STEP, "--seen", "20 MiB"],
+        ["trace", *STEP],
+    ],
+    ids=" ".join,
+)
+def test_answers_are_documents_of_their_schema(capsys, words):
+    assert main([*words, "--json"]) in (0, 1)
+    found = json.loads(capsys.readouterr().out)
+    command = "estimate --against" if "--against" in words else words[0]
+    jsonschema.validate(found, schema(command))
+    assert found["memlab"] == command and found["schema"] == 1
+
+
+def _without_words(part):
+    """Every field of a schema that says nothing about itself."""
+    for name, field in part.get("properties", {}).items():
+        if not field.get("description"):
+            yield name
+        yield from _without_words(field)
+    if "items" in part:
+        yield from _without_words(part["items"])
+
+
+@pytest.mark.parametrize("command", FIELDS)
+def test_every_field_is_described_and_a_wrong_one_is_found(command):
+    told = schema(command)
+    jsonschema.Draft202012Validator.check_schema(told)
+    assert list(_without_words(told)) == []
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(json.loads(document(command)), told)  # no fields
+
+
+def test_a_schema_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="'watch' prints no JSON; known: .*models"):
+        schema("watch")
+
+
+def test_claims_of_one_verdict_from_all_notes(capsys):
+    assert main(["claims", "--verdict", "unit slip"]) == 0
+    said = capsys.readouterr().out
+    assert "S1-" in said and "S4-" in said and said.rstrip().endswith(" unit slip")
+    found = answered(capsys, "claims", "--verdict", "unit slip")["claims"]
+    assert {one["verdict"] for one in found} == {"unit slip"}
+    assert len({one["note"] for one in found}) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("record --list --out x.json", "--list runs nothing; leave --out out"),
+        ("record --list --json", "leave --json out"),
+        ("measure tiny-llama --steps 0", "--steps 0; at least 1"),
+    ],
+)
+def test_no_flag_is_dropped_silently(capsys, words, message):
+    assert main(words.split()) == 2
+    assert message in capsys.readouterr().err
+
+
+# Ctrl-C ---------------------------------------------------------------------------------------
+
+LONG = {
+    "estimate": "estimate llama-3-8b --tokens 4096 --backend cuda --json",
+    "trace": "trace llama-3-8b --tokens 4096",
+    "fit": "fit llama-3-8b --on 80GB --tokens 128",
+    "explain": "explain llama-3-8b --seen 80GB --tokens 4096",
+    "measure": "measure tiny-llama --steps 100000",
+    "record": "record --device cpu",
+}
+
+
+READY = "import sys; from memlab.cli import main; print('ready', flush=True); sys.exit(main())"
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0, 4.0])
+@pytest.mark.parametrize("command", LONG)
+def test_ctrl_c_is_one_line_and_130(tmp_path, command, seconds):
+    words = [sys.executable, "-c", READY, *LONG[command].split()]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
+    assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+    time.sleep(seconds)
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+    answer, said = child.communicate(timeout=60)
+    if answer:
+        pytest.skip("the answer came first")
+    assert said.decode() == "memlab: stopped by hand\n" and child.returncode == 130
+
+
+class Dropped:
+    """Python reports what its end raises, and goes on."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.01)
+
+
+def test_an_interruption_that_a_callback_dropped_comes_again():
+    reached = []
+    with pytest.raises(KeyboardInterrupt), Interruptible():
+        Dropped()
+        for _ in range(1000):
+            time.sleep(0.001)
+        reached.append("the end")
+    assert not reached
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interruption_that_a_library_swallowed_ends_the_block():
+    with pytest.raises(KeyboardInterrupt), Interruptible():
+        try:
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(1)
+        except BaseException:
+            pass
+    with Interruptible():  # a quiet one
+        pass
+
+
+def test_other_things_that_are_dropped_are_told_as_ever(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: told.append(what.exc_type))
+
+    class Other:
+        def __del__(self):
+            raise LookupError
+
+    with Interruptible():
+        Other()
+    assert told == [LookupError]
+
+
+# Names from outside ---------------------------------------------------------------------------
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m"
+
+
+def test_a_file_s_name_moves_no_cursor(capsys, tmp_path):
+    config = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 10}
+    folder = tmp_path / f"a{EVIL}b"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(config | {"n_positions": 64}))
+    for words in (["estimate", str(folder)], ["estimate", str(folder), "--json"]):
+        assert main(words) == 0
+        out = capsys.readouterr().out
+        assert all(c.isprintable() or c == "\n" for c in out)
+        assert "\\u001b]0;owned" in out
+    assert EVIL in json.loads(out)["model"]
+    assert main(["estimate", str(folder / "none")]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+    assert main(["measure", str(folder / "config.json"), "--recipe", "fp32"]) == 2
+    assert "\x1b" not in capsys.readouterr().err

@@ -1,0 +1,135 @@
+"""Every key of a config.json is believed or refused: against transformers' own small models.
+
+tools/config_fields.py walks through all keys and values; here are those that were wrong once, and
+what keeps the table complete.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
+
+import config_fields  # noqa: E402
+from config_fields import SMALL, real, told  # noqa: E402
+from real_steps import FAMILIES, hugging_face  # noqa: E402
+
+from memlab import Model, Run  # noqa: E402
+from memlab.model.fields import NOTHING, ONLY, SHAPE, STEP, dropouts, kinds, used  # noqa: E402
+from memlab.step import simulate  # noqa: E402
+
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+# Family, key, value: each changes the bytes of a step, and once memlab did not believe it.
+BELIEVED = [
+    ("gpt2", "attn_pdrop", 0.0),
+    ("gpt2", "resid_pdrop", 0.0),
+    ("gpt2", "embd_pdrop", 0.0),
+    ("gpt2", "hidden_size", 48),
+    ("gpt2", "num_hidden_layers", 1),
+    ("gpt2", "dtype", "bfloat16"),
+    ("opt", "dropout", 0.0),
+    ("opt", "attention_dropout", 0.1),
+    ("opt", "torch_dtype", "bfloat16"),
+    ("gpt_neox", "attention_dropout", 0.1),
+    ("gpt_neox", "hidden_dropout", 0.1),
+    ("gpt_neox", "attn_implementation", "eager"),
+    ("llama", "attention_dropout", 0.1),
+    ("qwen3", "attn_implementation", "eager"),
+]
+REFUSED = [
+    *((f, "quantization_config", {"quant_method": "gptq"}, "take the config") for f in FAMILIES),
+    *((f, "gradient_checkpointing", True, "say checkpoint='block'") for f in FAMILIES),
+    *((f, "gradient_checkpointing", "yes", "true or false") for f in FAMILIES),
+    *((f, "add_cross_attention", True, "encoder-decoder") for f in FAMILIES),
+    *((f, "output_hidden_states", True, "every layer's output") for f in FAMILIES),
+    *((f, "dtype", "float8", "dtype='float8' is not described") for f in FAMILIES),
+    *((f, "rope_scaling", 2, "an object is needed") for f in (*LLAMAS, "gpt_neox")),
+    *((f, "rope_scaling", [1], "an object is needed") for f in (*LLAMAS, "gpt_neox")),
+    *((f, "head_dim", 7, "H=7 .width of a head. is odd") for f in ("llama", "gemma", "mistral")),
+    *((f, "attention_dropout", "x", "a number is needed") for f in (*LLAMAS, "opt", "gpt_neox")),
+    *((f, "attention_dropout", 1.0, "not a probability") for f in (*LLAMAS, "opt", "gpt_neox")),
+    *((f, "pad_token_id", 1000, "no row of an embedding") for f in (*LLAMAS, "opt")),
+    *((f, "tie_word_embeddings", None, "tie_word_embeddings is null") for f in FAMILIES),
+    *((f, "sliding_window", 8, "its cache would be cut") for f in ("gpt2", "llama", "gemma")),
+    ("mistral", "sliding_window", -4, "at least 1 is needed"),
+    ("mistral", "sliding_window", 1.5, "a whole number"),
+    ("mistral", "sliding_window", True, "a whole number"),
+    ("mistral", "layer_types", ["sliding_attention"] * 2, "layers of one kind"),
+    ("mistral", "num_key_value_heads", None, "num_key_value_heads is null"),
+    ("gemma", "num_key_value_heads", None, "num_key_value_heads is null"),
+    ("qwen3", "head_dim", None, "head_dim is null"),
+    ("qwen2", "head_dim", None, "head_dim is null"),
+    ("llama", "rope_scaling", {"type": "yarn", "partial_rotary_factor": 0.5}, "whole heads"),
+    ("llama", "hidden_size", 30, "D=30 is not a multiple of N=4"),
+    ("gpt2", "use_return_dict", True, "leave it out"),
+    ("gpt2", "scale_attn_weights", None, "true or false"),
+    ("qwen3", "attention_bias", None, "attention_bias is null"),
+    ("qwen2", "use_sliding_window", "yes", "true or false"),
+    ("qwen2", "layer_types", "full_attention", "a list is needed"),
+    ("gpt_neox", "rotary_pct", -1, "not a share"),
+    ("gpt_neox", "rotary_pct", 5, "not a share"),
+    ("gpt_neox", "rotary_pct", float("inf"), "not a share"),
+    ("gpt_neox", "head_dim", 16, "hidden_size / num_attention_heads"),
+    ("opt", "layerdrop", 0.1, "layers would be skipped"),
+    ("gpt2", "n_positions", 8, "tokens=12; gpt2 has 8 learned positions"),
+    ("opt", "max_position_embeddings", 8, "tokens=12; opt has 8 learned positions"),
+]
+
+
+def config(family, key, value):
+    return {"model_type": family, **SMALL[family], key: value}
+
+
+@pytest.mark.parametrize(("family", "key", "value"), BELIEVED)
+def test_what_changes_a_step_is_believed(family, key, value):
+    said = config(family, key, value)
+    assert told(said) == real(said)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_config_that_says_nothing_has_its_classs_values(family):
+    said = {"model_type": family, **SMALL[family]}
+    assert told(said) == real(said)
+
+
+@pytest.mark.parametrize(("family", "key", "value", "message"), REFUSED)
+def test_what_is_not_described_is_refused_by_name(family, key, value, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        told(config(family, key, value))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_field_of_the_class_has_a_row(family):
+    """A key that transformers adds must be looked at before it is passed over."""
+    import dataclasses
+
+    fields = {field.name for field in dataclasses.fields(config_fields.config_class(family))}
+    assert not fields - set(kinds(family))
+    assert set(kinds(family).values()) <= {SHAPE, STEP, NOTHING, ONLY}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_classs_own_dropouts_are_known(family):
+    cls = hugging_face().AutoConfig.for_model(family)
+    from memlab.model.fields import DROPOUTS
+
+    usual = {key: getattr(cls, key) for key in DROPOUTS[family]}
+    assert {key: p for key, (_, p) in DROPOUTS[family].items()} == usual
+    assert set(dropouts(family, {}, 0.3).values()) == {0.3}
+
+
+def test_what_was_read_is_told():
+    said = config("gpt2", "attn_pdrop", 0.0) | {"summary_type": "x", "my_own_key": 1}
+    parts = used("gpt2", said)
+    assert "attn_pdrop" in parts["read"] and "n_embd" in parts["read"]
+    assert parts["no effect"] == ["summary_type"] and parts["not known"] == ["my_own_key"]
+
+
+def test_checkpoints_that_a_config_asks_for_are_believed_where_the_run_says_them_too():
+    model = Model.from_config(config("llama", "gradient_checkpointing", True))
+    plain = Model.from_config(config("llama", "gradient_checkpointing", False))
+    run = Run.cpu(batch=2, tokens=12, checkpoint="block")
+    assert simulate(model, "fp32", run).held == simulate(plain, "fp32", run).held

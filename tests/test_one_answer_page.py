@@ -1,0 +1,129 @@
+"""The same question at the page, in both of its engines, and at the package: one answer."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from calculator_states import states
+from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+
+from memlab import Run
+from memlab.devices import devices
+from memlab.estimate import estimate
+from memlab.explain.changes import ADAPTERS
+from memlab.fit import CannotFit, cheapest_change, limit_of
+from memlab.model import Model
+from memlab.page import cheaper
+from memlab.page.answer import answer
+from memlab.page.asked import model_of, run_of
+from memlab.page.request import CHOICES, PRECISIONS, checked
+from memlab.units import text
+
+QUESTIONS = 40
+PACKAGE_ONLY = ("a step inside backward", ADAPTERS.name)
+
+
+def questions():
+    """Whole steps of one device with AdamW, which both doors answer: presets and configs."""
+    chance = random.Random("one answer")
+    models = [m for m in dict(_choices("model")) if Model.preset(m).family != "nanochat"]
+    cards = sorted(devices(), key=lambda card: card.limit)[: len(devices()) // 2]
+    found = []
+    for given in states(100 * QUESTIONS, seed=11):
+        said = {n: v for n, v in given.items() if n not in ("zero", "data", "tensor", "pipeline")}
+        said |= {"optimizer": "adamw", "card": chance.choice(cards).name}
+        if said.get("precision") == "zero" or said["batch"] * said["tokens"] > 20_000:
+            continue
+        if said.get("model") != "config":
+            said |= {"model": chance.choice(models), "tokens": chance.choice((128, 512, 1000))}
+        found.append(said)
+    return found
+
+
+def _choices(name):
+    return next(values for known, _, values in CHOICES if known == name)
+
+
+@pytest.fixture(scope="module")
+def asked(lookup):  # noqa: F811
+    """(state, the page's answer in CPython) for the first questions that have a peak."""
+    found: list = []
+    families: dict = {}
+    for state in questions():
+        told = json.loads(answer(json.dumps(state), lookup))
+        family = state.get("config", {}).get("model_type", "") if told.get("peak") else None
+        if family is not None and families.get(family, 0) < QUESTIONS // 5:
+            families[family] = families.get(family, 0) + 1
+            found.append((state, told))
+        if len(found) == QUESTIONS:
+            return found
+    raise AssertionError("too few questions have a peak")
+
+
+def test_the_questions_are_of_many_kinds(asked):
+    kinds = {model_of(checked(state)).family for state, _ in asked}
+    assert {"gpt2", "opt", "llama", "qwen3"} <= kinds and len(kinds) >= 6
+    assert sum(not told["fits"] for _, told in asked) >= 4
+    assert any("attention" not in state for state, _ in asked)
+
+
+def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
+    assert there(folder, [state for state, _ in asked])["answers"] == [told for _, told in asked]
+
+
+def test_memlab_estimate_answers_the_same(asked):
+    for state, told in asked:
+        whole = checked(state)
+        ledger = estimate(model_of(whole), PRECISIONS[whole["precision"]][1], run_of(whole))
+        assert ledger.total() == told["total"], state
+        assert ledger.title.endswith(f": the peak, in {told['moment']}"), state
+        assert told["heading"].endswith(f": the peak, in {told['moment']}")
+        mine = {row["term"]: row["bytes"] for row in told["rows"]}
+        theirs = {row.term: row.derived for row in ledger.rows}
+        for name in ("weights", "gradients", "optimizer", "activations", "logits"):
+            if name in mine:
+                assert mine[name] == theirs.get(name, 0), (name, state)
+
+
+def test_the_verdict_is_that_of_the_package(asked):
+    for state, told in asked:
+        limit, name = limit_of(state["card"])
+        assert (limit, name) == (told["limit"], told["card"])
+        assert told["fits"] == (told["total"] <= limit)
+        assert told["verdict"].startswith("✓" if told["fits"] else "✗")
+
+
+def test_the_cheapest_changes_are_those_of_the_package(asked):
+    seen = 0
+    for state, told in asked:
+        if told["fits"] or not told["changes"]:
+            continue
+        whole = checked(state)
+        recipe = PRECISIONS[whole["precision"]][1]
+        wanted = cheapest_change(model_of(whole), recipe, run_of(whole), on=state["card"])
+        if any(name in PACKAGE_ONLY for name, _, _ in wanted):
+            continue
+        assert told["changes"] == [[name, cost, text(size)] for name, cost, size in wanted], state
+        seen += 1
+        if seen == 3:
+            break
+    assert seen
+
+
+def test_what_no_change_helps_is_refused_at_both(lookup):  # noqa: F811
+    smallest = min(devices(), key=lambda card: card.limit).name
+    state = {"model": "llama-3-8b", "tokens": 256, "card": smallest}
+    assert "No change helps" in json.loads(answer(json.dumps(state), lookup))["advice"]
+    with pytest.raises(CannotFit):  # adapters, which the page has not, do not help either
+        cheapest_change(Model.preset("llama-3-8b"), "bf16", Run(tokens=256), on=smallest)
+
+
+def test_only_changes_without_moments_are_left_out():
+    known = {change.name for change in cheaper.known()}
+    assert not known & set(PACKAGE_ONLY)
+
+
+def test_no_module_of_the_page_is_long():
+    modules = Path(cheaper.__file__).parent.glob("*.py")
+    assert not {p.name for p in modules if len(p.read_text("utf-8").splitlines()) > 250}

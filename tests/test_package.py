@@ -1,0 +1,143 @@
+"""The package stands alone: built, installed where nothing else is, and asked from elsewhere."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import memlab
+from memlab.cli import COMMANDS
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = ("pyproject.toml", "README.md", "LICENSE")
+BUILD = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
+# What each command is asked where Python is all there is; what it prints, or what it lacks.
+ANSWERS = {
+    "estimate": ("tiny-llama --tokens 32 --precision bf16", "weights"),
+    "fit": ("tiny-llama --on 8GiB --tokens 32", "batch"),
+    "explain": ("tiny-llama --tokens 32 --seen 80MiB", "80 MiB"),
+    "devices": ("", "RTX 4090"),
+    "models": ("", "tiny-llama"),
+    "formats": ("", "nvfp4"),
+    "recipes": ("", "hides"),
+    "claims": ("004", "S4-01"),
+}
+LACKS = {
+    "trace": ("tiny-llama --tokens 32", "tracing needs torch"),
+    "measure": ("tiny-llama", "measuring needs torch: pip install torch numpy"),
+    "record": ("--list", "measuring needs torch: pip install torch numpy"),
+    "watch": ("-- python", "watching needs psutil: pip install psutil nvidia-ml-py"),
+}
+
+
+def call(*words, cwd, **more):
+    """Run a program in a folder, without what this process knows of the repository."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    more = {"capture_output": True, "text": True, "env": clean | {"MEMLAB_LANG": ""}} | more
+    return subprocess.run([str(word) for word in words], cwd=cwd, **more)
+
+
+def built(kind, folder, target):
+    """The wheel or sdist of the project in a folder, made by setuptools as pip would have it."""
+    done = call(sys.executable, "-c", BUILD.format(kind), target, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (found,) = target.iterdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """A wheel from the tree, and one from the sdist of the tree."""
+    place = tmp_path_factory.mktemp("built")
+    tree = place / "tree"
+    away = shutil.ignore_patterns("__pycache__", "*.egg-info", ".*_cache")
+    shutil.copytree(ROOT / "src", tree / "src", ignore=away)
+    for name in PARTS:
+        shutil.copy(ROOT / name, tree)
+    with tarfile.open(built("sdist", tree, place / "sdist")) as archive:
+        archive.extractall(place / "unpacked", filter="data")
+    (unpacked,) = (place / "unpacked").iterdir()
+    folders = {"wheel": tree, "sdist": unpacked}
+    return {name: built("wheel", each, place / f"from-{name}") for name, each in folders.items()}
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def installed(request, wheels, tmp_path_factory):
+    """The programs of an environment that has Python and this wheel, and nothing else."""
+    place = tmp_path_factory.mktemp(request.param)
+    venv.create(place / "venv", with_pip=False)
+    programs = place / "venv" / "bin"
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python", "--isolated", "install"]
+    quick = ["-q", "--no-index", "--no-deps", "--no-compile", "--disable-pip-version-check"]
+    done = call(*pip, *quick, wheels[request.param], cwd=place)
+    assert done.returncode == 0, done.stderr
+    return programs
+
+
+def contents(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_a_wheel_holds_every_file_of_the_package(wheels):
+    found = contents(wheels["wheel"])
+    assert found == contents(wheels["sdist"])
+    folder = ROOT / "src"
+    files = [path for path in (folder / "memlab").rglob("*") if path.is_file()]
+    wanted = {p.relative_to(folder).as_posix() for p in files if "__pycache__" not in p.parts}
+    info = f"memlab-{memlab.__version__}.dist-info/"
+    assert {name for name in found if not name.startswith(info)} == wanted
+    assert {"memlab/py.typed", "memlab/data/claims/004.json"} <= wanted
+
+
+def test_every_command_has_its_help(installed, tmp_path):
+    assert {*ANSWERS, *LACKS} == set(COMMANDS)
+    for name in COMMANDS:
+        done = call(installed / "memlab", name, "--help", cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), name
+        assert done.stdout.startswith(f"usage: memlab {name} ")
+    done = call(installed / "memlab", "--version", cwd=tmp_path)
+    assert done.stdout == f"memlab {memlab.__version__}\n"
+
+
+def test_every_command_answers_or_says_what_it_lacks(installed, tmp_path):
+    for name, (words, said) in ANSWERS.items():
+        done = call(installed / "memlab", name, *words.split(), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), name
+        assert said in done.stdout, name
+    for name, (words, said) in LACKS.items():
+        done = call(installed / "memlab", name, *words.split(), cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, ""), name
+        assert done.stderr.startswith(f"memlab: {said}") and done.stderr.count("\n") == 1, name
+
+
+def test_all_claims_are_listed(installed, tmp_path):
+    done = call(installed / "memlab", "claims", cwd=tmp_path)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        path.stem for path in sorted((ROOT / "src" / "memlab" / "data" / "claims").iterdir())
+    ]
+
+
+ASKED = """
+import memlab
+from memlab.base.messages import languages
+from memlab.files.records import records
+assert records(), "no record"
+assert len(languages()) == 3, languages()
+assert "site-packages" in memlab.__file__
+try:
+    memlab.trace(None, {})
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+
+
+def test_the_package_has_its_records_and_languages(installed, tmp_path):
+    done = call(installed / "python", "-c", ASKED, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "torch\n", "")

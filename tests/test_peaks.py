@@ -1,0 +1,151 @@
+"""The moments that the repository keeps for the page are those that the code makes now."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import code_key
+import peaks
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+# Another draw for other code, the same one for the same code.
+DRAW = random.Random(peaks.key())
+SMALL = [(family, precision) for family in peaks.FIXED_HEADS for precision in peaks.PRECISIONS]
+PAIR = DRAW.choice(SMALL)
+KINDS = [
+    (family, kind)
+    for family in peaks.FAMILIES
+    for precision in peaks.PRECISIONS
+    for kind in DRAW.sample(list(peaks.kinds_of(family, precision)), 1)
+]
+MODULE = '''"""What it says."""
+
+from memlab.units import text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def double(value):
+    """Twice."""
+    # A comment.
+    return 2 * value
+'''
+
+
+def test_they_were_made_by_the_code_as_it_is():
+    assert peaks.stands(), "run python tools/peaks.py"
+
+
+def test_what_other_code_made_is_refused_and_stays_as_it_is(tmp_path, monkeypatch):
+    (tmp_path / "key").write_text("of other code\n")
+    monkeypatch.setattr(peaks, "TARGET", tmp_path)
+    with pytest.raises(SystemExit, match="run python tools/peaks.py"):
+        peaks.kept()
+    assert (tmp_path / "key").read_text() == "of other code\n" and not peaks.stands()
+
+
+@pytest.mark.parametrize("pair", [PAIR], ids=".".join)
+def test_one_file_is_made_again_byte_for_byte(pair):
+    kept = (peaks.TARGET / "{}.{}.json".format(*pair)).read_text(encoding="utf-8")
+    assert peaks.text_of(*pair) == kept, "run python tools/peaks.py"
+
+
+@pytest.mark.parametrize(("family", "kind"), KINDS, ids=".".join)
+def test_a_kind_of_step_of_each_file_is_made_again(family, kind):
+    kept = json.loads((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))
+    hills, terms, sums = kept["hills"], kept["terms"], kept["sums"]
+    unfolded = [
+        (hills[hill], {name: sums[at] for name, at in zip(terms, places, strict=True) if sums[at]})
+        for hill, *places in kept["kinds"][".".join(kind)]
+    ]
+    assert unfolded == [tuple(each) for each in peaks.moments_of(peaks.step_of(family, kind))]
+
+
+LOADED = """
+import sys, types
+memlab = types.ModuleType("memlab")  # not its doors, which load everything
+memlab.__path__ = [sys.argv[1]]
+sys.modules["memlab"] = memlab
+import peaks
+for family in peaks.FAMILIES:
+    heads = "all" if family in peaks.FIXED_HEADS else "shared"
+    drops = next(iter(peaks.dropouts_of(family)))
+    kind = ("autocast", "eager", "block", "chunked", "many", heads, "tied", "again", drops)
+    peaks.moments_of(peaks.step_of(family, kind))
+print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.startswith("memlab.")))
+"""
+
+
+def test_every_module_that_a_step_loads_is_in_the_key():
+    command = [sys.executable, "-c", LOADED, str(ROOT / "src" / "memlab")]
+    done = subprocess.run(command, cwd=ROOT / "tools", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = {Path(line) for line in done.stdout.split()}
+    assert len(loaded) > 20
+    assert loaded - set(code_key.reached(Path(peaks.__file__))) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("# A comment.", "# Another one,\n    # and a line more.", True),
+        ('"""Twice."""', '"""Two times that."""', True),
+        ('    """Twice."""\n', "", True),
+        ("def double(value):", "def double(\n    value: int,\n) -> int:", True),
+        ("    from typing import Any", "    from typing import Any, Self", True),
+        (
+            '"""What it says."""\n',
+            '"""What it says."""\nfrom __future__ import annotations\n',
+            True,
+        ),
+        ("2 * value", "3 * value", False),
+        ("2 * value", "value * 2", False),
+        ("2 * value", '"2" * value', False),
+        ("def double(value)", "def double(value=1)", False),
+        ("import text", "import parse", False),
+    ],
+)
+def test_only_what_code_does_moves_its_key(tmp_path, old, new, same):
+    before, after = tmp_path / "module.py", tmp_path / "changed" / "module.py"
+    after.parent.mkdir()
+    before.write_text(MODULE)
+    assert MODULE.count(old) == 1
+    after.write_text(MODULE.replace(old, new))
+    assert (code_key.key(before) == code_key.key(after)) is same
+
+
+def test_a_key_covers_what_is_imported_from_afar(tmp_path, monkeypatch):
+    for name, words in {
+        "__init__": "from .doors import everything",
+        "doors": "",
+        "room/__init__": "",
+        "room/near": "from ..far import size",
+        "room/late": "def late():\n    from . import near",
+        "far": "size = 1",
+        "plain": "import memlab.room.late",
+        "by_name/__init__": "import importlib\nimportlib.import_module(f'.{1}', __name__)",
+        "by_name/some": "",
+        "other": "from memlab.by_name import found",
+    }.items():
+        path = tmp_path / "memlab" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(words)
+    monkeypatch.setattr(code_key, "SOURCE", tmp_path)
+    monkeypatch.setattr(code_key, "DOORS", tmp_path / "memlab" / "__init__.py")
+
+    def names(root):
+        found = code_key.reached(tmp_path / "memlab" / f"{root}.py")
+        return [path.relative_to(tmp_path / "memlab").with_suffix("").as_posix() for path in found]
+
+    assert names("plain") == ["far", "plain", "room/__init__", "room/late", "room/near"]
+    assert names("other") == ["by_name/__init__", "by_name/some", "other"]
+    before = code_key.key(tmp_path / "memlab" / "plain.py")
+    (tmp_path / "memlab" / "far.py").write_text("size = 2")
+    assert code_key.key(tmp_path / "memlab" / "plain.py") != before
