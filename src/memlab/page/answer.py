@@ -13,8 +13,8 @@ from .cheaper import cheapest
 from .described import Unknown
 from .highest import Highest, Missing, at_rest
 from .peak import TERMS
-from .request import checked
-from .sentences import left_out, said
+from .request import OTHER_MODEL, checked
+from .sentences import left_out, of_config, said
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
         found["changes"] = [[name, cost, text(size)] for name, cost, size in best.steps]
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
     found["leaves_out"] = left_out(recipe, run, found["peak"])
+    if state["model"] == OTHER_MODEL:
+        found["leaves_out"] += of_config(model.family, given["config"])
     found.update(said(found, model.name, recipe.name, run))
     return found
 

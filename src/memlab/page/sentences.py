@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import text
 from . import words as say
 from .highest import HILLS
+from .request import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
     Said = dict[str, Any]
+
+MOST_KEYS = 40  # of a config, that a sentence names
 
 
 def said(found: Said, model: str, recipe: str, run: Run) -> Said:
@@ -90,3 +94,20 @@ def left_out(recipe: Recipe, run: Run, peak: bool) -> list[str]:
     if run.devices.data > 1:
         told.append(say.BUCKETS)
     return told
+
+
+def of_config(family: str, config: dict[str, Any]) -> list[str]:
+    """Which keys of a config were read, and which were not, and why."""
+    told = used(family, config)
+    said = (
+        (say.CONFIG_READ, told["read"]),
+        (say.CONFIG_NO_EFFECT, told["no effect"]),
+        (say.CONFIG_UNKNOWN, told["not known"]),
+    )
+    return [words.format(keys=listed(keys)) for words, keys in said if keys]
+
+
+def listed(keys: list[str]) -> str:
+    """Names of keys as one line may repeat them: text only, and not more than a few lines."""
+    words = ", ".join([shown(key)[1:-1] for key in sorted(keys)[:MOST_KEYS]])
+    return f"“{words}, …”" if len(keys) > MOST_KEYS else f"“{words}”"

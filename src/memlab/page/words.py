@@ -43,6 +43,9 @@ ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits,
 OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
 COPIES = "fp32 copies of gradients that some programs make to update the fp32 copy"
 BUCKETS = "the buckets in which gradients are sent"
+CONFIG_READ = "everything of your config but {keys}"
+CONFIG_NO_EFFECT = "keys of your config that change no byte here: {keys}"
+CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 
 # Why there is no peak.
 NO_KIND = "this kind of step is not described"

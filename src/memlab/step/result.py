@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
-from ..base.table import as_html, as_text, cell
 from .saved_table import SavedTable
+from .simulated import Simulated
 from .storage_log import Log, Record
-
-TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
-if TYPE_CHECKING:
-    from typing import Any
 
 TERMS = (
     "weights",
@@ -42,7 +38,7 @@ class Peak:
 
 
 @dataclass(frozen=True, repr=False)
-class Step:
+class Step(Simulated):
     """A simulated step in the steady state (the second: optimizer states exist).
 
     rows        weights, buffers, gradients, optimizer; activations and logits: what autograd keeps
@@ -52,38 +48,14 @@ class Step:
     log         every allocation and free of both steps
     """
 
+    TERMS = TERMS
+
     rows: dict[str, int]
     held: dict[str, int]
     held_contents: dict[str, dict[str, int]]
     peak: Peak
     saved: SavedTable
     log: Log
-
-    def replay(self, capacity: int | None = None, *, expandable: bool = False) -> Any:
-        """Both steps in PyTorch's caching allocator: allocated and reserved bytes, and what fits.
-
-        Source      memlab.terms.replay, whose `Replay` is returned
-        Leaves out  what a simulation leaves out, and the CUDA context
-        Raises      ValueError for a step that did not simulate every layer
-        """
-        return self.log.replay(capacity, expandable)
-
-    def table(self) -> list[list[str]]:
-        """Terms, and what is alive of each at the three moments and at the peak."""
-        columns = {**self.held_contents, f"peak ({self.peak.moment})": self.peak.contents}
-        names = [n for n in TERMS if any(found.get(n) for found in columns.values())]
-        head = ["bytes", *(moment.replace("_", " ") for moment in columns)]
-        body = [[n, *(cell(found.get(n, 0)) for found in columns.values())] for n in names]
-        totals = [*self.held.values(), self.peak.bytes]
-        return [head, *body, ["total", *map(cell, totals)]]
-
-    def __str__(self) -> str:
-        return as_text(self.table(), foot=1)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return as_html(self.table(), foot=1)
 
 
 def term(record: Record) -> str:
