@@ -186,6 +186,15 @@ LONG = {
 READY = "import sys; from memlab.cli import main; print('ready', flush=True); sys.exit(main())"
 
 
+@pytest.fixture
+def heard():
+    """Ctrl-C is heard, also where the tests run in the background, where a shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("seconds", [0.05, 1.0, 4.0])
 @pytest.mark.parametrize("command", LONG)
 def test_ctrl_c_is_one_line_and_130(tmp_path, command, seconds):
@@ -209,6 +218,7 @@ class Dropped:
         time.sleep(0.01)
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_interruption_that_a_callback_dropped_comes_again():
     reached = []
     with pytest.raises(KeyboardInterrupt), Interruptible():
@@ -220,6 +230,7 @@ def test_an_interruption_that_a_callback_dropped_comes_again():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("heard")
 def test_an_interruption_that_a_library_swallowed_ends_the_block():
     with pytest.raises(KeyboardInterrupt), Interruptible():
         try:

@@ -338,7 +338,19 @@ def test_the_cheat_sheet_prints_on_two_sheets(browser, roots):
         watched.page.goto(roots["http"] + "en/cheat-sheet.html")
         margin = dict.fromkeys(("top", "right", "bottom", "left"), "9mm")
         printed = watched.page.pdf(format="A4", margin=margin)
+        watched.page.emulate_media(media="print")
+        around = watched.page.evaluate(
+            """() => {
+              const found = [];
+              let one = document.querySelector(".bd-article");
+              for (; one !== document.body; one = one.parentElement) {
+                found.push(getComputedStyle(one).display);
+              }
+              return found;
+            }"""
+        )
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+    assert set(around) == {"block"}  # in a flex item, columns would leave the paper unseen
 
 
 class Links(HTMLParser):

@@ -277,7 +277,6 @@ def test_what_is_not_described_is_named(name):
         ("qwen2", {"layer_types": ["sliding_attention"]}, "use_sliding_window is not true"),
         ("qwen3", {"layer_types": ["chunked_attention"]}, "'chunked_attention', not described"),
         ("qwen3", {"layer_types": ["full_attention"] * 2}, "names 2 layers; the model has 1"),
-        ("llama", {"attention_dropout": 0.1}, "attention_dropout=0.1 in the config"),
     ],
 )
 def test_keys_that_change_the_step(family, config, words):
