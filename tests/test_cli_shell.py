@@ -204,7 +204,10 @@ def test_ctrl_c_is_one_line_and_130(tmp_path, command, seconds):
     time.sleep(seconds)
     if child.poll() is None:
         child.send_signal(signal.SIGINT)
-    answer, said = child.communicate(timeout=60)
+    try:
+        answer, said = child.communicate(timeout=60)
+    finally:
+        child.kill()  # if it did not hear it
     if answer:
         pytest.skip("the answer came first")
     assert said.decode() == "memlab: stopped by hand\n" and child.returncode == 130

@@ -5,6 +5,8 @@ Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `me
 
 from __future__ import annotations
 
+import os
+
 from .estimate import estimate as estimate
 from .explain import explain as explain
 from .formats import bytes_per_value as bytes_per_value
@@ -50,16 +52,19 @@ def trace(model: Any, inputs: Any, run: Run | None = None, **options: Any) -> An
                     memlab.measure.trace says all about it
     A Model         trace(Model.preset("llama-3-8b"), "bf16", Run(tokens=4096)), with a recipe in
                     the place of the inputs: the question of `estimate`, asked of the real code
+    A config        trace("config.json", "bf16", Run(tokens=4096)), a path or a dict: any causal
+                    language model of the installed transformers, with its own code
     Raises          ModuleNotFoundError without torch; what memlab.measure.trace raises
     """
     how = Run() if run is None else run
-    if isinstance(model, Model):
-        from .lab.trace_run import trace_run  # torch is imported here, not by `import memlab`
-
-        return trace_run(model, inputs, how, **options)
+    from .lab.causal import Causal, read  # torch is imported here, not by `import memlab`
+    from .lab.trace_run import trace_run
     from .measure import trace
 
-    return trace(model, inputs, how, **options)
+    asked = read(model) if isinstance(model, str | dict | os.PathLike) else model
+    if isinstance(asked, Model | Causal):
+        return trace_run(asked, inputs, how, **options)
+    return trace(asked, inputs, how, **options)
 
 
 __version__ = "0.1.0"

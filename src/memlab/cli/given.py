@@ -18,7 +18,12 @@ from ..terms.lora import Lora
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from ..recipe.chosen import Configured
+
+    Found = TypeVar("Found")
 
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
@@ -104,6 +109,14 @@ def model_of(name: str) -> Model:
 
     Raises      ValueError for something that is neither; what `Model.from_config` raises
     """
+    return named_or(name, Model.from_config)
+
+
+def named_or(name: str, read: Callable[[str], Found]) -> Model | Found:
+    """A preset, or what is read of a config file.
+
+    Raises      ValueError for something that is neither; what `read` raises
+    """
     if name.lower() in presets():
         return Model.preset(name.lower())
     if "://" in name or (not os.path.exists(name) and name.count("/") == 1 and name[0] != "."):
@@ -112,10 +125,10 @@ def model_of(name: str) -> Model:
         )
     if not os.path.exists(name):
         raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
-    return Model.from_config(name)
+    return read(name)
 
 
-def recipe_of(options: argparse.Namespace, model: Model) -> Recipe:
+def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
     """The recipe that --recipe, --precision and --optimizer say together, else the config's.
 
     Raises      ValueError for --recipe beside --precision, which would say the same thing twice

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 DOES_NOT_FIT = 1  # exit status
 TARGET = (
-    "a preset (`memlab models`), a config.json or its folder; or a function of a file that returns "
-    "a module and its inputs, a module and a function of it that gives the loss, or all three: "
-    "module, inputs, and the loss as a function of the module's output"
+    "a preset (`memlab models`); a config.json of any causal language model of transformers, or "
+    "its folder; or a function of a file that returns a module and its inputs, a module and a "
+    "function of it that gives the loss, or all three: module, inputs, and the loss as a function "
+    "of the module's output"
 )
 
 
@@ -74,12 +75,13 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         return _of_file(options, path, function)
     if options.model.endswith(".py"):
         raise ValueError(f"{options.model!r} is a file; name a function of it: FILE.py:FUNCTION")
+    from ..lab.causal import read
     from ..lab.trace_run import trace_run
 
-    model = given.model_of(options.model)
+    model = given.named_or(options.model, read)
     recipe, how = given.recipe_of(options, model), given.run_of(options)
     step = trace_run(model, recipe, how)
-    said = {"model": model.name, "parameters": model.parameter_count}
+    said = {"model": model.name, "parameters": step.parameters}
     return step, said | {"recipe": recipe_fields(recipe), "run": how.to_dict()}
 
 
@@ -129,5 +131,5 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None) -> str:
         fits=fits,
         recipe=recipe,
         run=how,
-        leaves_out=[KERNELS, CONTEXT],
+        leaves_out=[*step.notes, KERNELS, CONTEXT],
     )

@@ -13,6 +13,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import Run
 from ..step.windows import windows
+from .causal import Causal
 from .models import TinyGPT, TinyLlama
 from .models.common import chunked_next_token_loss
 from .quiet import quiet
@@ -26,7 +27,7 @@ DROPOUTS = {
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def subject(model: Model, recipe: Recipe | str | None, run: Run) -> nn.Module:
+def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.Module:
     """A decoder in training mode, on the device that torch.device(...) sets: meta costs no memory.
 
     recipe      the format of the weights
@@ -39,8 +40,14 @@ def subject(model: Model, recipe: Recipe | str | None, run: Run) -> nn.Module:
         raise ValueError(f"weights in {chosen.weights} are not built here; known: {known}")
     if run.frozen:
         raise ValueError(f"frozen={run.frozen!r} is not built here; freeze the module's own parts")
-    build = _theirs if run.implementation == "transformers" else _ours
-    module = build(model, run, DTYPES[chosen.weights]).train()
+    dtype = DTYPES[chosen.weights]
+    if isinstance(model, Causal):
+        if run.implementation != "transformers":
+            raise ValueError(f"implementation={run.implementation!r}: it has no {model.family}")
+        module = model.module(run, dtype).train()
+    else:
+        build = _theirs if run.implementation == "transformers" else _ours
+        module = build(model, run, dtype).train()
     return module if run.lora is None else _adapted(module, run)
 
 

@@ -13,6 +13,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
 from ..step import described
+from .causal import Causal
 from .subject import loss_of, subject
 
 # What a traced step is told here; of the other fields only their defaults can be traced.
@@ -33,9 +34,12 @@ TRACED = (
 )
 
 
-def trace_run(model: Model, recipe: Recipe | str | None, run: Run, *, title: str = "") -> Trace:
+def trace_run(
+    model: Model | Causal, recipe: Recipe | str | None, run: Run, *, title: str = ""
+) -> Trace:
     """Run the step of a model on tensors without values, in the code that the run names.
 
+    model       one that memlab describes, or any that transformers builds: memlab.lab.causal
     Unit        bytes, as `memlab.measure.trace`
     Raises      ValueError for a field of the run that cannot be traced, with its value; what
                 `memlab.measure.trace` and memlab.lab.subject raise
@@ -47,8 +51,8 @@ def trace_run(model: Model, recipe: Recipe | str | None, run: Run, *, title: str
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe)
     described.dtype_of(chosen)
-    shaped = tied_as(model, chosen)
-    if run.tokens > shaped.positions:
+    shaped = _shaped(model, chosen)
+    if shaped.positions is not None and run.tokens > shaped.positions:
         raise ValueError(
             f"tokens={run.tokens:,} is more than the {shaped.positions:,} positions of "
             f"{shaped.name}"
@@ -66,8 +70,10 @@ def trace_run(model: Model, recipe: Recipe | str | None, run: Run, *, title: str
 
     body = run.chunks and run.implementation == "transformers"
     how = Run(backend=run.backend, kernel=_kernel(run), optimizer_impl=run.optimizer_impl)
-    return trace(
-        lambda: subject(shaped, chosen, run),
+    with torch.device("meta"):
+        module = subject(shaped, chosen, run)
+    step = trace(
+        module,
         chunked if body else given,
         how,
         autocast=chosen.autocast,
@@ -75,6 +81,20 @@ def trace_run(model: Model, recipe: Recipe | str | None, run: Run, *, title: str
         or f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
         f"{run.implementation} on {run.backend}",
     )
+    if isinstance(shaped, Causal):
+        step.parameters = sum(parameter.numel() for parameter in module.parameters())
+        step.notes = shaped.notes(module, next(module.parameters()).element_size())
+    else:
+        step.parameters = shaped.parameter_count
+    return step
+
+
+def _shaped(model: Model | Causal, recipe: Recipe) -> Model | Causal:
+    if not isinstance(model, Causal):
+        return tied_as(model, recipe)
+    if recipe.tie is not None:
+        raise ValueError(f"recipe {recipe.name!r} ties the output head; here the config says that")
+    return model
 
 
 def _kernel(run: Run) -> str:

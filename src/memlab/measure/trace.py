@@ -21,6 +21,7 @@ from ..run import Run
 from ..units import whole
 from .cuda_graph import CudaGraph
 from .fakes import Fakes
+from .grouped_products import grouped_products
 from .hugging_face import pads, real_masks
 from .step_tracker import StepTracker
 from .terms import births, head, name_logits, rows, width
@@ -81,6 +82,7 @@ def trace(
         stack.enter_context(_foreach_takes_fakes())
         stack.enter_context(no_garbage())
         stack.enter_context(real_masks(padding))
+        stack.enter_context(grouped_products(backend))
         if backend == "cuda":
             stack.enter_context(CudaGraph(run.kernel))
         tracker = StepTracker()

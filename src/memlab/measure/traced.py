@@ -1,6 +1,7 @@
 """What a traced step tells: a ledger, a timeline, the peak and its moment, and where it fits."""
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ class Trace:
     first_step_peak     bytes; in the first step the optimizer makes its states
     held                bytes after_forward, after_backward, between_steps
     tracker             every event of every step; `timeline` has those of the last
+    parameters          of the model, where a config was traced; tied ones count once
+    notes               what a reader of the figures must know, a line each
     Unit                bytes as tensors ask for them; `reserved()` is what an allocator makes of it
     """
 
@@ -40,6 +43,8 @@ class Trace:
         first_peak: int,
     ) -> None:
         self.title = title
+        self.parameters = 0
+        self.notes: tuple[str, ...] = ()
         self.tracker = tracker
         self.rows = rows
         self.start = start
@@ -149,12 +154,13 @@ class Trace:
         return [["moment", "bytes", "size"]] + [[n, cell(b), text(b)] for n, b in sizes.items()]
 
     def __str__(self) -> str:
-        return f"{self.ledger}\n\n{as_text(self._moments())}"
+        return "\n\n".join([str(self.ledger), as_text(self._moments()), *self.notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.ledger._repr_html_() + as_html(self._moments())
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.notes)
+        return self.ledger._repr_html_() + as_html(self._moments()) + said
 
 
 def usable(what: Any) -> int:

@@ -6,6 +6,18 @@ from ..model import Model
 from .recipe import Recipe
 from .recipe_table import NAMED
 
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    class Configured(Protocol):
+        """What has a config: a described model, or one that only its own code knows."""
+
+        @property
+        def config(self) -> Mapping[str, Any]: ...
+
+
 # What people call a precision, as recipes: fp16 without what a gradient scaler adds.
 PRECISIONS = {
     "fp32": Recipe.named("fp32"),
@@ -17,7 +29,7 @@ PRECISIONS = {
 DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
-def recipe_for(model: Model, recipe: Recipe | str | None = None) -> Recipe:
+def recipe_for(model: Configured, recipe: Recipe | str | None = None) -> Recipe:
     """The recipe itself, the one of that name, or the precision that the model's config says.
 
     None        fp32 where the config has no dtype, as transformers' from_config makes it
