@@ -14,6 +14,7 @@ import glossary
 import no_gain
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, peers
+from causal_table import types
 
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
@@ -57,6 +58,7 @@ def fill(text, root):
         "accuracy": accuracy,
         "peers": peers,
         "benchmark": benchmark,
+        "types": types,
     }
 
     def table(found):

@@ -7,6 +7,7 @@ import argparse
 from ..estimate import estimate
 from ..ledger import Comparison, Ledger
 from ..model import Model
+from ..model.config import UnknownFamily
 from ..model.fields import used
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
@@ -14,12 +15,18 @@ from ..run import Run
 from ..units import text
 from . import given
 from .document import document
-from .estimate_json import ADAPTERS, as_json
+from .estimate_json import ADAPTERS, as_json, shapes_as_json
 from .simulated import simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+
+PEAK = (
+    "the peak of a step, which is not described for a {family}: "
+    "memlab trace {config} --tokens {tokens}"
+)
 
 
 def add_parser(commands: Any) -> None:
@@ -41,7 +48,10 @@ def run(options: argparse.Namespace) -> str:
 
     Raises      ValueError for --plot beside --against: a bar shows one recipe
     """
-    model = given.model_of(options.model)
+    try:
+        model = given.model_of(options.model)
+    except UnknownFamily as error:
+        return _of_shapes(options, error)
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     ledger = estimate(model, recipe, how)
     if options.against:
@@ -55,6 +65,31 @@ def run(options: argparse.Namespace) -> str:
     return "\n".join(
         [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
     )
+
+
+def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
+    """What stays of a model that is not described, from the shapes of its tensors.
+
+    Raises      ValueError for what needs a described model, and where torch is not there to ask
+    """
+    for flag in ("against", "ranks", "phase"):
+        if getattr(options, flag) is not None:
+            raise ValueError(f"--{flag}: {unknown}")
+    try:
+        from ..lab.causal import Causal
+    except ModuleNotFoundError as error:
+        raise ValueError(f"{unknown}; others need {error.name}: 'memlab[torch]'") from error
+    from ..lab.causal_at_rest import at_rest
+
+    model = Causal(options.model)
+    recipe, how = given.recipe_of(options, model), given.run_of(options)
+    ledger = at_rest(model, recipe)
+    _plot(ledger, options.plot)
+    tokens = how.tokens or 4096
+    line = PEAK.format(family=model.family, config=options.model, tokens=tokens)
+    if options.json:
+        return shapes_as_json(model, recipe, how, ledger, line)
+    return "\n".join([str(ledger), line])
 
 
 def _small_print(model: Model, recipe: Recipe, how: Run) -> list[str]:

@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..lab.causal import Causal
+
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
@@ -81,6 +83,25 @@ def as_json(model: Model, recipe: Recipe, how: Run, ledger: Ledger) -> str:
         run=how.to_dict(),
         leaves_out=_left_out(recipe, how, allocator is not None),
         **more,
+    )
+
+
+def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str) -> str:
+    """The same document of a model that is not described: what stays, and how to get the peak."""
+    derived = {row.term: row.derived or 0 for row in ledger.rows}
+    return document(
+        "estimate",
+        model=model.name,
+        parameters=model.parameter_count,
+        unit="bytes",
+        rows=dict.fromkeys(TERMS) | derived,
+        held=None,
+        peak=None,
+        allocator=None,
+        config={"read": sorted(model.config), "no effect": [], "not known": []},
+        recipe=recipe_fields(recipe),
+        run=how.to_dict(),
+        leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, CONTEXT],
     )
 
 

@@ -4,10 +4,14 @@ The module is built by its real code, in transformers or in memlab.lab, and runs
 values.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from ..measure.trace import trace
 from ..measure.traced import Trace
+from ..measure.untraceable import CannotTrace
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
@@ -72,21 +76,35 @@ def trace_run(
     how = Run(backend=run.backend, kernel=_kernel(run), optimizer_impl=run.optimizer_impl)
     with torch.device("meta"):
         module = subject(shaped, chosen, run)
-    step = trace(
-        module,
-        chunked if body else given,
-        how,
-        autocast=chosen.autocast,
-        title=title
-        or f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
-        f"{run.implementation} on {run.backend}",
+    words = title or (
+        f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
+        f"{run.implementation} on {run.backend}"
     )
+    with _its_own(shaped):
+        step = trace(module, chunked if body else given, how, autocast=chosen.autocast, title=words)
     if isinstance(shaped, Causal):
         step.parameters = sum(parameter.numel() for parameter in module.parameters())
-        step.notes = shaped.notes(module, next(module.parameters()).element_size())
+        step.notes = shaped.notes(module)
     else:
         step.parameters = shaped.parameter_count
     return step
+
+
+@contextmanager
+def _its_own(model: Model | Causal) -> Iterator[None]:
+    """What the code of a model that nobody described raises on tokens alone, in one line."""
+    try:
+        yield
+    except CannotTrace:
+        raise
+    except Exception as error:
+        if not isinstance(model, Causal):
+            raise
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"the code of this {model.family} fails with input_ids and labels alone: "
+            f"{words[:300]} (memlab trace FILE.py:FUNCTION takes inputs of your own)"
+        ) from error
 
 
 def _shaped(model: Model | Causal, recipe: Recipe) -> Model | Causal:

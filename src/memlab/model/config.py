@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+class UnknownFamily(ValueError):
+    """A config of a type that memlab does not describe."""
+
+
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `Model` from a config.json: a file, the folder it is in, or a dict.
 
-    Raises      ValueError for an unknown family, a missing key or a file that is not JSON,
+    Raises      UnknownFamily, ValueError for a missing key or a file that is not JSON,
                 FileNotFoundError, TypeError for a source of another kind
     """
     config, name = load(source)
@@ -28,7 +32,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if family is None:
         raise ValueError(f"the config has no 'model_type'; known families: {', '.join(KEYS)}")
     if not isinstance(family, str) or family not in KEYS:
-        raise ValueError(f"unknown model_type {family!r}; known families: {', '.join(KEYS)}")
+        raise UnknownFamily(f"unknown model_type {family!r}; known families: {', '.join(KEYS)}")
     believed.check(family, config)
     rows = KEYS[family]
     fields = {field: _value(config, family, *rows[field]) for field in sorted(rows)}
