@@ -1,4 +1,8 @@
-"""Shapes of well-known models, and of two small ones that train on a CPU in seconds."""
+"""Shapes of well-known models, and of two small ones that train on a CPU in seconds.
+
+Letters: L layers, D model width, F feed-forward width, N query heads, K key/value heads,
+V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-PRESETS: dict[str, dict[str, Any]] = {
+_OWN: dict[str, dict[str, Any]] = {
     # Made for the notebooks: bytes as tokens (V=256), sized so that norms and biases stay below
     # the 4,096 values under which 8-bit and 4-bit optimizers keep fp32, and matrices do not.
     "tiny-gpt": {
@@ -97,4 +101,184 @@ PRESETS: dict[str, dict[str, Any]] = {
         "vocab": 32768,
         "positions": 2048,
     },
+}
+
+TIED: dict[str, Any] = {"tied": True}
+WIDE: dict[str, Any] = {"head_dim": 128}  # N heads of it are not D wide
+NO_WINDOW: dict[str, Any] = {"config": {"model_type": "mistral", "sliding_window": None}}
+SIZES = ("layers", "d_model", "d_ff", "heads", "kv_heads", "vocab", "positions")
+# Name, repository, family, (L, D, F, N, K, V, positions), and what else shapes it. The source of
+# each is https://huggingface.co/REPOSITORY/blob/main/config.json
+_ROWS: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
+    (
+        "gpt2-medium",
+        "openai-community/gpt2-medium",
+        "gpt2",
+        (24, 1024, 4096, 16, 16, 50257, 1024),
+        {},
+    ),
+    (
+        "gpt2-large",
+        "openai-community/gpt2-large",
+        "gpt2",
+        (36, 1280, 5120, 20, 20, 50257, 1024),
+        {},
+    ),
+    ("gpt2-xl", "openai-community/gpt2-xl", "gpt2", (48, 1600, 6400, 25, 25, 50257, 1024), {}),
+    ("opt-125m", "facebook/opt-125m", "opt", (12, 768, 3072, 12, 12, 50272, 2048), {}),
+    ("opt-1.3b", "facebook/opt-1.3b", "opt", (24, 2048, 8192, 32, 32, 50272, 2048), {}),
+    ("opt-6.7b", "facebook/opt-6.7b", "opt", (32, 4096, 16384, 32, 32, 50272, 2048), {}),
+    ("pythia-160m", "EleutherAI/pythia-160m", "gpt_neox", (12, 768, 3072, 12, 12, 50304, 2048), {}),
+    (
+        "pythia-1.4b",
+        "EleutherAI/pythia-1.4b",
+        "gpt_neox",
+        (24, 2048, 8192, 16, 16, 50304, 2048),
+        {},
+    ),
+    (
+        "pythia-6.9b",
+        "EleutherAI/pythia-6.9b",
+        "gpt_neox",
+        (32, 4096, 16384, 32, 32, 50432, 2048),
+        {},
+    ),
+    ("pythia-12b", "EleutherAI/pythia-12b", "gpt_neox", (36, 5120, 20480, 40, 40, 50688, 2048), {}),
+    (
+        "smollm2-135m",
+        "HuggingFaceTB/SmolLM2-135M",
+        "llama",
+        (30, 576, 1536, 9, 3, 49152, 8192),
+        TIED,
+    ),
+    (
+        "smollm2-360m",
+        "HuggingFaceTB/SmolLM2-360M",
+        "llama",
+        (32, 960, 2560, 15, 5, 49152, 8192),
+        TIED,
+    ),
+    (
+        "smollm2-1.7b",
+        "HuggingFaceTB/SmolLM2-1.7B",
+        "llama",
+        (24, 2048, 8192, 32, 32, 49152, 8192),
+        TIED,
+    ),
+    ("llama-2-7b", "meta-llama/Llama-2-7b-hf", "llama", (32, 4096, 11008, 32, 32, 32000, 4096), {}),
+    (
+        "llama-2-13b",
+        "meta-llama/Llama-2-13b-hf",
+        "llama",
+        (40, 5120, 13824, 40, 40, 32000, 4096),
+        {},
+    ),
+    (
+        "llama-2-70b",
+        "meta-llama/Llama-2-70b-hf",
+        "llama",
+        (80, 8192, 28672, 64, 8, 32000, 4096),
+        {},
+    ),
+    (
+        "llama-3-70b",
+        "meta-llama/Meta-Llama-3-70B",
+        "llama",
+        (80, 8192, 28672, 64, 8, 128256, 8192),
+        {},
+    ),
+    (
+        "llama-3.1-8b",
+        "meta-llama/Llama-3.1-8B",
+        "llama",
+        (32, 4096, 14336, 32, 8, 128256, 131072),
+        {},
+    ),
+    (
+        "llama-3.1-70b",
+        "meta-llama/Llama-3.1-70B",
+        "llama",
+        (80, 8192, 28672, 64, 8, 128256, 131072),
+        {},
+    ),
+    (
+        "llama-3.1-405b",
+        "meta-llama/Llama-3.1-405B",
+        "llama",
+        (126, 16384, 53248, 128, 8, 128256, 131072),
+        {},
+    ),
+    (
+        "llama-3.2-1b",
+        "meta-llama/Llama-3.2-1B",
+        "llama",
+        (16, 2048, 8192, 32, 8, 128256, 131072),
+        TIED,
+    ),
+    (
+        "llama-3.2-3b",
+        "meta-llama/Llama-3.2-3B",
+        "llama",
+        (28, 3072, 8192, 24, 8, 128256, 131072),
+        TIED,
+    ),
+    (
+        "mistral-7b-v0.1",
+        "mistralai/Mistral-7B-v0.1",
+        "mistral",
+        (32, 4096, 14336, 32, 8, 32000, 32768),
+        {},
+    ),
+    (
+        "mistral-7b-v0.3",
+        "mistralai/Mistral-7B-v0.3",
+        "mistral",
+        (32, 4096, 14336, 32, 8, 32768, 32768),
+        NO_WINDOW,
+    ),
+    (
+        "mistral-nemo-12b",
+        "mistralai/Mistral-Nemo-Base-2407",
+        "mistral",
+        (40, 5120, 14336, 32, 8, 131072, 131072),
+        NO_WINDOW | WIDE,
+    ),
+    (
+        "mistral-small-24b",
+        "mistralai/Mistral-Small-24B-Base-2501",
+        "mistral",
+        (40, 5120, 32768, 32, 8, 131072, 32768),
+        NO_WINDOW | WIDE,
+    ),
+    ("qwen2.5-0.5b", "Qwen/Qwen2.5-0.5B", "qwen2", (24, 896, 4864, 14, 2, 151936, 32768), TIED),
+    ("qwen2.5-1.5b", "Qwen/Qwen2.5-1.5B", "qwen2", (28, 1536, 8960, 12, 2, 151936, 131072), TIED),
+    ("qwen2.5-3b", "Qwen/Qwen2.5-3B", "qwen2", (36, 2048, 11008, 16, 2, 151936, 32768), TIED),
+    ("qwen2.5-7b", "Qwen/Qwen2.5-7B", "qwen2", (28, 3584, 18944, 28, 4, 152064, 131072), {}),
+    ("qwen2.5-14b", "Qwen/Qwen2.5-14B", "qwen2", (48, 5120, 13824, 40, 8, 152064, 131072), {}),
+    ("qwen2.5-32b", "Qwen/Qwen2.5-32B", "qwen2", (64, 5120, 27648, 40, 8, 152064, 131072), {}),
+    ("qwen2.5-72b", "Qwen/Qwen2.5-72B", "qwen2", (80, 8192, 29568, 64, 8, 152064, 131072), {}),
+    ("qwen3-1.7b", "Qwen/Qwen3-1.7B", "qwen3", (28, 2048, 6144, 16, 8, 151936, 40960), TIED | WIDE),
+    ("qwen3-8b", "Qwen/Qwen3-8B", "qwen3", (36, 4096, 12288, 32, 8, 151936, 40960), WIDE),
+    ("qwen3-14b", "Qwen/Qwen3-14B", "qwen3", (40, 5120, 17408, 40, 8, 151936, 40960), WIDE),
+    ("qwen3-32b", "Qwen/Qwen3-32B", "qwen3", (64, 5120, 25600, 64, 8, 151936, 40960), WIDE),
+    (
+        "gemma-2b",
+        "google/gemma-2b",
+        "gemma",
+        (18, 2048, 16384, 8, 1, 256000, 8192),
+        {"head_dim": 256},
+    ),
+    (
+        "gemma-7b",
+        "google/gemma-7b",
+        "gemma",
+        (28, 3072, 24576, 16, 16, 256000, 8192),
+        {"head_dim": 256},
+    ),
+)
+
+PRESETS: dict[str, dict[str, Any]] = _OWN | {
+    # MicroPython's zip is never strict.
+    name: {"family": family} | dict(zip(SIZES, sizes)) | more  # noqa: B905
+    for name, _, family, sizes, more in _ROWS
 }
