@@ -72,7 +72,9 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
-    for flag in ("against", "ranks", "phase"):
+    if options.phase is not None:
+        raise ValueError(f"--phase: {unknown}; memlab trace takes the calls of any other")
+    for flag in ("against", "ranks"):
         if getattr(options, flag) is not None:
             raise ValueError(f"--{flag}: {unknown}")
     try:

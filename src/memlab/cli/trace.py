@@ -28,7 +28,7 @@ TARGET = (
 
 def add_parser(commands: Any) -> None:
     """Hook the command into `memlab`."""
-    words = "Trace a training step on tensors without values: every byte, every moment, no GPU."
+    words = "Trace a step, or a call, on tensors without values: every byte, every moment, no GPU."
     parser = commands.add_parser("trace", help=words, description=words)
     parser.set_defaults(run=run)
     parser.add_argument("model", metavar="CONFIG|FILE.py:FUNCTION", help=TARGET)
@@ -38,6 +38,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
     given.add_recipe(parser)
     given.add_run(parser)
+    given.add_call(parser)
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Trace the step that a model, a recipe and a run describe: the question of `estimate`.
+"""Trace the step, or the call, that a model, a recipe and a run describe: as `estimate` is asked.
 
 The module is built by its real code, in transformers or in memlab.lab, and runs on tensors without
 values.
@@ -19,6 +19,7 @@ from ..run import Run
 from ..step import described
 from .causal import Causal
 from .subject import loss_of, subject
+from .trace_call import trace_call
 
 # What a traced step is told here; of the other fields only their defaults can be traced.
 TRACED = (
@@ -48,6 +49,8 @@ def trace_run(
     Raises      ValueError for a field of the run that cannot be traced, with its value; what
                 `memlab.measure.trace` and memlab.lab.subject raise
     """
+    if run.phase != "train":
+        return trace_call(model, recipe, run, title=title)
     for field, value in run.said().items():
         if field not in TRACED:
             raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
