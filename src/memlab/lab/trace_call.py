@@ -79,7 +79,8 @@ def _called(built: nn.Module, recipe: Recipe, run: Run, title: str) -> TracedCal
             ids = ids[:, -1:].clone()
         if run.logits == "last":
             given["logits_to_keep"] = 1
-        tracker = stack.enter_context(StepTracker())
+        tracker = StepTracker()
+        stack.enter_context(tracker)
         tracker.label(module)
         tracker.label(ids, "inputs")
         tracker.label(_held(given), "kv_cache")
