@@ -11,6 +11,7 @@ from memlab.model import Model, presets
 from memlab.model.config import KEYS
 
 HF_FAMILIES = list(KEYS)
+OWN_WIDTH = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3")  # of their heads
 
 # Shapes of published models, with the number of parameters that each is known by.
 PUBLISHED = {
@@ -182,7 +183,7 @@ def random_config(family: str, seed: int) -> dict:
         config["num_key_value_heads"] = rng.choice(divisors)
     # Each optional key is there or not, and then either value.
     optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
-    if family in ("llama", "mistral", "qwen2", "qwen3", "gemma"):
+    if family in OWN_WIDTH:
         optional["head_dim"] = [2, 6, 16]
     if family in ("llama", "qwen3", "gemma", "gpt_neox"):
         optional["attention_bias"] = [True, False]

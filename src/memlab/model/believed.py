@@ -16,6 +16,10 @@ DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox")
+# Families whose classes have no head_dim, and whose models take a null for one.
+UNDIVIDED = ("qwen2", "phi3")
+# Families that turn a part of a head.
+PARTLY = ("gpt_neox", "phi3")
 KINDS = ("full_attention", "sliding_attention")
 FLAGS = (
     "use_cache",
@@ -30,10 +34,11 @@ FLAGS = (
     "summary_proj_to_labels",
 )
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
-PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt")
+PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3")
 # Kinds of rotary base that scale a share of the head, where one is said.
+LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -57,8 +62,8 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         _windows(config)
     if "rope_parameters" in known:
         _rotary(family, config)
-    if family == "qwen2" and "head_dim" in config and config["head_dim"] is None:
-        raise TypeError("head_dim is null; qwen2 needs a whole number, or leave it out")
+    if family in UNDIVIDED and "head_dim" in config and config["head_dim"] is None:
+        raise TypeError(f"head_dim is null; {family} needs a whole number, or leave it out")
     if family in PADDED:
         _padding(config.get("pad_token_id", PADDING.get(family)), config.get("vocab_size"))
 
@@ -144,9 +149,26 @@ def _rotary(family: str, config: Mapping[str, Any]) -> None:
         share = (told or {}).get("partial_rotary_factor")
         _share(f"{key}'s partial_rotary_factor", share)
         scaled = (told or {}).get("rope_type") or (told or {}).get("type")
-        if family != "gpt_neox" and scaled in SCALED and share not in (None, 1):
+        if family not in PARTLY and scaled in SCALED and share not in (None, 1):
             raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
+        if family == "phi3" and scaled in LONG:
+            _factors(config, told or {})
     _share("rotary_pct", config.get("rotary_pct"))
+    _share("partial_rotary_factor", config.get("partial_rotary_factor"))
+
+
+def _factors(config: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Of longrope: a number for each pair of values that turns, for short texts and for long."""
+    width, heads = config.get("hidden_size"), config.get("num_attention_heads")
+    if type(width) is not int or type(heads) is not int or heads < 1:
+        return  # said by name elsewhere
+    share = told.get("partial_rotary_factor", config.get("partial_rotary_factor"))
+    pairs = int(width // heads * (1 if share is None else share)) // 2
+    for key in ("short_factor", "long_factor"):
+        factors = told.get(key)
+        if not isinstance(factors, (list, tuple)) or len(factors) != pairs:
+            told_as = repr(factors)[:40]
+            raise ValueError(f"{key}={told_as}: longrope needs a list of {pairs} numbers")
 
 
 def _share(key: str, value: Any) -> None:

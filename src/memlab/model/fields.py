@@ -123,6 +123,13 @@ _OWN = {
         "partial_rotary_factor": STEP,
         "head_dim": ONLY,
     },
+    "phi3": _LLAMA
+    | {
+        "sliding_window": STEP,
+        "partial_rotary_factor": STEP,
+        "resid_pdrop": STEP,
+        "embd_pdrop": NOTHING,  # the class has it, the model has none
+    },
 }
 
 # The values that a key of kind ONLY may have, and what would be right instead.
@@ -163,6 +170,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "qwen2": _OF_ATTENTION,
     "qwen3": _OF_ATTENTION,
     "gemma": _OF_ATTENTION,
+    "phi3": _OF_ATTENTION | {"resid_pdrop": ("residual", 0.0)},
 }
 
 

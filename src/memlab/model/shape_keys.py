@@ -89,6 +89,7 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", False),
         "positions": ("max_position_embeddings", 2048),
     },
+    "phi3": _GROUPED | {"positions": ("max_position_embeddings", 4096)},
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.

@@ -140,7 +140,8 @@ def _logits(f: Ops, written: Any, ids: Tensor, last: bool) -> Tensor:
     f.log.mark("logits")
     if last:
         hidden = f.part_of(hidden, hidden.shape[0], 1, hidden.shape[2])
-    return f.linear(hidden, written.lm_head)
+    make = getattr(written, "logits", None)
+    return make(hidden) if make else f.linear(hidden, written.lm_head)  # type: ignore[no-any-return]
 
 
 def _result(log: Log, per_token: int) -> Call:

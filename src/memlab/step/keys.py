@@ -7,8 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3")
 ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
+SHARES = {"phi3": 1.0, "glm4": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 
@@ -23,7 +24,9 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     activation = config.get("hidden_act", known[0])
     if activation not in known:
         raise ValueError(f"hidden_act={activation!r} is not described; known: {', '.join(known)}")
-    rope_type(config)
+    kind = rope_type(config)
+    if family == "phi3" and kind not in ("default", "longrope"):
+        raise ValueError(f"rope_type={kind!r} is not phi3's; known: default, longrope")
 
 
 def attention(config: Mapping[str, Any], asked: str | None) -> str:
@@ -39,6 +42,20 @@ def rope_type(config: Mapping[str, Any]) -> str:
     """
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rotary.get("rope_type") or rotary.get("type") or "default"
+    if config.get("model_type") == "phi3" and kind in ("su", "yarn"):
+        return "longrope"  # its names in older configs
     if kind not in ROTARY:
         raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
     return str(kind)
+
+
+def rotary_share(family: str, config: Mapping[str, Any]) -> float:
+    """The share of a head that positions turn, in families that turn a part of it.
+
+    Source      transformers 5.23: configuration_phi3.py, configuration_glm4.py
+    """
+    rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    told = rotary.get("partial_rotary_factor")
+    if told is None:
+        told = config.get("partial_rotary_factor")
+    return SHARES[family] if told is None else float(told)

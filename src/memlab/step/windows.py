@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ALTERNATING = ("qwen2", "qwen3")  # families whose layers are of two kinds
+EVERYWHERE = ("phi3",)  # families whose layers all have the window, if there is one
 CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
 
 
@@ -28,6 +29,8 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return told or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
+    if model.family in EVERYWHERE:
+        return config.get("sliding_window"), None
     if model.family not in ALTERNATING:
         return None, None
     size = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None

@@ -29,10 +29,9 @@ LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("memlab", "gpt2"): ("tiny_gpt", "TinyGPT", ("sdpa",)),
     **{("memlab", family): ("tiny_llama", "TinyLlama", ("sdpa",)) for family in LLAMAS},
-    **{
-        ("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager"))
-        for family in (*LLAMAS, "gemma")
-    },
+    **{("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager")) for family in LLAMAS},
+    ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
+    ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),

@@ -123,6 +123,16 @@ class Elementwise(Engine):
         self.apply(op, [x], [out], run, [("result", out) if op == "relu" else ("self", x)])
         return out
 
+    def tanh(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        out = self.new("tanh", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("tanh_backward", grads[0].shape, grads[0].dtype)]
+
+        self.apply("tanh", [x], [out], run, [("result", out)])
+        return out
+
     def softmax(self, x: Tensor) -> Tensor:
         out = self.new("softmax", x.shape, x.dtype)
 
