@@ -8,7 +8,7 @@ from real_steps import DRAWN, Question
 from memlab import Run
 from memlab.measure.trace import LOOPS
 
-MORE = ("phi3",)
+MORE = ("phi3", "olmo2")
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
 
@@ -77,5 +77,9 @@ def _phi3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, 
     }
 
 
+def _olmo2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    return {"attention_bias": [True, False]}
+
+
 # What a family's config may say beside the shape: each key is there or not.
-OPTIONAL = {"phi3": _phi3}
+OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2}

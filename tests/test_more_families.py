@@ -76,6 +76,8 @@ def test_calls_are_exact(step):
         module = build(step)
     for phase in PHASES.values():
         call = step.replace(**phase)
+        if not described(call):  # one token more than the window takes
+            continue
         assert differences(call, real_call(call, module)) == [], call
         if described(call.replace(backend="cuda")):
             call = call.replace(backend="cuda")
@@ -111,6 +113,8 @@ REFUSED = [
     ("phi3", {"rope_scaling": ROPE}, "longrope needs a list of 4 numbers"),
     ("phi3", {"partial_rotary_factor": 2.0}, "not a share"),
     ("phi3", {"pad_token_id": 32000}, "no row of an embedding"),
+    ("olmo2", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
+    ("olmo2", {"sliding_window": 8}, "this family has none"),
     ("phi3", {"head_dim": None}, "head_dim is null; phi3 needs"),
 ]
 

@@ -11,7 +11,7 @@ from memlab.model import Model, presets
 from memlab.model.config import KEYS
 
 HF_FAMILIES = list(KEYS)
-OWN_WIDTH = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3")  # of their heads
+OWN_WIDTH = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2")  # of their heads
 
 # Shapes of published models, with the number of parameters that each is known by.
 PUBLISHED = {
@@ -185,7 +185,7 @@ def random_config(family: str, seed: int) -> dict:
     optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
     if family in OWN_WIDTH:
         optional["head_dim"] = [2, 6, 16]
-    if family in ("llama", "qwen3", "gemma", "gpt_neox"):
+    if family in ("llama", "qwen3", "gemma", "gpt_neox", "olmo2"):
         optional["attention_bias"] = [True, False]
     optional |= {
         "llama": {"mlp_bias": [True, False]},

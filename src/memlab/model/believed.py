@@ -17,7 +17,7 @@ ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_a
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox")
 # Families whose classes have no head_dim, and whose models take a null for one.
-UNDIVIDED = ("qwen2", "phi3")
+UNDIVIDED = ("qwen2", "phi3", "olmo2")
 # Families that turn a part of a head.
 PARTLY = ("gpt_neox", "phi3")
 KINDS = ("full_attention", "sliding_attention")
@@ -34,11 +34,11 @@ FLAGS = (
     "summary_proj_to_labels",
 )
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
-PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3")
+PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2")
 # Kinds of rotary base that scale a share of the head, where one is said.
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1, "phi3": 32000}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:

@@ -130,6 +130,7 @@ _OWN = {
         "resid_pdrop": STEP,
         "embd_pdrop": NOTHING,  # the class has it, the model has none
     },
+    "olmo2": _LLAMA,
 }
 
 # The values that a key of kind ONLY may have, and what would be right instead.
@@ -170,6 +171,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "qwen2": _OF_ATTENTION,
     "qwen3": _OF_ATTENTION,
     "gemma": _OF_ATTENTION,
+    "olmo2": _OF_ATTENTION,
     "phi3": _OF_ATTENTION | {"resid_pdrop": ("residual", 0.0)},
 }
 

@@ -90,6 +90,7 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "positions": ("max_position_embeddings", 2048),
     },
     "phi3": _GROUPED | {"positions": ("max_position_embeddings", 4096)},
+    "olmo2": _GROUPED | _ATTENTION_BIAS | {"positions": ("max_position_embeddings", 2048)},
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.

@@ -48,3 +48,12 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     if size is None:
         raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")
     return size, tuple(kind == KINDS[1] for kind in kinds)
+
+
+def mixed(model: Model) -> bool:
+    """Whether layers are of two kinds: with a window and without, or with positions and without.
+
+    Raises      as `windows`
+    """
+    kinds = windows(model)[1]
+    return kinds is not None

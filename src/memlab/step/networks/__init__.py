@@ -32,6 +32,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     **{("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager")) for family in LLAMAS},
     ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
     ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
+    ("transformers", "olmo2"): ("olmo2", "Olmo2", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
