@@ -8,7 +8,7 @@ from real_steps import DRAWN, Question
 from memlab import Run
 from memlab.measure.trace import LOOPS
 
-MORE = ("phi3", "olmo2")
+MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2")
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
 
@@ -81,5 +81,33 @@ def _olmo2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str,
     return {"attention_bias": [True, False]}
 
 
+def _smollm3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    layers = config["num_hidden_layers"]
+    if rng.random() < 0.4:
+        config |= {"use_sliding_window": True, "sliding_window": rng.randint(2, tokens + 5)}
+    return {
+        "attention_bias": [True, False],
+        "mlp_bias": [True, False],
+        "no_rope_layer_interval": [1, 2, 3],
+        "no_rope_layers": [[rng.randint(0, 1) for _ in range(layers)]],
+    }
+
+
+def _granite(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    return {
+        "attention_bias": [True, False],
+        "mlp_bias": [True, False],
+        "embedding_multiplier": [12.0],
+        "logits_scaling": [8.0],
+        "residual_multiplier": [0.22],
+        "attention_multiplier": [0.01],
+    }
+
+
+def _starcoder2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    window = rng.randint(2, tokens + 5)
+    return {"use_bias": [True, False], "sliding_window": [window, None]}
+
+
 # What a family's config may say beside the shape: each key is there or not.
-OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2}
+OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2}

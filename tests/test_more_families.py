@@ -11,6 +11,7 @@ from test_step_cuda import on_cuda, traced
 
 from memlab import Model, Run
 from memlab.step import engine, simulate
+from memlab.step.described import SCALED
 
 EACH = len(MORE)
 STEPS = drawn(5 * EACH, 91)
@@ -78,7 +79,9 @@ def test_calls_are_exact(step):
         call = step.replace(**phase)
         if not described(call):  # one token more than the window takes
             continue
-        assert differences(call, real_call(call, module)) == [], call
+        # The tracker calls logits what the model returns, memlab what they are made from too.
+        named = ("logits at the peak", "the rest at the peak") if step.family in SCALED else ()
+        assert set(differences(call, real_call(call, module))) <= set(named), call
         if described(call.replace(backend="cuda")):
             call = call.replace(backend="cuda")
             real, found = traced_call(call, module), called(call)
@@ -108,6 +111,7 @@ BASE = {
 }
 ROPE = {"rope_type": "longrope", "short_factor": [1.0] * 3}
 REFUSED = [
+    ("granite", {"attention_multiplier": "x"}, "a number is needed"),
     ("phi3", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
     ("phi3", {"rope_scaling": {"type": "linear"}}, "rope_type='linear' is not phi3's"),
     ("phi3", {"rope_scaling": ROPE}, "longrope needs a list of 4 numbers"),
@@ -115,6 +119,10 @@ REFUSED = [
     ("phi3", {"pad_token_id": 32000}, "no row of an embedding"),
     ("olmo2", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
     ("olmo2", {"sliding_window": 8}, "this family has none"),
+    ("smollm3", {"no_rope_layers": [1, 0, 1]}, "names 3 layers"),
+    ("smollm3", {"no_rope_layers": [1, 2]}, "no_rope_layers has 2"),
+    ("smollm3", {"no_rope_layer_interval": 0}, "at least 1"),
+    ("smollm3", {"layer_types": ["sliding_attention"] * 2}, "use_sliding_window is not true"),
     ("phi3", {"head_dim": None}, "head_dim is null; phi3 needs"),
 ]
 

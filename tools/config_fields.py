@@ -99,6 +99,8 @@ TRIED: dict[str, list[Any]] = {
     "hidden_activation": ["gelu"],
     "use_bidirectional_attention": [True, False],
     "per_layer_config": [None],
+    "no_rope_layers": [None, [0, 0], [1, 0], [1, 0, 1], [2, 1], 1],
+    "no_rope_layer_interval": [1, 2, 0, 1.5],
 }
 
 

@@ -22,6 +22,7 @@ DROPOUTS = {
     "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
     "opt": ("dropout", "attention_dropout"),
     "gpt_neox": ("attention_dropout", "hidden_dropout"),
+    "starcoder2": ("attention_dropout", "residual_dropout", "embedding_dropout"),
     "phi3": ("attention_dropout", "resid_pdrop"),
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

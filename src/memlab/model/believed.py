@@ -17,7 +17,7 @@ ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_a
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox")
 # Families whose classes have no head_dim, and whose models take a null for one.
-UNDIVIDED = ("qwen2", "phi3", "olmo2")
+UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
 # Families that turn a part of a head.
 PARTLY = ("gpt_neox", "phi3")
 KINDS = ("full_attention", "sliding_attention")
@@ -33,12 +33,20 @@ FLAGS = (
     "summary_use_proj",
     "summary_proj_to_labels",
 )
+# Factors and bounds of activations.
+FACTORS = (
+    "embedding_multiplier",
+    "residual_multiplier",
+    "attention_multiplier",
+    "logits_scaling",
+)
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
-PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2")
+PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2", "smollm3")
+PADDED += ("granite", "starcoder2")
 # Kinds of rotary base that scale a share of the head, where one is said.
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -52,6 +60,8 @@ def check(family: str, config: Mapping[str, Any]) -> None:
             _only(key, value)
         elif key in FLAGS and key in known:
             _kind(key, value, bool, "true or false is needed")
+        elif key in FACTORS and key in known:
+            _number(key, value)
         elif key in DROPOUTS.get(family, {}):
             probability(key, value)
     for key in ("dtype", "torch_dtype"):
@@ -60,6 +70,8 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         _one_of(key, config.get(key), ATTENTIONS)
     if known.get("sliding_window") != ONLY and known.get("sliding_window"):
         _windows(config)
+    if "no_rope_layers" in known:
+        _no_rope(config)
     if "rope_parameters" in known:
         _rotary(family, config)
     if family in UNDIVIDED and "head_dim" in config and config["head_dim"] is None:
@@ -84,8 +96,7 @@ def check_heads(family: str, fields: Mapping[str, Any]) -> None:
 
 def probability(key: str, value: Any) -> None:
     """A probability of dropout, from 0 to below 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a number is needed")
+    _number(key, value)
     if not 0 <= value < 1:
         raise ValueError(f"{key}={value!r} is not a probability from 0 to below 1")
 
@@ -104,6 +115,11 @@ def _only(key: str, value: Any) -> None:
 def _kind(key: str, value: Any, kind: type, needed: str) -> None:
     if type(value) is not kind:
         raise TypeError(f"{key}={value!r} is a {type(value).__name__}; {needed}")
+
+
+def _number(key: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a number is needed")
 
 
 def _one_of(key: str, value: Any, known: tuple[str, ...]) -> None:
@@ -134,6 +150,23 @@ def _windows(config: Mapping[str, Any]) -> None:
     for kind in kinds_told or ():
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
+
+
+def _no_rope(config: Mapping[str, Any]) -> None:
+    """Which layers turn: a flag for each, or every so many-th that does not."""
+    told, interval = config.get("no_rope_layers"), config.get("no_rope_layer_interval", 4)
+    _kind("no_rope_layer_interval", interval, int, "a whole number is needed")
+    if interval < 1:
+        raise ValueError(f"no_rope_layer_interval={interval}; at least 1 is needed")
+    if told is None:
+        return
+    if not isinstance(told, (list, tuple)):
+        raise TypeError(f"no_rope_layers={told!r} is a {type(told).__name__}; a list is needed")
+    for flag in told:
+        if type(flag) is not int or flag not in (0, 1):
+            raise ValueError(f"no_rope_layers has {flag!r}; 1 turns, 0 does not")
+    if len(told) != config.get("num_hidden_layers", len(told)):
+        raise ValueError(f"no_rope_layers names {len(told)} layers, not num_hidden_layers")
 
 
 def _rotary(family: str, config: Mapping[str, Any]) -> None:
@@ -175,8 +208,7 @@ def _share(key: str, value: Any) -> None:
     """A share of a head: above 0, at most 1."""
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a number is needed")
+    _number(key, value)
     if not 0 < value <= 1:
         raise ValueError(f"{key}={value!r} is not a share above 0 and up to 1")
 

@@ -53,6 +53,9 @@ _OWN: dict[str, dict[str, Any]] = {
     "gpt_neox": _CLASSIC | {"fused_qkv": True},
     "phi3": {"fused_qkv": True, "fused_gate": True},
     "olmo2": {"qk_norm": True, "wide_qk_norm": True},
+    "smollm3": {"tied": True},
+    "granite": {},
+    "starcoder2": _CLASSIC | {"tied": True},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

@@ -131,6 +131,20 @@ _OWN = {
         "embd_pdrop": NOTHING,  # the class has it, the model has none
     },
     "olmo2": _LLAMA,
+    "smollm3": _LLAMA
+    | dict.fromkeys(("use_sliding_window", "sliding_window", "layer_types"), STEP)
+    | dict.fromkeys(("no_rope_layers", "no_rope_layer_interval"), STEP),
+    "starcoder2": _LLAMA
+    | {
+        "sliding_window": STEP,
+        "norm_epsilon": NOTHING,
+        "residual_dropout": STEP,
+        "embedding_dropout": STEP,
+    },
+    # Numbers that activations are multiplied by, whatever they are.
+    "granite": _LLAMA
+    | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
+    | dict.fromkeys(("attention_multiplier", "logits_scaling"), NOTHING),
 }
 
 # The values that a key of kind ONLY may have, and what would be right instead.
@@ -172,6 +186,10 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "qwen3": _OF_ATTENTION,
     "gemma": _OF_ATTENTION,
     "olmo2": _OF_ATTENTION,
+    "smollm3": _OF_ATTENTION,
+    "granite": _OF_ATTENTION,
+    "starcoder2": _OF_ATTENTION
+    | {"residual_dropout": ("residual", 0.0), "embedding_dropout": ("embedding", 0.0)},
     "phi3": _OF_ATTENTION | {"resid_pdrop": ("residual", 0.0)},
 }
 

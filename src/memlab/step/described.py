@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+SCALED = ("granite",)  # families whose logits are not what the output head makes
+
+
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
     """The attention as the networks know it: what the run says, else the config, else SDPA.
 
@@ -124,6 +127,11 @@ def check_shape(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
+    if run.chunks and model.family in SCALED:
+        raise ValueError(
+            f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
+            "made from the output head alone; loss='plain' is described"
+        )
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
         raise ValueError(
             "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"

@@ -7,8 +7,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2")
-ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
+# The others': silu.
+ACTIVATIONS = {
+    "gemma": ("gelu_pytorch_tanh", "gelu"),
+    "starcoder2": ("gelu_pytorch_tanh", "gelu"),
+}
 SHARES = {"phi3": 1.0, "glm4": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 

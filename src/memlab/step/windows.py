@@ -9,8 +9,9 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ALTERNATING = ("qwen2", "qwen3")  # families whose layers are of two kinds
-EVERYWHERE = ("phi3",)  # families whose layers all have the window, if there is one
+ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
+EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
+CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None}
 CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
 
 
@@ -33,11 +34,12 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return config.get("sliding_window"), None
     if model.family not in ALTERNATING:
         return None, None
-    size = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None
+    size = config.get("sliding_window", CLASS_WINDOWS[model.family])
+    if not config.get("use_sliding_window"):
+        size = None
     kinds: Sequence[str] | None = config.get("layer_types")
     if kinds is None:
-        first = model.layers if size is None else config.get("max_window_layers", 28)
-        kinds = [KINDS[i >= first] for i in range(model.layers)]
+        kinds = _usual(model, size)
     if len(kinds) != model.layers:
         raise ValueError(f"layer_types names {len(kinds)} layers; the model has {model.layers}")
     for kind in kinds:
@@ -50,10 +52,35 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     return size, tuple(kind == KINDS[1] for kind in kinds)
 
 
+def _usual(model: Model, size: int | None) -> list[str]:
+    """The kind of each layer where a config names none."""
+    if size is None:
+        return [KINDS[0]] * model.layers
+    if model.family == "smollm3":  # those that turn nothing
+        return [KINDS[not turns] for turns in turning(model)]
+    first = model.config.get("max_window_layers", 28)
+    return [KINDS[i >= first] for i in range(model.layers)]
+
+
+def turning(model: Model) -> list[bool]:
+    """Of each layer, whether rotary positions turn its queries and keys.
+
+    Source      transformers 5.23: configuration_smollm3.py
+    """
+    if model.family != "smollm3":
+        return [True] * model.layers
+    told = model.config.get("no_rope_layers")
+    interval = model.config.get("no_rope_layer_interval", 4)
+    if told is None:
+        return [(i + 1) % interval != 0 for i in range(model.layers)]
+    if len(told) != model.layers:
+        raise ValueError(f"no_rope_layers names {len(told)} layers; the model has {model.layers}")
+    return [bool(flag) for flag in told]
+
+
 def mixed(model: Model) -> bool:
     """Whether layers are of two kinds: with a window and without, or with positions and without.
 
     Raises      as `windows`
     """
-    kinds = windows(model)[1]
-    return kinds is not None
+    return windows(model)[1] is not None or len(set(turning(model))) > 1

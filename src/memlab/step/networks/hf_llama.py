@@ -47,13 +47,17 @@ class HFLlama:
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
         self.embedding_buffers()
         self.layers = [self._weights() for _ in f.each_layer(m.layers)]
-        self.final_norm = f.parameter("final_norm", (s.D,), dtype)
+        self.final = self.final_weights()
         self.rotary_width = self.turned()
         self.rotary_buffers()
         self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
 
     def embedding_buffers(self) -> None:
         """What the embedding keeps beside its table: nothing."""
+
+    def final_weights(self) -> Weights:
+        s = self.setting
+        return {"final_norm": self.f.parameter("final_norm", (s.D,), s.dtype)}
 
     def rotary_buffers(self) -> None:
         """Frequencies, and the same again for scalings that change them."""
@@ -102,12 +106,13 @@ class HFLlama:
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
+        embeds = self.scaled_embeds(embeds)
         if self.cache is not None:
             self.cache.open()
         positions = f.new("arange", (s.T,), "int64")
         positions = f.new("add", (s.T,), "int64")
         masks = self.masks(embeds.dtype)
-        hidden = embeds
+        hidden = self.dropped(embeds)
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
             region = f.checkpoint if s.checkpoint else call
@@ -115,7 +120,7 @@ class HFLlama:
                 self.layer, hidden, self.layers[i], self.angles_of(angles, i), masks[i], positions
             )
             hidden = f.boundary(hidden, i, layers)
-        return call(self.norm, hidden, self.final_norm)
+        return call(self.normed, hidden, self.final, "final_norm")
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
         """One for each layer; those of a kind share one."""
@@ -130,9 +135,21 @@ class HFLlama:
     def embed(self, ids: Tensor) -> Tensor:
         return self.f.embedding(self.embedding, ids)
 
+    def scaled_embeds(self, embeds: Tensor) -> Tensor:
+        """What the body makes of the embedding's output: nothing."""
+        return embeds
+
+    def dropped(self, embeds: Tensor) -> Tensor:
+        """The embedding's output, with dropout where a family has it there."""
+        return embeds
+
     def angles_of(self, angles: Any, layer: int) -> Any:
         """What a layer is given of the angles: all of them."""
         return angles
+
+    def turns_by(self, angles: Any) -> bool:
+        """Whether these angles turn queries and keys."""
+        return True
 
     def rotary(self, dtype: str) -> Any:
         f, s = self.f, self.setting
@@ -161,15 +178,18 @@ class HFLlama:
     ) -> Tensor:
         f = self.f
         residual = x
-        hidden = call(self.norm, x, w["attention_norm"])
+        hidden = call(self.normed, x, w, "attention_norm")
         hidden, kept = call(self.attention, w, hidden, angles, mask)
         hidden = f.add(residual, hidden)
         residual = hidden
-        hidden = call(self.norm, hidden, w["feed_forward_norm"])
+        hidden = call(self.normed, hidden, w, "feed_forward_norm")
         hidden = call(self.feed_forward, w, hidden)
         hidden = f.add(residual, hidden)
         del kept
         return hidden
+
+    def normed(self, x: Tensor, w: Weights, name: str) -> Tensor:
+        return self.norm(x, w[name])
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         f = self.f
@@ -182,9 +202,10 @@ class HFLlama:
         self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         f, s = self.f, self.setting
-        q = self.heads(w, "q", x, s.N)
-        k = self.heads(w, "k", x, s.K)
-        v = self.heads(w, "v", x, s.K, masked=mask is not None)
+        how = {"masked": mask is not None, "turns": self.turns_by(angles)}
+        q = self.heads(w, "q", x, s.N, **how)
+        k = self.heads(w, "k", x, s.K, **how)
+        v = self.heads(w, "v", x, s.K, **how)
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
@@ -204,9 +225,9 @@ class HFLlama:
         return sdpa_forward(f, s, q, k, v, mask, rows=self.rows), None
 
     def heads(
-        self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool = False
+        self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool, turns: bool
     ) -> Tensor:
-        y = self.apart(linear(self.f, x, w, name), name, heads, masked=masked)
+        y = self.apart(linear(self.f, x, w, name), name, heads, masked=masked, turns=turns)
         if f"{name}_norm" in w:
             y = call(self.norm, y, w[f"{name}_norm"])
         return y
