@@ -8,7 +8,7 @@ from real_steps import DRAWN, Question
 from memlab import Run
 from memlab.measure.trace import LOOPS
 
-MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2")
+MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4")
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
 
@@ -109,5 +109,9 @@ def _starcoder2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict
     return {"use_bias": [True, False], "sliding_window": [window, None]}
 
 
+def _glm4(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    return {"attention_bias": [True, False], "partial_rotary_factor": [0.25, 0.5, 1.0]}
+
+
 # What a family's config may say beside the shape: each key is there or not.
-OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2}
+OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2, "glm4": _glm4}

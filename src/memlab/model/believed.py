@@ -19,7 +19,7 @@ DIVIDED = ("llama", "gpt_neox")
 # Families whose classes have no head_dim, and whose models take a null for one.
 UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
 # Families that turn a part of a head.
-PARTLY = ("gpt_neox", "phi3")
+PARTLY = ("gpt_neox", "phi3", "glm4")
 KINDS = ("full_attention", "sliding_attention")
 FLAGS = (
     "use_cache",
@@ -42,11 +42,11 @@ FACTORS = (
 )
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
 PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2", "smollm3")
-PADDED += ("granite", "starcoder2")
+PADDED += ("granite", "starcoder2", "glm4")
 # Kinds of rotary base that scale a share of the head, where one is said.
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004, "glm4": 151329}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -187,7 +187,10 @@ def _rotary(family: str, config: Mapping[str, Any]) -> None:
         if family == "phi3" and scaled in LONG:
             _factors(config, told or {})
     _share("rotary_pct", config.get("rotary_pct"))
-    _share("partial_rotary_factor", config.get("partial_rotary_factor"))
+    share = config.get("partial_rotary_factor", 1)
+    if share is None and family in ("phi3", "glm4"):
+        raise TypeError("partial_rotary_factor is null; a number is needed, or leave it out")
+    _share("partial_rotary_factor", share)
 
 
 def _factors(config: Mapping[str, Any], told: Mapping[str, Any]) -> None:

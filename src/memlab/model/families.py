@@ -56,6 +56,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "smollm3": {"tied": True},
     "granite": {},
     "starcoder2": _CLASSIC | {"tied": True},
+    "glm4": {"qkv_bias": True, "fused_gate": True, "block_norms": 4},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

@@ -141,6 +141,7 @@ _OWN = {
         "residual_dropout": STEP,
         "embedding_dropout": STEP,
     },
+    "glm4": _LLAMA | {"partial_rotary_factor": STEP},
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -188,6 +189,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "glm4": _OF_ATTENTION,
     "starcoder2": _OF_ATTENTION
     | {"residual_dropout": ("residual", 0.0), "embedding_dropout": ("embedding", 0.0)},
     "phi3": _OF_ATTENTION | {"resid_pdrop": ("residual", 0.0)},

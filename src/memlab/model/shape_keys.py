@@ -109,6 +109,13 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", True),
         "positions": ("max_position_embeddings", 4096),
     },
+    "glm4": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 2),
+        "head_dim": ("head_dim", 128),
+        "qkv_bias": ("attention_bias", True),
+        "positions": ("max_position_embeddings", 131072),
+    },
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.

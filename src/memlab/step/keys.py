@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4")
 # The others': silu.
 ACTIVATIONS = {
     "gemma": ("gelu_pytorch_tanh", "gelu"),
@@ -59,6 +59,8 @@ def rotary_share(family: str, config: Mapping[str, Any]) -> float:
     Source      transformers 5.23: configuration_phi3.py, configuration_glm4.py
     """
     rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if rope_type(config) == "proportional":  # turns all of it, much of it by nothing
+        return 1.0
     told = rotary.get("partial_rotary_factor")
     if told is None:
         told = config.get("partial_rotary_factor")

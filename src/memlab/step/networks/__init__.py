@@ -36,6 +36,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "smollm3"): ("smollm3", "SmolLM3", ("sdpa", "eager")),
     ("transformers", "granite"): ("granite", "Granite", ("sdpa", "eager")),
     ("transformers", "starcoder2"): ("starcoder2", "Starcoder2", ("sdpa", "eager")),
+    ("transformers", "glm4"): ("glm4", "Glm4", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
