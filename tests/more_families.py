@@ -8,7 +8,8 @@ from real_steps import DRAWN, Question
 from memlab import Run
 from memlab.measure.trace import LOOPS
 
-MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4")
+MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4", "gemma2")
+EAGER = ("gemma2",)  # families that have no other attention
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
 
@@ -54,7 +55,7 @@ def _drawn(rng: random.Random, family: str, checkpoint: str, dropout: float) -> 
         config,
         rng.choice(DRAWN),
         Run.cpu(
-            attention=rng.choice(["sdpa", "eager"]),
+            attention="eager" if family in EAGER else rng.choice(["sdpa", "eager"]),
             optimizer_impl=rng.choice(list(LOOPS)),
             checkpoint=checkpoint,
             batch=1 if large == "weights" else rng.randint(1, 4),
@@ -113,5 +114,17 @@ def _glm4(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, 
     return {"attention_bias": [True, False], "partial_rotary_factor": [0.25, 0.5, 1.0]}
 
 
+def _gemma2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    layers = config["num_hidden_layers"]
+    kinds = [rng.choice(["sliding_attention", "full_attention"]) for _ in range(layers)]
+    return {
+        "attention_bias": [True, False],
+        "sliding_window": [rng.randint(2, tokens + 5)],
+        "layer_types": [kinds],
+        "attn_logit_softcapping": [20.0, None],
+        "final_logit_softcapping": [20.0, None],
+    }
+
+
 # What a family's config may say beside the shape: each key is there or not.
-OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2, "glm4": _glm4}
+OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2, "glm4": _glm4, "gemma2": _gemma2}

@@ -11,7 +11,7 @@ from test_step_cuda import on_cuda, traced
 
 from memlab import Model, Run
 from memlab.step import engine, simulate
-from memlab.step.described import SCALED
+from memlab.step.keys import scales_logits
 
 EACH = len(MORE)
 STEPS = drawn(5 * EACH, 91)
@@ -80,7 +80,7 @@ def test_calls_are_exact(step):
         if not described(call):  # one token more than the window takes
             continue
         # The tracker calls logits what the model returns, memlab what they are made from too.
-        named = ("logits at the peak", "the rest at the peak") if step.family in SCALED else ()
+        named = ("logits at the peak", "the rest at the peak") if scales_logits(step.model) else ()
         assert set(differences(call, real_call(call, module))) <= set(named), call
         if described(call.replace(backend="cuda")):
             call = call.replace(backend="cuda")

@@ -12,6 +12,7 @@ from ..model.config import KEYS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import Run
+from ..step.described import attentions
 from ..step.windows import windows
 from .models import TinyGPT, TinyLlama
 from .models.common import chunked_next_token_loss
@@ -99,7 +100,8 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             windows(model, run.window)  # of a family whose config alone says it, this refuses it
             settings["sliding_window"] = run.window or None
         asked = [settings.pop(key, None) for key in ("attn_implementation", "_attn_implementation")]
-        attention = run.attention or asked[0] or asked[1] or "sdpa"
+        usual = attentions("transformers", model.family)[0]
+        attention = run.attention or asked[0] or asked[1] or usual
         module = transformers.AutoModelForCausalLM.from_config(
             transformers.AutoConfig.for_model(**settings),
             dtype=dtype,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
-DIVIDED = ("llama", "gpt_neox")
+DIVIDED = ("llama", "gpt_neox", "gemma2")
 # Families whose classes have no head_dim, and whose models take a null for one.
 UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
 # Families that turn a part of a head.
@@ -40,13 +40,14 @@ FACTORS = (
     "attention_multiplier",
     "logits_scaling",
 )
+BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping")  # or null for none
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
 PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2", "smollm3")
-PADDED += ("granite", "starcoder2", "glm4")
+PADDED += ("granite", "starcoder2", "glm4", "gemma2")
 # Kinds of rotary base that scale a share of the head, where one is said.
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004, "glm4": 151329}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004, "glm4": 151329, "gemma2": 0}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -60,7 +61,7 @@ def check(family: str, config: Mapping[str, Any]) -> None:
             _only(key, value)
         elif key in FLAGS and key in known:
             _kind(key, value, bool, "true or false is needed")
-        elif key in FACTORS and key in known:
+        elif key in known and (key in FACTORS or (key in BOUNDS and value is not None)):
             _number(key, value)
         elif key in DROPOUTS.get(family, {}):
             probability(key, value)

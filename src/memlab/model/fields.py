@@ -73,6 +73,13 @@ _LLAMA = _ROTARY | {
 _WINDOWS = dict.fromkeys(
     ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types"), STEP
 )
+_GEMMA2 = (
+    _LLAMA
+    | dict.fromkeys(("sliding_window", "layer_types", "hidden_activation"), STEP)
+    | dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), STEP)
+    | {"hidden_act": NOTHING, "query_pre_attn_scalar": NOTHING}
+    | {"use_bidirectional_attention": ONLY}
+)
 _NO_WINDOW = {"sliding_window": ONLY, "layer_types": ONLY}
 
 _OWN = {
@@ -142,6 +149,7 @@ _OWN = {
         "embedding_dropout": STEP,
     },
     "glm4": _LLAMA | {"partial_rotary_factor": STEP},
+    "gemma2": _GEMMA2,
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -189,6 +197,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "gemma2": _OF_ATTENTION,
     "glm4": _OF_ATTENTION,
     "starcoder2": _OF_ATTENTION
     | {"residual_dropout": ("residual", 0.0), "embedding_dropout": ("embedding", 0.0)},

@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-SCALED = ("granite",)  # families whose logits are not what the output head makes
-
-
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
     """The attention as the networks know it: what the run says, else the config, else SDPA.
 
     Raises      ValueError for an implementation, a family or an attention that is not described
     """
     known = attentions(run.implementation, model.family)
-    attention = keys.attention(model.config, run.attention)
+    attention = keys.attention(model.config, run.attention, known[0])
     if run.kernel != "auto":
         raise ValueError(f"kernel={run.kernel!r} is not described; torch's own choice is")
     if attention == "flash":
@@ -127,7 +124,7 @@ def check_shape(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
-    if run.chunks and model.family in SCALED:
+    if run.chunks and keys.scales_logits(model):
         raise ValueError(
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
 EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
-CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None}
+CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None, "gemma2": 4096}
+# Families of which some layers have the window by their class, and which make both masks: every
+# so many-th layer has none.
+PATTERNED = ("gemma2",)
+PATTERNS = {"gemma2": 2}
 CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
 
 
@@ -32,10 +36,13 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
     if model.family in EVERYWHERE:
         return config.get("sliding_window"), None
-    if model.family not in ALTERNATING:
+    if model.family not in ALTERNATING + PATTERNED:
         return None, None
     size = config.get("sliding_window", CLASS_WINDOWS[model.family])
-    if not config.get("use_sliding_window"):
+    if model.family in PATTERNED:
+        if size is None:
+            raise ValueError(f"sliding_window is null; {model.family}'s masks need a number")
+    elif not config.get("use_sliding_window"):
         size = None
     kinds: Sequence[str] | None = config.get("layer_types")
     if kinds is None:
@@ -45,7 +52,7 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
-    if KINDS[1] not in kinds:
+    if KINDS[1] not in kinds and model.family not in PATTERNED:
         return None, None
     if size is None:
         raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")
@@ -56,6 +63,9 @@ def _usual(model: Model, size: int | None) -> list[str]:
     """The kind of each layer where a config names none."""
     if size is None:
         return [KINDS[0]] * model.layers
+    if model.family in PATTERNED:
+        every = PATTERNS[model.family]
+        return [KINDS[(i + 1) % every != 0] for i in range(model.layers)]
     if model.family == "smollm3":  # those that turn nothing
         return [KINDS[not turns] for turns in turning(model)]
     first = model.config.get("max_window_layers", 28)
