@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
-DIVIDED = ("llama", "gpt_neox", "gemma2")
+DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
 # Families whose classes have no head_dim, and whose models take a null for one.
 UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2")
 # Families that turn a part of a head.
@@ -43,11 +43,13 @@ FACTORS = (
 BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping")  # or null for none
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
 PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "phi3", "olmo2", "smollm3")
-PADDED += ("granite", "starcoder2", "glm4", "gemma2")
+PADDED += ("granite", "starcoder2", "glm4", "gemma2", "gemma3_text")
 # Kinds of rotary base that scale a share of the head, where one is said.
+ONCE = ("default", "linear", "llama3", "yarn", "proportional")
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004, "glm4": 151329, "gemma2": 0}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "phi3": 32000, "olmo2": 1, "smollm3": 128004, "glm4": 151329, "gemma2": 0}
+PADDING |= {"gemma3_text": 0}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -140,6 +142,10 @@ def _windows(config: Mapping[str, Any]) -> None:
         _kind("sliding_window", size, int, "a whole number is needed, or null for none")
         if size < 1:
             raise ValueError(f"sliding_window={size}; at least 1 is needed, or null for none")
+    pattern = config.get("sliding_window_pattern", 1)
+    _kind("sliding_window_pattern", pattern, int, "a whole number is needed")
+    if pattern < 1:
+        raise ValueError(f"sliding_window_pattern={pattern}; at least 1 is needed")
     first = config.get("max_window_layers", 0)
     _kind("max_window_layers", first, int, "a whole number is needed")
     if first < 0:
@@ -185,6 +191,8 @@ def _rotary(family: str, config: Mapping[str, Any]) -> None:
         scaled = (told or {}).get("rope_type") or (told or {}).get("type")
         if family not in PARTLY and scaled in SCALED and share not in (None, 1):
             raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
+        if family == "gemma3_text":
+            _by_kind(key, told or {})
         if family == "phi3" and scaled in LONG:
             _factors(config, told or {})
     _share("rotary_pct", config.get("rotary_pct"))
@@ -192,6 +200,24 @@ def _rotary(family: str, config: Mapping[str, Any]) -> None:
     if share is None and family in ("phi3", "glm4"):
         raise TypeError("partial_rotary_factor is null; a number is needed, or leave it out")
     _share("partial_rotary_factor", share)
+
+
+def _by_kind(key: str, told: Mapping[str, Any]) -> None:
+    """Rotary bases of each kind of layer: those that are scaled once, when the model is built."""
+    if key == "rope_parameters":
+        for kind, inner in told.items():
+            if kind not in KINDS:
+                raise ValueError(f"{key} has {kind!r}; known for gemma3_text: {', '.join(KINDS)}")
+            if inner is not None and not isinstance(inner, dict):
+                raise TypeError(f"{key}'s {kind}={inner!r}; an object is needed, or null")
+        rows = [inner for inner in told.values() if inner]
+    else:
+        rows = [told]
+    for row in rows:
+        scaling = row.get("rope_type") or row.get("type") or "default"
+        _one_of(f"{key}'s rope_type", scaling, ONCE)
+        if row.get("partial_rotary_factor") not in (None, 1):
+            raise ValueError(f"{key}'s partial_rotary_factor: gemma3_text turns whole heads")
 
 
 def _factors(config: Mapping[str, Any], told: Mapping[str, Any]) -> None:

@@ -58,6 +58,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "starcoder2": _CLASSIC | {"tied": True},
     "glm4": {"qkv_bias": True, "fused_gate": True, "block_norms": 4},
     "gemma2": {"tied": True, "block_norms": 4},
+    "gemma3_text": {"tied": True, "block_norms": 4, "qk_norm": True},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

@@ -150,6 +150,13 @@ _OWN = {
     },
     "glm4": _LLAMA | {"partial_rotary_factor": STEP},
     "gemma2": _GEMMA2,
+    "gemma3_text": _GEMMA2
+    | {
+        "sliding_window_pattern": STEP,
+        "_sliding_window_pattern": NOTHING,
+        "rope_local_base_freq": NOTHING,
+        "attn_logit_softcapping": NOTHING,  # the class has it, the model does not ask
+    },
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -197,6 +204,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "gemma3_text": _OF_ATTENTION,
     "gemma2": _OF_ATTENTION,
     "glm4": _OF_ATTENTION,
     "starcoder2": _OF_ATTENTION

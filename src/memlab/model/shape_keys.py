@@ -124,6 +124,14 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", True),
         "positions": ("max_position_embeddings", 8192),
     },
+    "gemma3_text": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 4),
+        "head_dim": ("head_dim", 256),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 131072),
+    },
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
 EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
-CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None, "gemma2": 4096}
+CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None, "gemma2": 4096, "gemma3_text": 4096}
 # Families of which some layers have the window by their class, and which make both masks: every
 # so many-th layer has none.
-PATTERNED = ("gemma2",)
-PATTERNS = {"gemma2": 2}
+PATTERNED = ("gemma2", "gemma3_text")
+PATTERNS = {"gemma2": 2, "gemma3_text": 6}
 CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
 
 
@@ -65,6 +65,8 @@ def _usual(model: Model, size: int | None) -> list[str]:
         return [KINDS[0]] * model.layers
     if model.family in PATTERNED:
         every = PATTERNS[model.family]
+        if model.family != "gemma2":
+            every = model.config.get("sliding_window_pattern", every)
         return [KINDS[(i + 1) % every != 0] for i in range(model.layers)]
     if model.family == "smollm3":  # those that turn nothing
         return [KINDS[not turns] for turns in turning(model)]
