@@ -8,7 +8,17 @@ from real_steps import DRAWN, Question
 from memlab import Run
 from memlab.measure.trace import LOOPS
 
-MORE = ("phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4", "gemma2", "gemma3_text")
+MORE = (
+    "phi3",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "starcoder2",
+    "glm4",
+    "gemma2",
+    "gemma3_text",
+    "cohere2",
+)
 EAGER = ("gemma2",)  # families that have no other attention
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
@@ -130,9 +140,28 @@ def _gemma3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str
     scaled = {"rope_type": "linear", "factor": 8.0}
     return _gemma2(rng, config, tokens) | {
         "sliding_window_pattern": [1, 2, 3],
-        "rope_parameters": [{"full_attention": scaled}, {"sliding_attention": {"rope_type": "default"}}],
+        "rope_parameters": [
+            {"full_attention": scaled},
+            {"sliding_attention": {"rope_type": "default"}},
+        ],
     }
 
 
+def _cohere2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    said = _gemma2(rng, config, tokens)
+    names = ("attention_bias", "sliding_window", "layer_types")
+    return {name: said[name] for name in names} | {"sliding_window_pattern": [1, 2, 3]}
+
+
 # What a family's config may say beside the shape: each key is there or not.
-OPTIONAL = {"phi3": _phi3, "olmo2": _olmo2, "smollm3": _smollm3, "granite": _granite, "starcoder2": _starcoder2, "glm4": _glm4, "gemma2": _gemma2, "gemma3_text": _gemma3}
+OPTIONAL = {
+    "phi3": _phi3,
+    "olmo2": _olmo2,
+    "smollm3": _smollm3,
+    "granite": _granite,
+    "starcoder2": _starcoder2,
+    "glm4": _glm4,
+    "gemma2": _gemma2,
+    "gemma3_text": _gemma3,
+    "cohere2": _cohere2,
+}

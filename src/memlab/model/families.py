@@ -59,6 +59,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "glm4": {"qkv_bias": True, "fused_gate": True, "block_norms": 4},
     "gemma2": {"tied": True, "block_norms": 4},
     "gemma3_text": {"tied": True, "block_norms": 4, "qk_norm": True},
+    "cohere2": {"tied": True, "norm": "layernorm", "norm_bias": False, "block_norms": 1},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

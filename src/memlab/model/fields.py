@@ -157,6 +157,9 @@ _OWN = {
         "rope_local_base_freq": NOTHING,
         "attn_logit_softcapping": NOTHING,  # the class has it, the model does not ask
     },
+    "cohere2": _LLAMA
+    | dict.fromkeys(("sliding_window", "layer_types", "sliding_window_pattern"), STEP)
+    | {"layer_norm_eps": NOTHING, "logit_scale": NOTHING},
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -204,6 +207,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "cohere2": _OF_ATTENTION,
     "gemma3_text": _OF_ATTENTION,
     "gemma2": _OF_ATTENTION,
     "glm4": _OF_ATTENTION,

@@ -132,6 +132,9 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", True),
         "positions": ("max_position_embeddings", 131072),
     },
+    "cohere2": _GROUPED
+    | _ATTENTION_BIAS
+    | {"tied": ("tie_word_embeddings", True), "positions": ("max_position_embeddings", 8192)},
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
@@ -144,4 +147,8 @@ ALIASES = {
 }
 
 # Keys that may be null though they have a default: as many key/value heads as query heads then.
-NULLABLE = (("qwen2", "num_key_value_heads"), ("qwen3", "num_key_value_heads"), ("smollm3", "num_key_value_heads"))
+NULLABLE = (
+    ("qwen2", "num_key_value_heads"),
+    ("qwen3", "num_key_value_heads"),
+    ("smollm3", "num_key_value_heads"),
+)

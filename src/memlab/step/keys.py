@@ -9,7 +9,22 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "smollm3", "granite", "starcoder2", "glm4", "gemma2", "gemma3_text")
+LLAMAS = (
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "phi3",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "starcoder2",
+    "glm4",
+    "gemma2",
+    "gemma3_text",
+    "cohere2",
+)
 # The others': silu.
 ACTIVATIONS = {
     "gemma": ("gelu_pytorch_tanh", "gelu"),
@@ -17,13 +32,15 @@ ACTIVATIONS = {
     "gemma2": ("gelu_pytorch_tanh", "gelu"),
     "gemma3_text": ("gelu_pytorch_tanh", "gelu"),
 }
-ACTIVATION_KEYS = dict.fromkeys(("gemma2", "gemma3_text"), "hidden_activation")  # the others': hidden_act
+ACTIVATION_KEYS = dict.fromkeys(
+    ("gemma2", "gemma3_text"), "hidden_activation"
+)  # the others': hidden_act
 # Numbers that scores or logits are kept below, with the classes' own.
 CAPS: dict[str, dict[str, float | None]] = {
     "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
     "gemma3_text": {"final_logit_softcapping": None},
 }
-SCALED = ("granite",)  # families whose logits are the head's times a number
+SCALED = ("granite", "cohere2")  # families whose logits are the head's times a number
 SHARES = {"phi3": 1.0, "glm4": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 

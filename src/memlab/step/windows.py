@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
 EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
-CLASS_WINDOWS = {"qwen2": 4096, "qwen3": 4096, "smollm3": None, "gemma2": 4096, "gemma3_text": 4096}
+NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
 # Families of which some layers have the window by their class, and which make both masks: every
 # so many-th layer has none.
-PATTERNED = ("gemma2", "gemma3_text")
-PATTERNS = {"gemma2": 2, "gemma3_text": 6}
-CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
+PATTERNED = ("gemma2", "gemma3_text", "cohere2")
+PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}
+CLASS_WINDOW = 4096
 
 
 def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
@@ -25,7 +25,8 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     window      of the mistral family, whose layers all have it: what a run says (0: none), or None:
                 what the config or its class says
     returns     None in the place of the layers where all of them, or none, have the window
-    Source      transformers 5.23: configuration_qwen2.py, configuration_qwen3.py
+                in all of them, but not for families that make both masks anyway
+    Source      transformers 5.23: configuration_qwen2.py, configuration_gemma2.py and their like
     Raises      ValueError for kinds of layers that are not described
     """
     config = model.config
@@ -38,7 +39,7 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return config.get("sliding_window"), None
     if model.family not in ALTERNATING + PATTERNED:
         return None, None
-    size = config.get("sliding_window", CLASS_WINDOWS[model.family])
+    size = config.get("sliding_window", None if model.family in NO_CLASS_WINDOW else CLASS_WINDOW)
     if model.family in PATTERNED:
         if size is None:
             raise ValueError(f"sliding_window is null; {model.family}'s masks need a number")
@@ -79,6 +80,8 @@ def turning(model: Model) -> list[bool]:
 
     Source      transformers 5.23: configuration_smollm3.py
     """
+    if model.family == "cohere2":  # those that have the window
+        return list(windows(model)[1] or ())
     if model.family != "smollm3":
         return [True] * model.layers
     told = model.config.get("no_rope_layers")

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from ..adapters import linear
 from ..cache import Cache
-from ..graph import Parameter, Tensor, call
+from ..graph import Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
 from .hf_common import eager_shared_heads, head_loss, mask_of
+from .llama_weights import LlamaWeights
+from .llama_weights import Shapes as Shapes
+from .llama_weights import Weights as Weights
 from .scaled_rotary import Scaled
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -24,11 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-Weights = dict[str, Parameter]
-Shapes = dict[str, tuple[int, ...]]
 
-
-class HFLlama:
+class HFLlama(LlamaWeights):
     """LlamaForCausalLM and its like, line by line.
 
     activation      of the gate
@@ -38,7 +38,6 @@ class HFLlama:
 
     activation = "silu"
     rows = True
-    norms = ("attention_norm", "feed_forward_norm")
 
     def __init__(self, f: Ops, setting: Setting) -> None:
         self.f, self.setting = f, setting
@@ -46,7 +45,7 @@ class HFLlama:
         self.cache: Cache | None = None
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
         self.embedding_buffers()
-        self.layers = [self._weights() for _ in f.each_layer(m.layers)]
+        self.layers = [self.layer_weights() for _ in f.each_layer(m.layers)]
         self.final = self.final_weights()
         self.rotary_width = self.turned()
         self.rotary_buffers()
@@ -54,10 +53,6 @@ class HFLlama:
 
     def embedding_buffers(self) -> None:
         """What the embedding keeps beside its table: nothing."""
-
-    def final_weights(self) -> Weights:
-        s = self.setting
-        return {"final_norm": self.f.parameter("final_norm", (s.D,), s.dtype)}
 
     def rotary_buffers(self) -> None:
         """Frequencies, and the same again for scalings that change them."""
@@ -69,29 +64,6 @@ class HFLlama:
     def turned(self) -> Dim:
         """How much of a head turns with its position."""
         return self.setting.H
-
-    def _weights(self) -> Weights:
-        f, s = self.f, self.setting
-        shapes = self.attention_shapes() | self.feed_forward_shapes() | self.norm_shapes()
-        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
-
-    def attention_shapes(self) -> Shapes:
-        s, m = self.setting, self.setting.model
-        shapes: Shapes = {}
-        for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
-            shapes |= s.linear(name, outputs, s.D, m.qkv_bias)
-        shapes |= s.linear("out", s.D, s.queries, m.out_bias)
-        return shapes | ({"q_norm": (s.H,), "k_norm": (s.H,)} if m.qk_norm else {})
-
-    def feed_forward_shapes(self) -> Shapes:
-        s, bias = self.setting, self.setting.model.ff_bias
-        shapes: Shapes = {}
-        for name in ("gate", "up"):
-            shapes |= s.linear(name, s.F, s.D, bias)
-        return shapes | s.linear("down", s.D, s.F, bias)
-
-    def norm_shapes(self) -> Shapes:
-        return {name: (self.setting.D,) for name in self.norms}
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)
