@@ -15,12 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 import config_fields  # noqa: E402
 from config_fields import SMALL, real, told  # noqa: E402
-from real_steps import FAMILIES, hugging_face  # noqa: E402
+from more_families import MORE  # noqa: E402
+from real_steps import FAMILIES as EIGHT  # noqa: E402
+from real_steps import hugging_face  # noqa: E402
 
 from memlab import Model, Run  # noqa: E402
 from memlab.model.fields import NOTHING, ONLY, SHAPE, STEP, dropouts, kinds, used  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 
+FAMILIES = (*EIGHT, *MORE)
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 # Family, key, value: each changes the bytes of a step, and once memlab did not believe it.
 BELIEVED = [

@@ -11,6 +11,22 @@ from memlab.model import Model, presets
 from memlab.model.config import KEYS
 
 HF_FAMILIES = list(KEYS)
+OWN_WIDTH = (
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "phi3",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "starcoder2",
+    "glm4",
+    "gemma2",
+    "gemma3_text",
+    "cohere2",
+)  # of their heads
 
 # Shapes of published models, with the number of parameters that each is known by.
 PUBLISHED = {
@@ -198,7 +214,17 @@ def random_config(family: str, seed: int) -> dict:
     rng = random.Random(f"{family} {seed}")
     some = rng.random
     # Where num_key_value_heads is left out, transformers has one number for models of all sizes.
-    unsaid_kv = {"mistral": 8, "qwen2": 32, "qwen3": 32, "gemma": 16}.get(family)
+    unsaid_kv = {
+        "mistral": 8,
+        "qwen2": 32,
+        "qwen3": 32,
+        "gemma": 16,
+        "smollm3": 4,
+        "starcoder2": 2,
+        "glm4": 2,
+        "gemma2": 4,
+        "gemma3_text": 4,
+    }.get(family)
     grouped = family not in ("gpt2", "opt", "gpt_neox")
     leave_out_kv = some() < 0.3
     heads = 2 * unsaid_kv if unsaid_kv and leave_out_kv else rng.choice([1, 2, 4, 6, 8])
@@ -220,12 +246,27 @@ def random_config(family: str, seed: int) -> dict:
         config["num_key_value_heads"] = rng.choice(divisors)
     # Each optional key is there or not, and then either value.
     optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
-    if family in ("llama", "mistral", "qwen2", "qwen3", "gemma"):
+    if family in OWN_WIDTH:
         optional["head_dim"] = [2, 6, 16]
-    if family in ("llama", "qwen3", "gemma", "gpt_neox"):
+    if family in (
+        "llama",
+        "qwen3",
+        "gemma",
+        "gpt_neox",
+        "olmo2",
+        "smollm3",
+        "granite",
+        "glm4",
+        "gemma2",
+        "gemma3_text",
+        "cohere2",
+    ):
         optional["attention_bias"] = [True, False]
     optional |= {
         "llama": {"mlp_bias": [True, False]},
+        "smollm3": {"mlp_bias": [True, False]},
+        "granite": {"mlp_bias": [True, False]},
+        "starcoder2": {"use_bias": [True, False]},
         "gpt2": {"n_inner": [wide, None], "n_positions": [7, 33]},
         "opt": {
             "enable_bias": [True, False],

@@ -23,6 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from more_families import MORE
 from real_inference import real_call
 from real_steps import FAMILIES, Question, hugging_face, real_step
 
@@ -42,6 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "gpt_neox": SIZES | POSITIONS | {"intermediate_size": 48},
     **dict.fromkeys(("llama", "mistral", "qwen3", "gemma"), GROUPED | POSITIONS),
     "qwen2": {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS,
+    **dict.fromkeys(MORE, GROUPED | POSITIONS | {"pad_token_id": None}),
 }
 ROTARY = ("linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "axial")
 # What to try of a key, by its name; the others are changed by the type of what they have.
@@ -69,7 +71,7 @@ TRIED: dict[str, list[Any]] = {
     "rope_theta": [500000.0],
     "rotary_pct": [0.5, 1.0, -1, 5, float("inf")],
     "rotary_emb_base": [500],
-    "partial_rotary_factor": [0.5],
+    "partial_rotary_factor": [0.5, 1.0, -1, "half"],
     "sliding_window": [8, 64, None, -4, 1.5, True],
     "use_sliding_window": [True, "yes"],
     "max_window_layers": [0, 1],
@@ -97,6 +99,8 @@ TRIED: dict[str, list[Any]] = {
     "hidden_activation": ["gelu"],
     "use_bidirectional_attention": [True, False],
     "per_layer_config": [None],
+    "no_rope_layers": [None, [0, 0], [1, 0], [1, 0, 1], [2, 1], 1],
+    "no_rope_layer_interval": [1, 2, 0, 1.5],
 }
 
 
@@ -186,7 +190,7 @@ def walk(families: tuple[str, ...], keys: tuple[str, ...] = ()) -> Iterator[list
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--families", default=",".join((*FAMILIES, *MORE)))
     parser.add_argument("--keys", default="")
     parser.add_argument("--all", action="store_true", help="every row, not only those to look at")
     chosen = parser.parse_args(arguments)

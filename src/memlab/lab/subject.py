@@ -12,6 +12,7 @@ from ..model.config import KEYS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import Run
+from ..step.described import attentions
 from ..step.windows import windows
 from .causal import Causal
 from .models import TinyGPT, TinyLlama
@@ -23,6 +24,8 @@ DROPOUTS = {
     "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
     "opt": ("dropout", "attention_dropout"),
     "gpt_neox": ("attention_dropout", "hidden_dropout"),
+    "starcoder2": ("attention_dropout", "residual_dropout", "embedding_dropout"),
+    "phi3": ("attention_dropout", "resid_pdrop"),
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -104,7 +107,8 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             windows(model, run.window)  # of a family whose config alone says it, this refuses it
             settings["sliding_window"] = run.window or None
         asked = [settings.pop(key, None) for key in ("attn_implementation", "_attn_implementation")]
-        attention = run.attention or asked[0] or asked[1] or "sdpa"
+        usual = attentions("transformers", model.family)[0]
+        attention = run.attention or asked[0] or asked[1] or usual
         module = transformers.AutoModelForCausalLM.from_config(
             transformers.AutoConfig.for_model(**settings),
             dtype=dtype,

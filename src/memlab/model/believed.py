@@ -6,6 +6,9 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 from __future__ import annotations
 
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
+from .rotary_keys import KINDS as KINDS
+from .rotary_keys import check_rotary, check_turning
+from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -15,8 +18,9 @@ if TYPE_CHECKING:
 DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
-DIVIDED = ("llama", "gpt_neox")
-KINDS = ("full_attention", "sliding_attention")
+DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
+# Families whose classes have no head_dim, and whose models take a null for one.
+UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2", "cohere2")
 FLAGS = (
     "use_cache",
     "gradient_checkpointing",
@@ -29,11 +33,29 @@ FLAGS = (
     "summary_use_proj",
     "summary_proj_to_labels",
 )
-# Families whose embedding treats the padding token apart, so that it must be one of its rows.
-PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt")
-# Kinds of rotary base that scale a share of the head, where one is said.
-SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1}  # of the classes, where a config says nothing
+# Factors and bounds of activations.
+FACTORS = (
+    "embedding_multiplier",
+    "residual_multiplier",
+    "attention_multiplier",
+    "logits_scaling",
+    "logit_scale",
+)
+BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping")  # or null for none
+# Families whose embedding treats no padding token apart. In the others it must be one of its rows.
+UNPADDED = ("gpt2", "gpt_neox")
+# Padding tokens of the classes, where a config says nothing; the others' have none.
+PADDING = {
+    "gemma": 0,
+    "opt": 1,
+    "phi3": 32000,
+    "olmo2": 1,
+    "smollm3": 128004,
+    "glm4": 151329,
+    "gemma2": 0,
+    "gemma3_text": 0,
+    "cohere2": 0,
+}
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -46,20 +68,24 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         if known.get(key) == ONLY:
             _only(key, value)
         elif key in FLAGS and key in known:
-            _kind(key, value, bool, "true or false is needed")
+            of_kind(key, value, bool, "true or false is needed")
+        elif key in known and (key in FACTORS or (key in BOUNDS and value is not None)):
+            number(key, value)
         elif key in DROPOUTS.get(family, {}):
             probability(key, value)
     for key in ("dtype", "torch_dtype"):
         _dtype(key, config.get(key))
     for key in ("attn_implementation", "_attn_implementation"):
-        _one_of(key, config.get(key), ATTENTIONS)
+        one_of(key, config.get(key), ATTENTIONS)
     if known.get("sliding_window") != ONLY and known.get("sliding_window"):
         _windows(config)
+    if "no_rope_layers" in known:
+        check_turning(config)
     if "rope_parameters" in known:
-        _rotary(family, config)
-    if family == "qwen2" and "head_dim" in config and config["head_dim"] is None:
-        raise TypeError("head_dim is null; qwen2 needs a whole number, or leave it out")
-    if family in PADDED:
+        check_rotary(family, config)
+    if family in UNDIVIDED and "head_dim" in config and config["head_dim"] is None:
+        raise TypeError(f"head_dim is null; {family} needs a whole number, or leave it out")
+    if family not in UNPADDED:
         _padding(config.get("pad_token_id", PADDING.get(family)), config.get("vocab_size"))
 
 
@@ -79,8 +105,7 @@ def check_heads(family: str, fields: Mapping[str, Any]) -> None:
 
 def probability(key: str, value: Any) -> None:
     """A probability of dropout, from 0 to below 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a number is needed")
+    number(key, value)
     if not 0 <= value < 1:
         raise ValueError(f"{key}={value!r} is not a probability from 0 to below 1")
 
@@ -96,30 +121,24 @@ def _only(key: str, value: Any) -> None:
     raise ValueError(f"{key}={text} is not described: {remedy}")
 
 
-def _kind(key: str, value: Any, kind: type, needed: str) -> None:
-    if type(value) is not kind:
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; {needed}")
-
-
-def _one_of(key: str, value: Any, known: tuple[str, ...]) -> None:
-    if value is not None and value not in known:
-        raise ValueError(f"{key}={value!r} is not described; known: {', '.join(known)}")
-
-
 def _dtype(key: str, value: Any) -> None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a text is needed")
-    _one_of(key, value if value is None else value.replace("torch.", ""), DTYPES + ("auto",))
+    one_of(key, value if value is None else value.replace("torch.", ""), DTYPES + ("auto",))
 
 
 def _windows(config: Mapping[str, Any]) -> None:
     size = config.get("sliding_window")
     if size is not None:
-        _kind("sliding_window", size, int, "a whole number is needed, or null for none")
+        of_kind("sliding_window", size, int, "a whole number is needed, or null for none")
         if size < 1:
             raise ValueError(f"sliding_window={size}; at least 1 is needed, or null for none")
+    pattern = config.get("sliding_window_pattern", 1)
+    of_kind("sliding_window_pattern", pattern, int, "a whole number is needed")
+    if pattern < 1:
+        raise ValueError(f"sliding_window_pattern={pattern}; at least 1 is needed")
     first = config.get("max_window_layers", 0)
-    _kind("max_window_layers", first, int, "a whole number is needed")
+    of_kind("max_window_layers", first, int, "a whole number is needed")
     if first < 0:
         raise ValueError(f"max_window_layers={first}; at least 0 is needed")
     kinds_told = config.get("layer_types")
@@ -131,38 +150,10 @@ def _windows(config: Mapping[str, Any]) -> None:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
 
 
-def _rotary(family: str, config: Mapping[str, Any]) -> None:
-    for key in ("rope_parameters", "rope_scaling"):
-        told = config.get(key)
-        if told is not None and not isinstance(told, dict):
-            kind = type(told).__name__
-            raise TypeError(f"{key}={told!r} is a {kind}; an object is needed, or null")
-        for name in ("rope_type", "type"):
-            named = (told or {}).get(name)
-            if named is not None and not isinstance(named, str):
-                raise TypeError(f"{key}'s {name}={named!r}; a text is needed")
-        share = (told or {}).get("partial_rotary_factor")
-        _share(f"{key}'s partial_rotary_factor", share)
-        scaled = (told or {}).get("rope_type") or (told or {}).get("type")
-        if family != "gpt_neox" and scaled in SCALED and share not in (None, 1):
-            raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
-    _share("rotary_pct", config.get("rotary_pct"))
-
-
-def _share(key: str, value: Any) -> None:
-    """A share of a head: above 0, at most 1."""
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; a number is needed")
-    if not 0 < value <= 1:
-        raise ValueError(f"{key}={value!r} is not a share above 0 and up to 1")
-
-
 def _padding(row: Any, vocab: Any) -> None:
     if row is None or type(vocab) is not int:
         return
-    _kind("pad_token_id", row, int, "a whole number is needed, or null")
+    of_kind("pad_token_id", row, int, "a whole number is needed, or null")
     if not -vocab <= row < vocab:
         raise ValueError(
             f"pad_token_id={row} is no row of an embedding of vocab_size={vocab}; null has none"

@@ -16,12 +16,16 @@ _COMMON: dict[str, Any] = {
     "gated": True,  # the feed-forward layer has a gate matrix
     "norm": "rmsnorm",  # or "layernorm", which has a bias too
     "norm_affine": True,  # the norms have parameters
+    "norm_bias": True,  # of layernorm: False leaves it a weight alone
+    "block_norms": 2,  # in a layer, those on queries and keys aside: 1 to 4
     "final_norm": True,  # one more norm before the output head
     "qk_norm": False,  # norms on queries and keys, of width H, shared by the heads
+    "wide_qk_norm": False,  # ... of all heads at once: N·H and K·H
     "qkv_bias": False,
     "out_bias": False,
     "ff_bias": False,
     "fused_qkv": False,  # one matrix for q, k and v
+    "fused_gate": False,  # one matrix for gate and up
     "conv1d": False,  # weights stored [inputs, outputs], the transpose of nn.Linear
     "learned_positions": False,  # otherwise rotary: no parameters
     "position_offset": 0,  # rows of the position table beyond `positions`
@@ -47,6 +51,15 @@ _OWN: dict[str, dict[str, Any]] = {
     "gemma": {"tied": True},
     "opt": _CLASSIC | {"tied": True, "learned_positions": True, "position_offset": 2},
     "gpt_neox": _CLASSIC | {"fused_qkv": True},
+    "phi3": {"fused_qkv": True, "fused_gate": True},
+    "olmo2": {"qk_norm": True, "wide_qk_norm": True},
+    "smollm3": {"tied": True},
+    "granite": {},
+    "starcoder2": _CLASSIC | {"tied": True},
+    "glm4": {"qkv_bias": True, "fused_gate": True, "block_norms": 4},
+    "gemma2": {"tied": True, "block_norms": 4},
+    "gemma3_text": {"tied": True, "block_norms": 4, "qk_norm": True},
+    "cohere2": {"tied": True, "norm": "layernorm", "norm_bias": False, "block_norms": 1},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

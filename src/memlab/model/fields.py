@@ -73,6 +73,13 @@ _LLAMA = _ROTARY | {
 _WINDOWS = dict.fromkeys(
     ("use_sliding_window", "sliding_window", "max_window_layers", "layer_types"), STEP
 )
+_GEMMA2 = (
+    _LLAMA
+    | dict.fromkeys(("sliding_window", "layer_types", "hidden_activation"), STEP)
+    | dict.fromkeys(("attn_logit_softcapping", "final_logit_softcapping"), STEP)
+    | {"hidden_act": NOTHING, "query_pre_attn_scalar": NOTHING}
+    | {"use_bidirectional_attention": ONLY}
+)
 _NO_WINDOW = {"sliding_window": ONLY, "layer_types": ONLY}
 
 _OWN = {
@@ -123,6 +130,40 @@ _OWN = {
         "partial_rotary_factor": STEP,
         "head_dim": ONLY,
     },
+    "phi3": _LLAMA
+    | {
+        "sliding_window": STEP,
+        "partial_rotary_factor": STEP,
+        "resid_pdrop": STEP,
+        "embd_pdrop": NOTHING,  # the class has it, the model has none
+    },
+    "olmo2": _LLAMA,
+    "smollm3": _LLAMA
+    | dict.fromkeys(("use_sliding_window", "sliding_window", "layer_types"), STEP)
+    | dict.fromkeys(("no_rope_layers", "no_rope_layer_interval"), STEP),
+    "starcoder2": _LLAMA
+    | {
+        "sliding_window": STEP,
+        "norm_epsilon": NOTHING,
+        "residual_dropout": STEP,
+        "embedding_dropout": STEP,
+    },
+    "glm4": _LLAMA | {"partial_rotary_factor": STEP},
+    "gemma2": _GEMMA2,
+    "gemma3_text": _GEMMA2
+    | {
+        "sliding_window_pattern": STEP,
+        "_sliding_window_pattern": NOTHING,
+        "rope_local_base_freq": NOTHING,
+        "attn_logit_softcapping": NOTHING,  # the class has it, the model does not ask
+    },
+    "cohere2": _LLAMA
+    | dict.fromkeys(("sliding_window", "layer_types", "sliding_window_pattern"), STEP)
+    | {"layer_norm_eps": NOTHING, "logit_scale": NOTHING},
+    # Numbers that activations are multiplied by, whatever they are.
+    "granite": _LLAMA
+    | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
+    | dict.fromkeys(("attention_multiplier", "logits_scaling"), NOTHING),
 }
 
 # The values that a key of kind ONLY may have, and what would be right instead.
@@ -163,6 +204,16 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "qwen2": _OF_ATTENTION,
     "qwen3": _OF_ATTENTION,
     "gemma": _OF_ATTENTION,
+    "olmo2": _OF_ATTENTION,
+    "smollm3": _OF_ATTENTION,
+    "granite": _OF_ATTENTION,
+    "cohere2": _OF_ATTENTION,
+    "gemma3_text": _OF_ATTENTION,
+    "gemma2": _OF_ATTENTION,
+    "glm4": _OF_ATTENTION,
+    "starcoder2": _OF_ATTENTION
+    | {"residual_dropout": ("residual", 0.0), "embedding_dropout": ("embedding", 0.0)},
+    "phi3": _OF_ATTENTION | {"resid_pdrop": ("residual", 0.0)},
 }
 
 

@@ -57,12 +57,16 @@ class Model:
     gated: bool = FILLED
     norm: str = FILLED
     norm_affine: bool = FILLED
+    norm_bias: bool = FILLED
+    block_norms: int = FILLED
     final_norm: bool = FILLED
     qk_norm: bool = FILLED
+    wide_qk_norm: bool = FILLED
     qkv_bias: bool = FILLED
     out_bias: bool = FILLED
     ff_bias: bool = FILLED
     fused_qkv: bool = FILLED
+    fused_gate: bool = FILLED
     conv1d: bool = FILLED
     learned_positions: bool = FILLED
     position_offset: int = FILLED
@@ -102,6 +106,8 @@ class Model:
                 f"layers={self.layers:,} is more than {MOST_LAYERS:,}, the deepest known"
             )
         whole("position_offset", self.position_offset)
+        if whole("block_norms", self.block_norms) not in (1, 2, 4):
+            raise ValueError(f"block_norms={self.block_norms}; known: 1, 2, 4")
         group_size(self.heads, kv_heads=self.kv_heads)
         for field, default in FAMILIES[self.family].items():
             value = getattr(self, field)

@@ -52,9 +52,10 @@ def _attention(m: Model) -> int:
 def _norms(m: Model) -> int:
     if not m.norm_affine:
         return 0
-    bias = m.norm == "layernorm"
+    bias = m.norm == "layernorm" and m.norm_bias
     block, head = weights.norm(m.d_model, bias=bias), weights.norm(m.head_dim, bias=bias)
-    layer = 2 * block + (2 * head if m.qk_norm else 0)
+    heads = m.heads + m.kv_heads if m.wide_qk_norm else 2
+    layer = m.block_norms * block + (heads * head if m.qk_norm else 0)
     return m.layers * layer + (block if m.final_norm else 0)
 
 

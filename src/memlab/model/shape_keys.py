@@ -89,6 +89,52 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "tied": ("tie_word_embeddings", False),
         "positions": ("max_position_embeddings", 2048),
     },
+    "phi3": _GROUPED | {"positions": ("max_position_embeddings", 4096)},
+    "olmo2": _GROUPED | _ATTENTION_BIAS | {"positions": ("max_position_embeddings", 2048)},
+    "smollm3": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 4),
+        "ff_bias": ("mlp_bias", False),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 32768),
+    },
+    "granite": _GROUPED
+    | _ATTENTION_BIAS
+    | {"ff_bias": ("mlp_bias", False), "positions": ("max_position_embeddings", 2048)},
+    "starcoder2": _GROUPED
+    | dict.fromkeys(("qkv_bias", "out_bias", "ff_bias"), ("use_bias", True))
+    | {
+        "kv_heads": ("num_key_value_heads", 2),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 4096),
+    },
+    "glm4": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 2),
+        "head_dim": ("head_dim", 128),
+        "qkv_bias": ("attention_bias", True),
+        "positions": ("max_position_embeddings", 131072),
+    },
+    "gemma2": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 4),
+        "head_dim": ("head_dim", 256),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 8192),
+    },
+    "gemma3_text": _GROUPED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 4),
+        "head_dim": ("head_dim", 256),
+        "tied": ("tie_word_embeddings", True),
+        "positions": ("max_position_embeddings", 131072),
+    },
+    "cohere2": _GROUPED
+    | _ATTENTION_BIAS
+    | {"tied": ("tie_word_embeddings", True), "positions": ("max_position_embeddings", 8192)},
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
@@ -101,4 +147,8 @@ ALIASES = {
 }
 
 # Keys that may be null though they have a default: as many key/value heads as query heads then.
-NULLABLE = (("qwen2", "num_key_value_heads"), ("qwen3", "num_key_value_heads"))
+NULLABLE = (
+    ("qwen2", "num_key_value_heads"),
+    ("qwen3", "num_key_value_heads"),
+    ("smollm3", "num_key_value_heads"),
+)

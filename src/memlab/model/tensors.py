@@ -26,6 +26,9 @@ COMPONENTS = (
     "other",
 )
 
+# The norms of a layer: one for both parts, one before or after each, one before and one after each.
+BLOCK_NORMS = ("attention_norm", "feed_forward_norm", "attention_out_norm", "feed_forward_out_norm")
+
 # Channels of the residual stream that nanochat's two kinds of gate read.
 # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
 VALUE_GATE_WIDTH = 12
@@ -97,23 +100,28 @@ def _attention(m: Model) -> Iterator[Tensor]:
 
 
 def _feed_forward(m: Model) -> Iterator[Tensor]:
-    for name in ["gate", "up"] if m.gated else ["up"]:
-        yield from _linear(m, f"feed_forward.{name}", m.d_ff, m.d_model, bias=m.ff_bias)
+    parts = {"gate": m.d_ff, "up": m.d_ff} if m.gated else {"up": m.d_ff}
+    if m.gated and m.fused_gate:
+        parts = {"gate_up": 2 * m.d_ff}
+    for name, outputs in parts.items():
+        yield from _linear(m, f"feed_forward.{name}", outputs, m.d_model, bias=m.ff_bias)
     yield from _linear(m, "feed_forward.down", m.d_model, m.d_ff, bias=m.ff_bias)
 
 
 def _norms(m: Model) -> Iterator[Tensor]:
     if not m.norm_affine:
         return
-    norms = [("layers.attention_norm", m.d_model, m.layers)]
-    norms += [("layers.feed_forward_norm", m.d_model, m.layers)]
+    norms = [(f"layers.{name}", m.d_model, m.layers) for name in BLOCK_NORMS[: m.block_norms]]
     if m.qk_norm:
-        norms += [(f"layers.attention.{x}_norm", m.head_dim, m.layers) for x in "qk"]
+        widths = {"q": m.head_dim, "k": m.head_dim}
+        if m.wide_qk_norm:
+            widths = {"q": m.heads * m.head_dim, "k": m.kv_heads * m.head_dim}
+        norms += [(f"layers.attention.{x}_norm", widths[x], m.layers) for x in "qk"]
     if m.final_norm:
         norms += [("final_norm", m.d_model, 1)]
     for name, width, copies in norms:
         yield Tensor(name, (width,), "norm", copies)
-        if m.norm == "layernorm":
+        if m.norm == "layernorm" and m.norm_bias:
             yield Tensor(f"{name}.bias", (width,), "norm", copies)
 
 

@@ -14,7 +14,7 @@ from ..units import whole
 
 COUNTS = ("data", "tensor", "pipeline", "context")
 # By which axis of [outputs, inputs] tensor parallelism cuts a linear layer of each layer.
-COLUMNS = ("q", "k", "v", "qkv", "gate", "up")
+COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
 ROWS = ("out", "down")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .graph import Tensor
 from .ops import Ops
 from .setting import Setting
@@ -13,15 +15,19 @@ class Cache:
 
     Formula     torch.cat((old, new)): the longer tensor is there before the shorter one goes. With
                 a window the old keys go only when the longer values are there too
-    Dtype       that of the first keys, to which values are brought: under autocast that is fp32
-                where positions are rotary, since they are applied in the dtype of the stream
+    Dtype       that of a layer's first keys, to which values are brought: under autocast that is
+                fp32 where positions are rotary, since they are applied in the dtype of the stream
+    narrow      of each layer, whether its keys are left in autocast's dtype; None: where positions
+                are learned
     Source      transformers 5.23: cache_utils.py, DynamicLayer and DynamicSlidingWindowLayer.update
     Leaves out  what a window drops: the tokens must all lie inside it
     """
 
-    def __init__(self, f: Ops, s: Setting) -> None:
+    def __init__(self, f: Ops, s: Setting, narrow: Sequence[bool] | None = None) -> None:
         self.f, self.s = f, s
-        self.dtype = (f.autocast or s.dtype) if s.model.learned_positions else s.dtype
+        if narrow is None:
+            narrow = [s.model.learned_positions] * s.L
+        self.dtypes = [(f.autocast or s.dtype) if each else s.dtype for each in narrow]
         self.layers: list[list[Tensor | None]] = []
         self.windows: list[Tensor] = []
         if s.past or s.window is None:
@@ -30,27 +36,34 @@ class Cache:
             shape = (s.B, s.K, s.past, s.H)
             for layer in f.each_layer(s.L):
                 for i in range(2):
-                    self.layers[layer][i] = f.new("cache", shape, self.dtype, "kv_cache")
+                    made = f.new("cache", shape, self.dtypes[layer], "kv_cache")
+                    self.layers[layer][i] = made
+                    del made
 
     @property
     def token_bytes(self) -> int:
-        """Bytes that one more token of each sequence adds to one layer."""
-        return 2 * SIZES[self.dtype] * self.s.B * self.s.K * self.s.H
+        """Bytes that one more token of each sequence adds to all layers."""
+        return sum(2 * SIZES[dtype] * self.s.B * self.s.K * self.s.H for dtype in self.dtypes)
+
+    def slides(self, layer: int) -> bool:
+        """Whether a layer has a window."""
+        s = self.s
+        return s.window is not None and (s.sliding is None or s.sliding[layer])
 
     def open(self) -> None:
         """What a new cache holds: nothing, but of a layer with a window its length."""
         if self.layers:
             return
-        for _ in self.f.each_layer(self.s.L):
+        for layer in self.f.each_layer(self.s.L):
             self.layers.append([None, None])
-            if self.s.window is not None:
+            if self.slides(layer):
                 self.windows.append(self.f.new("window", (), "int64", "kv_cache"))
 
     def update(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Take in the new tokens' keys and values; returns all of them, in one piece each."""
         held = self.layers[self.f.layer]
         keys = self.joined(k)
-        if self.s.window is None:
+        if not self.slides(self.f.layer):
             held[0] = keys
         values = self.joined(v)
         held[:] = [keys, values]
@@ -59,7 +72,8 @@ class Cache:
     def joined(self, new: Tensor) -> Tensor:
         """The old ones, which are still held, and the new ones as one tensor."""
         f, s = self.f, self.s
-        wide = f.to(new, self.dtype)
-        joined = f.new("cat", (s.B, s.K, s.seen, s.H), self.dtype, "kv_cache")
+        dtype = self.dtypes[f.layer]
+        wide = f.to(new, dtype)
+        joined = f.new("cat", (s.B, s.K, s.seen, s.H), dtype, "kv_cache")
         del wide
         return joined

@@ -25,7 +25,7 @@ from .ops import Ops
 from .result import term
 from .setting import Setting
 from .storage_log import Log
-from .windows import windows
+from .windows import mixed, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -101,14 +101,14 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     shaped = tied_as(model, chosen)
     # Dropout and skipped layers are for training.
     said = {k: v for k, v in shaped.config.items() if k not in ("attention_dropout", "layerdrop")}
-    near, _ = windows(shaped, run.window)
+    near, sliding = windows(shaped, run.window)
     attention = _check(shaped, chosen, run, said)
     assert run.tokens is not None  # a call has them
     past = run.tokens if run.phase == "decode" else None
     tokens = run.tokens if past is None else 1
     _check_shape(shaped, tokens, past, near)
     f = Reader(chosen.autocast, run.backend, run.inference_mode)
-    if every_layer:
+    if every_layer or mixed(shaped):
         f.shown = shaped.layers
     setting = Setting(
         shaped,
@@ -119,9 +119,10 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
         extra=said or None,
         window=near,
         past=past or 0,
+        sliding=sliding,
     )
     written = network("transformers", shaped.family)(f, setting)
-    cache = Cache(f, setting)
+    cache = Cache(f, setting, getattr(written, "narrow_keys", None))
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     log = f.log
     log.mark("before")
@@ -131,7 +132,7 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     log.mark("after")
     log.closed = True  # what goes from here on is not the call's
     del logits
-    return _result(log, cache.token_bytes * shaped.layers)
+    return _result(log, cache.token_bytes)
 
 
 def _logits(f: Ops, written: Any, ids: Tensor, last: bool) -> Tensor:
@@ -140,7 +141,8 @@ def _logits(f: Ops, written: Any, ids: Tensor, last: bool) -> Tensor:
     f.log.mark("logits")
     if last:
         hidden = f.part_of(hidden, hidden.shape[0], 1, hidden.shape[2])
-    return f.linear(hidden, written.lm_head)
+    make = getattr(written, "logits", None)
+    return make(hidden) if make else f.linear(hidden, written.lm_head)  # type: ignore[no-any-return]
 
 
 def _result(log: Log, per_token: int) -> Call:

@@ -25,7 +25,7 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
     Raises      ValueError for an implementation, a family or an attention that is not described
     """
     known = attentions(run.implementation, model.family)
-    attention = keys.attention(model.config, run.attention)
+    attention = keys.attention(model.config, run.attention, known[0])
     if run.kernel != "auto":
         raise ValueError(f"kernel={run.kernel!r} is not described; torch's own choice is")
     if attention == "flash":
@@ -124,6 +124,11 @@ def check_shape(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
+    if run.chunks and keys.scales_logits(model):
+        raise ValueError(
+            f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
+            "made from the output head alone; loss='plain' is described"
+        )
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
         raise ValueError(
             "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"

@@ -7,8 +7,41 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
-ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
+    from ..model import Model
+
+LLAMAS = (
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "phi3",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "starcoder2",
+    "glm4",
+    "gemma2",
+    "gemma3_text",
+    "cohere2",
+)
+# The others': silu.
+ACTIVATIONS = {
+    "gemma": ("gelu_pytorch_tanh", "gelu"),
+    "starcoder2": ("gelu_pytorch_tanh", "gelu"),
+    "gemma2": ("gelu_pytorch_tanh", "gelu"),
+    "gemma3_text": ("gelu_pytorch_tanh", "gelu"),
+}
+ACTIVATION_KEYS = dict.fromkeys(
+    ("gemma2", "gemma3_text"), "hidden_activation"
+)  # the others': hidden_act
+# Numbers that scores or logits are kept below, with the classes' own.
+CAPS: dict[str, dict[str, float | None]] = {
+    "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+    "gemma3_text": {"final_logit_softcapping": None},
+}
+SCALED = ("granite", "cohere2")  # families whose logits are the head's times a number
+SHARES = {"phi3": 1.0, "glm4": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 
@@ -20,16 +53,30 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     if family not in LLAMAS:
         return
     known = ACTIVATIONS.get(family, ("silu", "swish"))
-    activation = config.get("hidden_act", known[0])
+    key = ACTIVATION_KEYS.get(family, "hidden_act")
+    activation = config.get(key, known[0])
     if activation not in known:
-        raise ValueError(f"hidden_act={activation!r} is not described; known: {', '.join(known)}")
-    rope_type(config)
+        raise ValueError(f"{key}={activation!r} is not described; known: {', '.join(known)}")
+    kind = rope_type(config)
+    if family == "phi3" and kind not in ("default", "longrope"):
+        raise ValueError(f"rope_type={kind!r} is not phi3's; known: default, longrope")
 
 
-def attention(config: Mapping[str, Any], asked: str | None) -> str:
+def caps(model: Model, key: str) -> bool:
+    """Whether scores, or logits, are kept below a number."""
+    usual = CAPS.get(model.family, {})
+    return key in usual and model.config.get(key, usual[key]) is not None
+
+
+def scales_logits(model: Model) -> bool:
+    """Whether the logits are more than a product with the output head."""
+    return model.family in SCALED or caps(model, "final_logit_softcapping")
+
+
+def attention(config: Mapping[str, Any], asked: str | None, usual: str = "sdpa") -> str:
     """The attention that is asked for, else the config's, else transformers' own."""
     told = config.get("attn_implementation") or config.get("_attn_implementation")
-    return str(asked or told or "sdpa")
+    return str(asked or told or usual)
 
 
 def rope_type(config: Mapping[str, Any]) -> str:
@@ -39,6 +86,22 @@ def rope_type(config: Mapping[str, Any]) -> str:
     """
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rotary.get("rope_type") or rotary.get("type") or "default"
+    if config.get("model_type") == "phi3" and kind in ("su", "yarn"):
+        return "longrope"  # its names in older configs
     if kind not in ROTARY:
         raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
     return str(kind)
+
+
+def rotary_share(family: str, config: Mapping[str, Any]) -> float:
+    """The share of a head that positions turn, in families that turn a part of it.
+
+    Source      transformers 5.23: configuration_phi3.py, configuration_glm4.py
+    """
+    rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    if rope_type(config) == "proportional":  # turns all of it, much of it by nothing
+        return 1.0
+    told = rotary.get("partial_rotary_factor")
+    if told is None:
+        told = config.get("partial_rotary_factor")
+    return SHARES[family] if told is None else float(told)

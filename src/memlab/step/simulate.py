@@ -20,7 +20,7 @@ from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
 from .storage_log import Log, Record
-from .windows import windows
+from .windows import mixed, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def simulate(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer or sliding is not None:  # layers of two kinds are not all alike
+    if every_layer or (theirs and mixed(shaped)):  # layers of two kinds are not all alike
         f.shown = shaped.layers
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(

@@ -9,8 +9,14 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ALTERNATING = ("qwen2", "qwen3")  # families whose layers are of two kinds
-CLASS_WINDOW = 4096  # MistralConfig's, where a config says nothing
+ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
+EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
+NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
+# Families of which some layers have the window by their class, and which make both masks: every
+# so many-th layer has none.
+PATTERNED = ("gemma2", "gemma3_text", "cohere2")
+PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}
+CLASS_WINDOW = 4096
 
 
 def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
@@ -19,7 +25,8 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     window      of the mistral family, whose layers all have it: what a run says (0: none), or None:
                 what the config or its class says
     returns     None in the place of the layers where all of them, or none, have the window
-    Source      transformers 5.23: configuration_qwen2.py, configuration_qwen3.py
+                in all of them, but not for families that make both masks anyway
+    Source      transformers 5.23: configuration_qwen2.py, configuration_gemma2.py and their like
     Raises      ValueError for kinds of layers that are not described
     """
     config = model.config
@@ -28,20 +35,67 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return told or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
-    if model.family not in ALTERNATING:
+    if model.family in EVERYWHERE:
+        return config.get("sliding_window"), None
+    if model.family not in ALTERNATING + PATTERNED:
         return None, None
-    size = config.get("sliding_window", 4096) if config.get("use_sliding_window") else None
+    size = config.get("sliding_window", None if model.family in NO_CLASS_WINDOW else CLASS_WINDOW)
+    if model.family in PATTERNED:
+        if size is None:
+            raise ValueError(f"sliding_window is null; {model.family}'s masks need a number")
+    elif not config.get("use_sliding_window"):
+        size = None
     kinds: Sequence[str] | None = config.get("layer_types")
     if kinds is None:
-        first = model.layers if size is None else config.get("max_window_layers", 28)
-        kinds = [KINDS[i >= first] for i in range(model.layers)]
+        kinds = _usual(model, size)
     if len(kinds) != model.layers:
         raise ValueError(f"layer_types names {len(kinds)} layers; the model has {model.layers}")
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
-    if KINDS[1] not in kinds:
+    if KINDS[1] not in kinds and model.family not in PATTERNED:
         return None, None
     if size is None:
         raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")
     return size, tuple(kind == KINDS[1] for kind in kinds)
+
+
+def _usual(model: Model, size: int | None) -> list[str]:
+    """The kind of each layer where a config names none."""
+    if size is None:
+        return [KINDS[0]] * model.layers
+    if model.family in PATTERNED:
+        every = PATTERNS[model.family]
+        if model.family != "gemma2":
+            every = model.config.get("sliding_window_pattern", every)
+        return [KINDS[(i + 1) % every != 0] for i in range(model.layers)]
+    if model.family == "smollm3":  # those that turn nothing
+        return [KINDS[not turns] for turns in turning(model)]
+    first = model.config.get("max_window_layers", 28)
+    return [KINDS[i >= first] for i in range(model.layers)]
+
+
+def turning(model: Model) -> list[bool]:
+    """Of each layer, whether rotary positions turn its queries and keys.
+
+    Source      transformers 5.23: configuration_smollm3.py
+    """
+    if model.family == "cohere2":  # those that have the window
+        return list(windows(model)[1] or ())
+    if model.family != "smollm3":
+        return [True] * model.layers
+    told = model.config.get("no_rope_layers")
+    interval = model.config.get("no_rope_layer_interval", 4)
+    if told is None:
+        return [(i + 1) % interval != 0 for i in range(model.layers)]
+    if len(told) != model.layers:
+        raise ValueError(f"no_rope_layers names {len(told)} layers; the model has {model.layers}")
+    return [bool(flag) for flag in told]
+
+
+def mixed(model: Model) -> bool:
+    """Whether layers are of two kinds: with a window and without, or with positions and without.
+
+    Raises      as `windows`
+    """
+    return windows(model)[1] is not None or len(set(turning(model))) > 1

@@ -29,10 +29,17 @@ LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("memlab", "gpt2"): ("tiny_gpt", "TinyGPT", ("sdpa",)),
     **{("memlab", family): ("tiny_llama", "TinyLlama", ("sdpa",)) for family in LLAMAS},
-    **{
-        ("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager"))
-        for family in (*LLAMAS, "gemma")
-    },
+    **{("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager")) for family in LLAMAS},
+    ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
+    ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
+    ("transformers", "olmo2"): ("olmo2", "Olmo2", ("sdpa", "eager")),
+    ("transformers", "smollm3"): ("smollm3", "SmolLM3", ("sdpa", "eager")),
+    ("transformers", "granite"): ("granite", "Granite", ("sdpa", "eager")),
+    ("transformers", "starcoder2"): ("starcoder2", "Starcoder2", ("sdpa", "eager")),
+    ("transformers", "glm4"): ("glm4", "Glm4", ("sdpa", "eager")),
+    ("transformers", "gemma2"): ("gemma2", "Gemma2", ("eager",)),
+    ("transformers", "gemma3_text"): ("gemma3", "Gemma3", ("sdpa", "eager")),
+    ("transformers", "cohere2"): ("cohere2", "Cohere2", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),

@@ -1,11 +1,17 @@
 """What transformers' decoders share: the mask, eager attention, the loss."""
 
+from __future__ import annotations
+
 from ...terms.dropout import mask_format
 from ..graph import Grads, Tensor
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def packed_check(f: Ops, s: Setting) -> None:
@@ -77,12 +83,29 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
 
 
 def eager_shared_heads(
-    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
+    f: Ops,
+    s: Setting,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor,
+    *,
+    rows: bool = True,
+    cap: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Attention spelled out: scores, mask, softmax in fp32, weighted values."""
+    """Attention spelled out: scores, mask, softmax in fp32, weighted values.
+
+    rows        q and k lie in rows of all heads, as v always does
+    cap         scores are bent towards a largest one: tanh
+    """
     keys = f.repeat_heads(k, s.N)
     values = f.repeat_heads(v, s.N)
-    weights = f.scale(f.matmul(q, keys, s.seen, strided=(s.T > 1, strided(f, s, k, keys))))
+    apart = (rows and s.T > 1, (rows or k.shape[1] == 1) and strided(f, s, k, keys))
+    weights = f.scale(f.matmul(q, keys, s.seen, strided=apart))
+    if cap:
+        weights = f.scale(weights, "div")
+        weights = f.tanh(weights)
+        weights = f.scale(weights)
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
     weights = dropout(f, weights, s.attention_dropout)
@@ -128,12 +151,21 @@ def strided(f: Ops, s: Setting, x: Tensor, repeated: Tensor) -> bool:
     return (repeated is x and not s.cached) or (x.shape[1] == 1 and not cast)
 
 
-def head_loss(f: Ops, s: Setting, x: Tensor, head: Tensor) -> Tensor:
-    """The output head and the loss; in chunks, as lab.models.common computes it from the body."""
+def head_loss(
+    f: Ops,
+    s: Setting,
+    x: Tensor,
+    head: Tensor,
+    make: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
+    """The output head and the loss; in chunks, as lab.models.common computes it from the body.
+
+    make        the logits of x; None: a product with the head
+    """
     f.begin_loss()
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
-    logits = f.linear(x, head)
+    logits = make(x) if make else f.linear(x, head)
     return causal_lm_loss(f, logits)
 
 

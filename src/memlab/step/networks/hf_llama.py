@@ -1,4 +1,6 @@
-"""transformers' llama, mistral, qwen2, qwen3 and gemma: one block, few differences.
+"""transformers' llama, mistral, qwen2 and qwen3: one block, few differences.
+
+Families that differ in more are subclasses, one file each, which say what is theirs.
 
 Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
             sdpa_attention.py, loss/loss_utils.py
@@ -9,73 +11,88 @@ from __future__ import annotations
 
 from ..adapters import linear
 from ..cache import Cache
-from ..graph import Parameter, Tensor, call
+from ..graph import Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
 from .hf_common import eager_shared_heads, head_loss, mask_of
+from .llama_weights import LlamaWeights
+from .llama_weights import Shapes as Shapes
+from .llama_weights import Weights as Weights
 from .scaled_rotary import Scaled
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-Weights = dict[str, Parameter]
 
+class HFLlama(LlamaWeights):
+    """LlamaForCausalLM and its like, line by line.
 
-class HFLlama:
-    """LlamaForCausalLM and its like, line by line."""
+    activation      of the gate
+    rows            whether queries and keys lie in rows of all heads, as projected
+    rotary_width    how much of a head turns: all of it here
+    """
+
+    activation = "silu"
+    rows = True
 
     def __init__(self, f: Ops, setting: Setting) -> None:
         self.f, self.setting = f, setting
         s, m, dtype = setting, setting.model, setting.dtype
-        self.gemma = m.family == "gemma"
         self.cache: Cache | None = None
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
-        self.scale = f.new("embed_scale", (), dtype, "buffers") if self.gemma else None
-        self.layers = [self._weights() for _ in f.each_layer(m.layers)]
-        self.final_norm = f.parameter("final_norm", (s.D,), dtype)
-        half = (Dim("H/2", m.head_dim // 2),)
-        self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
-        self.scaled = Scaled(f, s, self.rates)
+        self.embedding_buffers()
+        self.layers = [self.layer_weights() for _ in f.each_layer(m.layers)]
+        self.final = self.final_weights()
+        self.rotary_width = self.turned()
+        self.rotary_buffers()
         self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
 
-    def _weights(self) -> Weights:
-        f, s, m = self.f, self.setting, self.setting.model
-        shapes: dict[str, tuple[int, ...]] = {}
-        for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
-            shapes |= s.linear(name, outputs, s.D, m.qkv_bias)
-        shapes |= s.linear("out", s.D, s.queries, m.out_bias)
-        if m.qk_norm:
-            shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
-        for name in ("gate", "up"):
-            shapes |= s.linear(name, s.F, s.D, m.ff_bias)
-        shapes |= s.linear("down", s.D, s.F, m.ff_bias)
-        shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
-        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
+    def embedding_buffers(self) -> None:
+        """What the embedding keeps beside its table: nothing."""
+
+    def rotary_buffers(self) -> None:
+        """Frequencies, and the same again for scalings that change them."""
+        f, width = self.f, self.rotary_width
+        half = (Dim(f"{width.letters}/2", width // 2),)
+        self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
+        self.scaled = Scaled(f, self.setting, self.rates)
+
+    def turned(self) -> Dim:
+        """How much of a head turns with its position."""
+        return self.setting.H
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)
-        return head_loss(self.f, self.setting, hidden, self.lm_head)
+        return head_loss(self.f, self.setting, hidden, self.lm_head, self.logits)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The output head."""
+        return self.f.linear(hidden, self.lm_head)
 
     def body(self, ids: Tensor) -> Tensor:
         f, s, layers = self.f, self.setting, self.setting.model.layers
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
+        embeds = self.scaled_embeds(embeds)
         if self.cache is not None:
             self.cache.open()
         positions = f.new("arange", (s.T,), "int64")
         positions = f.new("add", (s.T,), "int64")
         masks = self.masks(embeds.dtype)
-        hidden = embeds
+        hidden = self.dropped(embeds)
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
             region = f.checkpoint if s.checkpoint else call
-            hidden = region(self.layer, hidden, self.layers[i], angles, masks[i], positions)
+            hidden = region(
+                self.layer, hidden, self.layers[i], self.angles_of(angles, i), masks[i], positions
+            )
             hidden = f.boundary(hidden, i, layers)
-        return call(self.norm, hidden, self.final_norm)
+        return call(self.normed, hidden, self.final, "final_norm")
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
         """One for each layer; those of a kind share one."""
@@ -88,13 +105,25 @@ class HFLlama:
         ]  # which stays, used or not
 
     def embed(self, ids: Tensor) -> Tensor:
-        f = self.f
-        if self.scale is None:
-            return f.embedding(self.embedding, ids)
-        x = f.embedding(self.embedding, ids)
-        return f.mul(x, f.to(self.scale, self.setting.dtype))
+        return self.f.embedding(self.embedding, ids)
 
-    def rotary(self, dtype: str) -> tuple[Tensor, Tensor]:
+    def scaled_embeds(self, embeds: Tensor) -> Tensor:
+        """What the body makes of the embedding's output: nothing."""
+        return embeds
+
+    def dropped(self, embeds: Tensor) -> Tensor:
+        """The embedding's output, with dropout where a family has it there."""
+        return embeds
+
+    def angles_of(self, angles: Any, layer: int) -> Any:
+        """What a layer is given of the angles: all of them."""
+        return angles
+
+    def turns_by(self, angles: Any) -> bool:
+        """Whether these angles turn queries and keys."""
+        return True
+
+    def rotary(self, dtype: str) -> Any:
         f, s = self.f, self.setting
         self.scaled.update()
         half = (1, s.T, self.rates[0].shape[0])
@@ -104,7 +133,7 @@ class HFLlama:
         angles = f.cat([frequencies, frequencies])
         tables = []
         for name in ("cos", "sin"):
-            table = f.new(name, (1, s.T, s.H), "fp32")
+            table = f.new(name, (1, s.T, self.rotary_width), "fp32")
             tables.append(f.scale(table))
             del table
         cos, sin = f.to(tables[0], dtype), f.to(tables[1], dtype)
@@ -115,67 +144,82 @@ class HFLlama:
         self,
         x: Tensor,
         w: Weights,
-        angles: tuple[Tensor, Tensor],
+        angles: Any,
         mask: Tensor | None,
         positions: Tensor,  # nobody reads them, but a checkpoint keeps them with the rest
     ) -> Tensor:
         f = self.f
         residual = x
-        hidden = call(self.norm, x, w["attention_norm"])
+        hidden = call(self.normed, x, w, "attention_norm")
         hidden, kept = call(self.attention, w, hidden, angles, mask)
         hidden = f.add(residual, hidden)
         residual = hidden
-        hidden = call(self.norm, hidden, w["feed_forward_norm"])
+        hidden = call(self.normed, hidden, w, "feed_forward_norm")
         hidden = call(self.feed_forward, w, hidden)
         hidden = f.add(residual, hidden)
         del kept
         return hidden
 
+    def normed(self, x: Tensor, w: Weights, name: str) -> Tensor:
+        return self.norm(x, w[name])
+
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         f = self.f
-        if self.gemma:
-            wide = f.to(x, "fp32")
-            normal = f.mul(wide, f.rsqrt(f.shift(f.mean(f.square(wide)))))
-            del wide
-            normal = f.mul(normal, f.shift(f.to(weight, "fp32")))
-            return f.to(normal, x.dtype)
         hidden = f.to(x, "fp32")
         variance = f.mean(f.square(hidden))
         hidden = f.mul(hidden, f.rsqrt(f.shift(variance)))
         return f.mul(weight, f.to(hidden, x.dtype))
 
     def attention(
-        self, w: Weights, x: Tensor, angles: tuple[Tensor, Tensor], mask: Tensor | None
+        self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         f, s = self.f, self.setting
-        q = self.heads(w, "q", x, s.N)
-        k = self.heads(w, "k", x, s.K)
-        v = self.heads(w, "v", x, s.K, masked=mask is not None)
+        how = {"masked": mask is not None, "turns": self.turns_by(angles)}
+        q = self.heads(w, "q", x, s.N, **how)
+        k = self.heads(w, "k", x, s.K, **how)
+        v = self.heads(w, "v", x, s.K, **how)
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
-        kept = None
-        if s.attention == "eager":
-            assert mask is not None
-            y, kept = eager_shared_heads(f, s, q, k, v, mask)
-        else:
-            y = sdpa_forward(f, s, q, k, v, mask)
+        y, kept = self.attend(q, k, v, mask)
         y = f.view(y, s.B, s.T, s.queries)
         y = linear(f, y, w, "out")
         return y, kept
 
-    def heads(
-        self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool = False
-    ) -> Tensor:
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention by the kernel of the setting, and eager's weights."""
         f, s = self.f, self.setting
-        y = f.view(linear(f, x, w, name), s.B, s.T, heads, s.H)
-        # Gradients of q and k come head by head, as slices of them are written into zeros; those
-        # of v too, but for the kernel's. The projection wants them token by token.
-        repeats = masked and s.K < s.N
-        if heads > 1 and (name != "v" or repeats or scores_kept(f, s, masked=masked)):
-            y = f.folded(y)
+        if s.attention == "eager":
+            assert mask is not None
+            return eager_shared_heads(f, s, q, k, v, mask, rows=self.rows)
+        return sdpa_forward(f, s, q, k, v, mask, rows=self.rows), None
+
+    def heads(
+        self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool, turns: bool
+    ) -> Tensor:
+        y = self.apart(linear(self.f, x, w, name), name, heads, masked=masked, turns=turns)
         if f"{name}_norm" in w:
             y = call(self.norm, y, w[f"{name}_norm"])
+        return y
+
+    def apart(
+        self, y: Tensor, name: str, heads: int, *, masked: bool = False, turns: bool = True
+    ) -> Tensor:
+        """Rows of all heads as [B, heads, T, H], of queries, keys or values.
+
+        masked      whether SDPA has a mask: shared heads are repeated then
+        turns       whether positions turn queries and keys
+        """
+        f, s = self.f, self.setting
+        y = f.view(y, s.B, s.T, heads, s.H)
+        # Gradients of q and k come head by head, as slices of them are written into zeros; those
+        # of v too, but for the kernel's. The projection wants them token by token.
+        sliced = turns and name != "v"
+        repeats = masked and s.K < s.N and name != "q"
+        if heads > 1 and (sliced or repeats or scores_kept(f, s, masked=masked)):
+            y = f.folded(y)
         return f.view(y, s.B, heads, s.T, s.H)
 
     def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -195,8 +239,8 @@ class HFLlama:
 
     def gated(self, w: Weights, x: Tensor) -> Tensor:
         """act(gate) · up: one expression, so that its parts go with it."""
-        f, activation = self.f, "gelu" if self.gemma else "silu"
+        f = self.f
         return f.mul(
-            call(f.activation, linear(f, x, w, "gate"), activation),
+            call(f.activation, linear(f, x, w, "gate"), self.activation),
             linear(f, x, w, "up"),
         )

@@ -19,6 +19,16 @@ class Elementwise(Engine):
         self.apply("add", [a, b], [out], run, broadcast=True)
         return out
 
+    def sub(self, a: Tensor, b: Tensor) -> Tensor:
+        out = self.new("sub", _broadcasted(a, b), _promoted(a, b))
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            return [g, self.new("neg", g.shape, g.dtype) if needs[1] else None]
+
+        self.apply("sub", [a, b], [out], run, broadcast=True)
+        return out
+
     def shift(self, x: Tensor) -> Tensor:
         """x plus a number."""
         out = self.new("add", x.shape, x.dtype)
@@ -121,6 +131,16 @@ class Elementwise(Engine):
             return [self.new(f"{op}_backward", grads[0].shape, grads[0].dtype)]
 
         self.apply(op, [x], [out], run, [("result", out) if op == "relu" else ("self", x)])
+        return out
+
+    def tanh(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        out = self.new("tanh", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("tanh_backward", grads[0].shape, grads[0].dtype)]
+
+        self.apply("tanh", [x], [out], run, [("result", out)])
         return out
 
     def softmax(self, x: Tensor) -> Tensor:

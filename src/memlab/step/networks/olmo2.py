@@ -1,0 +1,78 @@
+"""transformers' olmo2: norms after attention and feed-forward, and on q and k of all heads at once.
+
+Source      transformers 5.23: models/olmo2/modeling_olmo2.py
+"""
+
+from __future__ import annotations
+
+from ..adapters import linear
+from ..graph import Tensor, call
+from .hf_llama import HFLlama, Shapes, Weights
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class Olmo2(HFLlama):
+    """Mirrors Olmo2ForCausalLM.
+
+    The norms multiply in fp32 and only then make the result as narrow as the input; so do
+    positions, whose angles stay in fp32.
+    """
+
+    @property
+    def narrow_keys(self) -> list[bool]:
+        """Layers whose keys autocast leaves narrow, as a cache keeps them: all."""
+        return [True] * self.setting.model.layers
+
+    def attention_shapes(self) -> Shapes:
+        s = self.setting
+        return super().attention_shapes() | {"q_norm": (s.queries,), "k_norm": (s.keys,)}
+
+    def rotary(self, dtype: str) -> Any:
+        return super().rotary("fp32")
+
+    def norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        f = self.f
+        hidden = f.to(x, "fp32")
+        variance = f.mean(f.square(hidden))
+        hidden = f.mul(hidden, f.rsqrt(f.shift(variance)))
+        return f.to(f.mul(weight, hidden), x.dtype)
+
+    def layer(
+        self, x: Tensor, w: Weights, angles: Any, mask: Tensor | None, positions: Tensor
+    ) -> Tensor:
+        f = self.f
+        residual = x
+        hidden, kept = call(self.attention, w, x, angles, mask)
+        hidden = call(self.norm, hidden, w["attention_norm"])
+        hidden = f.add(residual, hidden)
+        residual = hidden
+        hidden = call(self.feed_forward, w, hidden)
+        hidden = call(self.norm, hidden, w["feed_forward_norm"])
+        hidden = f.add(residual, hidden)
+        del kept
+        return hidden
+
+    def attention(
+        self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        f, s = self.f, self.setting
+        q = call(self.norm, linear(f, x, w, "q"), w["q_norm"])
+        k = call(self.norm, linear(f, x, w, "k"), w["k_norm"])
+        v = linear(f, x, w, "v")
+        q, k = self.apart(q, "q", s.N), self.apart(k, "k", s.K)
+        v = self.apart(v, "v", s.K, masked=mask is not None)
+        q, k = call(self.rotate, q, k, *angles)
+        if self.cache is not None:
+            k, v = self.cache.update(k, v)
+        y, kept = self.attend(q, k, v, mask)
+        y = f.view(y, s.B, s.T, s.queries)
+        y = linear(f, y, w, "out")
+        return y, kept
+
+    def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+        f = self.f
+        turned_q, turned_k = super().rotate(q, k, cos, sin)
+        return f.to(turned_q, q.dtype), f.to(turned_k, k.dtype)

@@ -1,0 +1,134 @@
+"""Dense families beyond the first eight: steps, calls and traces, to the byte."""
+
+import pytest
+from more_families import MORE, drawn
+from real_inference import PHASES, real_call, traced_call
+from real_steps import Question, build, quiet, real_step, simulated
+from test_calls import differences
+from test_calls import simulated as called
+from test_step import apart
+from test_step_cuda import on_cuda, traced
+
+from memlab import Model, Run
+from memlab.step import engine, simulate
+from memlab.step.keys import scales_logits
+
+EACH = len(MORE)
+STEPS = drawn(5 * EACH, 91)
+CALLS = [
+    Question(
+        step.config,
+        step.precision,
+        Run.cpu(
+            phase="prefill",
+            batch=step.run.batch,
+            tokens=step.run.tokens - 1,
+            attention=step.run.attention,
+        ),
+    )
+    for step in drawn(3 * EACH, 92, checkpoints=("none",))
+]
+
+
+def allocations(found):
+    log = found.log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    return [(size, total) for _, size, total in events if size > 0]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=str)
+def test_every_figure_is_the_real_one(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    assert real.peak.phase == found.peak.moment
+
+
+@pytest.mark.parametrize("step", drawn(EACH, 93), ids=str)
+def test_every_allocation_is_the_real_one(step):
+    layers = min(step.config["num_hidden_layers"], 3)
+    step = step.replace(config=step.config | {"num_hidden_layers": layers}, micro_batches=1)
+    real, found = real_step(step, in_place=False), simulated(step, in_place=False)
+    assert allocations(found) == [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
+
+
+@pytest.mark.parametrize("step", [*on_cuda(drawn(3 * EACH, 94))], ids=str)
+def test_the_cuda_graph_is_the_traced_one(step):
+    step = step.replace(micro_batches=1)
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
+    assert found.held == real.held
+    assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
+    assert found.rows["activations"] == real.rows["activations"]
+    assert found.rows["logits"] == real.rows["logits"]
+
+
+def described(call):
+    """Calls that are not refused: what a refusal says is asked elsewhere."""
+    try:
+        return called(call) is not None
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("step", [*filter(described, CALLS)], ids=str)
+def test_calls_are_exact(step):
+    with quiet():
+        module = build(step)
+    for phase in PHASES.values():
+        call = step.replace(**phase)
+        if not described(call):  # one token more than the window takes
+            continue
+        # The tracker calls logits what the model returns, memlab what they are made from too.
+        named = ("logits at the peak", "the rest at the peak") if scales_logits(step.model) else ()
+        assert set(differences(call, real_call(call, module))) <= set(named), call
+        if described(call.replace(backend="cuda")):
+            call = call.replace(backend="cuda")
+            real, found = traced_call(call, module), called(call)
+            assert found.held == {"before_call": real.before, "after_call": real.after}
+            assert found.peak.bytes == real.peak, call
+
+
+@pytest.mark.parametrize("step", drawn(EACH, 95), ids=str)
+def test_layers_left_out_change_nothing(monkeypatch, step):
+    """Four layers and a factor give what all of them give, one by one."""
+    model = Model.from_config(step.config | {"num_hidden_layers": 7})
+    short = simulate(model, step.recipe, step.run)
+    monkeypatch.setattr(engine.Engine, "shown", 7)
+    long = simulate(model, step.recipe, step.run)
+    assert (short.rows, short.held) == (long.rows, long.held)
+    assert short.peak.bytes == long.peak.bytes
+
+
+BASE = {
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 61,
+    "pad_token_id": None,
+}
+ROPE = {"rope_type": "longrope", "short_factor": [1.0] * 3}
+REFUSED = [
+    ("granite", {"attention_multiplier": "x"}, "a number is needed"),
+    ("phi3", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
+    ("phi3", {"rope_scaling": {"type": "linear"}}, "rope_type='linear' is not phi3's"),
+    ("phi3", {"rope_scaling": ROPE}, "longrope needs a list of 4 numbers"),
+    ("phi3", {"partial_rotary_factor": 2.0}, "not a share"),
+    ("phi3", {"pad_token_id": 32000}, "no row of an embedding"),
+    ("olmo2", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
+    ("olmo2", {"sliding_window": 8}, "this family has none"),
+    ("smollm3", {"no_rope_layers": [1, 0, 1]}, "names 3 layers"),
+    ("smollm3", {"no_rope_layers": [1, 2]}, "no_rope_layers has 2"),
+    ("smollm3", {"no_rope_layer_interval": 0}, "at least 1"),
+    ("smollm3", {"layer_types": ["sliding_attention"] * 2}, "use_sliding_window is not true"),
+    ("phi3", {"head_dim": None}, "head_dim is null; phi3 needs"),
+]
+
+
+@pytest.mark.parametrize("family, keys, words", REFUSED)
+def test_what_is_not_described_is_named(family, keys, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        model = Model.from_config({"model_type": family, **BASE, **keys})
+        simulate(model, "fp32", Run.cpu(batch=1, tokens=8))
