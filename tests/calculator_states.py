@@ -3,6 +3,7 @@
 import random
 
 from memlab.model.config import KEYS
+from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
@@ -34,7 +35,8 @@ def state(chance):
 
 def config(chance):
     """A config.json of a random family and size; now and then an impossible one."""
-    family = chance.choice(sorted(KEYS))
+    others = sorted(set(KEYS) - set(MEASURED))  # of them the page knows what stays
+    family = chance.choice(others if chance.random() < 0.1 else sorted(MEASURED))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
     d_model = heads * width if family in FIXED_HEADS else chance.choice((64, 250, 1024, 4096))
     groups = chance.choice((1, 2, heads, heads, 3 if chance.random() < 0.1 else 1))
@@ -50,6 +52,10 @@ def config(chance):
         "tied": chance.random() < 0.5,
     }
     made = {"model_type": family}
+    if family in others:
+        made["pad_token_id"] = None  # the class's own may be beyond a small vocabulary
+        sizes |= {"experts": chance.choice((4, 64)), "experts_per_token": chance.choice((1, 4))}
+        sizes |= {"expert_ff": chance.choice((64, 768)), "shared_ff": 512}
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]

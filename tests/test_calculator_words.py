@@ -14,6 +14,7 @@ from calculator_states import HOSTILE, states
 from say import BETWEEN, PLACE, matched, say
 
 from memlab.devices import devices
+from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
 from memlab.page import words as sentences
 from memlab.page.answer import answer
@@ -27,7 +28,7 @@ MANY = 600
 VOWELS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 # What no language changes: names, code, letters of formulas, units.
 NAMES = {str(each.name) for each in devices()} | set(PRESETS) | set(OPTIMIZERS) | {"a/model"}
-NAMES |= {"gpt2", "gpt_neox", "gemma", "llama", "mistral", "opt", "qwen2", "qwen3"}
+NAMES |= set(FAMILIES)
 CODE = re.compile(
     "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
     + r"|“[^”]*”|\b[a-z]+(?:_[a-z]+)+\b|\b(?:bf16|fp32|GiB|MiB|KiB|TiB)\b"

@@ -40,7 +40,7 @@ def test_each_missing_shape_key_is_named(family):
     required = [key for key, default in KEYS[family].values() if default is REQUIRED]
     assert len(required) >= 4
     whole = {"model_type": family, **dict.fromkeys(required, 32)}
-    whole |= {KEYS[family]["d_model"][0]: 64}
+    whole |= {KEYS[family]["d_model"][0]: 64, "pad_token_id": None}
     Model.from_config(whole)
     for key in required:
         for broken in ({k: v for k, v in whole.items() if k != key}, {**whole, key: None}):

@@ -36,11 +36,21 @@ TOKENS, BATCH = 12, 2
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 61}
 GROUPED = SIZES | {"intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
 POSITIONS = {"max_position_embeddings": 32}
+EXPERTS: dict[str, Any] = {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS
+EXPERTS |= {"num_experts_per_tok": 2, "pad_token_id": None}
+WIDTH = {"num_experts": 4, "moe_intermediate_size": 24}
+MIXED: dict[str, dict[str, Any]] = {
+    "qwen3_moe": WIDTH,
+    "mixtral": {"num_local_experts": 4},
+    "olmoe": {"num_experts": 4},
+    "qwen2_moe": WIDTH | {"shared_expert_intermediate_size": 40},
+}
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32},
     "opt": SIZES | POSITIONS | {"ffn_dim": 48},
     "gpt_neox": SIZES | POSITIONS | {"intermediate_size": 48},
     **dict.fromkeys(("llama", "mistral", "qwen3", "gemma"), GROUPED | POSITIONS),
+    **{family: EXPERTS | own for family, own in MIXED.items()},
     "qwen2": {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS,
 }
 ROTARY = ("linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "axial")
@@ -97,6 +107,20 @@ TRIED: dict[str, list[Any]] = {
     "hidden_activation": ["gelu"],
     "use_bidirectional_attention": [True, False],
     "per_layer_config": [None],
+    "num_experts": [6, 2, 1, 0],
+    "num_local_experts": [6, 2, 1, 0],
+    "num_experts_per_tok": [1, 3, 0],
+    "moe_intermediate_size": [32, 8],
+    "shared_expert_intermediate_size": [32],
+    "mlp_only_layers": [[0], [0, 1], [7], None, 1, ["0"]],
+    "decoder_sparse_step": [2, 3, 0, None],
+    "norm_topk_prob": [True, None],
+    "output_router_logits": [True, False],
+    "router_aux_loss_coef": [0.5],
+    "router_jitter_noise": [0.1],
+    "clip_qkv": [1.0],
+    "experts_implementation": ["eager", "batched_mm", "grouped_mm"],
+    "_experts_implementation": ["eager"],
 }
 
 
@@ -186,7 +210,7 @@ def walk(families: tuple[str, ...], keys: tuple[str, ...] = ()) -> Iterator[list
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", default=",".join(FAMILIES))
+    parser.add_argument("--families", default=",".join((*FAMILIES, *MIXED)))
     parser.add_argument("--keys", default="")
     parser.add_argument("--all", action="store_true", help="every row, not only those to look at")
     chosen = parser.parse_args(arguments)

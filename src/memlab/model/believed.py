@@ -5,6 +5,7 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 
 from __future__ import annotations
 
+from .families import MIXTURES
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -16,6 +17,7 @@ DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox")
+UNSAID = ("qwen2", "qwen3_moe", "qwen2_moe", "olmoe")  # whose classes have no key head_dim
 KINDS = ("full_attention", "sliding_attention")
 FLAGS = (
     "use_cache",
@@ -28,12 +30,13 @@ FLAGS = (
     "scale_attn_by_inverse_layer_idx",
     "summary_use_proj",
     "summary_proj_to_labels",
+    "norm_topk_prob",
 )
 # Families whose embedding treats the padding token apart, so that it must be one of its rows.
-PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt")
+PADDED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "opt") + MIXTURES
 # Kinds of rotary base that scale a share of the head, where one is said.
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
-PADDING = {"gemma": 0, "opt": 1}  # of the classes, where a config says nothing
+PADDING = {"gemma": 0, "opt": 1, "olmoe": 1}  # of the classes, where a config says nothing
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -54,11 +57,11 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     for key in ("attn_implementation", "_attn_implementation"):
         _one_of(key, config.get(key), ATTENTIONS)
     if known.get("sliding_window") != ONLY and known.get("sliding_window"):
-        _windows(config)
+        _windows(family, config)
     if "rope_parameters" in known:
         _rotary(family, config)
-    if family == "qwen2" and "head_dim" in config and config["head_dim"] is None:
-        raise TypeError("head_dim is null; qwen2 needs a whole number, or leave it out")
+    if family in UNSAID and "head_dim" in config and config["head_dim"] is None:
+        raise TypeError(f"head_dim is null; {family} needs a whole number, or leave it out")
     if family in PADDED:
         _padding(config.get("pad_token_id", PADDING.get(family)), config.get("vocab_size"))
 
@@ -112,11 +115,12 @@ def _dtype(key: str, value: Any) -> None:
     _one_of(key, value if value is None else value.replace("torch.", ""), DTYPES + ("auto",))
 
 
-def _windows(config: Mapping[str, Any]) -> None:
+def _windows(family: str, config: Mapping[str, Any]) -> None:
     size = config.get("sliding_window")
     if size is not None:
         _kind("sliding_window", size, int, "a whole number is needed, or null for none")
-        if size < 1:
+        none = size == 0 and family == "qwen2_moe" and not config.get("use_sliding_window")
+        if size < 1 and not none:  # whose class writes 0 where there is none
             raise ValueError(f"sliding_window={size}; at least 1 is needed, or null for none")
     first = config.get("max_window_layers", 0)
     _kind("max_window_layers", first, int, "a whole number is needed")

@@ -18,6 +18,7 @@ _COMMON: dict[str, Any] = {
     "norm_affine": True,  # the norms have parameters
     "final_norm": True,  # one more norm before the output head
     "qk_norm": False,  # norms on queries and keys, of width H, shared by the heads
+    "wide_qk_norm": False,  # ... of all heads at once: N·H and K·H
     "qkv_bias": False,
     "out_bias": False,
     "ff_bias": False,
@@ -27,6 +28,7 @@ _COMMON: dict[str, Any] = {
     "position_offset": 0,  # rows of the position table beyond `positions`
     "value_embeddings": False,  # one more table on every second layer, the last included
     "residual_scalars": False,  # learned scalars that mix the residual stream
+    "shared_gated": False,  # what the shared experts give is weighed by a gate of its own
 }
 
 _BIASES: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "ff_bias": True}
@@ -56,5 +58,15 @@ _OWN: dict[str, dict[str, Any]] = {
         "residual_scalars": True,
     },
 }
+
+# Families whose feed-forward layers are mixtures of experts.
+_MIXED: dict[str, dict[str, Any]] = {
+    "qwen3_moe": {"qk_norm": True},
+    "mixtral": {},
+    "olmoe": {"qk_norm": True, "wide_qk_norm": True},
+    "qwen2_moe": {"qkv_bias": True, "shared_gated": True},
+}
+MIXTURES = tuple(sorted(_MIXED))
+_OWN |= _MIXED
 
 FAMILIES = {name: _COMMON | own for name, own in _OWN.items()}

@@ -96,7 +96,7 @@ def component(name: str) -> str:
         return "norm"
     if base in ("q", "k", "v", "qkv", "out"):
         return "attention"
-    if base in ("gate", "up", "down"):
+    if base in ("gate", "up", "down") or base.startswith(("router", "experts", "shared")):
         return "feed_forward"
     return base if base in ("embedding", "positions", "lm_head") else "other"
 

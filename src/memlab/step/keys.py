@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..model.families import MIXTURES
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma") + MIXTURES
 ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 

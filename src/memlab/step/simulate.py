@@ -73,7 +73,7 @@ def simulate(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer or sliding is not None:  # layers of two kinds are not all alike
+    if every_layer or sliding is not None or shaped.dense_layers:  # not all are alike
         f.shown = shaped.layers
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(

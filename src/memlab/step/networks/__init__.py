@@ -33,6 +33,10 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
         ("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager"))
         for family in (*LLAMAS, "gemma")
     },
+    ("transformers", "qwen3_moe"): ("experts", "Qwen3Moe", ("sdpa", "eager")),
+    ("transformers", "mixtral"): ("experts", "Mixtral", ("sdpa", "eager")),
+    ("transformers", "olmoe"): ("experts", "Olmoe", ("sdpa", "eager")),
+    ("transformers", "qwen2_moe"): ("experts", "Qwen2Moe", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),

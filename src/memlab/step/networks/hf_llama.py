@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Weights = dict[str, Parameter]
+Shapes = dict[str, tuple[int, ...]]
 
 
 class HFLlama:
@@ -34,26 +35,35 @@ class HFLlama:
         self.cache: Cache | None = None
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
         self.scale = f.new("embed_scale", (), dtype, "buffers") if self.gemma else None
-        self.layers = [self._weights() for _ in f.each_layer(m.layers)]
+        self.layers = [self._weights(i) for i in f.each_layer(m.layers)]
         self.final_norm = f.parameter("final_norm", (s.D,), dtype)
         half = (Dim("H/2", m.head_dim // 2),)
         self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
         self.scaled = Scaled(f, s, self.rates)
         self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
 
-    def _weights(self) -> Weights:
-        f, s, m = self.f, self.setting, self.setting.model
-        shapes: dict[str, tuple[int, ...]] = {}
+    def _weights(self, layer: int) -> Weights:
+        f, s = self.f, self.setting
+        shapes = self.attention_shapes() | self.feed_forward_shapes(layer)
+        shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
+        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
+
+    def attention_shapes(self) -> Shapes:
+        s, m = self.setting, self.setting.model
+        shapes: Shapes = {}
         for name, outputs in {"q": s.queries, "k": s.keys, "v": s.keys}.items():
             shapes |= s.linear(name, outputs, s.D, m.qkv_bias)
         shapes |= s.linear("out", s.D, s.queries, m.out_bias)
         if m.qk_norm:
             shapes |= {"q_norm": (s.H,), "k_norm": (s.H,)}
+        return shapes
+
+    def feed_forward_shapes(self, layer: int) -> Shapes:
+        s, m = self.setting, self.setting.model
+        shapes: Shapes = {}
         for name in ("gate", "up"):
             shapes |= s.linear(name, s.F, s.D, m.ff_bias)
-        shapes |= s.linear("down", s.D, s.F, m.ff_bias)
-        shapes |= {"attention_norm": (s.D,), "feed_forward_norm": (s.D,)}
-        return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
+        return shapes | s.linear("down", s.D, s.F, m.ff_bias)
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)
@@ -148,9 +158,7 @@ class HFLlama:
         self, w: Weights, x: Tensor, angles: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         f, s = self.f, self.setting
-        q = self.heads(w, "q", x, s.N)
-        k = self.heads(w, "k", x, s.K)
-        v = self.heads(w, "v", x, s.K, masked=mask is not None)
+        q, k, v = self.projected(w, x, mask is not None)
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
@@ -164,18 +172,31 @@ class HFLlama:
         y = linear(f, y, w, "out")
         return y, kept
 
+    def projected(self, w: Weights, x: Tensor, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, head by head."""
+        s = self.setting
+        q = self.heads(w, "q", x, s.N)
+        k = self.heads(w, "k", x, s.K)
+        v = self.heads(w, "v", x, s.K, masked=masked)
+        return q, k, v
+
     def heads(
         self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool = False
     ) -> Tensor:
+        y = self.apart(linear(self.f, x, w, name), name, heads, masked=masked)
+        if f"{name}_norm" in w:
+            y = call(self.norm, y, w[f"{name}_norm"])
+        return y
+
+    def apart(self, y: Tensor, name: str, heads: int, *, masked: bool = False) -> Tensor:
+        """Rows of all heads as [B, heads, T, H], of queries, keys or values."""
         f, s = self.f, self.setting
-        y = f.view(linear(f, x, w, name), s.B, s.T, heads, s.H)
+        y = f.view(y, s.B, s.T, heads, s.H)
         # Gradients of q and k come head by head, as slices of them are written into zeros; those
         # of v too, but for the kernel's. The projection wants them token by token.
         repeats = masked and s.K < s.N
         if heads > 1 and (name != "v" or repeats or scores_kept(f, s, masked=masked)):
             y = f.folded(y)
-        if f"{name}_norm" in w:
-            y = call(self.norm, y, w[f"{name}_norm"])
         return f.view(y, s.B, heads, s.T, s.H)
 
     def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,14 +210,14 @@ class HFLlama:
         second = f.part_of(x, *half)
         return f.cat([f.neg(second), first])
 
-    def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+    def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         f = self.f
-        return call(linear, f, self.gated(w, x), w, "down")
+        return call(linear, f, self.gated(w, x, part), w, f"{part}down")
 
-    def gated(self, w: Weights, x: Tensor) -> Tensor:
+    def gated(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         """act(gate) · up: one expression, so that its parts go with it."""
         f, activation = self.f, "gelu" if self.gemma else "silu"
         return f.mul(
-            call(f.activation, linear(f, x, w, "gate"), activation),
-            linear(f, x, w, "up"),
+            call(f.activation, linear(f, x, w, f"{part}gate"), activation),
+            linear(f, x, w, f"{part}up"),
         )
