@@ -261,7 +261,7 @@ def test_experts_are_divided_among_data_ranks_alone():
     recipe = Recipe.named("bf16")
     whole, part = (resident(model, recipe, Sharding(data=n, zero=3)) for n in (1, 2))
     assert whole["weights"] // 2 <= part["weights"] < whole["weights"]
-    with pytest.raises(ValueError, match="of a mixture of experts is not described"):
+    with pytest.raises(ValueError, match="tensor=2, pipeline=1: experts are divided among"):
         Sharding(tensor=2).check(model)
 
 

@@ -81,6 +81,7 @@ THIS_VALUE = "this value"
 # a test holds each against its maker.
 ELSEWHERE = (
     "tensor={tensor} does not divide {letter}={size} ({what})",
+    "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone",
     "query heads",
     "feed-forward width",
     "key/value heads",

@@ -59,7 +59,10 @@ class Sharding:
                     and for either of a mixture of experts
         """
         if model.experts and self.tensor * self.pipeline > 1:
-            raise ValueError(f"{self} of a mixture of experts is not described; known: data, zero")
+            raise ValueError(
+                f"tensor={self.tensor}, pipeline={self.pipeline}: experts are divided among data "
+                "ranks alone"
+            )
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline, stage=0)
 
