@@ -40,6 +40,14 @@ OWN = {
         "shared_expert_intermediate_size": 40,
     },
 }
+OWN["glm4_moe"] = {
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "n_group": 4,
+    "topk_group": 2,
+    "moe_intermediate_size": 24,
+    "head_dim": 16,
+}
 QWEN3_235B = {
     "model_type": "qwen3_moe",
     "num_hidden_layers": 94,
@@ -117,6 +125,11 @@ CORNERS = {
         {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 0},
         {},
     ),
+}
+CORNERS |= {
+    "groups": ("glm4_moe", {"use_qk_norm": True}, {"checkpoint": "block"}),
+    "one group": ("glm4_moe", {"n_group": 1, "topk_group": 1, "norm_topk_prob": False}, {}),
+    "all of a head turns": ("glm4_moe", {"partial_rotary_factor": 1.0}, {}),
 }
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 

@@ -128,6 +128,24 @@ PUBLISHED = {
         },
         14_315_784_192,
     ),
+    "glm-4.5-air": (
+        {
+            "model_type": "glm4_moe",
+            "num_hidden_layers": 46,
+            "hidden_size": 4096,
+            "num_attention_heads": 96,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "attention_bias": True,
+            "intermediate_size": 10944,
+            "moe_intermediate_size": 1408,
+            "n_routed_experts": 128,
+            "n_shared_experts": 1,
+            "num_experts_per_tok": 8,
+            "vocab_size": 151552,
+        },
+        106_852_245_504,
+    ),
     "qwen2.5-0.5b": (
         {
             "model_type": "qwen2",

@@ -44,6 +44,7 @@ MIXED: dict[str, dict[str, Any]] = {
     "mixtral": {"num_local_experts": 4},
     "olmoe": {"num_experts": 4},
     "qwen2_moe": WIDTH | {"shared_expert_intermediate_size": 40},
+    "glm4_moe": {"n_routed_experts": 4, "moe_intermediate_size": 24},
 }
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32},
@@ -115,6 +116,14 @@ TRIED: dict[str, list[Any]] = {
     "mlp_only_layers": [[0], [0, 1], [7], None, 1, ["0"]],
     "decoder_sparse_step": [2, 3, 0, None],
     "norm_topk_prob": [True, None],
+    "n_routed_experts": [6, 2, 1, 0],
+    "n_shared_experts": [2, 0, None],
+    "n_group": [2, 4, 3, 0, None],
+    "topk_group": [2, 0, None],
+    "first_k_dense_replace": [0, 2, 9, -1, None],
+    "use_qk_norm": [True, None],
+    "num_mtp_layers": [3],
+    "num_nextn_predict_layers": [3],
     "output_router_logits": [True, False],
     "router_aux_loss_coef": [0.5],
     "router_jitter_noise": [0.1],

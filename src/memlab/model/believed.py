@@ -17,7 +17,13 @@ DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox")
-UNSAID = ("qwen2", "qwen3_moe", "qwen2_moe", "olmoe")  # whose classes have no key head_dim
+UNSAID = (
+    "qwen2",
+    "qwen3_moe",
+    "qwen2_moe",
+    "olmoe",
+    "glm4_moe",
+)  # whose classes have no key head_dim
 KINDS = ("full_attention", "sliding_attention")
 FLAGS = (
     "use_cache",
@@ -148,9 +154,10 @@ def _rotary(family: str, config: Mapping[str, Any]) -> None:
         share = (told or {}).get("partial_rotary_factor")
         _share(f"{key}'s partial_rotary_factor", share)
         scaled = (told or {}).get("rope_type") or (told or {}).get("type")
-        if family != "gpt_neox" and scaled in SCALED and share not in (None, 1):
+        if family not in ("gpt_neox", "glm4_moe") and scaled in SCALED and share not in (None, 1):
             raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
     _share("rotary_pct", config.get("rotary_pct"))
+    _share("partial_rotary_factor", config.get("partial_rotary_factor"))
 
 
 def _share(key: str, value: Any) -> None:

@@ -37,7 +37,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
         fields["d_ff"] = 4 * fields["d_model"]
     believed.check_heads(family, fields)
     if family in MIXTURES:
-        fields["dense_layers"] = mixtures.dense_layers(family, config, fields["layers"])
+        fields |= mixtures.read(family, config, fields)
     if family == "opt" and config.get("_remove_final_layer_norm"):
         fields["final_norm"] = False  # checkpoints fine-tuned before transformers 4.20.1
     return {"name": name or family, "family": family, "config": dict(config)} | fields

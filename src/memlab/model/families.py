@@ -65,6 +65,7 @@ _MIXED: dict[str, dict[str, Any]] = {
     "mixtral": {},
     "olmoe": {"qk_norm": True, "wide_qk_norm": True},
     "qwen2_moe": {"qkv_bias": True, "shared_gated": True},
+    "glm4_moe": {},
 }
 MIXTURES = tuple(sorted(_MIXED))
 _OWN |= _MIXED

@@ -133,12 +133,21 @@ _MIXED = _LLAMA | {
     "experts_implementation": ONLY,
     "_experts_implementation": ONLY,
 }
+_GROUPS = {
+    "n_group": STEP,
+    "topk_group": STEP,
+    "first_k_dense_replace": SHAPE,
+    "routed_scaling_factor": NOTHING,
+    "num_mtp_layers": NOTHING,  # of which the class builds none
+    "num_nextn_predict_layers": NOTHING,
+}
 _SOME_DENSE = {"mlp_only_layers": SHAPE, "decoder_sparse_step": SHAPE}
 _OWN |= {
     "qwen3_moe": _MIXED | _SOME_DENSE | {"use_sliding_window": STEP, "sliding_window": STEP},
     "mixtral": _MIXED | {"sliding_window": STEP, "router_jitter_noise": ONLY},
     "olmoe": _MIXED | {"clip_qkv": ONLY, "head_dim": ONLY},
     "qwen2_moe": _MIXED | _SOME_DENSE | _WINDOWS,
+    "glm4_moe": _MIXED | _GROUPS | {"partial_rotary_factor": STEP},
 }
 del _OWN["mixtral"]["norm_topk_prob"]  # its weights always add to one
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from .model import Model
 
+# Families whose experts stand in groups: how many there are, and may be chosen, unless it is said.
+GROUPED = {"glm4_moe": (1, 1)}
 COUNTS = ("experts", "experts_per_token", "expert_ff")
 # The fields of a model that has no experts.
 NONE: dict[str, Any] = {
@@ -53,12 +55,51 @@ def check(model: Model) -> None:
         last = layer
 
 
+def read(family: str, config: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a mixture that no key says by itself.
+
+    Raises      TypeError or ValueError for a value that no model can be built from
+    """
+    made: dict[str, Any] = {"dense_layers": dense_layers(family, config, fields["layers"])}
+    if family in GROUPED:
+        if not fields["shared_ff"]:
+            raise ValueError("n_shared_experts=0; at least 1 is needed")
+        made["shared_ff"] = fields["shared_ff"] * fields["expert_ff"]
+        _groups(family, config, fields["experts"])
+    return made
+
+
+def groups(family: str, config: Mapping[str, Any]) -> tuple[int, int]:
+    """Groups of experts in a layer, and how many of them a token may choose from."""
+    usual = GROUPED[family]
+    return config.get("n_group", usual[0]), config.get("topk_group", usual[1])
+
+
+def _groups(family: str, config: Mapping[str, Any], experts: int) -> None:
+    """Two experts of each group are looked at, so that it has to have them."""
+    count, chosen = groups(family, config)
+    for key, value in (("n_group", count), ("topk_group", chosen)):
+        if type(value) is not int:
+            raise TypeError(f"{key}={value!r} is a {type(value).__name__}; int is needed")
+        if value < 1:
+            raise ValueError(f"{key}={value}; at least 1 is needed")
+    if experts and (experts % count or experts // count < 2):
+        raise ValueError(f"n_group={count} does not divide X={experts} experts into groups of 2")
+    if chosen > count:
+        raise ValueError(f"topk_group={chosen}; n_group={count}")
+
+
 def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
     """The layers that a config gives a feed-forward layer of the plain kind.
 
-    Source      transformers 5.23: Qwen3MoeDecoderLayer, Qwen2MoeDecoderLayer
+    Source      transformers 5.23: Qwen3MoeDecoderLayer, Qwen2MoeDecoderLayer, Glm4MoeDecoderLayer
     Raises      TypeError or ValueError for a value that no model can be built from
     """
+    if family in GROUPED:
+        first = config.get("first_k_dense_replace", 1)
+        if type(first) is not int:
+            raise TypeError(f"first_k_dense_replace={first!r}; int is needed")
+        return tuple(range(min(max(first, 0), layers)))
     if family not in ("qwen3_moe", "qwen2_moe"):
         return ()
     every = config.get("decoder_sparse_step", 1)
@@ -83,7 +124,16 @@ def asleep(model: Model) -> int:
 
 
 def settings(model: Model) -> dict[str, Any]:
-    """Keys of a config that say which layers have no experts."""
+    """Keys of a config that say which layers have no experts, and how many are shared.
+
+    Raises      ValueError for layers that no config of the family says
+    """
+    if model.family in GROUPED:
+        first = len(model.dense_layers)
+        if model.dense_layers != tuple(range(first)) or model.shared_ff % model.expert_ff:
+            raise ValueError(f"dense_layers={model.dense_layers}: no config of {model.family}")
+        shared = model.shared_ff // model.expert_ff
+        return {"first_k_dense_replace": first, "n_shared_experts": shared}
     if model.family not in ("qwen3_moe", "qwen2_moe"):
         return {}
     return {"mlp_only_layers": list(model.dense_layers), "decoder_sparse_step": 1}

@@ -124,6 +124,15 @@ KEYS |= {
         "qkv_bias": ("qkv_bias", True),
         "positions": ("max_position_embeddings", 32768),
     },
+    "glm4_moe": _MIXED
+    | {
+        "experts": ("n_routed_experts", REQUIRED),
+        "shared_ff": ("n_shared_experts", 1),  # of them; each is as wide as any other expert
+        "kv_heads": ("num_key_value_heads", 8),
+        "qkv_bias": ("attention_bias", False),
+        "qk_norm": ("use_qk_norm", False),
+        "positions": ("max_position_embeddings", 131072),
+    },
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
@@ -141,6 +150,7 @@ OTHER_NAMES = {
     "qwen3_moe": {"num_experts": "num_local_experts"},
     "mixtral": {"num_local_experts": "num_experts"},
     "olmoe": {"num_experts": "num_local_experts"},
+    "glm4_moe": {"n_routed_experts": "num_local_experts"},
 }
 
 # Keys that may be null though they have a default: as many key/value heads as query heads then.

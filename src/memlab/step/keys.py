@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma") + MIXTURES
 ACTIVATIONS = {"gemma": ("gelu_pytorch_tanh", "gelu")}  # the others': silu
+SHARES = {"glm4_moe": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 
@@ -44,3 +45,15 @@ def rope_type(config: Mapping[str, Any]) -> str:
     if kind not in ROTARY:
         raise ValueError(f"rope_type={kind!r} is not described; known: {', '.join(ROTARY)}")
     return str(kind)
+
+
+def rotary_share(family: str, config: Mapping[str, Any]) -> float:
+    """The share of a head that positions turn, in families that turn a part of it.
+
+    Source      transformers 5.23: configuration_glm4_moe.py
+    """
+    rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    told = rotary.get("partial_rotary_factor")
+    if told is None:
+        told = config.get("partial_rotary_factor")
+    return SHARES[family] if told is None else float(told)

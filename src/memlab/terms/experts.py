@@ -137,7 +137,8 @@ def kept(
     Unit        bytes, a whole number
     Source      transformers 5.23, integrations/moe.py: grouped_mm_experts_forward, the default;
                 torch 2.13, derivatives.yaml: _grouped_mm keeps both factors and the offsets
-    Leaves out  the layer's input, which the norm before it makes; shared experts; the weights
+    Leaves out  the layer's input, which the norm before it makes; shared experts; the weights;
+                routers of groups (glm4_moe), which keep no probabilities but scores
     Raises      ValueError for a negative count and an unknown format
     """
     rows = whole("tokens", tokens) * whole("experts_per_token", experts_per_token)

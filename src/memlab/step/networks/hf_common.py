@@ -77,12 +77,23 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
 
 
 def eager_shared_heads(
-    f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
+    f: Ops,
+    s: Setting,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor,
+    *,
+    rows: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Attention spelled out: scores, mask, softmax in fp32, weighted values."""
+    """Attention spelled out: scores, mask, softmax in fp32, weighted values.
+
+    rows        q and k lie in rows of all heads, as v always does
+    """
     keys = f.repeat_heads(k, s.N)
     values = f.repeat_heads(v, s.N)
-    weights = f.scale(f.matmul(q, keys, s.seen, strided=(s.T > 1, strided(f, s, k, keys))))
+    apart = (rows and s.T > 1, (rows or k.shape[1] == 1) and strided(f, s, k, keys))
+    weights = f.scale(f.matmul(q, keys, s.seen, strided=apart))
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
     weights = dropout(f, weights, s.attention_dropout)

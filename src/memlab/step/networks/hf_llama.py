@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..adapters import linear
 from ..cache import Cache
-from ..graph import Parameter, Tensor, call
+from ..graph import Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
@@ -21,12 +21,18 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Weights = dict[str, Parameter]
+Weights = dict[str, Tensor]
 Shapes = dict[str, tuple[int, ...]]
 
 
 class HFLlama:
-    """LlamaForCausalLM and its like, line by line."""
+    """LlamaForCausalLM and its like, line by line.
+
+    rows            whether queries and keys lie in rows of all heads, as projected
+    rotary_width    how much of a head turns: all of it here
+    """
+
+    rows = True
 
     def __init__(self, f: Ops, setting: Setting) -> None:
         self.f, self.setting = f, setting
@@ -37,10 +43,20 @@ class HFLlama:
         self.scale = f.new("embed_scale", (), dtype, "buffers") if self.gemma else None
         self.layers = [self._weights(i) for i in f.each_layer(m.layers)]
         self.final_norm = f.parameter("final_norm", (s.D,), dtype)
-        half = (Dim("H/2", m.head_dim // 2),)
-        self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
-        self.scaled = Scaled(f, s, self.rates)
+        self.rotary_width = self.turned()
+        self.rotary_buffers()
         self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+
+    def rotary_buffers(self) -> None:
+        """Frequencies, and the same again for scalings that change them."""
+        f, width = self.f, self.rotary_width
+        half = (Dim(f"{width.letters}/2", width // 2),)
+        self.rates = [f.new("inv_freq", half, "fp32", "buffers") for _ in range(2)]
+        self.scaled = Scaled(f, self.setting, self.rates)
+
+    def turned(self) -> Dim:
+        """How much of a head turns with its position."""
+        return self.setting.H
 
     def _weights(self, layer: int) -> Weights:
         f, s = self.f, self.setting
@@ -114,7 +130,7 @@ class HFLlama:
         angles = f.cat([frequencies, frequencies])
         tables = []
         for name in ("cos", "sin"):
-            table = f.new(name, (1, s.T, s.H), "fp32")
+            table = f.new(name, (1, s.T, self.rotary_width), "fp32")
             tables.append(f.scale(table))
             del table
         cos, sin = f.to(tables[0], dtype), f.to(tables[1], dtype)
@@ -162,15 +178,20 @@ class HFLlama:
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
-        kept = None
-        if s.attention == "eager":
-            assert mask is not None
-            y, kept = eager_shared_heads(f, s, q, k, v, mask)
-        else:
-            y = sdpa_forward(f, s, q, k, v, mask)
+        y, kept = self.attend(q, k, v, mask)
         y = f.view(y, s.B, s.T, s.queries)
         y = linear(f, y, w, "out")
         return y, kept
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attention by the kernel of the setting, and eager's weights."""
+        f, s = self.f, self.setting
+        if s.attention == "eager":
+            assert mask is not None
+            return eager_shared_heads(f, s, q, k, v, mask, rows=self.rows)
+        return sdpa_forward(f, s, q, k, v, mask, rows=self.rows), None
 
     def projected(self, w: Weights, x: Tensor, masked: bool) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, head by head."""

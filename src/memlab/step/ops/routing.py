@@ -72,6 +72,20 @@ class Routing(Autocast):
         self.apply("index", [x], [out], run, [("indices", places)])
         return out
 
+    def gather(self, x: Tensor, places: Tensor) -> Tensor:
+        """Of each row the values that stand there: x [rows, X], places [rows, k]."""
+        out = self.new("gather", places.shape, x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            zeros = self.new("new_zeros", shape, grads[0].dtype)
+            made = self.new("scatter_add", shape, grads[0].dtype)
+            del zeros
+            return [made]
+
+        self.apply("gather", [x], [out], run, [("index", places)])
+        return out
+
     def grouped_mm(self, x: Tensor, weight: Tensor, offsets: Tensor, outputs: int) -> Tensor:
         """Each expert's rows by its own matrix, x [rows, inputs], weight [X, ...].
 
