@@ -54,6 +54,8 @@ def config(chance):
     made = {"model_type": family}
     if family in others:
         made["pad_token_id"] = None  # the class's own may be beyond a small vocabulary
+        sizes |= {"experts": chance.choice((4, 64)), "experts_per_token": chance.choice((1, 4))}
+        sizes |= {"expert_ff": chance.choice((64, 768)), "shared_ff": 512}
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]

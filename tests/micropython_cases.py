@@ -201,6 +201,17 @@ TERMS = [
         for name in ("bf16", "fp8_e4m3", "int8/64:bf16", "int4/row:fp16", "fp9")
     ),
     "kv_cache.kv_cache(1, kv_heads=1, head_dim=8, batch=1, tokens=-1)",
+    "experts.expert(4096, expert_ff=1536)",
+    "experts.mixture(4096, experts=128, expert_ff=1536)",
+    "experts.mixture(64, experts=4, expert_ff=8, shared_ff=16, shared_gated=True)",
+    "experts.active(4096, experts=128, experts_per_token=8, expert_ff=1536)",
+    "experts.active(64, experts=4, experts_per_token=5, expert_ff=8)",
+    "experts.active_part(64, experts_per_token=2, expert_ff=8, shared_ff=0, shared_gated=False)",
+    "experts.permuted(4096, d_model=2048, experts_per_token=8, format='fp32')",
+    *(
+        f"experts.kept(4096, d_model=2048, experts=64, experts_per_token=8, expert_ff=1024{more})"
+        for more in ("", ", format='fp32'", ", scores='fp32', normalized=True", ", format='x'")
+    ),
     "kv_cache.per_token(126, kv_heads=8, head_dim=128)",
     "kv_cache.per_token(1, kv_heads=2.0, head_dim=8)",
     "kv_cache.static_cache(32, kv_heads=8, head_dim=128, batch=2, longest=4096)",

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 import config_fields  # noqa: E402
 from config_fields import SMALL, real, told  # noqa: E402
+from mixtures import MIXTURES  # noqa: E402
 from more_families import MORE  # noqa: E402
 from real_steps import FAMILIES as EIGHT  # noqa: E402
 from real_steps import hugging_face  # noqa: E402
@@ -23,7 +24,7 @@ from memlab import Model, Run  # noqa: E402
 from memlab.model.fields import NOTHING, ONLY, SHAPE, STEP, dropouts, kinds, used  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 
-FAMILIES = (*EIGHT, *MORE)
+FAMILIES = (*EIGHT, *MORE, *MIXTURES)
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 # Family, key, value: each changes the bytes of a step, and once memlab did not believe it.
 BELIEVED = [
@@ -41,6 +42,16 @@ BELIEVED = [
     ("gpt_neox", "attn_implementation", "eager"),
     ("llama", "attention_dropout", 0.1),
     ("qwen3", "attn_implementation", "eager"),
+    ("qwen3_moe", "num_local_experts", 6),
+    ("qwen3_moe", "norm_topk_prob", True),
+    ("qwen3_moe", "mlp_only_layers", [0]),
+    ("mixtral", "num_experts", 6),
+    ("olmoe", "norm_topk_prob", True),
+    ("glm4_moe", "first_k_dense_replace", 0),
+    ("glm4_moe", "n_group", 2),
+    ("glm4_moe", "partial_rotary_factor", 0.25),
+    ("glm4_moe", "num_local_experts", 6),
+    ("qwen2_moe", "decoder_sparse_step", 2),
 ]
 REFUSED = [
     *((f, "quantization_config", {"quant_method": "gptq"}, "take the config") for f in FAMILIES),
@@ -77,6 +88,25 @@ REFUSED = [
     ("gpt_neox", "rotary_pct", float("inf"), "not a share"),
     ("gpt_neox", "head_dim", 16, "hidden_size / num_attention_heads"),
     ("opt", "layerdrop", 0.1, "layers would be skipped"),
+    *((f, "output_router_logits", True, "adds a loss of the router") for f in MIXTURES),
+    *((f, "experts_implementation", "eager", "known: grouped_mm") for f in MIXTURES),
+    *((f, "num_experts_per_tok", 9, "experts_per_token=9; X=4 experts") for f in MIXTURES),
+    *((f, "num_experts_per_tok", 0, "experts_per_token=0; at least 1") for f in MIXTURES),
+    *((f, "num_local_experts", 0, "experts=0; at least 1") for f in MIXTURES if f != "qwen2_moe"),
+    *((f, "head_dim", None, "head_dim is null") for f in MIXTURES if f != "mixtral"),
+    ("glm4_moe", "n_shared_experts", 0, "n_shared_experts=0; at least 1"),
+    ("glm4_moe", "n_group", 4, "n_group=4 does not divide X=4 experts into groups of 2"),
+    ("glm4_moe", "n_group", 3, "n_group=3 does not divide X=4"),
+    ("glm4_moe", "topk_group", 2, "topk_group=2; n_group=1"),
+    ("glm4_moe", "topk_group", 0, "topk_group=0; at least 1"),
+    ("glm4_moe", "first_k_dense_replace", None, "first_k_dense_replace=None; int"),
+    ("qwen3_moe", "decoder_sparse_step", 0, "decoder_sparse_step=0; at least 1"),
+    ("qwen3_moe", "mlp_only_layers", [1.5], "a list of whole numbers"),
+    ("qwen2_moe", "mlp_only_layers", 1, "a list of whole numbers"),
+    ("qwen2_moe", "layer_types", ["sliding_attention"] * 2, "use_sliding_window is not true"),
+    ("mixtral", "router_jitter_noise", 0.1, "by noise"),
+    ("olmoe", "clip_qkv", 1.0, "in place"),
+    ("olmoe", "head_dim", 16, "hidden_size / num_attention_heads"),
     ("gpt2", "n_positions", 8, "tokens=12; gpt2 has 8 learned positions"),
     ("opt", "max_position_embeddings", 8, "tokens=12; opt has 8 learned positions"),
 ]

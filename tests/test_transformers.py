@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 import torch
+from mixtures import MIXTURES, experts
 
 from memlab.model import Model, presets
 from memlab.model.config import KEYS
@@ -82,6 +83,84 @@ PUBLISHED = {
             "vocab_size": 32000,
         },
         7_241_732_096,
+    ),
+    "qwen3-235b-a22b": (
+        {
+            "model_type": "qwen3_moe",
+            "num_hidden_layers": 94,
+            "hidden_size": 4096,
+            "num_attention_heads": 64,
+            "num_key_value_heads": 4,
+            "head_dim": 128,
+            "intermediate_size": 12288,
+            "moe_intermediate_size": 1536,
+            "num_experts": 128,
+            "num_experts_per_tok": 8,
+            "vocab_size": 151936,
+        },
+        235_093_634_560,
+    ),
+    "mixtral-8x7b": (
+        {
+            "model_type": "mixtral",
+            "num_hidden_layers": 32,
+            "hidden_size": 4096,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "intermediate_size": 14336,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 2,
+            "vocab_size": 32000,
+        },
+        46_702_792_704,
+    ),
+    "olmoe-1b-7b": (
+        {
+            "model_type": "olmoe",
+            "num_hidden_layers": 16,
+            "hidden_size": 2048,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 16,
+            "intermediate_size": 1024,
+            "num_experts": 64,
+            "num_experts_per_tok": 8,
+            "vocab_size": 50304,
+        },
+        6_919_161_856,
+    ),
+    "qwen1.5-moe-a2.7b": (
+        {
+            "model_type": "qwen2_moe",
+            "num_hidden_layers": 24,
+            "hidden_size": 2048,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 16,
+            "intermediate_size": 5632,
+            "moe_intermediate_size": 1408,
+            "shared_expert_intermediate_size": 5632,
+            "num_experts": 60,
+            "num_experts_per_tok": 4,
+            "vocab_size": 151936,
+        },
+        14_315_784_192,
+    ),
+    "glm-4.5-air": (
+        {
+            "model_type": "glm4_moe",
+            "num_hidden_layers": 46,
+            "hidden_size": 4096,
+            "num_attention_heads": 96,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "attention_bias": True,
+            "intermediate_size": 10944,
+            "moe_intermediate_size": 1408,
+            "n_routed_experts": 128,
+            "n_shared_experts": 1,
+            "num_experts_per_tok": 8,
+            "vocab_size": 151552,
+        },
+        106_852_245_504,
     ),
     "qwen2.5-0.5b": (
         {
@@ -279,6 +358,8 @@ def random_config(family: str, seed: int) -> dict:
         "gpt_neox": {"use_parallel_residual": [True, False]},
     }.get(family, {})
     config |= {key: rng.choice(those) for key, those in optional.items() if some() < 0.6}
+    if family in MIXTURES:
+        config |= experts(rng, config | {"model_type": family}, unit=3)
     # Padding tokens beyond a small vocabulary are refused by torch.
     return {"model_type": family, **config, "pad_token_id": None}
 

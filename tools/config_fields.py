@@ -37,11 +37,22 @@ TOKENS, BATCH = 12, 2
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 61}
 GROUPED = SIZES | {"intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
 POSITIONS = {"max_position_embeddings": 32}
+EXPERTS: dict[str, Any] = {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS
+EXPERTS |= {"num_experts_per_tok": 2, "pad_token_id": None}
+WIDTH = {"num_experts": 4, "moe_intermediate_size": 24}
+MIXED: dict[str, dict[str, Any]] = {
+    "qwen3_moe": WIDTH,
+    "mixtral": {"num_local_experts": 4},
+    "olmoe": {"num_experts": 4},
+    "qwen2_moe": WIDTH | {"shared_expert_intermediate_size": 40},
+    "glm4_moe": {"n_routed_experts": 4, "moe_intermediate_size": 24},
+}
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32},
     "opt": SIZES | POSITIONS | {"ffn_dim": 48},
     "gpt_neox": SIZES | POSITIONS | {"intermediate_size": 48},
     **dict.fromkeys(("llama", "mistral", "qwen3", "gemma"), GROUPED | POSITIONS),
+    **{family: EXPERTS | own for family, own in MIXED.items()},
     "qwen2": {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS,
     **dict.fromkeys(MORE, GROUPED | POSITIONS | {"pad_token_id": None}),
 }
@@ -101,6 +112,28 @@ TRIED: dict[str, list[Any]] = {
     "per_layer_config": [None],
     "no_rope_layers": [None, [0, 0], [1, 0], [1, 0, 1], [2, 1], 1],
     "no_rope_layer_interval": [1, 2, 0, 1.5],
+    "num_experts": [6, 2, 1, 0],
+    "num_local_experts": [6, 2, 1, 0],
+    "num_experts_per_tok": [1, 3, 0],
+    "moe_intermediate_size": [32, 8],
+    "shared_expert_intermediate_size": [32],
+    "mlp_only_layers": [[0], [0, 1], [7], None, 1, ["0"]],
+    "decoder_sparse_step": [2, 3, 0, None],
+    "norm_topk_prob": [True, None],
+    "n_routed_experts": [6, 2, 1, 0],
+    "n_shared_experts": [2, 0, None],
+    "n_group": [2, 4, 3, 0, None],
+    "topk_group": [2, 0, None],
+    "first_k_dense_replace": [0, 2, 9, -1, None],
+    "use_qk_norm": [True, None],
+    "num_mtp_layers": [3],
+    "num_nextn_predict_layers": [3],
+    "output_router_logits": [True, False],
+    "router_aux_loss_coef": [0.5],
+    "router_jitter_noise": [0.1],
+    "clip_qkv": [1.0],
+    "experts_implementation": ["eager", "batched_mm", "grouped_mm"],
+    "_experts_implementation": ["eager"],
 }
 
 
@@ -190,7 +223,7 @@ def walk(families: tuple[str, ...], keys: tuple[str, ...] = ()) -> Iterator[list
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", default=",".join((*FAMILIES, *MORE)))
+    parser.add_argument("--families", default=",".join((*FAMILIES, *MORE, *MIXED)))
     parser.add_argument("--keys", default="")
     parser.add_argument("--all", action="store_true", help="every row, not only those to look at")
     chosen = parser.parse_args(arguments)

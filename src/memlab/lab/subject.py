@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..model import Model
+from ..model import Model, mixtures
 from ..model.config import KEYS
+from ..model.shape_keys import OTHER_NAMES
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import Run
@@ -122,8 +123,10 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
 def _settings(model: Model) -> dict[str, Any]:
     """The model's own config, with what the model says over it."""
     said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
+    said |= mixtures.settings(model)
     if model.config:
-        return {**model.config, **said}
+        others = OTHER_NAMES.get(model.family, {}).values()  # which would count first
+        return {**{k: v for k, v in model.config.items() if k not in others}, **said}
     # Without special tokens: no row of the embedding is treated apart, whatever the vocabulary.
     tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
     return {"model_type": model.family, **tokens, **said}

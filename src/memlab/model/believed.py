@@ -5,6 +5,7 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 
 from __future__ import annotations
 
+from .families import MIXTURES
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
 from .rotary_keys import KINDS as KINDS
 from .rotary_keys import check_rotary, check_turning
@@ -21,6 +22,7 @@ ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_a
 DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
 # Families whose classes have no head_dim, and whose models take a null for one.
 UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2", "cohere2")
+UNDIVIDED += ("qwen3_moe", "qwen2_moe", "olmoe", "glm4_moe")
 FLAGS = (
     "use_cache",
     "gradient_checkpointing",
@@ -32,6 +34,7 @@ FLAGS = (
     "scale_attn_by_inverse_layer_idx",
     "summary_use_proj",
     "summary_proj_to_labels",
+    "norm_topk_prob",
 )
 # Factors and bounds of activations.
 FACTORS = (
@@ -55,6 +58,7 @@ PADDING = {
     "gemma2": 0,
     "gemma3_text": 0,
     "cohere2": 0,
+    "olmoe": 1,
 }
 
 
@@ -78,7 +82,7 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     for key in ("attn_implementation", "_attn_implementation"):
         one_of(key, config.get(key), ATTENTIONS)
     if known.get("sliding_window") != ONLY and known.get("sliding_window"):
-        _windows(config)
+        _windows(family, config)
     if "no_rope_layers" in known:
         check_turning(config)
     if "rope_parameters" in known:
@@ -127,11 +131,12 @@ def _dtype(key: str, value: Any) -> None:
     one_of(key, value if value is None else value.replace("torch.", ""), DTYPES + ("auto",))
 
 
-def _windows(config: Mapping[str, Any]) -> None:
+def _windows(family: str, config: Mapping[str, Any]) -> None:
     size = config.get("sliding_window")
     if size is not None:
         of_kind("sliding_window", size, int, "a whole number is needed, or null for none")
-        if size < 1:
+        none = size == 0 and family == "qwen2_moe" and not config.get("use_sliding_window")
+        if size < 1 and not none:  # whose class writes 0 where there is none
             raise ValueError(f"sliding_window={size}; at least 1 is needed, or null for none")
     pattern = config.get("sliding_window_pattern", 1)
     of_kind("sliding_window_pattern", pattern, int, "a whole number is needed")

@@ -5,9 +5,10 @@ Every key has its row in memlab.model.fields; what a value may be stands in meml
 
 from __future__ import annotations
 
-from . import believed
-from .shape_keys import ALIASES, NULLABLE
+from . import believed, mixtures
+from .families import MIXTURES
 from .shape_keys import KEYS as KEYS
+from .shape_keys import NULLABLE, OTHER_NAMES
 from .shape_keys import REQUIRED as REQUIRED
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -39,6 +40,8 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if family == "gpt2" and fields["d_ff"] is None:
         fields["d_ff"] = 4 * fields["d_model"]
     believed.check_heads(family, fields)
+    if family in MIXTURES:
+        fields |= mixtures.read(family, config, fields)
     if family == "opt" and config.get("_remove_final_layer_norm"):
         fields["final_norm"] = False  # checkpoints fine-tuned before transformers 4.20.1
     return {"name": name or family, "family": family, "config": dict(config)} | fields
@@ -85,8 +88,9 @@ def _named(path: Any) -> str:
 
 
 def _value(config: Mapping[str, Any], family: str, key: str, default: Any) -> Any:
-    if family == "gpt2" and ALIASES.get(key) in config:
-        key = ALIASES[key]
+    other = OTHER_NAMES.get(family, {}).get(key)
+    if other is not None and other in config:
+        key = other
     value = config.get(key, default)
     if value is REQUIRED or (value is None and default is REQUIRED):
         raise ValueError(f"the {family} config has no {key!r}")

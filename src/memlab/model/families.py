@@ -31,6 +31,7 @@ _COMMON: dict[str, Any] = {
     "position_offset": 0,  # rows of the position table beyond `positions`
     "value_embeddings": False,  # one more table on every second layer, the last included
     "residual_scalars": False,  # learned scalars that mix the residual stream
+    "shared_gated": False,  # what the shared experts give is weighed by a gate of its own
 }
 
 _BIASES: dict[str, Any] = {"qkv_bias": True, "out_bias": True, "ff_bias": True}
@@ -69,5 +70,16 @@ _OWN: dict[str, dict[str, Any]] = {
         "residual_scalars": True,
     },
 }
+
+# Families whose feed-forward layers are mixtures of experts.
+_MIXED: dict[str, dict[str, Any]] = {
+    "qwen3_moe": {"qk_norm": True},
+    "mixtral": {},
+    "olmoe": {"qk_norm": True, "wide_qk_norm": True},
+    "qwen2_moe": {"qkv_bias": True, "shared_gated": True},
+    "glm4_moe": {},
+}
+MIXTURES = tuple(sorted(_MIXED))
+_OWN |= _MIXED
 
 FAMILIES = {name: _COMMON | own for name, own in _OWN.items()}

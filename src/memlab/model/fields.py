@@ -14,7 +14,8 @@ Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.
 
 from __future__ import annotations
 
-from .shape_keys import ALIASES, KEYS
+from .families import MIXTURES
+from .shape_keys import KEYS, OTHER_NAMES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -166,6 +167,31 @@ _OWN = {
     | dict.fromkeys(("attention_multiplier", "logits_scaling"), NOTHING),
 }
 
+_MIXED = _LLAMA | {
+    "norm_topk_prob": STEP,
+    "output_router_logits": ONLY,
+    "router_aux_loss_coef": NOTHING,  # a number by which a loss that is not asked for is weighed
+    "experts_implementation": ONLY,
+    "_experts_implementation": ONLY,
+}
+_GROUPS = {
+    "n_group": STEP,
+    "topk_group": STEP,
+    "first_k_dense_replace": SHAPE,
+    "routed_scaling_factor": NOTHING,
+    "num_mtp_layers": NOTHING,  # of which the class builds none
+    "num_nextn_predict_layers": NOTHING,
+}
+_SOME_DENSE = {"mlp_only_layers": SHAPE, "decoder_sparse_step": SHAPE}
+_OWN |= {
+    "qwen3_moe": _MIXED | _SOME_DENSE | {"use_sliding_window": STEP, "sliding_window": STEP},
+    "mixtral": _MIXED | {"sliding_window": STEP, "router_jitter_noise": ONLY},
+    "olmoe": _MIXED | {"clip_qkv": ONLY, "head_dim": ONLY},
+    "qwen2_moe": _MIXED | _SOME_DENSE | _WINDOWS,
+    "glm4_moe": _MIXED | _GROUPS | {"partial_rotary_factor": STEP},
+}
+del _OWN["mixtral"]["norm_topk_prob"]  # its weights always add to one
+
 # The values that a key of kind ONLY may have, and what would be right instead.
 HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {
     "quantization_config": (
@@ -185,13 +211,18 @@ HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {
     "reorder_and_upcast_attn": ((False,), "known: False"),
     "use_bidirectional_attention": ((False, None), "known: false"),
     "layerdrop": ((0, 0.0), "layers would be skipped at random; known: 0"),
+    "output_router_logits": ((False,), "adds a loss of the router's; known: false"),
+    "experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
+    "_experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
+    "router_jitter_noise": ((0, 0.0), "multiplies what a router reads by noise; known: 0"),
+    "clip_qkv": ((None,), "cuts queries, keys and values in place; known: null"),
     "head_dim": ((None,), "this family's is hidden_size / num_attention_heads; leave it out"),
 }
 
 _OF_ATTENTION = {"attention_dropout": ("attention", 0.0)}
 
 # Probabilities of dropout, with the class's own: what they are of, and where a config says nothing.
-DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
+DROPOUTS: dict[str, dict[str, tuple[str, float]]] = dict.fromkeys(MIXTURES, _OF_ATTENTION) | {
     "gpt2": {
         "attn_pdrop": ("attention", 0.1),
         "resid_pdrop": ("residual", 0.1),
@@ -220,8 +251,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
 def kinds(family: str) -> dict[str, str]:
     """Every key that the family knows, with its kind."""
     made = _ALL | {key: SHAPE for key, _ in KEYS[family].values()}
-    if family == "gpt2":
-        made |= dict.fromkeys(ALIASES.values(), SHAPE)
+    made |= dict.fromkeys(OTHER_NAMES.get(family, {}).values(), SHAPE)
     own = {key: kind for key, kind in _OWN[family].items() if made.get(key) != SHAPE}
     return made | own
 

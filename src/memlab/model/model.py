@@ -10,7 +10,7 @@ from ..base.frozen import dataclass, replace
 from ..base.mapping import FrozenDict
 from ..terms.weights import group_size
 from ..units import whole
-from . import config
+from . import config, mixtures
 from .families import FAMILIES
 from .parameters import parameters_of
 from .presets import PRESETS
@@ -35,7 +35,7 @@ class Model:
 
     Example     Model(layers=4, d_model=128, d_ff=352, heads=4, kv_heads=2, vocab=256)
     Unit        every field is a count or a flag; flags left out follow the family
-    Leaves out  mixtures of experts, cross-attention, state-space layers, buffers
+    Leaves out  cross-attention, state-space layers, buffers
     Raises      ValueError for an unknown family or an impossible shape, TypeError for a value
                 of the wrong kind; both name it
     """
@@ -52,6 +52,12 @@ class Model:
     head_dim: int = FILLED  # D / N
     embed_dim: int = FILLED  # D; OPT-350m has narrower embeddings
     positions: int = FILLED  # 2048, but needed where they are learned
+    # Of mixtures of experts alone; in any other family they are 0 and ().
+    experts: int = FILLED  # X, in each layer that is a mixture
+    experts_per_token: int = FILLED  # k of them
+    expert_ff: int = FILLED  # M, the width of one expert; F is that of a layer without experts
+    shared_ff: int = FILLED  # the width of what every token passes besides, or 0
+    dense_layers: tuple[int, ...] = FILLED  # numbers of the layers without experts
     # Left out, these follow the family; memlab.model.families explains each.
     tied: bool = FILLED
     gated: bool = FILLED
@@ -72,6 +78,7 @@ class Model:
     position_offset: int = FILLED
     value_embeddings: bool = FILLED
     residual_scalars: bool = FILLED
+    shared_gated: bool = FILLED
     config: Mapping[str, Any] = FILLED  # the config.json it was read from, or nothing
 
     def __post_init__(self) -> None:
@@ -90,6 +97,7 @@ class Model:
         if self.positions is None and self.learned_positions:
             raise ValueError(f"positions is missing: {self.family} learns one vector for each")
         self._fill({"positions": 2048, "config": {}})
+        self._fill(mixtures.NONE)
         object.__setattr__(self, "config", FrozenDict(self.config))
         self._check()
 
@@ -108,6 +116,7 @@ class Model:
         whole("position_offset", self.position_offset)
         if whole("block_norms", self.block_norms) not in (1, 2, 4):
             raise ValueError(f"block_norms={self.block_norms}; known: 1, 2, 4")
+        mixtures.check(self)
         group_size(self.heads, kv_heads=self.kv_heads)
         for field, default in FAMILIES[self.family].items():
             value = getattr(self, field)
@@ -158,6 +167,9 @@ class Model:
             "embed_dim": self.d_model,
         }
         follow: dict[str, Any] = {k: None for k, v in filled.items() if getattr(self, k) == v}
+        if changes.get("layers", self.layers) != self.layers:
+            left = changes["layers"]
+            follow["dense_layers"] = tuple(i for i in self.dense_layers if i < left)
         follow["name"] = self.name.replace(" (changed)", "") + " (changed)"
         return replace(self, **(follow | changes))
 
@@ -187,6 +199,21 @@ class Model:
     def parameter_count(self) -> int:
         """All parameters, P."""
         return sum(self.parameters().values())
+
+    @property
+    def mixture_layers(self) -> int:
+        """Layers whose feed-forward layer is a mixture of experts."""
+        return self.layers - len(self.dense_layers) if self.experts else 0
+
+    @property
+    def active_parameter_count(self) -> int:
+        """Parameters that one token meets: all but the experts that it is not sent to.
+
+        Formula     P − mixture layers · (X − k) · 3 · D · M
+        Unit        parameters, a whole number; P where there are no experts
+        Leaves out  that an embedding is one row for a token: it counts as a whole
+        """
+        return self.parameter_count - mixtures.asleep(self)
 
     def __repr__(self) -> str:
         shape = f"L={self.layers} D={self.d_model} F={self.d_ff} N={self.heads} K={self.kv_heads}"

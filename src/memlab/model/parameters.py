@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ..terms import tied, weights
+from ..terms import experts, tied, weights
 from .tensors import COMPONENTS, SMEAR_GATE_WIDTH, VALUE_GATE_WIDTH
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -23,9 +23,7 @@ def parameters_of(model: Model) -> dict[str, int]:
             m.positions, d_model=m.d_model, offset=m.position_offset
         )
     parts["attention"] = _attention(m)
-    parts["feed_forward"] = m.layers * weights.feed_forward(
-        m.d_model, d_ff=m.d_ff, gated=m.gated, bias=m.ff_bias
-    )
+    parts["feed_forward"] = _feed_forward(m)
     parts["norm"] = _norms(m)
     parts["lm_head"] = tied.head(m.vocab, d_model=m.embed_dim, tied=m.tied)
     parts["value_embedding"] = m.value_embedding_layers * weights.value_embedding(
@@ -47,6 +45,20 @@ def _attention(m: Model) -> int:
     return m.layers * layer + m.value_embedding_layers * weights.linear(
         VALUE_GATE_WIDTH, outputs=m.kv_heads
     )
+
+
+def _feed_forward(m: Model) -> int:
+    dense = weights.feed_forward(m.d_model, d_ff=m.d_ff, gated=m.gated, bias=m.ff_bias)
+    count = (m.layers - m.mixture_layers) * dense
+    if m.mixture_layers:
+        count += m.mixture_layers * experts.mixture(
+            m.d_model,
+            experts=m.experts,
+            expert_ff=m.expert_ff,
+            shared_ff=m.shared_ff,
+            shared_gated=m.shared_gated,
+        )
+    return count
 
 
 def _norms(m: Model) -> int:

@@ -137,6 +137,50 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
     | {"tied": ("tie_word_embeddings", True), "positions": ("max_position_embeddings", 8192)},
 }
 
+_MIXED = _GROUPED | {
+    "experts": ("num_experts", REQUIRED),
+    "experts_per_token": ("num_experts_per_tok", REQUIRED),
+    "expert_ff": ("moe_intermediate_size", REQUIRED),
+}
+KEYS |= {
+    "qwen3_moe": _MIXED
+    | _ATTENTION_BIAS
+    | {
+        "kv_heads": ("num_key_value_heads", 4),
+        "positions": ("max_position_embeddings", 32768),
+    },
+    "mixtral": _MIXED
+    | {
+        "experts": ("num_local_experts", REQUIRED),
+        "expert_ff": ("intermediate_size", REQUIRED),
+        "kv_heads": ("num_key_value_heads", 8),
+        "positions": ("max_position_embeddings", 131072),
+    },
+    # Its norms are as wide as the model, so that its heads have no width of their own.
+    "olmoe": {field: key for field, key in _MIXED.items() if field != "head_dim"}
+    | _ATTENTION_BIAS
+    | {
+        "expert_ff": ("intermediate_size", REQUIRED),
+        "positions": ("max_position_embeddings", 4096),
+    },
+    "qwen2_moe": _MIXED
+    | {
+        "shared_ff": ("shared_expert_intermediate_size", REQUIRED),
+        "kv_heads": ("num_key_value_heads", 16),
+        "qkv_bias": ("qkv_bias", True),
+        "positions": ("max_position_embeddings", 32768),
+    },
+    "glm4_moe": _MIXED
+    | {
+        "experts": ("n_routed_experts", REQUIRED),
+        "shared_ff": ("n_shared_experts", 1),  # of them; each is as wide as any other expert
+        "kv_heads": ("num_key_value_heads", 8),
+        "qkv_bias": ("attention_bias", False),
+        "qk_norm": ("use_qk_norm", False),
+        "positions": ("max_position_embeddings", 131072),
+    },
+}
+
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
 # Source      PreTrainedConfig.attribute_map: they are set after the family's own
 ALIASES = {
@@ -146,9 +190,19 @@ ALIASES = {
     "n_positions": "max_position_embeddings",
 }
 
+# The other names that classes take for a key, of gpt2 and of mixtures: they count first, too.
+OTHER_NAMES = {
+    "gpt2": ALIASES,
+    "qwen3_moe": {"num_experts": "num_local_experts"},
+    "mixtral": {"num_local_experts": "num_experts"},
+    "olmoe": {"num_experts": "num_local_experts"},
+    "glm4_moe": {"n_routed_experts": "num_local_experts"},
+}
+
 # Keys that may be null though they have a default: as many key/value heads as query heads then.
 NULLABLE = (
     ("qwen2", "num_key_value_heads"),
     ("qwen3", "num_key_value_heads"),
     ("smollm3", "num_key_value_heads"),
+    ("qwen2_moe", "num_key_value_heads"),
 )

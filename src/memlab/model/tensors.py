@@ -47,7 +47,9 @@ class Tensor:
     shape: tuple[int, ...]
     component: str
     copies: int = 1
-    linear: bool = False  # the weight of a matmul layer; an embedding is not one, even when tied
+    # The weight of a matmul layer. An embedding is not one, even when tied; nor are experts, all of
+    # a layer in one tensor of three dimensions, which quantizers of linear layers pass over.
+    linear: bool = False
 
     @property
     def numel(self) -> int:
@@ -82,13 +84,16 @@ def tensors_of(model: Model) -> Iterator[Tensor]:
         yield Tensor("lm_head", (m.vocab, m.embed_dim), "lm_head", linear=True)
 
 
-def _linear(m: Model, name: str, outputs: int, inputs: int, *, bias: bool) -> Iterator[Tensor]:
-    """Weight and bias of a linear layer that each of the L layers has."""
+def _linear(
+    m: Model, name: str, outputs: int, inputs: int, *, bias: bool, copies: int | None = None
+) -> Iterator[Tensor]:
+    """Weight and bias of a linear layer that each of the L layers has, or so many of them."""
     component = name.split(".")[0]
     shape = (inputs, outputs) if m.conv1d else (outputs, inputs)
-    yield Tensor(f"layers.{name}", shape, component, m.layers, linear=True)
+    count = m.layers if copies is None else copies
+    yield Tensor(f"layers.{name}", shape, component, count, linear=True)
     if bias:
-        yield Tensor(f"layers.{name}.bias", (outputs,), component, m.layers)
+        yield Tensor(f"layers.{name}.bias", (outputs,), component, count)
 
 
 def _attention(m: Model) -> Iterator[Tensor]:
@@ -100,12 +105,32 @@ def _attention(m: Model) -> Iterator[Tensor]:
 
 
 def _feed_forward(m: Model) -> Iterator[Tensor]:
-    parts = {"gate": m.d_ff, "up": m.d_ff} if m.gated else {"up": m.d_ff}
+    dense = m.layers - m.mixture_layers
+    if dense:
+        yield from _dense(m, "feed_forward.", m.d_ff, dense)
+    if m.mixture_layers:
+        yield from _mixture(m, m.mixture_layers)
+
+
+def _dense(m: Model, prefix: str, width: int, copies: int) -> Iterator[Tensor]:
+    parts = {"gate": width, "up": width} if m.gated else {"up": width}
     if m.gated and m.fused_gate:
-        parts = {"gate_up": 2 * m.d_ff}
+        parts = {"gate_up": 2 * width}
     for name, outputs in parts.items():
-        yield from _linear(m, f"feed_forward.{name}", outputs, m.d_model, bias=m.ff_bias)
-    yield from _linear(m, "feed_forward.down", m.d_model, m.d_ff, bias=m.ff_bias)
+        yield from _linear(m, f"{prefix}{name}", outputs, m.d_model, bias=m.ff_bias, copies=copies)
+    yield from _linear(m, f"{prefix}down", m.d_model, width, bias=m.ff_bias, copies=copies)
+
+
+def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
+    """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
+    part, where = "feed_forward", "layers.feed_forward."
+    yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies)
+    yield Tensor(f"{where}experts_up", (m.experts, 2 * m.expert_ff, m.d_model), part, copies)
+    yield Tensor(f"{where}experts_down", (m.experts, m.d_model, m.expert_ff), part, copies)
+    if m.shared_ff:
+        yield from _dense(m, "feed_forward.shared_", m.shared_ff, copies)
+        if m.shared_gated:
+            yield Tensor(f"{where}shared_router", (1, m.d_model), part, copies, linear=True)
 
 
 def _norms(m: Model) -> Iterator[Tensor]:

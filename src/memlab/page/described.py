@@ -72,7 +72,7 @@ def of_run(run: Run) -> str:
 def of_model(model: Model, run: Run) -> str:
     """What of the model there are no moments for in such a run; or nothing."""
     if model.family not in MEASURED:
-        return say.NO_STEPS.format(family=model.family)
+        return say.NO_FAMILY_STEP.format(family=model.family)
     if reason := _flags(model):
         return reason
     for name, size, least in (

@@ -51,7 +51,7 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are not counted where matrices or layers are divided: chapter 21 is"
 ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
-NO_STEPS = "the steps of {family} are not counted on this page"
+NO_FAMILY_STEP = "the steps of {family} are not counted on this page"
 ROWS = "rows of the loss"
 SMALL = "{what}={size}: steps are counted from {least} on"
 HEADS = "H={size}: heads of a multiple of 8, up to 256 wide, are counted"
@@ -81,6 +81,7 @@ THIS_VALUE = "this value"
 # a test holds each against its maker.
 ELSEWHERE = (
     "tensor={tensor} does not divide {letter}={size} ({what})",
+    "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone",
     "query heads",
     "feed-forward width",
     "key/value heads",

@@ -55,8 +55,14 @@ class Sharding:
     def check(self, model: Model) -> None:
         """Refuse what cannot be cut.
 
-        Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L
+        Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L,
+                    and for either of a mixture of experts
         """
+        if model.experts and self.tensor * self.pipeline > 1:
+            raise ValueError(
+                f"tensor={self.tensor}, pipeline={self.pipeline}: experts are divided among data "
+                "ranks alone"
+            )
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline, stage=0)
 

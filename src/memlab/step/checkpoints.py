@@ -54,6 +54,11 @@ class Checkpoints:
         return self._again is not None
 
     @property
+    def first_pass(self) -> bool:
+        """Whether a region runs for the first time."""
+        return self._frame is not None and self._again is None
+
+    @property
     def complete(self) -> bool:
         """Whether it has given back all that it was to give."""
         return self._again is not None and self._frame is not None and not self._left

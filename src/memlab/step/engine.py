@@ -168,6 +168,13 @@ class Engine:
         self._checkpoints.run_again(frame)
         self.part = part
 
+    def holds(self, x: Tensor) -> bool:
+        """Whether a graph on x keeps its tensors alive though its result leads nowhere.
+
+        In the first pass through a checkpoint it keeps places for them, and no tensors.
+        """
+        return self.grad and x.node is not None and not self._checkpoints.first_pass
+
     def begin_loss(self) -> None:
         """From here on (the output head) the forward pass makes logits and the loss."""
         self.part = "loss"

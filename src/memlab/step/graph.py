@@ -98,6 +98,8 @@ def component(name: str) -> str:
         return "attention"
     if base in ("gate", "up", "gate_up", "down"):
         return "feed_forward"
+    if base.startswith(("router", "experts", "shared")):
+        return "feed_forward"
     return base if base in ("embedding", "positions", "lm_head") else "other"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..model.families import MIXTURES
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +26,7 @@ LLAMAS = (
     "gemma2",
     "gemma3_text",
     "cohere2",
+    *MIXTURES,
 )
 # The others': silu.
 ACTIVATIONS = {
@@ -41,7 +44,7 @@ CAPS: dict[str, dict[str, float | None]] = {
     "gemma3_text": {"final_logit_softcapping": None},
 }
 SCALED = ("granite", "cohere2")  # families whose logits are the head's times a number
-SHARES = {"phi3": 1.0, "glm4": 0.5}  # of a head that turns, where a config says nothing
+SHARES = {"phi3": 1.0, "glm4": 0.5, "glm4_moe": 0.5}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 

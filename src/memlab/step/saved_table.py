@@ -9,7 +9,7 @@ from ..base.table import as_html, as_text, cell
 from .graph import Save
 from .storage_log import SIZES
 
-ORDER = "B T D F N K H V"  # of the letters in a product
+ORDER = "B T k D F N K H V X M"  # of the letters in a product
 COUNTED = ("activations", "other")  # weights, buffers and token ids are there anyway
 
 

@@ -49,6 +49,9 @@ class Setting:
             "K": model.kv_heads,
             "H": model.head_dim,
             "V": model.vocab,
+            "X": model.experts,
+            "k": model.experts_per_token,
+            "M": model.expert_ff,
         }
         if letter not in sizes:
             raise AttributeError(letter)

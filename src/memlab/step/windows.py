@@ -9,14 +9,16 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-ALTERNATING = ("qwen2", "qwen3", "smollm3")  # families whose layers are of two kinds
+ALTERNATING = ("qwen2", "qwen3", "smollm3", "qwen2_moe")  # families whose layers are of two kinds
 EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
+# Families whose layers all have the window, if it is asked for, and that of their classes.
+EVERY = {"mixtral": None, "qwen3_moe": 4096}
 NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
 # Families of which some layers have the window by their class, and which make both masks: every
 # so many-th layer has none.
 PATTERNED = ("gemma2", "gemma3_text", "cohere2")
 PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}
-CLASS_WINDOW = 4096
+CLASS_WINDOW = 4096  # MistralConfig's and others', where a config says nothing
 
 
 def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
@@ -33,6 +35,10 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     if model.family == "mistral":
         told = config.get("sliding_window", CLASS_WINDOW) if window is None else window
         return told or None, None
+    if model.family in EVERY:
+        asked = model.family == "mixtral" or config.get("use_sliding_window")
+        size = config.get("sliding_window", EVERY[model.family]) if asked else None
+        return size or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
     if model.family in EVERYWHERE:
@@ -53,7 +59,7 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
-    if KINDS[1] not in kinds and model.family not in PATTERNED:
+    if KINDS[1] not in kinds and model.family not in PATTERNED + (("qwen2_moe",) if size else ()):
         return None, None
     if size is None:
         raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")

@@ -45,7 +45,7 @@ class HFLlama(LlamaWeights):
         self.cache: Cache | None = None
         self.embedding = f.parameter("embedding", (s.V, s.D), dtype)
         self.embedding_buffers()
-        self.layers = [self.layer_weights() for _ in f.each_layer(m.layers)]
+        self.layers = [self.layer_weights(i) for i in f.each_layer(m.layers)]
         self.final = self.final_weights()
         self.rotary_width = self.turned()
         self.rotary_buffers()
@@ -174,10 +174,7 @@ class HFLlama(LlamaWeights):
         self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         f, s = self.f, self.setting
-        how = {"masked": mask is not None, "turns": self.turns_by(angles)}
-        q = self.heads(w, "q", x, s.N, **how)
-        k = self.heads(w, "k", x, s.K, **how)
-        v = self.heads(w, "v", x, s.K, **how)
+        q, k, v = self.projected(w, x, mask is not None, self.turns_by(angles))
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
             k, v = self.cache.update(k, v)
@@ -195,6 +192,16 @@ class HFLlama(LlamaWeights):
             assert mask is not None
             return eager_shared_heads(f, s, q, k, v, mask, rows=self.rows)
         return sdpa_forward(f, s, q, k, v, mask, rows=self.rows), None
+
+    def projected(
+        self, w: Weights, x: Tensor, masked: bool, turns: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, head by head; masked and turns: see `apart`."""
+        s = self.setting
+        q = self.heads(w, "q", x, s.N, masked=masked, turns=turns)
+        k = self.heads(w, "k", x, s.K, masked=masked, turns=turns)
+        v = self.heads(w, "v", x, s.K, masked=masked, turns=turns)
+        return q, k, v
 
     def heads(
         self, w: Weights, name: str, x: Tensor, heads: int, *, masked: bool, turns: bool
@@ -233,14 +240,15 @@ class HFLlama(LlamaWeights):
         second = f.part_of(x, *half)
         return f.cat([f.neg(second), first])
 
-    def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+    def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
+        """Of the layer, or of a part of it whose weights begin with this name."""
         f = self.f
-        return call(linear, f, self.gated(w, x), w, "down")
+        return call(linear, f, self.gated(w, x, part), w, f"{part}down")
 
-    def gated(self, w: Weights, x: Tensor) -> Tensor:
+    def gated(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         """act(gate) · up: one expression, so that its parts go with it."""
         f = self.f
         return f.mul(
-            call(f.activation, linear(f, x, w, "gate"), self.activation),
-            linear(f, x, w, "up"),
+            call(f.activation, linear(f, x, w, f"{part}gate"), self.activation),
+            linear(f, x, w, f"{part}up"),
         )

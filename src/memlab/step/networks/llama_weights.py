@@ -24,9 +24,9 @@ class LlamaWeights:
     setting: Setting
     norms: Sequence[str] = ("attention_norm", "feed_forward_norm")
 
-    def layer_weights(self) -> Weights:
+    def layer_weights(self, layer: int) -> Weights:
         f, s = self.f, self.setting
-        shapes = self.attention_shapes() | self.feed_forward_shapes() | self.norm_shapes()
+        shapes = self.attention_shapes() | self.feed_forward_shapes(layer) | self.norm_shapes()
         return {name: f.parameter(name, shape, s.dtype_of(name)) for name, shape in shapes.items()}
 
     def attention_shapes(self) -> Shapes:
@@ -37,7 +37,7 @@ class LlamaWeights:
         shapes |= s.linear("out", s.D, s.queries, m.out_bias)
         return shapes | ({"q_norm": (s.H,), "k_norm": (s.H,)} if m.qk_norm else {})
 
-    def feed_forward_shapes(self) -> Shapes:
+    def feed_forward_shapes(self, layer: int) -> Shapes:
         s, bias = self.setting, self.setting.model.ff_bias
         shapes: Shapes = {}
         for name in ("gate", "up"):

@@ -28,7 +28,7 @@ class Starcoder2(HFLlama):
         parts = [part for name in self.norms for part in (name, f"{name}.bias")]
         return {part: (self.setting.D,) for part in parts}
 
-    def feed_forward_shapes(self) -> Shapes:
+    def feed_forward_shapes(self, layer: int) -> Shapes:
         s, bias = self.setting, self.setting.model.ff_bias
         return s.linear("up", s.F, s.D, bias) | s.linear("down", s.D, s.F, bias)
 
@@ -45,7 +45,7 @@ class Starcoder2(HFLlama):
         y = dropout(self.f, y, self.setting.residual_dropout)
         return y, kept
 
-    def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+    def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         f = self.f
         hidden = linear(f, x, w, "up")
         hidden = call(f.activation, hidden, self.activation)

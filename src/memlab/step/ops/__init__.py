@@ -12,10 +12,11 @@ from ..graph import Grads as Grads
 from .attention import Attention
 from .cross_entropy import CrossEntropy
 from .layers import Layers
+from .routing import Routing
 from .shapes import Shapes
 
 
-class Ops(Layers, Attention, CrossEntropy, Shapes):
+class Ops(Layers, Attention, CrossEntropy, Routing, Shapes):
     """All operators, in the precision of the inputs or under autocast.
 
     autocast    see memlab.step.ops.autocast.Autocast

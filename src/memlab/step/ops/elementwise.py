@@ -124,13 +124,15 @@ class Elementwise(Engine):
         return out
 
     def activation(self, x: Tensor, op: str) -> Tensor:
-        """silu, gelu or relu: silu and gelu keep their input, relu its result."""
+        """silu and gelu keep their input, relu and sigmoid their result."""
         out = self.new(op, x.shape, x.dtype)
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
             return [self.new(f"{op}_backward", grads[0].shape, grads[0].dtype)]
 
-        self.apply(op, [x], [out], run, [("result", out) if op == "relu" else ("self", x)])
+        self.apply(
+            op, [x], [out], run, [("result", out) if op in ("relu", "sigmoid") else ("self", x)]
+        )
         return out
 
     def tanh(self, x: Tensor) -> Tensor:

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 class Shapes(Engine):
     """Parts of a tensor, parts joined, heads repeated."""
 
-    def halves(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """x.chunk(2, -1): two views, whose gradients are joined in one copy."""
-        shape = (*x.shape[:-1], x.shape[-1] // 2)
+    def halves(self, x: Tensor, width: int | None = None) -> tuple[Tensor, Tensor]:
+        """x.chunk(2, -1): two views, whose gradients are joined in one copy.
+
+        width       of one half, where a letter stands for it
+        """
+        shape = (*x.shape[:-1], x.shape[-1] // 2 if width is None else width)
         outs = (Tensor(shape, x.dtype, x.storage), Tensor(shape, x.dtype, x.storage))
         self.apply("split", [x], outs, self._joined("cat", x))
         return outs
@@ -63,6 +66,13 @@ class Shapes(Engine):
         else:
             out = self.new("clone", shape, x.dtype)
         self.apply("clone", [x], [out], lambda grads, saved, needs: [grads[0]])
+        return out
+
+    def seen_as(self, x: Tensor, *shape: int) -> Tensor:
+        """A view with a node of its own: its gradient waits until the nodes after it have run."""
+        out = Tensor(shape, x.dtype, x.storage)
+        before = x.shape
+        self.apply("view", [x], [out], lambda grads, saved, needs: [self.view(grads[0], *before)])
         return out
 
     def folded(self, x: Tensor) -> Tensor:

@@ -1,0 +1,160 @@
+"""transformers' mixtures of experts: the llama block with another feed-forward layer.
+
+Experts are grouped, as transformers does unless it is told otherwise: every token stands once for
+each of its experts, sorted by expert, and one operator multiplies each group by its own matrix. So
+a step has the same bytes wherever the router sends its tokens.
+
+Source      transformers 5.23: models/*_moe/modeling_*.py, mixtral, olmoe; integrations/moe.py,
+            grouped_mm_experts_forward
+Leaves out  other implementations of experts, the router's own loss, experts on several devices
+"""
+
+from __future__ import annotations
+
+from ..adapters import linear
+from ..graph import Tensor, call
+from ..storage_log import Dim
+from .hf_common import mask_of
+from .hf_llama import HFLlama, Shapes, Weights
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Qwen3Moe(HFLlama):
+    """Qwen3MoeForCausalLM: layers with experts, and some without."""
+
+    router_first = False  # whether the router is registered before its experts
+
+    @property
+    def adds_to_one(self) -> bool:
+        """Whether the weights of a token's experts are divided by their sum."""
+        return bool((self.setting.extra or {}).get("norm_topk_prob", False))
+
+    def feed_forward_shapes(self, layer: int) -> Shapes:
+        s = self.setting
+        if layer in s.model.dense_layers:
+            return super().feed_forward_shapes(layer)
+        router: Shapes = {"router": (s.X, s.D)}
+        experts: Shapes = {
+            "experts_up": (s.X, Dim("2·M", 2 * s.M), s.D),
+            "experts_down": (s.X, s.D, s.M),
+        }
+        return router | experts if self.router_first else experts | router
+
+    def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
+        if part or "router" not in w:
+            return super().feed_forward(w, x, part)
+        f, s = self.f, self.setting
+        return f.view(self.mixture(w, f.view(x, s.rows, s.D)), s.B, s.T, s.D)
+
+    def mixture(self, w: Weights, rows: Tensor) -> Tensor:
+        _, scores, chosen = call(self.router, w, rows)
+        return call(self.experts, w, rows, chosen, scores)
+
+    def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, the weights of the chosen experts, and which they are."""
+        f, s = self.f, self.setting
+        logits = f.linear(f.seen_as(rows, *rows.shape), w["router"])
+        probabilities = f.softmax(f.to(logits, "fp32"))
+        best, chosen = f.topk(probabilities, s.k)
+        if self.adds_to_one:
+            best = f.divide_in_place(best, f.total(best))
+        best = f.to(best, logits.dtype)
+        return logits, best, chosen
+
+    def experts(self, w: Weights, x: Tensor, chosen: Tensor, scores: Tensor) -> Tensor:
+        """grouped_mm_experts_forward: one row for each token and expert."""
+        f, s = self.f, self.setting
+        rows = (Dim("B·T·k", s.rows * s.k),)
+        scores = f.view(scores, *rows)
+        by_expert, order = f.new("sort", rows, "int64"), f.new("sort", rows, "int64")
+        picked = f.rows_of(x, f.new("floor_divide", rows, "int64"))
+        weights = f.rows_of(scores, order)
+        numbers = f.new("to", rows, "fp32" if f.backend == "cpu" else "int32")
+        tokens = f.new("histc", (s.X,), numbers.dtype)
+        offsets = f.new("cumsum", (s.X,), "int32")
+        y = f.grouped_mm(picked, w["experts_up"], offsets, Dim("2·M", 2 * s.M))
+        y = call(self.gate, y)
+        y = f.grouped_mm(y, w["experts_down"], offsets, s.D)
+        y_weighted = f.mul(y, f.view(weights, *rows, 1))
+        back = f.new("empty_like", rows, "int64")
+        numbered = f.new("arange", rows, "int64")
+        del numbered
+        y_weighted = f.rows_of(y_weighted, back)
+        y = f.to(f.sum_of_parts(y_weighted, s.rows), x.dtype)
+        del by_expert, tokens  # which nothing reads, but live until here
+        return y
+
+    def gate(self, y: Tensor) -> Tensor:
+        f = self.f
+        gate, up = f.halves(y, self.setting.M)
+        return f.mul(call(f.activation, gate, "silu"), up)
+
+
+class Mixtral(Qwen3Moe):
+    """MixtralForCausalLM: every layer has experts, whose weights stay in fp32 and add to one."""
+
+    router_first = True
+    adds_to_one = True
+
+    def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        f, s = self.f, self.setting
+        logits = f.linear(f.seen_as(rows, *rows.shape), w["router"])
+        probabilities = f.softmax(f.to(logits, "fp32"))
+        best, chosen = f.topk(probabilities, s.k)
+        best = f.divide_in_place(best, f.total(best))
+        return logits, best, chosen
+
+
+class Olmoe(Qwen3Moe):
+    """OlmoeForCausalLM: every layer has experts; queries and keys are normed as whole rows."""
+
+    router_first = True
+
+    def attention_shapes(self) -> Shapes:
+        s = self.setting
+        return super().attention_shapes() | {"q_norm": (s.queries,), "k_norm": (s.keys,)}
+
+    def projected(
+        self, w: Weights, x: Tensor, masked: bool, turns: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows are seen as heads when all three are there."""
+        f, s = self.f, self.setting
+        q = call(self.norm, linear(f, x, w, "q"), w["q_norm"])
+        k = call(self.norm, linear(f, x, w, "k"), w["k_norm"])
+        v = linear(f, x, w, "v")
+        q = self.apart(q, "q", s.N)
+        k = self.apart(k, "k", s.K)
+        v = self.apart(v, "v", s.K, masked=masked)
+        return q, k, v
+
+
+class Qwen2Moe(Qwen3Moe):
+    """Qwen2MoeForCausalLM: beside its experts one that every token passes, weighed by a gate."""
+
+    router_first = True
+
+    def feed_forward_shapes(self, layer: int) -> Shapes:
+        s, shapes = self.setting, super().feed_forward_shapes(layer)
+        if layer in s.model.dense_layers:
+            return shapes
+        wide = Dim("M'", s.model.shared_ff)
+        shapes |= {"shared_gate": (wide, s.D), "shared_up": (wide, s.D)}
+        return shapes | {"shared_down": (s.D, wide), "shared_router": (1, s.D)}
+
+    def masks(self, dtype: str) -> Sequence[Tensor | None]:
+        """Both are always made, whether a layer has the window or not; without one it is 0."""
+        f, s = self.f, self.setting
+        full, near = mask_of(f, s, dtype, None), mask_of(f, s, dtype, s.window or 0)
+        return [near if slides else full for slides in s.sliding or [False] * s.L] + [full, near]
+
+    def mixture(self, w: Weights, rows: Tensor) -> Tensor:
+        f = self.f
+        shared = call(self.feed_forward, w, rows, "shared_")
+        _, scores, chosen = call(self.router, w, rows)
+        y = call(self.experts, w, rows, chosen, scores)
+        shared = f.mul(f.activation(f.linear(rows, w["shared_router"]), "sigmoid"), shared)
+        y = f.add(y, shared)
+        return y

@@ -1,0 +1,125 @@
+"""What sends tokens to experts: the best of each row, rows in another order, grouped products."""
+
+from __future__ import annotations
+
+from ..graph import Grads, Tensor
+from ..storage_log import Dim
+from .autocast import Autocast
+
+
+class Routing(Autocast):
+    """Operators of a mixture of experts. None of their sizes depends on which expert is chosen.
+
+    Source      torch 2.13: tools/autograd/derivatives.yaml, FunctionsManual.cpp
+    """
+
+    def topk(self, x: Tensor, k: Dim) -> tuple[Tensor, Tensor]:
+        """The k largest of each row, and where they stand: x [rows, X] gives two of [rows, k]."""
+        shape, dtype = x.shape, x.dtype
+        values = self.new("topk", (*shape[:-1], k), dtype)
+        places = self.new("topk", (*shape[:-1], k), "int64")
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            zeros = self.new("new_zeros", shape, grads[0].dtype)
+            made = self.new("scatter", shape, grads[0].dtype)
+            del zeros
+            return [made]
+
+        self.apply("topk", [x], [values], run, [("indices", places)])
+        return values, places
+
+    def total(self, x: Tensor) -> Tensor:
+        """The sum of each row, which stays a dimension of 1; its gradient is a view."""
+        out = self.new("sum", (*x.shape[:-1], 1), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.view(grads[0], *shape)]
+
+        self.apply("sum", [x], [out], run)
+        return out
+
+    def divide_in_place(self, x: Tensor, by: Tensor) -> Tensor:
+        """x /= by, a number for each row: what x was is copied for the gradient of `by`."""
+        out = Tensor(x.shape, x.dtype, x.storage, x.node, x.slot)
+        shape, dtype = x.shape, x.dtype
+        if not self.grad or by.node is None:
+            return out
+        before = self.new("clone", shape, dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            quotient = self.new("div", shape, dtype)
+            twice = self.new("div", shape, dtype)
+            negative = self.new("neg", shape, dtype)
+            of_divisor = self.new("mul", shape, dtype)
+            del quotient, twice, negative
+            return [self.new("div", shape, dtype), of_divisor]
+
+        self.apply("div_", [x, by], [out], run, [("other", by), ("self", before)])
+        return out
+
+    def rows_of(self, x: Tensor, places: Tensor) -> Tensor:
+        """x[places]: the rows that stand there; gradients are added up in a copy of zeros."""
+        out = self.new("index", (*places.shape, *x.shape[1:]), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            zeros = self.new("new_zeros", shape, grads[0].dtype)
+            made = self.new("index_put", shape, grads[0].dtype)
+            del zeros
+            return [made]
+
+        self.apply("index", [x], [out], run, [("indices", places)])
+        return out
+
+    def gather(self, x: Tensor, places: Tensor) -> Tensor:
+        """Of each row the values that stand there: x [rows, X], places [rows, k]."""
+        out = self.new("gather", places.shape, x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            zeros = self.new("new_zeros", shape, grads[0].dtype)
+            made = self.new("scatter_add", shape, grads[0].dtype)
+            del zeros
+            return [made]
+
+        self.apply("gather", [x], [out], run, [("index", places)])
+        return out
+
+    def grouped_mm(self, x: Tensor, weight: Tensor, offsets: Tensor, outputs: int) -> Tensor:
+        """Each expert's rows by its own matrix, x [rows, inputs], weight [X, ...].
+
+        Autocast does not know it: the product is in the format of the weight.
+        """
+        rows = self.to(x, weight.dtype)
+        out = self.new("grouped_mm", (x.shape[0], outputs), weight.dtype)
+        shapes = (rows.shape, weight.shape)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            made: Grads = [None, None]
+            for i in (1, 0):
+                if needs[i]:
+                    made[i] = self.new("grouped_mm", shapes[i], grads[0].dtype)
+            return made
+
+        kept = [("self", rows) if weight.node else None, ("mat2", weight) if rows.node else None]
+        self.apply(
+            f"grouped_mm {weight.record.op}", [rows, weight], [out], run, [*kept, ("offs", offsets)]
+        )
+        return out
+
+    def sum_of_parts(self, x: Tensor, rows: Dim) -> Tensor:
+        """Rows of which as many as a token has experts are added up: [rows·k, D] gives [rows, D].
+
+        The gradient is repeated for each, and then written out as rows, if there are two of both.
+        """
+        out = self.new("sum", (rows, x.shape[1]), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            if rows == 1 or rows == shape[0]:
+                return [self.view(grads[0], *shape)]
+            return [self.new("clone", shape, grads[0].dtype)]
+
+        self.apply("sum", [x], [out], run)
+        return out

@@ -1,0 +1,152 @@
+"""Mixtures of experts: what a layer of experts weighs, and what it keeps for backward.
+
+Letters: D model width, X experts, k of them for each token, M the width of one expert, R = B·T
+tokens of a batch, b bytes a value. A gated expert is three matrices: gate, up and down.
+"""
+
+from __future__ import annotations
+
+from ..formats import storage
+from ..units import whole
+from .weights import linear
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..formats import Format
+
+
+def expert(d_model: int, *, expert_ff: int) -> int:
+    """Parameters of one gated expert.
+
+    Formula     3 · D · M
+    Shapes      gate and up: [M, D], down: [D, M]
+    Unit        parameters, a whole number
+    Source      Shazeer et al. 2017, arXiv:1701.06538; gated: Shazeer 2020, arXiv:2002.05202
+    Leaves out  biases
+    Raises      ValueError for a negative width
+    """
+    return 3 * linear(d_model, outputs=expert_ff)
+
+
+def mixture(
+    d_model: int,
+    *,
+    experts: int,
+    expert_ff: int,
+    shared_ff: int = 0,
+    shared_gated: bool = False,
+) -> int:
+    """Parameters of one layer of experts, its router included: all of them are in memory.
+
+    Formula     X · 3 · D · M + X · D, and with shared experts of width M' 3 · D · M' (+ D: gated)
+    Shapes      router: [X, D]; gate and up of all experts: [X, 2M, D], their down: [X, D, M]
+    Unit        parameters, a whole number
+    Source      transformers 5.23, modeling_*.py: Qwen3MoeSparseMoeBlock, MixtralSparseMoeBlock,
+                OlmoeSparseMoeBlock, Qwen2MoeSparseMoeBlock
+    Leaves out  biases; devices that divide the experts between them
+    Raises      ValueError for a negative width
+    """
+    return _router(d_model, experts) + active_part(
+        d_model,
+        experts_per_token=experts,
+        expert_ff=expert_ff,
+        shared_ff=shared_ff,
+        shared_gated=shared_gated,
+    )
+
+
+def active(
+    d_model: int,
+    *,
+    experts: int,
+    experts_per_token: int,
+    expert_ff: int,
+    shared_ff: int = 0,
+    shared_gated: bool = False,
+) -> int:
+    """Parameters of one layer of experts that one token meets.
+
+    Formula     k · 3 · D · M + X · D, and shared experts as in `mixture`
+    Unit        parameters, a whole number
+    Source      Fedus et al. 2021, arXiv:2101.03961: operations follow these, memory does not
+    Raises      ValueError for more experts a token than there are, and for a negative width
+    """
+    if whole("experts_per_token", experts_per_token) > whole("experts", experts):
+        raise ValueError(f"experts_per_token={experts_per_token}; there are X={experts} experts")
+    return _router(d_model, experts) + active_part(
+        d_model,
+        experts_per_token=experts_per_token,
+        expert_ff=expert_ff,
+        shared_ff=shared_ff,
+        shared_gated=shared_gated,
+    )
+
+
+def active_part(
+    d_model: int, *, experts_per_token: int, expert_ff: int, shared_ff: int, shared_gated: bool
+) -> int:
+    """So many experts and what is shared, without a router.
+
+    Formula     k · 3 · D · M + 3 · D · M' (+ D)
+    Unit        parameters, a whole number
+    Source      as `mixture`
+    Raises      ValueError for a negative width
+    """
+    shared = expert(d_model, expert_ff=shared_ff)
+    if shared_gated and shared_ff:
+        shared += linear(d_model, outputs=1)
+    routed = whole("experts_per_token", experts_per_token) * expert(d_model, expert_ff=expert_ff)
+    return routed + shared
+
+
+def permuted(
+    tokens: int, *, d_model: int, experts_per_token: int, format: str | Format = "bf16"
+) -> int:
+    """Bytes of the tokens laid out expert by expert: each of them k times.
+
+    Formula     k · R · D · b
+    Shapes      [R·k, D], sorted by expert; how many rows an expert has changes no byte
+    Unit        bytes, a whole number
+    Source      transformers 5.23, integrations/moe.py: grouped_mm_experts_forward
+    Leaves out  the order itself, 8 bytes a row: see `kept`
+    Raises      ValueError for a negative count and an unknown format
+    """
+    rows = whole("tokens", tokens) * whole("experts_per_token", experts_per_token)
+    return storage(rows * whole("d_model", d_model), format)
+
+
+def kept(
+    tokens: int,
+    *,
+    d_model: int,
+    experts: int,
+    experts_per_token: int,
+    expert_ff: int,
+    format: str | Format = "bf16",
+    scores: str | Format | None = None,
+    normalized: bool = False,
+) -> int:
+    """Bytes that one layer of experts keeps for backward, if its products are grouped.
+
+    Formula     k·R · (2 · D · b + 4 · M · b + s + 32) + 4 · R · X + 4 · X; where the weights of a
+                token's experts are made to add to one, 4 · k·R + 4 · R more
+    Shapes      tokens by expert and what comes of them: [k·R, D]; gate and up: [k·R, 2M], silu of
+                the gate, and the product of both: [k·R, M]; a weight for each row: s bytes; four
+                orders of rows (int64): the experts chosen, the token of a row, there and back;
+                probabilities in fp32: [R, X]; where each expert's rows end (int32): [X]
+    Unit        bytes, a whole number
+    Source      transformers 5.23, integrations/moe.py: grouped_mm_experts_forward, the default;
+                torch 2.13, derivatives.yaml: _grouped_mm keeps both factors and the offsets
+    Leaves out  the layer's input, which the norm before it makes; shared experts; the weights;
+                routers of groups (glm4_moe), which keep no probabilities but scores
+    Raises      ValueError for a negative count and an unknown format
+    """
+    rows = whole("tokens", tokens) * whole("experts_per_token", experts_per_token)
+    wide = 2 * whole("d_model", d_model) + 4 * whole("expert_ff", expert_ff)
+    total = storage(rows * wide, format) + storage(rows, format if scores is None else scores)
+    total += 32 * rows + 4 * tokens * whole("experts", experts) + 4 * experts
+    return total + (4 * rows + 4 * tokens if normalized else 0)
+
+
+def _router(d_model: int, experts: int) -> int:
+    return linear(d_model, outputs=experts)

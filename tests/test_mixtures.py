@@ -1,0 +1,294 @@
+"""Mixtures of experts: their shape, their term, their steps and calls, each to the byte."""
+
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from mixtures import MIXTURES, random_mixtures  # noqa: E402
+from real_inference import PHASES, real_call  # noqa: E402
+from real_steps import Question, hugging_face, quiet, real_step, simulated  # noqa: E402
+from test_calls import differences  # noqa: E402
+from test_step_cuda import on_cuda, traced  # noqa: E402
+
+from memlab import Model, Recipe, Run  # noqa: E402
+from memlab.model.families import MIXTURES as KNOWN  # noqa: E402
+from memlab.page.answer import answered  # noqa: E402
+from memlab.recipe.parallelism import Sharding  # noqa: E402
+from memlab.recipe.resident import resident  # noqa: E402
+from memlab.step import simulate  # noqa: E402
+from memlab.terms import experts  # noqa: E402
+
+SHAPE = {
+    "num_hidden_layers": 2,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 61,
+    "num_experts_per_tok": 2,
+}
+OWN = {
+    "qwen3_moe": {"num_experts": 8, "moe_intermediate_size": 24, "head_dim": 16},
+    "mixtral": {"num_local_experts": 8},
+    "olmoe": {"num_experts": 8},
+    "qwen2_moe": {
+        "num_experts": 8,
+        "moe_intermediate_size": 24,
+        "shared_expert_intermediate_size": 40,
+    },
+}
+OWN["glm4_moe"] = {
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "n_group": 4,
+    "topk_group": 2,
+    "moe_intermediate_size": 24,
+    "head_dim": 16,
+}
+QWEN3_235B = {
+    "model_type": "qwen3_moe",
+    "num_hidden_layers": 94,
+    "hidden_size": 4096,
+    "intermediate_size": 12288,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 1536,
+    "vocab_size": 151936,
+    "norm_topk_prob": True,
+}
+
+
+def config(family, **more):
+    return {"model_type": family, **SHAPE, **OWN[family], **more}
+
+
+def question(family, precision="fp32", run=None, **more):
+    return Question(config(family, **more), precision, run or Run.cpu(batch=3, tokens=11))
+
+
+def in_order(step):
+    """Every allocation of the second step and the total after it: simulated, and real."""
+    real, found = real_step(step, in_place=False), simulated(step, in_place=False, every_layer=True)
+    log = found.log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    return (
+        [(size, total) for _, size, total in events if size > 0],
+        [(e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes],
+    )
+
+
+def check(step):
+    real, found = real_step(step), simulated(step)
+    for name, size in real.resident.items():
+        assert found.rows[name] == size, f"{name} of {step}"
+    assert found.rows["activations"] == real.activations, step
+    assert found.rows["logits"] == real.logits, step
+    assert found.held == real.held, step
+    assert found.peak.bytes == real.peak.bytes, step
+    assert found.peak.first_step_bytes == real.first_peak.bytes, step
+
+
+def test_the_families_are_those_of_the_package():
+    assert sorted(MIXTURES) == sorted(KNOWN)
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_random_steps_are_exact(family):
+    for i, step in enumerate(random_mixtures(3, 91, families=(family,))):
+        check(step.replace(micro_batches=1 + i % 2))
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_every_allocation_is_the_real_one(family):
+    for step in random_mixtures(2, 92, families=(family,)):
+        ours, theirs = in_order(step)
+        assert ours == theirs, step
+
+
+CORNERS = {
+    "one expert": ("qwen3_moe", {"num_experts": 1, "num_experts_per_tok": 1}, {}),
+    "all experts": ("mixtral", {"num_experts_per_tok": 8}, {}),
+    "one expert a token": ("olmoe", {"num_experts_per_tok": 1, "norm_topk_prob": True}, {}),
+    "one token": ("qwen2_moe", {"norm_topk_prob": True}, {"batch": 1, "tokens": 2}),
+    "no layer with experts": ("qwen3_moe", {"mlp_only_layers": [0, 1]}, {}),
+    "windows": ("qwen3_moe", {"use_sliding_window": True, "sliding_window": 6}, {}),
+    "a window beyond": ("mixtral", {"sliding_window": 40}, {}),
+    "windows here and there": ("qwen2_moe", {"use_sliding_window": True, "sliding_window": 6}, {}),
+    "windows nowhere": (
+        "qwen2_moe",
+        {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 0},
+        {},
+    ),
+}
+CORNERS |= {
+    "groups": ("glm4_moe", {"use_qk_norm": True}, {"checkpoint": "block"}),
+    "one group": ("glm4_moe", {"n_group": 1, "topk_group": 1, "norm_topk_prob": False}, {}),
+    "all of a head turns": ("glm4_moe", {"partial_rotary_factor": 1.0}, {}),
+}
+VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_corners_are_exact(corner):
+    family, keys, run = CORNERS[corner]
+    attention, precision = VARIANTS[list(CORNERS).index(corner) % 3]
+    step = question(family, precision, **keys).replace(attention=attention, **run)
+    ours, theirs = in_order(step)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_the_cuda_graph_is_the_traced_one(family):
+    drawn = random_mixtures(2, 93, families=(family,))
+    for step in on_cuda(step.replace(precision="bf16") for step in drawn):
+        real, found = traced(step), simulated(step.replace(backend="cuda"))
+        assert found.held == real.held, step
+        assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment), step
+        assert found.rows["activations"] == real.rows["activations"], step
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_calls_are_exact(family):
+    for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):
+        run = {"attention": step.run.attention, "batch": step.run.batch, "tokens": step.run.tokens}
+        for phase in PHASES.values():
+            call = Question(step.config, step.precision, Run.cpu(**run, **phase))
+            assert not differences(call, real_call(call)), call
+
+
+def test_many_layers_are_exact_though_four_are_simulated():
+    check(question("qwen3_moe", "autocast-bf16", num_hidden_layers=7))
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_frozen_experts_are_exact(family):
+    check(question(family, run=Run.cpu(batch=2, tokens=9, frozen=("feed_forward",))))
+
+
+def test_the_largest_published_shape_is_answered_at_once():
+    began = time.perf_counter()
+    model = Model.from_config(QWEN3_235B)
+    step = simulate(model, "bf16", Run(batch=1, tokens=4096))
+    assert time.perf_counter() - began < 1
+    assert model.parameter_count == 235_093_634_560
+    assert model.active_parameter_count == 22_190_763_520
+    assert step.rows["weights"] == 2 * model.parameter_count
+
+
+@pytest.mark.parametrize("family", MIXTURES)
+def test_the_active_parameters_are_those_of_a_model_with_as_many_experts(family):
+    """A token meets as much as there is where all experts are its own, less the larger router."""
+    model = Model.from_config(config(family))
+    few = model.replace(experts=2)
+    routers = model.mixture_layers * 6 * model.d_model
+    assert model.active_parameter_count == few.parameter_count + routers
+    assert few.active_parameter_count == few.parameter_count
+    dense = Model(layers=2, d_model=32, d_ff=48, heads=4, vocab=61)
+    assert dense.active_parameter_count == dense.parameter_count and dense.mixture_layers == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"experts": 0}, ValueError, "experts=0; at least 1"),
+        ({"experts_per_token": 9}, ValueError, "experts_per_token=9; X=8"),
+        ({"expert_ff": 1.5}, TypeError, "expert_ff=1.5 is a float"),
+        ({"dense_layers": [0]}, TypeError, "a tuple is needed"),
+        ({"dense_layers": (2,)}, ValueError, "below L=2"),
+        ({"dense_layers": (1, 0)}, ValueError, "upwards"),
+    ],
+)
+def test_impossible_experts_are_named(changes, error, message):
+    with pytest.raises(error, match=message):
+        Model.from_config(config("qwen3_moe")).replace(**changes)
+
+
+def test_only_mixtures_have_experts():
+    with pytest.raises(ValueError, match="experts=4: llama has no experts"):
+        Model(layers=2, d_model=32, d_ff=48, heads=4, vocab=61, experts=4)
+
+
+def test_fewer_layers_leave_fewer_dense_ones():
+    model = Model.from_config(config("qwen3_moe", mlp_only_layers=[0, 1]))
+    assert model.dense_layers == (0, 1) and model.replace(layers=1).dense_layers == (0,)
+
+
+def kept_by(saved):
+    """What the experts of a simulated layer keep: all from the router's probabilities on."""
+    ops = ("topk", "div_", "index", "grouped_mm", "silu", "softmax", "mul")
+    names = [row.name for row in saved.rows]
+    start = max(i for i, name in enumerate(names) if name == "softmax")
+    return sum(
+        row.bytes for row in saved.rows[start:] if row.kept_by.split()[0].split(".")[0] in ops
+    )
+
+
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize(("precision", "format"), [("fp32", "fp32"), ("bf16", "bf16")])
+def test_the_term_is_what_a_layer_keeps(normalized, precision, format):
+    step = question("qwen3_moe", precision, norm_topk_prob=normalized)
+    model, tokens = step.model, step.run.rows
+    told = {"d_model": model.d_model, "experts_per_token": model.experts_per_token}
+    shape = told | {"experts": model.experts, "expert_ff": model.expert_ff}
+    kept = experts.kept(tokens, **shape, format=format, normalized=normalized)
+    assert kept == kept_by(simulated(step).saved)
+    assert kept > experts.permuted(tokens, **told, format=format)
+
+
+def test_mixtrals_weights_of_experts_are_in_fp32():
+    step = question("mixtral", "bf16")
+    model = step.model
+    kept = experts.kept(
+        step.run.rows,
+        d_model=model.d_model,
+        experts=model.experts,
+        experts_per_token=model.experts_per_token,
+        expert_ff=model.expert_ff,
+        scores="fp32",
+        normalized=True,
+    )
+    assert kept == kept_by(simulated(step).saved)
+
+
+def test_the_terms_count_parameters():
+    sizes = {"experts": 128, "expert_ff": 1536}
+    whole = experts.mixture(4096, **sizes)
+    assert whole == 128 * experts.expert(4096, expert_ff=1536) + 128 * 4096
+    assert experts.active(4096, **sizes, experts_per_token=8) == whole - 120 * 3 * 4096 * 1536
+    shared = experts.mixture(64, experts=4, expert_ff=8, shared_ff=16, shared_gated=True)
+    assert shared == 4 * 3 * 64 * 8 + 4 * 64 + 3 * 64 * 16 + 64
+    with pytest.raises(ValueError, match="experts_per_token=5; there are X=4"):
+        experts.active(64, experts=4, experts_per_token=5, expert_ff=8)
+    with pytest.raises(ValueError, match="d_model=-1 is negative"):
+        experts.kept(1, d_model=-1, experts=1, experts_per_token=1, expert_ff=1)
+
+
+def test_experts_are_divided_among_data_ranks_alone():
+    model = Model.from_config(config("mixtral"))
+    recipe = Recipe.named("bf16")
+    whole, part = (resident(model, recipe, Sharding(data=n, zero=3)) for n in (1, 2))
+    assert whole["weights"] // 2 <= part["weights"] < whole["weights"]
+    with pytest.raises(ValueError, match="tensor=2, pipeline=1: experts are divided among"):
+        Sharding(tensor=2).check(model)
+
+
+def test_the_page_says_that_it_has_no_steps_of_them():
+    asked = {"model": "config", "config": config("mixtral"), "tokens": 64}
+    assert answered(asked, lambda name, kind: "")["why"] == (
+        "the steps of mixtral are not counted on this page"
+    )
+
+
+def test_grouped_products_are_what_transformers_takes():
+    """Unless it is told otherwise, on the CPU too: routing changes no byte then."""
+    with quiet():
+        for family in MIXTURES:
+            said = hugging_face().AutoConfig.for_model(**config(family, pad_token_id=None))
+            module = hugging_face().AutoModelForCausalLM.from_config(said)
+            assert module.config._experts_implementation == "grouped_mm"
