@@ -5,7 +5,6 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 
 from __future__ import annotations
 
-from .families import MIXTURES
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
 from .rotary_keys import KINDS as KINDS
 from .rotary_keys import check_rotary, check_turning
@@ -21,8 +20,19 @@ ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_a
 # Families whose classes ask for it, though their heads may have another width.
 DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
 # Families whose classes have no head_dim, and whose models take a null for one.
-UNDIVIDED = ("qwen2", "phi3", "olmo2", "smollm3", "granite", "starcoder2", "cohere2")
-UNDIVIDED += ("qwen3_moe", "qwen2_moe", "olmoe", "glm4_moe")
+UNDIVIDED = (
+    "qwen2",
+    "phi3",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "starcoder2",
+    "cohere2",
+    "qwen3_moe",
+    "qwen2_moe",
+    "olmoe",
+    "glm4_moe",
+)
 FLAGS = (
     "use_cache",
     "gradient_checkpointing",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KINDS = ("full_attention", "sliding_attention")  # of layers
 # Families that turn a part of a head.
-PARTLY = ("gpt_neox", "phi3", "glm4")
+PARTLY = ("gpt_neox", "phi3", "glm4", "glm4_moe")
 ONCE = ("default", "linear", "llama3", "yarn", "proportional")  # scaled when the model is built
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 # Kinds of rotary base that scale a share of the head, where one is said.

@@ -44,7 +44,11 @@ CAPS: dict[str, dict[str, float | None]] = {
     "gemma3_text": {"final_logit_softcapping": None},
 }
 SCALED = ("granite", "cohere2")  # families whose logits are the head's times a number
-SHARES = {"phi3": 1.0, "glm4": 0.5, "glm4_moe": 0.5}  # of a head that turns, where a config says nothing
+SHARES = {
+    "phi3": 1.0,
+    "glm4": 0.5,
+    "glm4_moe": 0.5,
+}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 
 

@@ -78,6 +78,8 @@ def _usual(model: Model, size: int | None) -> list[str]:
     if model.family == "smollm3":  # those that turn nothing
         return [KINDS[not turns] for turns in turning(model)]
     first = model.config.get("max_window_layers", 28)
+    if model.family == "qwen2_moe":  # every second layer, below that number
+        return [KINDS[i < first and i % 2 == 0] for i in range(model.layers)]
     return [KINDS[i >= first] for i in range(model.layers)]
 
 

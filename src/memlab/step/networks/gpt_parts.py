@@ -14,6 +14,7 @@ from .hf_common import causal_mask, packed_check
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 Weights = dict[str, Parameter]
@@ -114,7 +115,7 @@ def linear(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
     return f.linear(x, w[name], w.get(f"{name}.bias"))
 
 
-def layer_norm(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
+def layer_norm(f: Ops, x: Tensor, w: Mapping[str, Tensor], name: str) -> Tensor:
     if name in w:
         return f.layer_norm(x, w[name], w[f"{name}.bias"])
     rows = (*x.shape[:-1], 1)

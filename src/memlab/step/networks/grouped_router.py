@@ -27,8 +27,8 @@ class GroupedRouter(Qwen3Moe):
         shapes |= {"shared_gate": (wide, s.D), "shared_up": (wide, s.D)}
         return shapes | {"shared_down": (s.D, wide)}
 
-    def _weights(self, layer: int) -> Weights:
-        w = super()._weights(layer)
+    def layer_weights(self, layer: int) -> Weights:
+        w = super().layer_weights(layer)
         if "router" in w:
             w["correction"] = self.f.new("correction", (self.setting.X,), "fp32", "buffers")
         return w

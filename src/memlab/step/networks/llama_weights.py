@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Parameter
+from ..graph import Tensor
 from ..ops import Ops
 from ..setting import Setting
 
@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Weights = dict[str, Parameter]
+Weights = dict[str, Tensor]
 Shapes = dict[str, tuple[int, ...]]
 
 

@@ -22,7 +22,7 @@ class Starcoder2(HFLlama):
     activation = "gelu"
 
     def final_weights(self) -> Weights:
-        return norm_weights(self.f, self.setting, "final_norm")
+        return {**norm_weights(self.f, self.setting, "final_norm")}
 
     def norm_shapes(self) -> Shapes:
         parts = [part for name in self.norms for part in (name, f"{name}.bias")]
