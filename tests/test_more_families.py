@@ -3,11 +3,13 @@
 import pytest
 from more_families import MORE, drawn
 from real_inference import PHASES, real_call, traced_call
-from real_steps import Question, build, quiet, real_step, simulated
+from real_steps import Question, build, hugging_face, quiet, real_step, simulated
 from test_calls import differences
 from test_calls import simulated as called
 from test_step import apart
 from test_step_cuda import on_cuda, traced
+from test_transformers import build as meta
+from test_transformers import check_against
 
 from memlab import Model, Run
 from memlab.step import engine, simulate
@@ -102,6 +104,126 @@ def test_layers_left_out_change_nothing(monkeypatch, step):
     long = simulate(model, step.recipe, step.run)
     assert (short.rows, short.held) == (long.rows, long.held)
     assert short.peak.bytes == long.peak.bytes
+
+
+# Shapes of published models, with the number of parameters that each is known by.
+PUBLISHED = {
+    "phi-3-mini": (
+        {
+            "model_type": "phi3",
+            "hidden_size": 3072,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 32064,
+        },
+        3_821_079_552,
+    ),
+    "olmo-2-7b": (
+        {
+            "model_type": "olmo2",
+            "hidden_size": 4096,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 100352,
+        },
+        7_298_617_344,
+    ),
+    "smollm3-3b": (
+        {
+            "model_type": "smollm3",
+            "hidden_size": 2048,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 4,
+            "vocab_size": 128256,
+        },
+        3_075_098_624,
+    ),
+    "granite-3.0-8b": (
+        {
+            "model_type": "granite",
+            "hidden_size": 4096,
+            "intermediate_size": 12800,
+            "num_hidden_layers": 40,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 49155,
+            "tie_word_embeddings": True,
+        },
+        8_170_848_256,
+    ),
+    "starcoder2-3b": (
+        {
+            "model_type": "starcoder2",
+            "hidden_size": 3072,
+            "intermediate_size": 12288,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 24,
+            "num_key_value_heads": 2,
+            "vocab_size": 49152,
+        },
+        3_030_371_328,
+    ),
+    "glm-4-9b": (
+        {
+            "model_type": "glm4",
+            "hidden_size": 4096,
+            "intermediate_size": 13696,
+            "num_hidden_layers": 40,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 2,
+            "vocab_size": 151552,
+        },
+        9_400_279_040,
+    ),
+    "gemma-2-2b": (
+        {
+            "model_type": "gemma2",
+            "hidden_size": 2304,
+            "intermediate_size": 9216,
+            "num_hidden_layers": 26,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "vocab_size": 256000,
+        },
+        2_614_341_888,
+    ),
+    "gemma-3-1b": (
+        {
+            "model_type": "gemma3_text",
+            "hidden_size": 1152,
+            "intermediate_size": 6912,
+            "num_hidden_layers": 26,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 1,
+            "vocab_size": 262144,
+        },
+        999_885_952,
+    ),
+    "command-r7b": (
+        {
+            "model_type": "cohere2",
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 256000,
+        },
+        8_028_033_024,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_configs(name):
+    config, count = PUBLISHED[name]
+    model = Model.from_config(config)
+    check_against(model, meta(hugging_face(), config)[1])
+    assert model.parameter_count == count
 
 
 BASE = {
