@@ -12,7 +12,7 @@ HERE = "page/there/"
 MODULES = (
     "units devices run formats/__init__ formats/format_table formats/formats "
     "model/__init__ model/families model/tensors model/parameters model/presets model/shape_keys "
-    "model/fields model/believed model/config model/model "
+    "model/fields model/values model/rotary_keys model/believed model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
     "recipe/chosen step/keys step/windows explain/changes page/answer page/asked page/cheaper "
     "page/described page/highest page/peak page/request page/sentences page/spelled page/words"
