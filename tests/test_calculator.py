@@ -255,6 +255,16 @@ def test_every_key_that_changes_a_step_reaches_the_page(lookup):
         assert config_of({"model_type": family} | told) == {"model_type": family} | told
 
 
+def test_lists_of_a_config_reach_the_page():
+    """A number for each pair of values, or a flag for each layer; and that no token pads."""
+    rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+    for config in (
+        {"model_type": "phi3", "rope_scaling": rope, "pad_token_id": None},
+        {"model_type": "smollm3", "no_rope_layers": [1, 1, 0]},
+    ):
+        assert config_of(config) == config
+
+
 def test_the_shown_layers_are_the_engines():
     assert SHOWN == engine.SHOWN
 

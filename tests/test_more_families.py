@@ -3,18 +3,21 @@
 import pytest
 from more_families import MORE, drawn
 from real_inference import PHASES, real_call, traced_call
-from real_steps import Question, build, quiet, real_step, simulated
+from real_steps import Question, build, hugging_face, quiet, real_step, simulated
 from test_calls import differences
 from test_calls import simulated as called
 from test_step import apart
 from test_step_cuda import on_cuda, traced
+from test_transformers import build as meta
+from test_transformers import check_against
 
 from memlab import Model, Run
 from memlab.step import engine, simulate
 from memlab.step.keys import scales_logits
 
 EACH = len(MORE)
-STEPS = drawn(5 * EACH, 91)
+BY_LAYER = ("layer_types", "no_rope_layers")
+STEPS = drawn(4 * EACH, 91)
 CALLS = [
     Question(
         step.config,
@@ -26,7 +29,7 @@ CALLS = [
             attention=step.run.attention,
         ),
     )
-    for step in drawn(3 * EACH, 92, checkpoints=("none",))
+    for step in drawn(2 * EACH, 92, checkpoints=("none",))
 ]
 
 
@@ -46,14 +49,16 @@ def test_every_figure_is_the_real_one(step):
 @pytest.mark.parametrize("step", drawn(EACH, 93), ids=str)
 def test_every_allocation_is_the_real_one(step):
     layers = min(step.config["num_hidden_layers"], 3)
-    step = step.replace(config=step.config | {"num_hidden_layers": layers}, micro_batches=1)
+    config = step.config | {"num_hidden_layers": layers}
+    config |= {key: config[key][:layers] for key in BY_LAYER if key in config}
+    step = step.replace(config=config, micro_batches=1)
     real, found = real_step(step, in_place=False), simulated(step, in_place=False)
     assert allocations(found) == [
         (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
     ]
 
 
-@pytest.mark.parametrize("step", [*on_cuda(drawn(3 * EACH, 94))], ids=str)
+@pytest.mark.parametrize("step", [*on_cuda(drawn(2 * EACH, 94))], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     step = step.replace(micro_batches=1)
     real, found = traced(step), simulated(step.replace(backend="cuda"))
@@ -92,12 +97,133 @@ def test_calls_are_exact(step):
 @pytest.mark.parametrize("step", drawn(EACH, 95), ids=str)
 def test_layers_left_out_change_nothing(monkeypatch, step):
     """Four layers and a factor give what all of them give, one by one."""
-    model = Model.from_config(step.config | {"num_hidden_layers": 7})
+    config = {key: value for key, value in step.config.items() if key not in BY_LAYER}
+    model = Model.from_config(config | {"num_hidden_layers": 7})
     short = simulate(model, step.recipe, step.run)
     monkeypatch.setattr(engine.Engine, "shown", 7)
     long = simulate(model, step.recipe, step.run)
     assert (short.rows, short.held) == (long.rows, long.held)
     assert short.peak.bytes == long.peak.bytes
+
+
+# Shapes of published models, with the number of parameters that each is known by.
+PUBLISHED = {
+    "phi-3-mini": (
+        {
+            "model_type": "phi3",
+            "hidden_size": 3072,
+            "intermediate_size": 8192,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 32064,
+        },
+        3_821_079_552,
+    ),
+    "olmo-2-7b": (
+        {
+            "model_type": "olmo2",
+            "hidden_size": 4096,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 100352,
+        },
+        7_298_617_344,
+    ),
+    "smollm3-3b": (
+        {
+            "model_type": "smollm3",
+            "hidden_size": 2048,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 4,
+            "vocab_size": 128256,
+        },
+        3_075_098_624,
+    ),
+    "granite-3.0-8b": (
+        {
+            "model_type": "granite",
+            "hidden_size": 4096,
+            "intermediate_size": 12800,
+            "num_hidden_layers": 40,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 49155,
+            "tie_word_embeddings": True,
+        },
+        8_170_848_256,
+    ),
+    "starcoder2-3b": (
+        {
+            "model_type": "starcoder2",
+            "hidden_size": 3072,
+            "intermediate_size": 12288,
+            "num_hidden_layers": 30,
+            "num_attention_heads": 24,
+            "num_key_value_heads": 2,
+            "vocab_size": 49152,
+        },
+        3_030_371_328,
+    ),
+    "glm-4-9b": (
+        {
+            "model_type": "glm4",
+            "hidden_size": 4096,
+            "intermediate_size": 13696,
+            "num_hidden_layers": 40,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 2,
+            "vocab_size": 151552,
+        },
+        9_400_279_040,
+    ),
+    "gemma-2-2b": (
+        {
+            "model_type": "gemma2",
+            "hidden_size": 2304,
+            "intermediate_size": 9216,
+            "num_hidden_layers": 26,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "vocab_size": 256000,
+        },
+        2_614_341_888,
+    ),
+    "gemma-3-1b": (
+        {
+            "model_type": "gemma3_text",
+            "hidden_size": 1152,
+            "intermediate_size": 6912,
+            "num_hidden_layers": 26,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 1,
+            "vocab_size": 262144,
+        },
+        999_885_952,
+    ),
+    "command-r7b": (
+        {
+            "model_type": "cohere2",
+            "hidden_size": 4096,
+            "intermediate_size": 14336,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "vocab_size": 256000,
+        },
+        8_028_033_024,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_configs(name):
+    config, count = PUBLISHED[name]
+    model = Model.from_config(config)
+    check_against(model, meta(hugging_face(), config)[1])
+    assert model.parameter_count == count
 
 
 BASE = {
@@ -111,6 +237,22 @@ BASE = {
 }
 ROPE = {"rope_type": "longrope", "short_factor": [1.0] * 3}
 REFUSED = [
+    ("granite", {"rope_scaling": {"full_attention": {}}}, "granite has one for all"),
+    ("starcoder2", {"hidden_act": "silu"}, "known: gelu_pytorch_tanh, gelu"),
+    ("starcoder2", {"sliding_window": 0}, "at least 1 is needed"),
+    ("glm4", {"partial_rotary_factor": None}, "partial_rotary_factor is null"),
+    ("glm4", {"num_key_value_heads": None}, "num_key_value_heads is null"),
+    ("gemma2", {"attn_implementation": "sdpa"}, "attention='sdpa' is not described; known: eager"),
+    ("gemma2", {"sliding_window": None}, "gemma2's masks need a number"),
+    ("gemma2", {"final_logit_softcapping": "x"}, "a number is needed"),
+    ("gemma2", {"hidden_activation": "relu"}, "hidden_activation='relu' is not described"),
+    ("gemma3_text", {"sliding_window_pattern": 0}, "at least 1"),
+    ("gemma3_text", {"rope_parameters": {"rope_type": "linear"}}, "known for gemma3_text"),
+    ("gemma3_text", {"rope_scaling": {"rope_type": "dynamic"}}, "rope_type='dynamic'"),
+    ("gemma3_text", {"use_bidirectional_attention": True}, "known: false"),
+    ("cohere2", {"layer_types": ["full_attention"]}, "names 1 layers"),
+    ("cohere2", {"head_dim": None}, "head_dim is null"),
+    ("cohere2", {"logit_scale": None}, "a number is needed"),
     ("granite", {"attention_multiplier": "x"}, "a number is needed"),
     ("phi3", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
     ("phi3", {"rope_scaling": {"type": "linear"}}, "rope_type='linear' is not phi3's"),
@@ -125,6 +267,15 @@ REFUSED = [
     ("smollm3", {"layer_types": ["sliding_attention"] * 2}, "use_sliding_window is not true"),
     ("phi3", {"head_dim": None}, "head_dim is null; phi3 needs"),
 ]
+
+
+@pytest.mark.parametrize("family", ["granite", "gemma2", "cohere2"])
+def test_a_loss_in_chunks_of_scaled_logits_is_refused(family):
+    model = Model.from_config({"model_type": family, **BASE})
+    run = Run.cpu(batch=1, tokens=8)
+    with pytest.raises(ValueError, match=f"{family} scales its logits"):
+        simulate(model, "fp32", run.replace(loss="chunked"))
+    assert simulate(model, "fp32", run).peak.bytes
 
 
 @pytest.mark.parametrize("family, keys, words", REFUSED)

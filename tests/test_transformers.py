@@ -12,7 +12,7 @@ from memlab.model import Model, presets
 from memlab.model.config import KEYS
 
 HF_FAMILIES = list(KEYS)
-OWN_WIDTH = (
+OWN_WIDTH = (  # families whose heads may have another width
     "llama",
     "mistral",
     "qwen2",
@@ -27,7 +27,7 @@ OWN_WIDTH = (
     "gemma2",
     "gemma3_text",
     "cohere2",
-)  # of their heads
+)
 
 # Shapes of published models, with the number of parameters that each is known by.
 PUBLISHED = {

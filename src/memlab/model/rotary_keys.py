@@ -55,6 +55,8 @@ def check_rotary(family: str, config: Mapping[str, Any]) -> None:
             raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
         if family == "gemma3_text":
             _by_kind(key, told or {})
+        elif set(KINDS) & set(told or {}):
+            raise ValueError(f"{key} by kind of layer is for gemma3_text; {family} has one for all")
         if family == "phi3" and scaled in LONG:
             _factors(config, told or {})
     _share("rotary_pct", config.get("rotary_pct"))

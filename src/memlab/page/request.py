@@ -22,6 +22,7 @@ LARGEST = 10**9  # of any whole number that somebody may give
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
+LISTS = ("layer_types", "no_rope_layers", "short_factor", "long_factor")
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
 # Label, and the name of memlab.Recipe's formats.
@@ -158,13 +159,16 @@ def config_of(config: Any) -> dict[str, Any]:
         if key in ROTARY and isinstance(config.get(key), dict):
             inner = config[key]
             made[key] = {name: plain(name, inner[name]) for name in IN_ROTARY if name in inner}
+            for name in LISTS:
+                if isinstance(inner.get(name), list):
+                    made[key][name] = [plain(name, each) for each in inner[name]]
         elif key in ROTARY and config.get(key) is not None:
             raise ValueError(say.NO_OBJECT.format(key=key, value=shown(config[key])))
-        elif key == "layer_types" and isinstance(config.get(key), list):
+        elif key in LISTS and isinstance(config.get(key), list):
             made[key] = [plain(key, each) for each in config[key]]
         elif key == "quantization_config" and config.get(key) is not None:
             made[key] = shown(config[key])
-        elif key in config and rows[key] != NOTHING:
+        elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
             made[key] = plain(key, config[key])
     if "_name_or_path" in config:
         made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])

@@ -38,6 +38,7 @@ def backward(engine: Engine, loss: Tensor) -> None:
         results = _run(engine, node, buffers.pop(node))
         node.saved = None  # type: ignore[assignment]
         node.run = None
+        spent = []  # what was added to another gradient goes when all have been handed on
         for edge in node.edges:
             result = results.pop(0)
             if edge is None:
@@ -46,14 +47,17 @@ def backward(engine: Engine, loss: Tensor) -> None:
             held = buffers.setdefault(target, [None] * target.slots)
             if held[slot] is None:
                 held[slot] = result
-            elif result is not None and not (engine.in_place and _alone(held, slot)):
-                held[slot] = engine.new("add", result.shape, result.dtype)
+            elif result is not None:
+                spent.append(result)
+                if not (engine.in_place and _alone(held, slot)):
+                    held[slot] = engine.new("add", result.shape, result.dtype)
             result = None
             del held  # a name that outlives its turn would keep the gradient alive
             waiting[target] -= 1
             if waiting[target] == 0:
                 turn += 1
                 heappush(ready, (-target.seq, turn, target))
+        spent.clear()
         node.edges = []
 
 
