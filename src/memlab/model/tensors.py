@@ -99,6 +99,8 @@ def _attention(m: Model) -> Iterator[Tensor]:
     for name, outputs in parts.items():
         yield from _linear(m, f"attention.{name}", outputs, m.d_model, bias=m.qkv_bias)
     yield from _linear(m, "attention.out", m.d_model, q, bias=m.out_bias)
+    if m.sinks:
+        yield Tensor("layers.attention.sinks", (m.heads,), "attention", m.layers)
 
 
 def _feed_forward(m: Model) -> Iterator[Tensor]:
@@ -119,8 +121,15 @@ def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
     part, where = "feed_forward", "layers.feed_forward."
     yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies)
-    yield Tensor(f"{where}experts_up", (m.experts, 2 * m.expert_ff, m.d_model), part, copies)
-    yield Tensor(f"{where}experts_down", (m.experts, m.d_model, m.expert_ff), part, copies)
+    widths = {"experts_up": (2 * m.expert_ff, m.d_model), "experts_down": (m.d_model, m.expert_ff)}
+    for name in ("experts_up", "experts_down"):
+        outputs, inputs = widths[name]
+        shape = (inputs, outputs) if m.expert_bias else (outputs, inputs)
+        yield Tensor(f"{where}{name}", (m.experts,) + shape, part, copies)
+        if m.expert_bias:
+            yield Tensor(f"{where}{name}.bias", (m.experts, outputs), part, copies)
+    if m.expert_bias:
+        yield Tensor(f"{where}router.bias", (m.experts,), part, copies)
     if m.shared_ff:
         yield from _dense(m, "feed_forward.shared_", m.shared_ff, copies)
         if m.shared_gated:

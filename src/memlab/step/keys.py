@@ -26,13 +26,15 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     activation = config.get("hidden_act", known[0])
     if activation not in known:
         raise ValueError(f"hidden_act={activation!r} is not described; known: {', '.join(known)}")
-    rope_type(config)
+    kind = rope_type(config)
+    if family == "glm4_moe" and kind == "proportional":
+        raise ValueError("rope_type='proportional' is not described where part of a head turns")
 
 
-def attention(config: Mapping[str, Any], asked: str | None) -> str:
+def attention(config: Mapping[str, Any], asked: str | None, usual: str = "sdpa") -> str:
     """The attention that is asked for, else the config's, else transformers' own."""
     told = config.get("attn_implementation") or config.get("_attn_implementation")
-    return str(asked or told or "sdpa")
+    return str(asked or told or usual)
 
 
 def rope_type(config: Mapping[str, Any]) -> str:
