@@ -12,6 +12,7 @@ from ..terms.optimizer import numel
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from .model import Model
 
@@ -106,15 +107,16 @@ def _attention(m: Model) -> Iterator[Tensor]:
 def _feed_forward(m: Model) -> Iterator[Tensor]:
     dense = m.layers - m.mixture_layers
     if dense:
-        yield from _dense(m, "feed_forward.", m.d_ff, dense)
+        yield from _dense(m, dense)
     if m.mixture_layers:
         yield from _mixture(m, m.mixture_layers)
 
 
-def _dense(m: Model, prefix: str, width: int, copies: int) -> Iterator[Tensor]:
+def _dense(m: Model, layers: int) -> Iterator[Tensor]:
+    more: dict[str, Any] = {"bias": m.ff_bias, "copies": layers}
     for name in ["gate", "up"] if m.gated else ["up"]:
-        yield from _linear(m, f"{prefix}{name}", width, m.d_model, bias=m.ff_bias, copies=copies)
-    yield from _linear(m, f"{prefix}down", m.d_model, width, bias=m.ff_bias, copies=copies)
+        yield from _linear(m, f"feed_forward.{name}", m.d_ff, m.d_model, **more)
+    yield from _linear(m, "feed_forward.down", m.d_model, m.d_ff, **more)
 
 
 def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
@@ -131,7 +133,12 @@ def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     if m.expert_bias:
         yield Tensor(f"{where}router.bias", (m.experts,), part, copies)
     if m.shared_ff:
-        yield from _dense(m, "feed_forward.shared_", m.shared_ff, copies)
+        into = (m.shared_ff, m.d_model)
+        for name in ("gate", "up"):
+            yield from _linear(m, f"feed_forward.shared_{name}", *into, bias=False, copies=copies)
+        yield from _linear(
+            m, "feed_forward.shared_down", m.d_model, m.shared_ff, bias=False, copies=copies
+        )
         if m.shared_gated:
             yield Tensor(f"{where}shared_router", (1, m.d_model), part, copies, linear=True)
 
