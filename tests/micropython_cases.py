@@ -202,6 +202,7 @@ TERMS = [
     ),
     "kv_cache.kv_cache(1, kv_heads=1, head_dim=8, batch=1, tokens=-1)",
     "experts.expert(4096, expert_ff=1536)",
+    "experts.expert(2880, expert_ff=2880, bias=True)",
     "experts.mixture(4096, experts=128, expert_ff=1536)",
     "experts.mixture(64, experts=4, expert_ff=8, shared_ff=16, shared_gated=True)",
     "experts.active(4096, experts=128, experts_per_token=8, expert_ff=1536)",

@@ -5,7 +5,7 @@ from typing import Any
 
 from real_steps import Question, random_configs
 
-MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe")
+MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss")
 # Keys that choose which layers have experts, or nothing in a layer at all.
 SOME: dict[str, list[Any]] = {
     "norm_topk_prob": [True, False],
@@ -21,6 +21,7 @@ SOME: dict[str, list[Any]] = {
 OWN = {
     "qwen3_moe": ("norm_topk_prob", "mlp_only_layers", "decoder_sparse_step", "attention_bias"),
     "mixtral": (),
+    "gpt_oss": ("attention_bias",),
     "olmoe": ("norm_topk_prob", "attention_bias"),
     "qwen2_moe": ("norm_topk_prob", "mlp_only_layers", "decoder_sparse_step", "qkv_bias"),
     "glm4_moe": (
@@ -41,7 +42,9 @@ def random_mixtures(
     """`n` steps, the same for the same arguments; families take turns."""
     rng = random.Random(f"mixtures {seed}")
     drawn = random_configs(n, seed, families=families, checkpoints=checkpoints, dropouts=dropouts)
-    return [step.replace(config=step.config | experts(rng, step.config)) for step in drawn]
+    made = [step.replace(config=step.config | experts(rng, step.config)) for step in drawn]
+    # It has no other attention.
+    return [s.replace(attention="eager") if s.family == "gpt_oss" else s for s in made]
 
 
 def experts(rng: random.Random, config: dict[str, Any], unit: int = 8) -> dict[str, Any]:
@@ -59,7 +62,7 @@ def experts(rng: random.Random, config: dict[str, Any], unit: int = 8) -> dict[s
         made["n_group"] = rng.choice([2, 3])
         made["n_routed_experts"] = made["n_group"] * rng.randint(2, 4)
     else:
-        number = "num_local_experts" if family == "mixtral" else "num_experts"
+        number = "num_local_experts" if family in ("mixtral", "gpt_oss") else "num_experts"
         made[number] = rng.randint(made["num_experts_per_tok"], 9)
     own_width = family in ("qwen3_moe", "qwen2_moe", "glm4_moe")
     width = "moe_intermediate_size" if own_width else "intermediate_size"
@@ -69,4 +72,6 @@ def experts(rng: random.Random, config: dict[str, Any], unit: int = 8) -> dict[s
     if family != "olmoe" and rng.random() < 0.5:
         made["head_dim"] = rng.choice([8, 16, 40])
     some = SOME | {"mlp_only_layers": [[0], list(range(layers)), [layers - 1]]}
+    if family == "gpt_oss":
+        made |= {"sliding_window": rng.randint(2, 60)}
     return made | {key: rng.choice(some[key]) for key in OWN[family] if rng.random() < 0.5}

@@ -51,6 +51,10 @@ BELIEVED = [
     ("glm4_moe", "n_group", 2),
     ("glm4_moe", "partial_rotary_factor", 0.25),
     ("glm4_moe", "num_local_experts", 6),
+    ("gpt_oss", "num_experts", 6),
+    ("gpt_oss", "attention_bias", False),
+    ("gpt_oss", "sliding_window", 4),
+    ("gpt_oss", "layer_types", ["full_attention"] * 2),
     ("qwen2_moe", "decoder_sparse_step", 2),
 ]
 REFUSED = [
@@ -93,7 +97,11 @@ REFUSED = [
     *((f, "num_experts_per_tok", 9, "experts_per_token=9; X=4 experts") for f in MIXTURES),
     *((f, "num_experts_per_tok", 0, "experts_per_token=0; at least 1") for f in MIXTURES),
     *((f, "num_local_experts", 0, "experts=0; at least 1") for f in MIXTURES if f != "qwen2_moe"),
-    *((f, "head_dim", None, "head_dim is null") for f in MIXTURES if f != "mixtral"),
+    *(
+        (f, "head_dim", None, "head_dim is null")
+        for f in MIXTURES
+        if f not in ("mixtral", "gpt_oss")
+    ),
     ("glm4_moe", "n_shared_experts", 0, "n_shared_experts=0; at least 1"),
     ("glm4_moe", "n_group", 4, "n_group=4 does not divide X=4 experts into groups of 2"),
     ("glm4_moe", "n_group", 3, "n_group=3 does not divide X=4"),
@@ -106,6 +114,11 @@ REFUSED = [
     ("qwen2_moe", "layer_types", ["sliding_attention"] * 2, "use_sliding_window is not true"),
     ("mixtral", "router_jitter_noise", 0.1, "by noise"),
     ("olmoe", "clip_qkv", 1.0, "in place"),
+    ("qwen2_moe", "num_key_value_heads", None, "num_key_value_heads is null"),
+    ("glm4_moe", "rope_parameters", {"rope_type": "proportional"}, "part of a head turns"),
+    ("gpt_oss", "sliding_window", None, "sliding_window is null; gpt_oss needs"),
+    ("gpt_oss", "attn_implementation", "sdpa", "attention='sdpa' is not described; known: eager"),
+    ("gpt_oss", "layer_types", ["full_attention"], "names 1 layers; the model has 2"),
     ("olmoe", "head_dim", 16, "hidden_size / num_attention_heads"),
     ("gpt2", "n_positions", 8, "tokens=12; gpt2 has 8 learned positions"),
     ("opt", "max_position_embeddings", 8, "tokens=12; opt has 8 learned positions"),

@@ -19,6 +19,7 @@ from memlab.page.answer import answered  # noqa: E402
 from memlab.recipe.parallelism import Sharding  # noqa: E402
 from memlab.recipe.resident import resident  # noqa: E402
 from memlab.step import simulate  # noqa: E402
+from memlab.step.calls import prefill  # noqa: E402
 from memlab.terms import experts  # noqa: E402
 
 SHAPE = {
@@ -48,6 +49,7 @@ OWN["glm4_moe"] = {
     "moe_intermediate_size": 24,
     "head_dim": 16,
 }
+OWN["gpt_oss"] = {"num_local_experts": 8, "head_dim": 16, "sliding_window": 6}
 QWEN3_235B = {
     "model_type": "qwen3_moe",
     "num_hidden_layers": 94,
@@ -131,6 +133,15 @@ CORNERS |= {
     "one group": ("glm4_moe", {"n_group": 1, "topk_group": 1, "norm_topk_prob": False}, {}),
     "all of a head turns": ("glm4_moe", {"partial_rotary_factor": 1.0}, {}),
 }
+CORNERS |= {
+    "sinks": ("gpt_oss", {}, {"attention": "eager", "checkpoint": "block"}),
+    "one head, one group": (
+        "gpt_oss",
+        {"num_attention_heads": 1, "num_key_value_heads": 1, "attention_bias": False},
+        {"attention": "eager"},
+    ),
+    "no window": ("gpt_oss", {"layer_types": ["full_attention"] * 2}, {"attention": "eager"}),
+}
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 
 
@@ -138,7 +149,7 @@ VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 def test_corners_are_exact(corner):
     family, keys, run = CORNERS[corner]
     attention, precision = VARIANTS[list(CORNERS).index(corner) % 3]
-    step = question(family, precision, **keys).replace(attention=attention, **run)
+    step = question(family, precision, **keys).replace(**({"attention": attention} | run))
     ours, theirs = in_order(step)
     assert ours == theirs
 
@@ -153,7 +164,7 @@ def test_the_cuda_graph_is_the_traced_one(family):
         assert found.rows["activations"] == real.rows["activations"], step
 
 
-@pytest.mark.parametrize("family", MIXTURES)
+@pytest.mark.parametrize("family", [f for f in MIXTURES if f != "gpt_oss"])
 def test_calls_are_exact(family):
     for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):
         run = {"attention": step.run.attention, "batch": step.run.batch, "tokens": step.run.tokens}
@@ -162,13 +173,28 @@ def test_calls_are_exact(family):
             assert not differences(call, real_call(call)), call
 
 
+def test_calls_with_windows_here_and_there_are_refused_by_name():
+    call = question("gpt_oss", run=Run.cpu(batch=1, tokens=9, phase="prefill"))
+    with pytest.raises(ValueError, match="gpt_oss: a cache with windows here and there"):
+        prefill(call.model, call.recipe, call.run)
+
+
+def test_the_one_attention_of_a_family_is_taken_where_nothing_is_said():
+    said, run = question("gpt_oss"), Run.cpu(batch=1, tokens=9)
+    eager = simulate(said.model, "fp32", run.replace(attention="eager"))
+    assert simulate(said.model, "fp32", run).held == eager.held
+    with pytest.raises(ValueError, match="attention='sdpa' is not described; known: eager"):
+        simulate(said.model, "fp32", run.replace(attention="sdpa"))
+
+
 def test_many_layers_are_exact_though_four_are_simulated():
     check(question("qwen3_moe", "autocast-bf16", num_hidden_layers=7))
 
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_frozen_experts_are_exact(family):
-    check(question(family, run=Run.cpu(batch=2, tokens=9, frozen=("feed_forward",))))
+    run = Run.cpu(batch=2, tokens=9, frozen=("feed_forward",))
+    check(question(family, run=run.replace(attention="eager" if family == "gpt_oss" else "sdpa")))
 
 
 def test_the_largest_published_shape_is_answered_at_once():
@@ -186,7 +212,7 @@ def test_the_active_parameters_are_those_of_a_model_with_as_many_experts(family)
     """A token meets as much as there is where all experts are its own, less the larger router."""
     model = Model.from_config(config(family))
     few = model.replace(experts=2)
-    routers = model.mixture_layers * 6 * model.d_model
+    routers = model.mixture_layers * 6 * (model.d_model + model.expert_bias)
     assert model.active_parameter_count == few.parameter_count + routers
     assert few.active_parameter_count == few.parameter_count
     dense = Model(layers=2, d_model=32, d_ff=48, heads=4, vocab=61)
@@ -263,6 +289,7 @@ def test_the_terms_count_parameters():
     assert experts.active(4096, **sizes, experts_per_token=8) == whole - 120 * 3 * 4096 * 1536
     shared = experts.mixture(64, experts=4, expert_ff=8, shared_ff=16, shared_gated=True)
     assert shared == 4 * 3 * 64 * 8 + 4 * 64 + 3 * 64 * 16 + 64
+    assert experts.expert(64, expert_ff=8, bias=True) == 3 * 64 * 8 + 2 * 8 + 64
     with pytest.raises(ValueError, match="experts_per_token=5; there are X=4"):
         experts.active(64, experts=4, experts_per_token=5, expert_ff=8)
     with pytest.raises(ValueError, match="d_model=-1 is negative"):

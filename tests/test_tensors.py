@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import Embedding, Linear, ModuleDict, ModuleList, Parameter
 
 from memlab.model import Model
-from memlab.model.families import FAMILIES
+from memlab.model.families import FAMILIES, MIXTURES
 
 
 class NanochatParameters(torch.nn.Module):
@@ -76,9 +76,15 @@ def models(draw):
     flags = {
         name: draw(flag) for name, default in FAMILIES["llama"].items() if isinstance(default, bool)
     }
+    family, layers, mixed = draw(st.sampled_from(list(FAMILIES))), draw(st.integers(1, 5)), {}
+    if family in MIXTURES:
+        k = draw(st.integers(1, 3))
+        mixed = {"experts": k + draw(st.integers(0, 3)), "experts_per_token": k}
+        mixed |= {"expert_ff": draw(st.integers(1, 9)), "shared_ff": draw(st.integers(0, 9))}
+        mixed["dense_layers"] = tuple(range(draw(st.integers(0, layers))))
     return Model(
-        family=draw(st.sampled_from(list(FAMILIES))),
-        layers=draw(st.integers(1, 5)),
+        family=family,
+        layers=layers,
         d_model=draw(st.integers(1, 12)),
         d_ff=draw(st.integers(1, 12)),
         kv_heads=kv_heads,
@@ -89,6 +95,7 @@ def models(draw):
         positions=draw(st.integers(1, 20)),
         norm=draw(st.sampled_from(["rmsnorm", "layernorm"])),
         **flags,
+        **mixed,
     )
 
 

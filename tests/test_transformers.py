@@ -162,6 +162,21 @@ PUBLISHED = {
         },
         106_852_245_504,
     ),
+    "gpt-oss-20b": (
+        {
+            "model_type": "gpt_oss",
+            "num_hidden_layers": 24,
+            "hidden_size": 2880,
+            "num_attention_heads": 64,
+            "num_key_value_heads": 8,
+            "head_dim": 64,
+            "intermediate_size": 2880,
+            "num_local_experts": 32,
+            "num_experts_per_tok": 4,
+            "vocab_size": 201088,
+        },
+        20_914_757_184,
+    ),
     "qwen2.5-0.5b": (
         {
             "model_type": "qwen2",

@@ -188,9 +188,13 @@ _OWN |= {
     "mixtral": _MIXED | {"sliding_window": STEP, "router_jitter_noise": ONLY},
     "olmoe": _MIXED | {"clip_qkv": ONLY, "head_dim": ONLY},
     "qwen2_moe": _MIXED | _SOME_DENSE | _WINDOWS,
+    "gpt_oss": _MIXED
+    | {"sliding_window": STEP, "layer_types": STEP, "swiglu_alpha": NOTHING}
+    | {"swiglu_limit": NOTHING},
     "glm4_moe": _MIXED | _GROUPS | {"partial_rotary_factor": STEP},
 }
-del _OWN["mixtral"]["norm_topk_prob"]  # its weights always add to one
+for _name in ("mixtral", "gpt_oss"):  # whose weights of experts always add to one
+    del _OWN[_name]["norm_topk_prob"]
 
 # The values that a key of kind ONLY may have, and what would be right instead.
 HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {

@@ -5,6 +5,7 @@ Letters: X experts in a layer, k of them for each token, M the width of one.
 
 from __future__ import annotations
 
+from ..terms.experts import expert
 from ..units import whole
 from .families import MIXTURES
 
@@ -117,10 +118,11 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
 def asleep(model: Model) -> int:
     """Parameters of the experts that one token is not sent to.
 
-    Formula     mixture layers · (X − k) · 3 · D · M
+    Formula     mixture layers · (X − k) · (3 · D · M, and with biases 2 · M + D)
     """
     idle = model.mixture_layers * (model.experts - model.experts_per_token)
-    return idle * 3 * model.d_model * model.expert_ff
+    one = expert(model.d_model, expert_ff=model.expert_ff, bias=model.expert_bias)
+    return idle * one
 
 
 def settings(model: Model) -> dict[str, Any]:

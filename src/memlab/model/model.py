@@ -79,6 +79,8 @@ class Model:
     value_embeddings: bool = FILLED
     residual_scalars: bool = FILLED
     shared_gated: bool = FILLED
+    expert_bias: bool = FILLED
+    sinks: bool = FILLED
     config: Mapping[str, Any] = FILLED  # the config.json it was read from, or nothing
 
     def __post_init__(self) -> None:
@@ -209,7 +211,7 @@ class Model:
     def active_parameter_count(self) -> int:
         """Parameters that one token meets: all but the experts that it is not sent to.
 
-        Formula     P − mixture layers · (X − k) · 3 · D · M
+        Formula     P − mixture layers · (X − k) · (3 · D · M, and with biases 2 · M + D)
         Unit        parameters, a whole number; P where there are no experts
         Leaves out  that an embedding is one row for a token: it counts as a whole
         """

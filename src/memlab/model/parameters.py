@@ -42,6 +42,8 @@ def _attention(m: Model) -> int:
         qkv_bias=m.qkv_bias,
         out_bias=m.out_bias,
     )
+    if m.sinks:
+        layer += m.heads
     return m.layers * layer + m.value_embedding_layers * weights.linear(
         VALUE_GATE_WIDTH, outputs=m.kv_heads
     )
@@ -57,6 +59,7 @@ def _feed_forward(m: Model) -> int:
             expert_ff=m.expert_ff,
             shared_ff=m.shared_ff,
             shared_gated=m.shared_gated,
+            bias=m.expert_bias,
         )
     return count
 

@@ -179,6 +179,16 @@ KEYS |= {
         "qk_norm": ("use_qk_norm", False),
         "positions": ("max_position_embeddings", 131072),
     },
+    "gpt_oss": _MIXED
+    | {
+        "experts": ("num_local_experts", REQUIRED),
+        "expert_ff": ("intermediate_size", REQUIRED),
+        "kv_heads": ("num_key_value_heads", 8),
+        "head_dim": ("head_dim", 64),
+        "qkv_bias": ("attention_bias", True),
+        "out_bias": ("attention_bias", True),
+        "positions": ("max_position_embeddings", 131072),
+    },
 }
 
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
@@ -195,6 +205,7 @@ OTHER_NAMES = {
     "gpt2": ALIASES,
     "qwen3_moe": {"num_experts": "num_local_experts"},
     "mixtral": {"num_local_experts": "num_experts"},
+    "gpt_oss": {"num_local_experts": "num_experts"},
     "olmoe": {"num_experts": "num_local_experts"},
     "glm4_moe": {"n_routed_experts": "num_local_experts"},
 }
@@ -204,5 +215,4 @@ NULLABLE = (
     ("qwen2", "num_key_value_heads"),
     ("qwen3", "num_key_value_heads"),
     ("smollm3", "num_key_value_heads"),
-    ("qwen2_moe", "num_key_value_heads"),
 )

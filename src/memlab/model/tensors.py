@@ -12,6 +12,7 @@ from ..terms.optimizer import numel
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from .model import Model
 
@@ -102,33 +103,48 @@ def _attention(m: Model) -> Iterator[Tensor]:
     for name, outputs in parts.items():
         yield from _linear(m, f"attention.{name}", outputs, m.d_model, bias=m.qkv_bias)
     yield from _linear(m, "attention.out", m.d_model, q, bias=m.out_bias)
+    if m.sinks:
+        yield Tensor("layers.attention.sinks", (m.heads,), "attention", m.layers)
 
 
 def _feed_forward(m: Model) -> Iterator[Tensor]:
     dense = m.layers - m.mixture_layers
     if dense:
-        yield from _dense(m, "feed_forward.", m.d_ff, dense)
+        yield from _dense(m, dense)
     if m.mixture_layers:
         yield from _mixture(m, m.mixture_layers)
 
 
-def _dense(m: Model, prefix: str, width: int, copies: int) -> Iterator[Tensor]:
-    parts = {"gate": width, "up": width} if m.gated else {"up": width}
+def _dense(m: Model, layers: int) -> Iterator[Tensor]:
+    more: dict[str, Any] = {"bias": m.ff_bias, "copies": layers}
+    parts = {"gate": m.d_ff, "up": m.d_ff} if m.gated else {"up": m.d_ff}
     if m.gated and m.fused_gate:
-        parts = {"gate_up": 2 * width}
+        parts = {"gate_up": 2 * m.d_ff}
     for name, outputs in parts.items():
-        yield from _linear(m, f"{prefix}{name}", outputs, m.d_model, bias=m.ff_bias, copies=copies)
-    yield from _linear(m, f"{prefix}down", m.d_model, width, bias=m.ff_bias, copies=copies)
+        yield from _linear(m, f"feed_forward.{name}", outputs, m.d_model, **more)
+    yield from _linear(m, "feed_forward.down", m.d_model, m.d_ff, **more)
 
 
 def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
     part, where = "feed_forward", "layers.feed_forward."
     yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies)
-    yield Tensor(f"{where}experts_up", (m.experts, 2 * m.expert_ff, m.d_model), part, copies)
-    yield Tensor(f"{where}experts_down", (m.experts, m.d_model, m.expert_ff), part, copies)
+    widths = {"experts_up": (2 * m.expert_ff, m.d_model), "experts_down": (m.d_model, m.expert_ff)}
+    for name in ("experts_up", "experts_down"):
+        outputs, inputs = widths[name]
+        shape = (inputs, outputs) if m.expert_bias else (outputs, inputs)
+        yield Tensor(f"{where}{name}", (m.experts,) + shape, part, copies)
+        if m.expert_bias:
+            yield Tensor(f"{where}{name}.bias", (m.experts, outputs), part, copies)
+    if m.expert_bias:
+        yield Tensor(f"{where}router.bias", (m.experts,), part, copies)
     if m.shared_ff:
-        yield from _dense(m, "feed_forward.shared_", m.shared_ff, copies)
+        into = (m.shared_ff, m.d_model)
+        for name in ("gate", "up"):
+            yield from _linear(m, f"feed_forward.shared_{name}", *into, bias=False, copies=copies)
+        yield from _linear(
+            m, "feed_forward.shared_down", m.d_model, m.shared_ff, bias=False, copies=copies
+        )
         if m.shared_gated:
             yield Tensor(f"{where}shared_router", (1, m.d_model), part, copies, linear=True)
 

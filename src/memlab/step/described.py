@@ -25,7 +25,8 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
     Raises      ValueError for an implementation, a family or an attention that is not described
     """
     known = attentions(run.implementation, model.family)
-    attention = keys.attention(model.config, run.attention, known[0])
+    usual = "sdpa" if "sdpa" in known else known[0]
+    attention = keys.attention(model.config, run.attention, usual)
     if run.kernel != "auto":
         raise ValueError(f"kernel={run.kernel!r} is not described; torch's own choice is")
     if attention == "flash":

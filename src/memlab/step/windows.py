@@ -41,6 +41,14 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return size or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
+    if model.family == "gpt_oss":
+        size = config.get("sliding_window", 128)
+        if size is None:
+            raise ValueError("sliding_window is null; gpt_oss needs a whole number")
+        told = config.get("layer_types") or [KINDS[i % 2 == 0] for i in range(model.layers)]
+        if len(told) != model.layers:
+            raise ValueError(f"layer_types names {len(told)} layers; the model has {model.layers}")
+        return size, tuple(kind == KINDS[1] for kind in told)
     if model.family in EVERYWHERE:
         return config.get("sliding_window"), None
     if model.family not in ALTERNATING + PATTERNED:

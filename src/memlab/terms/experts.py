@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from ..formats import Format
 
 
-def expert(d_model: int, *, expert_ff: int) -> int:
+def expert(d_model: int, *, expert_ff: int, bias: bool = False) -> int:
     """Parameters of one gated expert.
 
-    Formula     3 · D · M
-    Shapes      gate and up: [M, D], down: [D, M]
+    Formula     3 · D · M, and with biases 2 · M + D more
+    Shapes      gate and up: [M, D], down: [D, M]; biases: [M] twice, [D]
     Unit        parameters, a whole number
     Source      Shazeer et al. 2017, arXiv:1701.06538; gated: Shazeer 2020, arXiv:2002.05202
-    Leaves out  biases
     Raises      ValueError for a negative width
     """
-    return 3 * linear(d_model, outputs=expert_ff)
+    up = linear(d_model, outputs=expert_ff, bias=bias)
+    return 2 * up + linear(expert_ff, outputs=d_model, bias=bias)
 
 
 def mixture(
@@ -35,23 +35,26 @@ def mixture(
     expert_ff: int,
     shared_ff: int = 0,
     shared_gated: bool = False,
+    bias: bool = False,
 ) -> int:
     """Parameters of one layer of experts, its router included: all of them are in memory.
 
-    Formula     X · 3 · D · M + X · D, and with shared experts of width M' 3 · D · M' (+ D: gated)
+    Formula     X · 3 · D · M + X · D, and with shared experts of width M' 3 · D · M' (+ D: gated);
+                biases add X · (2 · M + D) + X
     Shapes      router: [X, D]; gate and up of all experts: [X, 2M, D], their down: [X, D, M]
     Unit        parameters, a whole number
     Source      transformers 5.23, modeling_*.py: Qwen3MoeSparseMoeBlock, MixtralSparseMoeBlock,
                 OlmoeSparseMoeBlock, Qwen2MoeSparseMoeBlock
-    Leaves out  biases; devices that divide the experts between them
+    Leaves out  devices that divide the experts between them
     Raises      ValueError for a negative width
     """
-    return _router(d_model, experts) + active_part(
+    return _router(d_model, experts, bias) + active_part(
         d_model,
         experts_per_token=experts,
         expert_ff=expert_ff,
         shared_ff=shared_ff,
         shared_gated=shared_gated,
+        bias=bias,
     )
 
 
@@ -63,31 +66,39 @@ def active(
     expert_ff: int,
     shared_ff: int = 0,
     shared_gated: bool = False,
+    bias: bool = False,
 ) -> int:
     """Parameters of one layer of experts that one token meets.
 
-    Formula     k · 3 · D · M + X · D, and shared experts as in `mixture`
+    Formula     k · 3 · D · M + X · D, and shared experts and biases as in `mixture`
     Unit        parameters, a whole number
     Source      Fedus et al. 2021, arXiv:2101.03961: operations follow these, memory does not
     Raises      ValueError for more experts a token than there are, and for a negative width
     """
     if whole("experts_per_token", experts_per_token) > whole("experts", experts):
         raise ValueError(f"experts_per_token={experts_per_token}; there are X={experts} experts")
-    return _router(d_model, experts) + active_part(
+    return _router(d_model, experts, bias) + active_part(
         d_model,
         experts_per_token=experts_per_token,
         expert_ff=expert_ff,
         shared_ff=shared_ff,
         shared_gated=shared_gated,
+        bias=bias,
     )
 
 
 def active_part(
-    d_model: int, *, experts_per_token: int, expert_ff: int, shared_ff: int, shared_gated: bool
+    d_model: int,
+    *,
+    experts_per_token: int,
+    expert_ff: int,
+    shared_ff: int,
+    shared_gated: bool,
+    bias: bool = False,
 ) -> int:
     """So many experts and what is shared, without a router.
 
-    Formula     k · 3 · D · M + 3 · D · M' (+ D)
+    Formula     k · 3 · D · M + 3 · D · M' (+ D); biases add k · (2 · M + D)
     Unit        parameters, a whole number
     Source      as `mixture`
     Raises      ValueError for a negative width
@@ -95,8 +106,8 @@ def active_part(
     shared = expert(d_model, expert_ff=shared_ff)
     if shared_gated and shared_ff:
         shared += linear(d_model, outputs=1)
-    routed = whole("experts_per_token", experts_per_token) * expert(d_model, expert_ff=expert_ff)
-    return routed + shared
+    one = expert(d_model, expert_ff=expert_ff, bias=bias)
+    return whole("experts_per_token", experts_per_token) * one + shared
 
 
 def permuted(
@@ -148,5 +159,5 @@ def kept(
     return total + (4 * rows + 4 * tokens if normalized else 0)
 
 
-def _router(d_model: int, experts: int) -> int:
-    return linear(d_model, outputs=experts)
+def _router(d_model: int, experts: int, bias: bool) -> int:
+    return linear(d_model, outputs=experts, bias=bias)

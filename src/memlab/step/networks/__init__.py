@@ -45,6 +45,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "olmoe"): ("experts", "Olmoe", ("sdpa", "eager")),
     ("transformers", "qwen2_moe"): ("experts", "Qwen2Moe", ("sdpa", "eager")),
     ("transformers", "glm4_moe"): ("glm4_moe", "Glm4Moe", ("sdpa", "eager")),
+    ("transformers", "gpt_oss"): ("gpt_oss", "GptOss", ("eager",)),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),

@@ -75,17 +75,25 @@ class Qwen3Moe(HFLlama):
         numbers = f.new("to", rows, "fp32" if f.backend == "cpu" else "int32")
         tokens = f.new("histc", (s.X,), numbers.dtype)
         offsets = f.new("cumsum", (s.X,), "int32")
+        bias = self.bias(w, "experts_up", by_expert)
         y = f.grouped_mm(picked, w["experts_up"], offsets, Dim("2·M", 2 * s.M))
+        y = y if bias is None else f.add_in_place(y, bias)
         y = call(self.gate, y)
+        bias = self.bias(w, "experts_down", by_expert)
         y = f.grouped_mm(y, w["experts_down"], offsets, s.D)
+        y = y if bias is None else f.add_in_place(y, bias)
         y_weighted = f.mul(y, f.view(weights, *rows, 1))
         back = f.new("empty_like", rows, "int64")
         numbered = f.new("arange", rows, "int64")
         del numbered
         y_weighted = f.rows_of(y_weighted, back)
         y = f.to(f.sum_of_parts(y_weighted, s.rows), x.dtype)
-        del by_expert, tokens  # which nothing reads, but live until here
+        del by_expert, tokens, bias  # which nothing reads, but live until here
         return y
+
+    def bias(self, w: Weights, name: str, by_expert: Tensor) -> Tensor | None:
+        """The bias of each row's expert, where experts have one."""
+        return None
 
     def gate(self, y: Tensor) -> Tensor:
         f = self.f

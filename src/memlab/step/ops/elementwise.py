@@ -50,6 +50,16 @@ class Elementwise(Engine):
         self.apply("mul", [a, b], [out], run, kept, broadcast=True)
         return out
 
+    def subtract(self, a: Tensor, b: Tensor) -> Tensor:
+        out = self.new("sub", _broadcasted(a, b), _promoted(a, b))
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            return [g, self.new("neg", g.shape, g.dtype) if needs[1] else None]
+
+        self.apply("sub", [a, b], [out], run, broadcast=True)
+        return out
+
     def scale(self, x: Tensor, op: str = "mul") -> Tensor:
         """x times a number, or divided by one."""
         out = self.new(op, x.shape, x.dtype)

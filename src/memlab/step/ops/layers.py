@@ -32,7 +32,7 @@ class Layers(Autocast):
         out = self.new("addmm" if b else "mm", (*a.shape[:-1], w.shape[0]), a.dtype)
         shapes = [(), a.shape, w.shape]
         order = (1, 2) if b else (2, 1)
-        flat = self._flat(a) if b else a
+        flat = self._flat(a) if b and len(a.shape) > 2 else a
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
             made: Grads = [grads[0], None, None]  # the bias comes first; it is summed afterwards

@@ -72,6 +72,54 @@ class Routing(Autocast):
         self.apply("index", [x], [out], run, [("indices", places)])
         return out
 
+    def largest(self, x: Tensor) -> Tensor:
+        """The largest of each row, which stays a dimension of 1; only a graph holds where it is."""
+        shape = x.shape
+        values = self.new("max", (*shape[:-1], 1), x.dtype)
+        places = self.new("max", (*shape[:-1], 1), "int64")
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            zeros = self.new("new_zeros", shape, grads[0].dtype)
+            made = self.new("scatter", shape, grads[0].dtype)
+            del zeros
+            return [made]
+
+        self.apply("max", [x], [values], run, [("indices", places)])
+        return values
+
+    def expanded(self, x: Tensor, *shape: int) -> Tensor:
+        """One value of x for many, without memory; its gradient is a sum."""
+        out = Tensor(shape, x.dtype, x.storage)
+        before = x.shape
+        self.apply(
+            "expand",
+            [x],
+            [out],
+            lambda grads, saved, needs: [self.new("sum", before, grads[0].dtype)],
+        )
+        return out
+
+    def add_in_place(self, x: Tensor, more: Tensor) -> Tensor:
+        """x += more, of one shape."""
+        out = Tensor(x.shape, x.dtype, x.storage)
+        self.apply("add_", [x, more], [out], lambda grads, saved, needs: [grads[0], grads[0]])
+        return out
+
+    def clamp(self, x: Tensor, *, both: bool = False) -> Tensor:
+        """x, but not above a number; both: and not below another."""
+        out = self.new("clamp", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            zero = self.new("scalar_tensor", (), g.dtype)
+            inside = [self.new(op, g.shape, "bool") for op in (("ge", "le") if both else ("le",))]
+            made = self.new("where", g.shape, g.dtype)
+            del zero, inside
+            return [made]
+
+        self.apply("clamp", [x], [out], run, [("self", x)])
+        return out
+
     def gather(self, x: Tensor, places: Tensor) -> Tensor:
         """Of each row the values that stand there: x [rows, X], places [rows, k]."""
         out = self.new("gather", places.shape, x.dtype)
