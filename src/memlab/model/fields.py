@@ -6,7 +6,7 @@
     only        described for these values alone; any other is refused, by name
     other       no key of the family's class: transformers keeps it, and nothing reads it
 
-tools/config_fields.py walks through every key of the eight classes, changes it on a small real
+tools/config_fields.py walks through every key of each class, changes it on a small real
 model and compares: parameters, a step, a prompt, one more token.
 
 Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.py
