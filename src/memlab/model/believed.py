@@ -55,6 +55,7 @@ PADDING = {
     "gemma2": 0,
     "gemma3_text": 0,
     "cohere2": 0,
+    "seed_oss": 1,
 }
 
 

@@ -160,6 +160,8 @@ _OWN = {
     "cohere2": _LLAMA
     | dict.fromkeys(("sliding_window", "layer_types", "sliding_window_pattern"), STEP)
     | {"layer_norm_eps": NOTHING, "logit_scale": NOTHING},
+    "seed_oss": _LLAMA | {"residual_dropout": STEP},
+    "ministral": _LLAMA | dict.fromkeys(("sliding_window", "layer_types"), STEP),
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -207,6 +209,8 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = {
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "ministral": _OF_ATTENTION,
+    "seed_oss": {"attention_dropout": ("attention", 0.1), "residual_dropout": ("residual", 0.1)},
     "cohere2": _OF_ATTENTION,
     "gemma3_text": _OF_ATTENTION,
     "gemma2": _OF_ATTENTION,

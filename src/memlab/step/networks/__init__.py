@@ -40,6 +40,8 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "gemma2"): ("gemma2", "Gemma2", ("eager",)),
     ("transformers", "gemma3_text"): ("gemma3", "Gemma3", ("sdpa", "eager")),
     ("transformers", "cohere2"): ("cohere2", "Cohere2", ("sdpa", "eager")),
+    ("transformers", "seed_oss"): ("seed_oss", "SeedOss", ("sdpa", "eager")),
+    ("transformers", "ministral"): ("gemma2", "Ministral", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
