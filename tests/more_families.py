@@ -18,6 +18,8 @@ MORE = (
     "gemma2",
     "gemma3_text",
     "cohere2",
+    "seed_oss",
+    "ministral",
 )
 EAGER = ("gemma2",)  # families that have no other attention
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
@@ -153,6 +155,16 @@ def _cohere2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[st
     return {name: said[name] for name in names} | {"sliding_window_pattern": [1, 2, 3]}
 
 
+def _seed_oss(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    config["residual_dropout"] = 0.0  # the class's own is 0.1, as of attention
+    return {name: [True, False] for name in ("attention_bias", "attention_out_bias", "mlp_bias")}
+
+
+def _ministral(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    said = _gemma2(rng, config, tokens)
+    return {name: said[name] for name in ("sliding_window", "layer_types")}
+
+
 # What a family's config may say beside the shape: each key is there or not.
 OPTIONAL = {
     "phi3": _phi3,
@@ -164,4 +176,6 @@ OPTIONAL = {
     "gemma2": _gemma2,
     "gemma3_text": _gemma3,
     "cohere2": _cohere2,
+    "seed_oss": _seed_oss,
+    "ministral": _ministral,
 }

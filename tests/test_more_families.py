@@ -11,7 +11,7 @@ from test_step_cuda import on_cuda, traced
 from test_transformers import build as meta
 from test_transformers import check_against
 
-from memlab import Model, Run
+from memlab import Model, Run, trace
 from memlab.step import engine, simulate
 from memlab.step.keys import scales_logits
 
@@ -236,7 +236,32 @@ BASE = {
     "pad_token_id": None,
 }
 ROPE = {"rope_type": "longrope", "short_factor": [1.0] * 3}
+
+
+@pytest.mark.parametrize("family", MORE)
+def test_a_trace_of_the_config_is_the_simulated_step(family):
+    """In the attention that transformers takes where nothing is said: gemma2 has eager alone."""
+    model = Model.from_config({"model_type": family, **BASE, "head_dim": 16})
+    run = Run(batch=2, tokens=32)
+    real, found = trace(model, "bf16", run), simulate(model, "bf16", run)
+    assert found.held == real.held
+    assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
+
+
+PARTS = (("attention",), ("feed_forward", "norm"), ("embedding", "attention", "norm"))
+
+
+@pytest.mark.parametrize("step", drawn(EACH, 96), ids=str)
+def test_frozen_weights(step):
+    config = step.config | {"tie_word_embeddings": False}
+    step = step.replace(config=config, frozen=PARTS[MORE.index(step.family) % len(PARTS)])
+    assert apart(real_step(step), simulated(step)) == {}
+
+
 REFUSED = [
+    ("seed_oss", {"residual_dropout": 1.0}, "not a probability"),
+    ("ministral", {"head_dim": None}, "the ministral config has no 'head_dim'"),
+    ("ministral", {"head_dim": 8, "sliding_window": None}, "masks need a number"),
     ("granite", {"rope_scaling": {"full_attention": {}}}, "granite has one for all"),
     ("starcoder2", {"hidden_act": "silu"}, "known: gelu_pytorch_tanh, gelu"),
     ("starcoder2", {"sliding_window": 0}, "at least 1 is needed"),

@@ -27,6 +27,7 @@ OWN_WIDTH = (  # families whose heads may have another width
     "gemma2",
     "gemma3_text",
     "cohere2",
+    "seed_oss",
 )
 
 # Shapes of published models, with the number of parameters that each is known by.
@@ -318,6 +319,8 @@ def random_config(family: str, seed: int) -> dict:
         "glm4": 2,
         "gemma2": 4,
         "gemma3_text": 4,
+        "seed_oss": 8,
+        "ministral": 8,
     }.get(family)
     grouped = family not in ("gpt2", "opt", "gpt_neox")
     leave_out_kv = some() < 0.3
@@ -338,6 +341,8 @@ def random_config(family: str, seed: int) -> dict:
     if grouped and not leave_out_kv:
         divisors = [k for k in range(1, heads + 1) if heads % k == 0]
         config["num_key_value_heads"] = rng.choice(divisors)
+    if family == "ministral":
+        config["head_dim"] = rng.choice([2, 6, 16])
     # Each optional key is there or not, and then either value.
     optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
     if family in OWN_WIDTH:
@@ -360,6 +365,11 @@ def random_config(family: str, seed: int) -> dict:
         "llama": {"mlp_bias": [True, False]},
         "smollm3": {"mlp_bias": [True, False]},
         "granite": {"mlp_bias": [True, False]},
+        "seed_oss": {
+            "attention_bias": [True, False],
+            "attention_out_bias": [True, False],
+            "mlp_bias": [True, False],
+        },
         "starcoder2": {"use_bias": [True, False]},
         "gpt2": {"n_inner": [wide, None], "n_positions": [7, 33]},
         "opt": {

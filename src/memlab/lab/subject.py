@@ -26,6 +26,7 @@ DROPOUTS = {
     "opt": ("dropout", "attention_dropout"),
     "gpt_neox": ("attention_dropout", "hidden_dropout"),
     "starcoder2": ("attention_dropout", "residual_dropout", "embedding_dropout"),
+    "seed_oss": ("attention_dropout", "residual_dropout"),
     "phi3": ("attention_dropout", "resid_pdrop"),
 }
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}

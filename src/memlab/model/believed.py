@@ -69,6 +69,7 @@ PADDING = {
     "gemma3_text": 0,
     "cohere2": 0,
     "olmoe": 1,
+    "seed_oss": 1,
 }
 
 

@@ -63,6 +63,8 @@ _OWN: dict[str, dict[str, Any]] = {
     "gemma2": {"tied": True, "block_norms": 4},
     "gemma3_text": {"tied": True, "block_norms": 4, "qk_norm": True},
     "cohere2": {"tied": True, "norm": "layernorm", "norm_bias": False, "block_norms": 1},
+    "seed_oss": {"qkv_bias": True},
+    "ministral": {},
     # https://github.com/karpathy/nanochat/blob/master/nanochat/gpt.py
     "nanochat": {
         "gated": False,

@@ -6,7 +6,7 @@
     only        described for these values alone; any other is refused, by name
     other       no key of the family's class: transformers keeps it, and nothing reads it
 
-tools/config_fields.py walks through every key of the eight classes, changes it on a small real
+tools/config_fields.py walks through every key of each class, changes it on a small real
 model and compares: parameters, a step, a prompt, one more token.
 
 Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.py
@@ -161,6 +161,8 @@ _OWN = {
     "cohere2": _LLAMA
     | dict.fromkeys(("sliding_window", "layer_types", "sliding_window_pattern"), STEP)
     | {"layer_norm_eps": NOTHING, "logit_scale": NOTHING},
+    "seed_oss": _LLAMA | {"residual_dropout": STEP},
+    "ministral": _LLAMA | dict.fromkeys(("sliding_window", "layer_types"), STEP),
     # Numbers that activations are multiplied by, whatever they are.
     "granite": _LLAMA
     | dict.fromkeys(("embedding_multiplier", "residual_multiplier"), NOTHING)
@@ -242,6 +244,8 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = dict.fromkeys(MIXTURES, _OF_
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,
+    "ministral": _OF_ATTENTION,
+    "seed_oss": {"attention_dropout": ("attention", 0.1), "residual_dropout": ("residual", 0.1)},
     "cohere2": _OF_ATTENTION,
     "gemma3_text": _OF_ATTENTION,
     "gemma2": _OF_ATTENTION,

@@ -135,6 +135,21 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
     "cohere2": _GROUPED
     | _ATTENTION_BIAS
     | {"tied": ("tie_word_embeddings", True), "positions": ("max_position_embeddings", 8192)},
+    "seed_oss": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 8),
+        "head_dim": ("head_dim", 128),
+        "qkv_bias": ("attention_bias", True),
+        "out_bias": ("attention_out_bias", False),
+        "ff_bias": ("mlp_bias", False),
+        "positions": ("max_position_embeddings", 524288),
+    },
+    "ministral": _GROUPED
+    | {
+        "kv_heads": ("num_key_value_heads", 8),
+        "head_dim": ("head_dim", REQUIRED),  # the class has none, and its model asks for it
+        "positions": ("max_position_embeddings", 131072),
+    },
 }
 
 _MIXED = _GROUPED | {
@@ -215,4 +230,6 @@ NULLABLE = (
     ("qwen2", "num_key_value_heads"),
     ("qwen3", "num_key_value_heads"),
     ("smollm3", "num_key_value_heads"),
+    ("seed_oss", "num_key_value_heads"),
+    ("seed_oss", "head_dim"),
 )

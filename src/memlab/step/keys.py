@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ..model import Model
 
 LLAMAS = (
+    "seed_oss",
+    "ministral",
     "llama",
     "mistral",
     "qwen2",

@@ -16,8 +16,8 @@ EVERY = {"mixtral": None, "qwen3_moe": 4096}
 NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
 # Families of which some layers have the window by their class, and which make both masks: every
 # so many-th layer has none.
-PATTERNED = ("gemma2", "gemma3_text", "cohere2")
-PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}
+PATTERNED = ("gemma2", "gemma3_text", "cohere2", "ministral")
+PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}  # ministral: none
 CLASS_WINDOW = 4096  # MistralConfig's and others', where a config says nothing
 
 
@@ -79,8 +79,8 @@ def _usual(model: Model, size: int | None) -> list[str]:
     if size is None:
         return [KINDS[0]] * model.layers
     if model.family in PATTERNED:
-        every = PATTERNS[model.family]
-        if model.family != "gemma2":
+        every = PATTERNS.get(model.family, model.layers + 1)
+        if model.family in ("gemma3_text", "cohere2"):
             every = model.config.get("sliding_window_pattern", every)
         return [KINDS[(i + 1) % every != 0] for i in range(model.layers)]
     if model.family == "smollm3":  # those that turn nothing

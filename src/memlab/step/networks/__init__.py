@@ -46,6 +46,8 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "qwen2_moe"): ("experts", "Qwen2Moe", ("sdpa", "eager")),
     ("transformers", "glm4_moe"): ("glm4_moe", "Glm4Moe", ("sdpa", "eager")),
     ("transformers", "gpt_oss"): ("gpt_oss", "GptOss", ("eager",)),
+    ("transformers", "seed_oss"): ("seed_oss", "SeedOss", ("sdpa", "eager")),
+    ("transformers", "ministral"): ("gemma2", "Ministral", ("sdpa", "eager")),
     ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
     ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
     ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),

@@ -27,6 +27,10 @@ class BothMasks(HFLlama):
         return [near if slides else full for slides in s.sliding] + [full, near]
 
 
+class Ministral(BothMasks):
+    """Mirrors MinistralForCausalLM: a llama whose layers may have windows one by one."""
+
+
 class Gemma2(BothMasks, FourNorms, Gemma):
     """Mirrors Gemma2ForCausalLM, whose attention is eager: SDPA knows no cap."""
 
