@@ -17,7 +17,7 @@ from memlab.step.keys import scales_logits
 
 EACH = len(MORE)
 BY_LAYER = ("layer_types", "no_rope_layers")
-STEPS = drawn(4 * EACH, 91)
+STEPS = drawn(3 * EACH, 91)
 CALLS = [
     Question(
         step.config,
@@ -29,7 +29,7 @@ CALLS = [
             attention=step.run.attention,
         ),
     )
-    for step in drawn(2 * EACH, 92, checkpoints=("none",))
+    for step in drawn(EACH, 92, checkpoints=("none",))
 ]
 
 
@@ -58,7 +58,7 @@ def test_every_allocation_is_the_real_one(step):
     ]
 
 
-@pytest.mark.parametrize("step", [*on_cuda(drawn(2 * EACH, 94))], ids=str)
+@pytest.mark.parametrize("step", [*on_cuda(drawn(EACH, 94))], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     step = step.replace(micro_batches=1)
     real, found = traced(step), simulated(step.replace(backend="cuda"))
