@@ -106,6 +106,13 @@ _OWN: dict[str, dict[str, Any]] = {
 TIED: dict[str, Any] = {"tied": True}
 WIDE: dict[str, Any] = {"head_dim": 128}  # N heads of it are not D wide
 NO_WINDOW: dict[str, Any] = {"config": {"model_type": "mistral", "sliding_window": None}}
+
+
+def experts(many: int, *, of: int, per_token: int) -> dict[str, Any]:
+    """So many experts of this width in each layer, and how many of them a token meets."""
+    return {"experts": many, "expert_ff": of, "experts_per_token": per_token}
+
+
 SIZES = ("layers", "d_model", "d_ff", "heads", "kv_heads", "vocab", "positions")
 # Name, repository, family, (L, D, F, N, K, V, positions), and what else shapes it. The source of
 # each is https://huggingface.co/REPOSITORY/blob/main/config.json
@@ -274,6 +281,117 @@ _ROWS: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
         "gemma",
         (28, 3072, 24576, 16, 16, 256000, 8192),
         {"head_dim": 256},
+    ),
+    (
+        "phi-3-mini-4k",
+        "microsoft/Phi-3-mini-4k-instruct",
+        "phi3",
+        (32, 3072, 8192, 32, 32, 32064, 4096),
+        {"config": {"model_type": "phi3", "sliding_window": 2047}},
+    ),
+    ("phi-4", "microsoft/phi-4", "phi3", (40, 5120, 17920, 40, 10, 100352, 16384), {}),
+    ("olmo-2-1b", "allenai/OLMo-2-0425-1B", "olmo2", (16, 2048, 8192, 16, 16, 100352, 4096), {}),
+    ("olmo-2-7b", "allenai/OLMo-2-1124-7B", "olmo2", (32, 4096, 11008, 32, 32, 100352, 4096), {}),
+    ("olmo-2-13b", "allenai/OLMo-2-1124-13B", "olmo2", (40, 5120, 13824, 40, 40, 100352, 4096), {}),
+    (
+        "smollm3-3b",
+        "HuggingFaceTB/SmolLM3-3B",
+        "smollm3",
+        (36, 2048, 11008, 16, 4, 128256, 65536),
+        TIED,
+    ),
+    ("glm-4-9b", "zai-org/GLM-4-9B-0414", "glm4", (40, 4096, 13696, 32, 2, 151552, 32768), WIDE),
+    (
+        "starcoder2-3b",
+        "bigcode/starcoder2-3b",
+        "starcoder2",
+        (30, 3072, 12288, 24, 2, 49152, 16384),
+        TIED,
+    ),
+    (
+        "gemma-2-2b",
+        "google/gemma-2-2b",
+        "gemma2",
+        (26, 2304, 9216, 8, 4, 256000, 8192),
+        {"head_dim": 256},
+    ),
+    (
+        "gemma-2-9b",
+        "google/gemma-2-9b",
+        "gemma2",
+        (42, 3584, 14336, 16, 8, 256000, 8192),
+        {"head_dim": 256},
+    ),
+    ("gemma-2-27b", "google/gemma-2-27b", "gemma2", (46, 4608, 36864, 32, 16, 256000, 8192), WIDE),
+    (
+        "gemma-3-1b",
+        "google/gemma-3-1b-pt",
+        "gemma3_text",
+        (26, 1152, 6912, 4, 1, 262144, 32768),
+        {"head_dim": 256} | {"config": {"model_type": "gemma3_text", "sliding_window": 512}},
+    ),
+    (
+        "command-r7b",
+        "CohereLabs/c4ai-command-r7b-12-2024",
+        "cohere2",
+        (32, 4096, 14336, 32, 8, 256000, 132096),
+        TIED,
+    ),
+    (
+        "mixtral-8x7b",
+        "mistralai/Mixtral-8x7B-v0.1",
+        "mixtral",
+        (32, 4096, 14336, 32, 8, 32000, 32768),
+        experts(8, of=14336, per_token=2),
+    ),
+    (
+        "mixtral-8x22b",
+        "mistralai/Mixtral-8x22B-v0.1",
+        "mixtral",
+        (56, 6144, 16384, 48, 8, 32000, 65536),
+        experts(8, of=16384, per_token=2),
+    ),
+    (
+        "qwen1.5-moe-a2.7b",
+        "Qwen/Qwen1.5-MoE-A2.7B",
+        "qwen2_moe",
+        (24, 2048, 5632, 16, 16, 151936, 8192),
+        experts(60, of=1408, per_token=4) | {"shared_ff": 5632},
+    ),
+    (
+        "qwen3-30b-a3b",
+        "Qwen/Qwen3-30B-A3B",
+        "qwen3_moe",
+        (48, 2048, 6144, 32, 4, 151936, 40960),
+        WIDE | experts(128, of=768, per_token=8),
+    ),
+    (
+        "qwen3-235b-a22b",
+        "Qwen/Qwen3-235B-A22B",
+        "qwen3_moe",
+        (94, 4096, 12288, 64, 4, 151936, 40960),
+        WIDE | experts(128, of=1536, per_token=8),
+    ),
+    (
+        "olmoe-1b-7b",
+        "allenai/OLMoE-1B-7B-0924",
+        "olmoe",
+        (16, 2048, 1024, 16, 16, 50304, 4096),
+        experts(64, of=1024, per_token=8),
+    ),
+    (
+        "gpt-oss-20b",
+        "openai/gpt-oss-20b",
+        "gpt_oss",
+        (24, 2880, 2880, 64, 8, 201088, 131072),
+        {"head_dim": 64} | experts(32, of=2880, per_token=4),
+    ),
+    (
+        "gpt-oss-120b",
+        "openai/gpt-oss-120b",
+        "gpt_oss",
+        (36, 2880, 2880, 64, 8, 201088, 131072),
+        {"head_dim": 64} | experts(128, of=2880, per_token=4),
     ),
 )
 

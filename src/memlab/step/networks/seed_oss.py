@@ -24,7 +24,7 @@ class SeedOss(HFLlama):
         y = dropout(self.f, y, self.setting.residual_dropout)
         return y, kept
 
-    def feed_forward(self, w: Weights, x: Tensor) -> Tensor:
+    def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         hidden = super().feed_forward(w, x)
         hidden = dropout(self.f, hidden, self.setting.residual_dropout)
         return hidden
