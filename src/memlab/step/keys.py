@@ -28,8 +28,7 @@ LLAMAS = (
     "gemma2",
     "gemma3_text",
     "cohere2",
-    *MIXTURES,
-)
+) + MIXTURES
 # The others': silu.
 ACTIVATIONS = {
     "gemma": ("gelu_pytorch_tanh", "gelu"),
