@@ -53,7 +53,7 @@ def config(chance):
     }
     made = {"model_type": family}
     if family in others:
-        # The class's own padding token may be beyond a small vocabulary, and the page keeps no null.
+        # The class's own padding token may be beyond a small vocabulary; the page keeps no null.
         made["pad_token_id"], sizes["vocab"] = None, 256000
         sizes |= {"experts": chance.choice((4, 64)), "experts_per_token": chance.choice((1, 4))}
         sizes |= {"expert_ff": chance.choice((64, 768)), "shared_ff": 512}
