@@ -5,8 +5,6 @@ Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `me
 
 from __future__ import annotations
 
-import os
-
 from .estimate import estimate as estimate
 from .explain import explain as explain
 from .formats import bytes_per_value as bytes_per_value
@@ -57,11 +55,13 @@ def trace(model: Any, inputs: Any, run: Run | None = None, **options: Any) -> An
     Raises          ModuleNotFoundError without torch; what memlab.measure.trace raises
     """
     how = Run() if run is None else run
+    from os import PathLike
+
     from .lab.causal import Causal, read  # torch is imported here, not by `import memlab`
     from .lab.trace_run import trace_run
     from .measure import trace
 
-    asked = read(model) if isinstance(model, str | dict | os.PathLike) else model
+    asked = read(model) if isinstance(model, str | dict | PathLike) else model
     if isinstance(asked, Model | Causal):
         return trace_run(asked, inputs, how, **options)
     return trace(asked, inputs, how, **options)

@@ -29,6 +29,16 @@ def whole(name: str, value: int) -> int:
     return value
 
 
+def at_least_one(name: str, count: int) -> int:
+    """A whole number that is not 0.
+
+    Raises      ValueError for 0; what `whole` raises
+    """
+    if whole(name, count) == 0:
+        raise ValueError(f"{name}=0; at least 1 is needed")
+    return count
+
+
 def text(count: int, *, decimal: bool = False, digits: int = 4) -> str:
     """Bytes as a person reads them, rounded half up to `digits` significant digits.
 

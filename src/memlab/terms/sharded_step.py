@@ -6,9 +6,9 @@ K key/value heads · H head width · L layers · S stages of a pipeline · b byt
 
 from __future__ import annotations
 
-from ..units import whole
+from ..units import at_least_one, whole
 from .activations import attention, feed_forward, linear_input, rms_norm
-from .sharding import DIVIDED, at_least_one, check_tensor, part, stage_layers
+from .sharding import DIVIDED, check_tensor, part, stage_layers
 
 
 def in_flight(micro_batches: int, *, stages: int, stage: int) -> int:

@@ -9,7 +9,7 @@ divided exactly: a rank's part is rounded up to whole rows or values.
 
 from __future__ import annotations
 
-from ..units import whole
+from ..units import at_least_one, whole
 from .optimizer import numel
 from .weights import group_size
 
@@ -169,9 +169,3 @@ def check_tensor(tensor: int, *, heads: int, kv_heads: int, d_ff: int) -> None:
     ):
         if size % tensor:
             raise ValueError(f"tensor={tensor} does not divide {letter}={size} ({what})")
-
-
-def at_least_one(name: str, count: int) -> int:
-    if whole(name, count) == 0:
-        raise ValueError(f"{name}=0; at least 1 is needed")
-    return count
