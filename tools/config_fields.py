@@ -10,6 +10,8 @@ of one more token are counted on the real model and asked of memlab. A field is 
     accepted    transformers itself fails, but memlab answers
     MISMATCH    both answer, and not the same
 
+Long, because half of it is what to try of each key.
+
     python tools/config_fields.py [--families gpt2,opt] [--keys dropout,sliding_window] [--all]
 """
 

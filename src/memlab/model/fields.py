@@ -7,7 +7,7 @@
     other       no key of the family's class: transformers keeps it, and nothing reads it
 
 tools/config_fields.py walks through every key of each class, changes it on a small real
-model and compares: parameters, a step, a prompt, one more token.
+model and compares: parameters, a step, a prompt, one more token. Long, because no key is left out.
 
 Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.py
 """

@@ -1,7 +1,7 @@
 """Shapes of well-known models, and of two small ones that train on a CPU in seconds.
 
 Letters: L layers, D model width, F feed-forward width, N query heads, K key/value heads,
-V vocabulary.
+V vocabulary. Long, because it is a table with a row for each model.
 """
 
 from __future__ import annotations

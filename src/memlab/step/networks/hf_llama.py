@@ -1,6 +1,7 @@
 """transformers' llama, mistral, qwen2 and qwen3: one block, few differences.
 
-Families that differ in more are subclasses, one file each, which say what is theirs.
+Families that differ in more are subclasses, one file each, which say what is theirs. This one is
+long, because it is one block told in the order of the real code.
 
 Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
             sdpa_attention.py, loss/loss_utils.py
