@@ -17,6 +17,7 @@ TOLD_IN = {
     "dropout": "activations",
     "tied": "weights",
     "host": "offloading",
+    "recurrent": "kv-cache",
     "low_rank": "small-optimizers",
     "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",
