@@ -201,6 +201,10 @@ TERMS = [
         for name in ("bf16", "fp8_e4m3", "int8/64:bf16", "int4/row:fp16", "fp9")
     ),
     "kv_cache.kv_cache(1, kv_heads=1, head_dim=8, batch=1, tokens=-1)",
+    "recurrent.state(64, heads=80, head_dim=64, state_dim=128, batch=3)",
+    "recurrent.state(1, heads=-1, head_dim=64, state_dim=128, batch=3)",
+    "recurrent.convolution(64, channels=5376, kernel=4, batch=3, format='fp32')",
+    "recurrent.convolution(64, channels=5376, kernel=4, batch=3, format='fp5')",
     "experts.expert(4096, expert_ff=1536)",
     "experts.expert(2880, expert_ff=2880, bias=True)",
     "experts.mixture(4096, experts=128, expert_ff=1536)",
