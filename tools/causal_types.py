@@ -207,7 +207,8 @@ def _since(began: float) -> float:
 
 def _line(error: Exception) -> str:
     """Its words in one line, and no folder of this machine."""
-    words = re.sub(r"/\S*/site-packages/", "", " ".join(str(error).split()))
+    words = re.sub(r"/\S*/site-packages/", "", ": ".join(str(error).splitlines()))
+    words = " ".join(words.split())
     return words[:300] or type(error).__name__
 
 
