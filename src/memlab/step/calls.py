@@ -110,7 +110,7 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     tokens = run.tokens if past is None else 1
     _check_shape(shaped, tokens, past, near)
     f = Reader(chosen.autocast, run.backend, run.inference_mode)
-    if every_layer or mixed(shaped) or shaped.dense_layers:
+    if every_layer or mixed(shaped):
         f.shown = shaped.layers
     setting = Setting(
         shaped,

@@ -68,8 +68,6 @@ def check(family: str, config: Mapping[str, Any]) -> None:
     kind = rope_type(config)
     if family == "phi3" and kind not in ("default", "longrope"):
         raise ValueError(f"rope_type={kind!r} is not phi3's; known: default, longrope")
-    if family == "glm4_moe" and kind == "proportional":
-        raise ValueError("rope_type='proportional' is not described where part of a head turns")
 
 
 def caps(model: Model, key: str) -> bool:

@@ -73,7 +73,7 @@ def simulate(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer or (theirs and mixed(shaped)) or shaped.dense_layers:  # not all are alike
+    if every_layer or (theirs and mixed(shaped)):  # layers of two kinds are not all alike
         f.shown = shaped.layers
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(

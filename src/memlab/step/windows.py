@@ -10,15 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ALTERNATING = ("qwen2", "qwen3", "smollm3", "qwen2_moe")  # families whose layers are of two kinds
-EVERYWHERE = ("phi3", "starcoder2")  # families whose layers all have the window, if there is one
-# Families whose layers all have the window, if it is asked for, and that of their classes.
-EVERY = {"mixtral": None, "qwen3_moe": 4096}
+EVERYWHERE = ("phi3", "starcoder2", "mixtral")  # families whose layers all have it, if there is one
 NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
 # Families of which some layers have the window by their class, and which make both masks: every
 # so many-th layer has none.
-PATTERNED = ("gemma2", "gemma3_text", "cohere2", "ministral")
-PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4}  # ministral: none
-CLASS_WINDOW = 4096  # MistralConfig's and others', where a config says nothing
+PATTERNED = ("gemma2", "gemma3_text", "cohere2", "gpt_oss", "ministral")
+PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}  # ministral: none
+WINDOWS = {"gpt_oss": 128}  # of classes whose own is another
+CLASS_WINDOW = 4096
 
 
 def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
@@ -35,25 +34,17 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     if model.family == "mistral":
         told = config.get("sliding_window", CLASS_WINDOW) if window is None else window
         return told or None, None
-    if model.family in EVERY:
-        asked = model.family == "mixtral" or config.get("use_sliding_window")
-        size = config.get("sliding_window", EVERY[model.family]) if asked else None
-        return size or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
-    if model.family == "gpt_oss":
-        size = config.get("sliding_window", 128)
-        if size is None:
-            raise ValueError("sliding_window is null; gpt_oss needs a whole number")
-        told = config.get("layer_types") or [KINDS[i % 2 == 0] for i in range(model.layers)]
-        if len(told) != model.layers:
-            raise ValueError(f"layer_types names {len(told)} layers; the model has {model.layers}")
-        return size, tuple(kind == KINDS[1] for kind in told)
     if model.family in EVERYWHERE:
         return config.get("sliding_window"), None
+    if model.family == "qwen3_moe":
+        asked = config.get("use_sliding_window")
+        return (config.get("sliding_window", CLASS_WINDOW) if asked else None), None
     if model.family not in ALTERNATING + PATTERNED:
         return None, None
-    size = config.get("sliding_window", None if model.family in NO_CLASS_WINDOW else CLASS_WINDOW)
+    usual = None if model.family in NO_CLASS_WINDOW else WINDOWS.get(model.family, CLASS_WINDOW)
+    size = config.get("sliding_window", usual)
     if model.family in PATTERNED:
         if size is None:
             raise ValueError(f"sliding_window is null; {model.family}'s masks need a number")
@@ -67,7 +58,8 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
-    if KINDS[1] not in kinds and model.family not in PATTERNED + (("qwen2_moe",) if size else ()):
+    both = model.family in PATTERNED or (model.family == "qwen2_moe" and size is not None)
+    if KINDS[1] not in kinds and not both:
         return None, None
     if size is None:
         raise ValueError("layer_types has 'sliding_attention', but use_sliding_window is not true")
@@ -110,8 +102,8 @@ def turning(model: Model) -> list[bool]:
 
 
 def mixed(model: Model) -> bool:
-    """Whether layers are of two kinds: with a window and without, or with positions and without.
+    """Whether layers are of two kinds: with a window, positions or experts, and without.
 
     Raises      as `windows`
     """
-    return windows(model)[1] is not None or len(set(turning(model))) > 1
+    return bool(model.dense_layers) or windows(model)[1] is not None or len(set(turning(model))) > 1
