@@ -49,12 +49,18 @@ def run(*options, program=None, words=None, **more):
     )  # fmt: skip
 
 
+def _heard():
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def running(*options, program, **more):
     """The watch of a program, killed at the end if it is still there."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    # These tests may run under nohup, where SIGHUP is ignored and stays so in every child.
-    more.setdefault("preexec_fn", lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
+    # These tests may run under nohup or in the background, where SIGHUP or SIGINT is ignored and
+    # stays so in every child.
+    more.setdefault("preexec_fn", _heard)
     with subprocess.Popen(command(*options, program=program), **pipes, **more) as watch:
         try:
             yield watch
