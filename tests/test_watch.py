@@ -379,6 +379,7 @@ def ask_terminal(script, answer, words=None):
 
     pairs = [(b"ready", answer)] if isinstance(answer, bytes) else list(answer)
     wait = "import sys; sys.stdin.readline(); "  # the window gets its size before it begins
+    wait += "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); "  # as in a terminal
     start = [sys.executable, "-c", wait + "import os; os.execvp(sys.argv[1], sys.argv[1:])"]
     with terminal(*start, *(words or command(program=script))) as (pid, end, shown, read):
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
