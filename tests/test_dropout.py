@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch.nn import functional as F  # noqa: E402
 
-from memlab import Model  # noqa: E402
+from memlab import Model, Run  # noqa: E402
 from memlab.measure import Saved  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 from memlab.terms.dropout import attention_mask, mask, mask_format  # noqa: E402
@@ -59,8 +59,8 @@ def test_written_out_attention_keeps_mask_and_dropped_scores():
 def test_a_simulated_layer_keeps_these_masks(backend, format):
     """One behind attention, one behind the feed-forward part, and attention's own."""
     model = Model(layers=3, d_model=64, d_ff=128, heads=4, vocab=101, positions=32, family="gpt2")
-    how = dict(batch=2, tokens=16, implementation="memlab", backend=backend)
-    rows = simulate(model, format, **how, dropout=0.1).saved.rows
+    how = Run(batch=2, tokens=16, implementation="memlab", backend=backend, dropout=0.1)
+    rows = simulate(model, format, how).saved.rows
     op, kept_as = ("native_dropout", "bool") if backend == "cuda" else ("bernoulli", format)
     masks = [row for row in rows if row.name == op]
     stream = mask(2 * 16 * 64, format=format, backend=backend)
