@@ -68,3 +68,5 @@ def trace(model: Any, inputs: Any, run: Run | None = None, **options: Any) -> An
 
 
 __version__ = "0.1.0"
+
+del TYPE_CHECKING, annotations  # names of Python, which nobody imports from here
