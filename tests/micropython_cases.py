@@ -471,8 +471,8 @@ RUNS = [
             "loss_chunks=3",
         )
     ),
-    "run.Run.cpu(tokens=8).loop",
-    "run.Run().loop",
+    "run.Run.cpu(tokens=8).optimizer_loop",
+    "run.Run().optimizer_loop",
     "run.Run(loss='chunked', tokens=64).chunks",
     "run.Run(batch=3, tokens=5).rows",
     "run.Run(batch=2) == run.Run(batch=2)",

@@ -188,7 +188,7 @@ def test_nothing_said_is_the_run_of_the_package():
     shown = first()
     run = run_of(checked(shown))
     assert (run.batch, run.micro_batches, run.devices) == (1, 1, Sharding())
-    assert (run.attention, run.loop) == ("sdpa", Run().loop)
+    assert (run.attention, run.optimizer_loop) == ("sdpa", Run().optimizer_loop)
     assert "attention" not in said and "optimizer_impl" not in said
 
 

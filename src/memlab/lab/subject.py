@@ -75,9 +75,10 @@ def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
         from trl.trainer.utils import add_fused_lm_head
     except ModuleNotFoundError as error:
         raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
-    if not hasattr(module, "fused_head_is_there"):
-        add_fused_lm_head(module, outputs=("log_probs", "entropy", "is_top1"))
-        module.fused_head_is_there = True
+    model: Any = module
+    if not hasattr(model, "fused_head_is_there"):
+        add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
+        model.fused_head_is_there = True
     outputs = module(input_ids=ids, labels=ids, fused_lm_head=True)
     per_token = -outputs.log_probs
     count = outputs.label_mask.sum()

@@ -96,7 +96,10 @@ def first() -> dict[str, Any]:
     run = Run()
     made = {name: getattr(run, name) for name in OF_RUN}
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
-    made |= {"attention": step_keys.attention({}, run.attention), "optimizer_impl": run.loop}
+    made |= {
+        "attention": step_keys.attention({}, run.attention),
+        "optimizer_impl": run.optimizer_loop,
+    }
     made |= START
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}

@@ -48,6 +48,7 @@ class Engine:
         self.grad = True
         self.updates: Callable[[Parameter], None] | None = None
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
+        self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in

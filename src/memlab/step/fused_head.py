@@ -1,6 +1,6 @@
 """TRL's fused output head: log-probabilities in tiles, never all logits at once.
 
-N = B · (T - 1) tokens that are predicted · n at most 4,096 of them · c at most 32,768 of the V words
+N = B · (T - 1) predicted tokens · n at most 4,096 of them · c at most 32,768 of the V words
 
 On CUDA a Triton kernel works on each tile in place, so that a step holds one tile and the fp32
 gradients of head and hidden states. Without Triton, as on a CPU, the same is spelled out in torch's

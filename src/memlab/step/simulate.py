@@ -12,7 +12,8 @@ from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
-from .graph import Parameter
+from .graph import Parameter, Tensor
+from .inputs import inputs
 from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
@@ -92,7 +93,8 @@ def simulate(
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
-        fused_head=run.loss == "fused_head",
+        fused_head=run.fused_head,
+        keeps_output=run.loop == "keeps-outputs",
         lora=run.lora,
         sliding=sliding,
         **dropouts,
@@ -111,8 +113,9 @@ def simulate(
         update = elsewhere
     step = partial(update, f, trained(f, shaped.layers), loop)
     passes = run.micro_batches
+    beside = inputs(f, setting, run)
     done = _run(f, written, setting, step, passes if every_layer else min(passes, 2))
-    del shared
+    del shared, beside
     return done
 
 
@@ -128,12 +131,15 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> Step:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    output: tuple[Tensor, ...] = ()
     for step in ("first", "second"):
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
             loss = written.forward(ids)
+            output = (*f.output, loss) if f.output else ()  # only now is the last one let go
+            f.output = ()
             if passes > 1:
                 loss = f.scale(loss, "div")
             f.end_autocast()
@@ -149,6 +155,7 @@ def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> St
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
+    del output
     log.closed = True  # what goes from here on is not the step's
     moments = {
         "after_forward": log.marks[f"second.backward{_which(passes)}"],

@@ -169,6 +169,8 @@ def head_loss(
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
+    if s.keeps_output:
+        f.output = (logits,)
     return causal_lm_loss(f, logits)
 
 
