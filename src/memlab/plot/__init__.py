@@ -5,6 +5,7 @@ timeline        bytes over one step, stacked by category, the peak marked
 address_space   where the allocator puts every block of a trace, over time
 bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
+routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 picture         any matplotlib figure, made stable and readable like the others
 """
@@ -17,6 +18,7 @@ from .layout import bits
 from .lines import curves
 from .other import picture
 from .ratios import ratios
+from .routing import routing
 from .steps import timeline
 
 __all__ = [
@@ -29,5 +31,6 @@ __all__ = [
     "ledger_bar",
     "picture",
     "ratios",
+    "routing",
     "timeline",
 ]
