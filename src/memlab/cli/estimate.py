@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 PEAK = (
-    "the peak of a step, which is not described for a {family}: "
-    "memlab trace {config} --tokens {tokens}"
+    "the peak of a {what}, which is not described for a {family}: "
+    "memlab trace {config} {phase}--tokens {tokens}"
 )
 
 
@@ -72,8 +72,6 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
-    if options.phase is not None:
-        raise ValueError(f"--phase: {unknown}; memlab trace takes the calls of any other")
     for flag in ("against", "ranks"):
         if getattr(options, flag) is not None:
             raise ValueError(f"--{flag}: {unknown}")
@@ -82,13 +80,20 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
     except ModuleNotFoundError as error:
         raise ValueError(f"{unknown}; others need {error.name}: 'memlab[torch]'") from error
     from ..lab.causal_at_rest import at_rest
+    from ..lab.causal_cache import after_call
 
     model = Causal(options.model)
     recipe, how = given.recipe_of(options, model), given.run_of(options)
-    ledger = at_rest(model, recipe)
+    call = how.phase != "train"
+    ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)
-    tokens = how.tokens or 4096
-    line = PEAK.format(family=model.family, config=options.model, tokens=tokens)
+    line = PEAK.format(
+        what="call" if call else "step",
+        family=model.family,
+        config=options.model,
+        phase=f"--phase {how.phase} " if call else "",
+        tokens=how.tokens or 4096,
+    )
     if options.json:
         return shapes_as_json(model, recipe, how, ledger, line)
     return "\n".join([str(ledger), line])
