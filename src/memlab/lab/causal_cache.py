@@ -107,7 +107,7 @@ def _attention(layer: Any, window: int | None, sizes: dict[str, Any]) -> int:
 def _recurrent(family: str, layer: Any, batch: int, format: str) -> int:
     """One layer with a state: of Mamba-2, or of gated linear attention."""
     for keys in MAMBA_2:
-        found = [getattr(layer, key, None) for key in keys]
+        found: list[Any] = [getattr(layer, key, None) for key in keys]
         if not all(isinstance(size, int) and size > 0 for size in found):
             continue
         heads, width, wide, groups, kernel = found

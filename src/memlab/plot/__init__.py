@@ -7,6 +7,7 @@ bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
+matrices        the matrices of a layer, to scale
 picture         any matplotlib figure, made stable and readable like the others
 """
 
@@ -16,6 +17,7 @@ from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .layout import bits
 from .lines import curves
+from .matrices import matrices
 from .other import picture
 from .ratios import ratios
 from .routing import routing
@@ -29,6 +31,7 @@ __all__ = [
     "colour_of",
     "curves",
     "ledger_bar",
+    "matrices",
     "picture",
     "ratios",
     "routing",
