@@ -122,3 +122,23 @@ def test_a_described_type_gives_what_the_closed_form_gives():
         qwen.layers, kv_heads=qwen.kv_heads, head_dim=qwen.head_dim, batch=3, tokens=9
     )
     assert cache(Causal(causal_types.small("qwen3")), 3, 9) == derived
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "windows"),
+    [
+        ("gpt-oss-20b", [], [128, None] * 12),
+        ("gemma-2-2b", [], [4096, None] * 13),
+        ("mistral-7b-v0.1", [], [4096] * 32),
+        ("mistral-7b-v0.1", ["--window", "1000"], [1000] * 32),
+    ],
+)
+def test_a_described_model_beyond_its_windows(name, more, windows, capsys):
+    known = Model.preset(name)
+    asked = ["estimate", name, "--precision", "bf16", "--phase", "decode", "--tokens", "8000"]
+    assert main([*asked, *more, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    shape = {"kv_heads": known.kv_heads, "head_dim": known.head_dim}
+    assert rows["kv_cache"] == windowed_cache(windows, **shape, batch=1, tokens=8001)
+    assert rows["weights"] == 2 * known.parameter_count
+    assert rows["activations"] is None

@@ -11,7 +11,7 @@ from ..model.config import UnknownFamily
 from ..model.fields import used
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
-from ..run import Run
+from ..run import CacheAlone, Run
 from ..units import text
 from . import given
 from .document import document
@@ -21,6 +21,8 @@ from .simulated import simulated
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..lab.causal import Causal
 
 
 PEAK = (
@@ -53,7 +55,10 @@ def run(options: argparse.Namespace) -> str:
     except UnknownFamily as error:
         return _of_shapes(options, error)
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
-    ledger = estimate(model, recipe, how)
+    try:
+        ledger = estimate(model, recipe, how)
+    except CacheAlone as error:
+        return _of_shapes(options, error, model)
     if options.against:
         if options.plot:
             raise ValueError("--plot draws one recipe; leave out --against")
@@ -67,8 +72,12 @@ def run(options: argparse.Namespace) -> str:
     )
 
 
-def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
-    """What stays of a model that is not described, from the shapes of its tensors.
+def _of_shapes(
+    options: argparse.Namespace, unknown: ValueError, described: Model | None = None
+) -> str:
+    """What stays of a model, or of a call, that is not described: from its shapes and its config.
+
+    described   the model, where it is its call alone that is not
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
@@ -82,7 +91,7 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
     from ..lab.causal_at_rest import at_rest
     from ..lab.causal_cache import after_call
 
-    model = Causal(options.model)
+    model = Causal(options.model) if described is None else _as_causal(described, options)
     recipe, how = given.recipe_of(options, model), given.run_of(options)
     call = how.phase != "train"
     ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
@@ -97,6 +106,19 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
     if options.json:
         return shapes_as_json(model, recipe, how, ledger, line)
     return "\n".join([str(ledger), line])
+
+
+def _as_causal(model: Model, options: argparse.Namespace) -> Causal:
+    """A described model as its own code is asked for it."""
+    from ..lab.causal import Causal
+    from ..lab.subject import settings_of
+
+    settings = settings_of(model)
+    if options.window is not None:
+        settings["sliding_window"] = options.window or None
+    made = Causal(settings)
+    made.name = model.name
+    return made
 
 
 def _small_print(model: Model, recipe: Recipe, how: Run) -> list[str]:
