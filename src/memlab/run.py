@@ -28,7 +28,7 @@ KNOWN = {
     "kernel": ("auto", "flash", "efficient", "math"),
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked"),
+    "loss": ("plain", "chunked", "fused_head"),
     "logits": ("all", "last"),
 }
 OFFLOAD = ("saved", "states")
@@ -78,7 +78,8 @@ class Run:
                 no window; None: what the config says, else the class
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
-                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does
+                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
+                TRL's, which SFTTrainer takes by itself
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
                 CPU, torchao's compiled
@@ -156,7 +157,7 @@ class Run:
     @property
     def chunks(self) -> int:
         """Into how many chunks the rows of the loss are cut; 0: not at all."""
-        return 0 if self.loss == "plain" else self.loss_chunks or CHUNKS
+        return self.loss_chunks or CHUNKS if self.loss == "chunked" else 0
 
     @property
     def rows(self) -> int:
@@ -263,8 +264,10 @@ class Run:
     def _check_training(self) -> None:
         if self.tokens == 1:
             raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
-        if self.loss_chunks is not None and self.loss == "plain":
+        if self.loss_chunks is not None and self.loss != "chunked":
             raise ValueError(f"loss_chunks={self.loss_chunks} without loss='chunked'")
+        if self.loss == "fused_head" and self.implementation != "transformers":
+            raise ValueError("loss='fused_head' is TRL's, for models of transformers")
         if self.tokens is not None and self.chunks > self.rows:
             raise ValueError(
                 f"loss_chunks={self.chunks}; between 1 and {self.rows} (the rows) is needed"

@@ -154,6 +154,10 @@ def check_config(model: Model, run: Run) -> None:
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"
         )
+    if run.loss == "fused_head" and run.backend == "cpu" and model.family == "gemma2":
+        raise ValueError(
+            "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
+        )
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
         raise ValueError(
             "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"

@@ -92,6 +92,7 @@ def simulate(
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
+        fused_head=run.loss == "fused_head",
         lora=run.lora,
         sliding=sliding,
         **dropouts,
