@@ -55,6 +55,10 @@ OF_TRAINING = (
 )
 
 
+class CacheAlone(ValueError):
+    """The peak of this call is not described, while the cache that it leaves is."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """How a step is executed: a training step, the reading of a prompt, or one more token.

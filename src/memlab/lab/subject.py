@@ -119,7 +119,7 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             raise ValueError("this needs transformers: pip install transformers") from error
         if model.family not in KEYS:
             raise ValueError(f"transformers has no {model.family!r}; known: {', '.join(KEYS)}")
-        settings = {**_settings(model), "use_cache": False}
+        settings = {**settings_of(model), "use_cache": False}
         if run.dropout is not None:
             named = DROPOUTS.get(model.family, ("attention_dropout",))
             settings |= dict.fromkeys(named, run.dropout)
@@ -139,7 +139,7 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
     return module
 
 
-def _settings(model: Model) -> dict[str, Any]:
+def settings_of(model: Model) -> dict[str, Any]:
     """The model's own config, with what the model says over it."""
     said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
     said |= mixtures.settings(model)
