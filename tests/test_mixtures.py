@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from mixtures import MIXTURES, random_mixtures  # noqa: E402
+from mixtures import LATENTS, MIXTURES, random_mixtures  # noqa: E402
 from real_inference import PHASES, real_call  # noqa: E402
 from real_steps import Question, hugging_face, quiet, real_step, simulated  # noqa: E402
 from test_calls import differences  # noqa: E402
@@ -19,7 +19,7 @@ from memlab.page.answer import answered  # noqa: E402
 from memlab.recipe.parallelism import Sharding  # noqa: E402
 from memlab.recipe.resident import resident  # noqa: E402
 from memlab.step import simulate  # noqa: E402
-from memlab.step.calls import prefill  # noqa: E402
+from memlab.step.calls import decode, prefill  # noqa: E402
 from memlab.terms import experts  # noqa: E402
 
 SHAPE = {
@@ -50,6 +50,22 @@ OWN["glm4_moe"] = {
     "head_dim": 16,
 }
 OWN["gpt_oss"] = {"num_local_experts": 8, "head_dim": 16, "sliding_window": 6}
+LATENT = {
+    "num_key_value_heads": 4,
+    "q_lora_rank": 24,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 1,
+    "n_group": 4,
+    "topk_group": 2,
+    "moe_intermediate_size": 24,
+}
+OWN |= {"deepseek_v3": LATENT, "deepseek_v2": LATENT | {"topk_method": "group_limited_greedy"}}
+DRAWS = dict.fromkeys(LATENTS, 1)  # of the others each test's own number
 QWEN3_235B = {
     "model_type": "qwen3_moe",
     "num_hidden_layers": 94,
@@ -102,13 +118,13 @@ def test_the_families_are_those_of_the_package():
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_random_steps_are_exact(family):
-    for i, step in enumerate(random_mixtures(3, 91, families=(family,))):
+    for i, step in enumerate(random_mixtures(DRAWS.get(family, 3), 91, families=(family,))):
         check(step.replace(micro_batches=1 + i % 2))
 
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_every_allocation_is_the_real_one(family):
-    for step in random_mixtures(2, 92, families=(family,)):
+    for step in random_mixtures(DRAWS.get(family, 2), 92, families=(family,)):
         ours, theirs = in_order(step)
         assert ours == theirs, step
 
@@ -142,6 +158,15 @@ CORNERS |= {
     ),
     "no window": ("gpt_oss", {"layer_types": ["full_attention"] * 2}, {"attention": "eager"}),
 }
+CORNERS |= {
+    "values as wide as keys": ("deepseek_v3", {"v_head_dim": 24}, {}),
+    "no latent of the queries": ("deepseek_v2", {"q_lora_rank": None, "n_group": 8}, {}),
+    "one head of a latent": (
+        "deepseek_v2",
+        {"num_attention_heads": 1, "num_key_value_heads": 1, "topk_method": "greedy"},
+        {},
+    ),
+}
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 
 
@@ -156,7 +181,7 @@ def test_corners_are_exact(corner):
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_the_cuda_graph_is_the_traced_one(family):
-    drawn = random_mixtures(2, 93, families=(family,))
+    drawn = random_mixtures(DRAWS.get(family, 2), 93, families=(family,))
     for step in on_cuda(step.replace(precision="bf16") for step in drawn):
         real, found = traced(step), simulated(step.replace(backend="cuda"))
         assert found.held == real.held, step
@@ -189,6 +214,17 @@ def test_the_one_attention_of_a_family_is_taken_where_nothing_is_said():
 
 def test_many_layers_are_exact_though_four_are_simulated():
     check(question("qwen3_moe", "autocast-bf16", num_hidden_layers=7))
+
+
+@pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
+def test_first_layers_of_another_kind_are_exact_though_few_others_are_simulated(phase):
+    said = question("deepseek_v3", "autocast-bf16", num_hidden_layers=9, first_k_dense_replace=2)
+    ask = {"train": simulate, "prefill": prefill, "decode": decode}[phase]
+    run = said.run.replace(phase=phase)
+    short, long = (ask(said.model, said.recipe, run, every_layer=each) for each in (False, True))
+    assert (short.rows, short.held) == (long.rows, long.held)
+    assert short.peak.bytes == long.peak.bytes
+    assert len(short.log.events) < len(long.log.events)
 
 
 @pytest.mark.parametrize("family", MIXTURES)

@@ -45,6 +45,7 @@ FLAGS = (
     "summary_use_proj",
     "summary_proj_to_labels",
     "norm_topk_prob",
+    "rope_interleave",
 )
 # Factors and bounds of activations.
 FACTORS = (

@@ -83,7 +83,11 @@ _MIXED: dict[str, dict[str, Any]] = {
     "qwen2_moe": {"qkv_bias": True, "shared_gated": True},
     "glm4_moe": {},
     "gpt_oss": {"qkv_bias": True, "out_bias": True, "expert_bias": True, "sinks": True},
+    "deepseek_v2": {},
+    "deepseek_v3": {},
 }
+# Families whose keys and values are made from a latent.
+LATENTS = ("deepseek_v2", "deepseek_v3")
 MIXTURES = tuple(sorted(_MIXED))
 _OWN |= _MIXED
 

@@ -101,9 +101,13 @@ def turning(model: Model) -> list[bool]:
     return [bool(flag) for flag in told]
 
 
-def mixed(model: Model) -> bool:
-    """Whether layers are of two kinds: with a window, positions or experts, and without.
+def first_apart(model: Model) -> int | None:
+    """How many first layers are unlike all others; None where layers of two kinds take turns.
 
-    Raises      as `windows`
+    Of two kinds    with a window, positions or experts, and without
+    Raises          as `windows`
     """
-    return bool(model.dense_layers) or windows(model)[1] is not None or len(set(turning(model))) > 1
+    if windows(model)[1] is not None or len(set(turning(model))) > 1:
+        return None
+    dense = model.dense_layers
+    return len(dense) if dense == tuple(range(len(dense))) else None

@@ -109,7 +109,8 @@ def eager_shared_heads(
     weights = f.add(weights, mask)
     weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
     weights = dropout(f, weights, s.attention_dropout)
-    out = f.matmul(weights, values, s.H, strided=(False, strided(f, s, v, values)))
+    apart_v = strided(f, s, v, values) or (s.model.latent is not None and s.seen > 1)
+    out = f.matmul(weights, values, s.values, strided=(False, apart_v))
     if s.N > 1 and s.T > 1:
         if s.B > 1:
             out = f.folded(out)
