@@ -6,7 +6,8 @@ from typing import Any
 from real_steps import Question, random_configs
 
 LATENTS = ("deepseek_v2", "deepseek_v3")
-MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", *LATENTS)
+LATER = (*LATENTS, "llama4_text")
+MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", *LATER)
 # Keys that choose which layers have experts, or nothing in a layer at all.
 SOME: dict[str, list[Any]] = {
     "norm_topk_prob": [True, False],
@@ -20,6 +21,9 @@ SOME: dict[str, list[Any]] = {
     "partial_rotary_factor": [0.25, 0.5, 1.0],
     "rope_interleave": [True, False],
     "topk_method": ["group_limited_greedy", "greedy"],
+    "interleave_moe_layer_step": [1, 2],
+    "no_rope_layer_interval": [1, 2],
+    "attn_temperature_tuning": [True, False],
 }
 OF_GROUPS = ("attention_bias", "first_k_dense_replace", "n_shared_experts", "topk_group")
 OWN = {
@@ -29,6 +33,10 @@ OWN = {
     "olmoe": ("norm_topk_prob", "attention_bias"),
     "qwen2_moe": ("norm_topk_prob", "mlp_only_layers", "decoder_sparse_step", "qkv_bias"),
     "glm4_moe": (*OF_GROUPS, "norm_topk_prob", "use_qk_norm", "partial_rotary_factor"),
+    "llama4_text": (
+        *("attention_bias", "use_qk_norm", "interleave_moe_layer_step"),
+        *("no_rope_layer_interval", "attn_temperature_tuning"),
+    ),
     "deepseek_v2": (*OF_GROUPS, "topk_method"),
     "deepseek_v3": (*OF_GROUPS, "norm_topk_prob", "rope_interleave"),
 }
@@ -66,7 +74,8 @@ def experts(rng: random.Random, config: dict[str, Any], unit: int = 8) -> dict[s
         made["n_routed_experts"] = made["n_group"] * rng.randint(2, 4)
         made |= {"topk_group": 1}
     else:
-        number = "num_local_experts" if family in ("mixtral", "gpt_oss") else "num_experts"
+        local = family in ("mixtral", "gpt_oss", "llama4_text")
+        number = "num_local_experts" if local else "num_experts"
         made[number] = rng.randint(made["num_experts_per_tok"], 9)
     own_width = family in ("qwen3_moe", "qwen2_moe", "glm4_moe", *LATENTS)
     width = "moe_intermediate_size" if own_width else "intermediate_size"
@@ -78,6 +87,9 @@ def experts(rng: random.Random, config: dict[str, Any], unit: int = 8) -> dict[s
     elif family != "olmoe" and rng.random() < 0.5:
         made["head_dim"] = rng.choice([8, 16, 40])
     some = SOME | {"mlp_only_layers": [[0], list(range(layers)), [layers - 1]]}
+    if family == "llama4_text":
+        made |= {"intermediate_size_mlp": unit * rng.randint(1, 8)}
+        made |= {"head_dim": rng.choice([8, 16]), "attention_chunk_size": rng.choice([7, 200])}
     if family == "gpt_oss":
         made |= {"sliding_window": rng.randint(2, 60)}
     return made | {key: rng.choice(some[key]) for key in OWN[family] if rng.random() < 0.5}

@@ -54,6 +54,9 @@ BELIEVED = [
     ("deepseek_v3", "q_lora_rank", None),
     ("deepseek_v3", "v_head_dim", 8),
     ("deepseek_v2", "num_experts", 6),
+    ("llama4_text", "moe_layers", [0]),
+    ("llama4_text", "no_rope_layers", [1, 0]),
+    ("llama4_text", "layer_types", ["chunked_attention", "full_attention"]),
     ("deepseek_v2", "topk_method", "group_limited_greedy"),
     ("glm4_moe", "rope_parameters", {"rope_type": "proportional", "rope_theta": 1e4, "factor": 2}),
     ("gpt_oss", "num_experts", 6),
@@ -106,7 +109,7 @@ REFUSED = [
     *(
         (f, "head_dim", None, "head_dim is null")
         for f in MIXTURES
-        if f not in ("mixtral", "gpt_oss", *LATENTS)
+        if f not in ("mixtral", "gpt_oss", "llama4_text", *LATENTS)
     ),
     *((f, "head_dim", 16, f"{f} has qk_rope_head_dim there") for f in LATENTS),
     *((f, "num_key_value_heads", 2, "kv_heads=2: latent attention makes keys") for f in LATENTS),
@@ -115,6 +118,13 @@ REFUSED = [
     ("deepseek_v2", "kv_lora_rank", 17, "kv_lora_rank=17 is odd"),
     ("deepseek_v2", "mlp_bias", True, "biases of shared experts"),
     ("deepseek_v2", "topk_method", "noaux_tc", "known: greedy, group_limited_greedy"),
+    ("llama4_text", "head_dim", None, "head_dim is null"),
+    ("llama4_text", "attention_chunk_size", None, "a whole number is needed"),
+    ("llama4_text", "attention_chunk_size", 8, "12 tokens with a sliding window of 8"),
+    ("llama4_text", "interleave_moe_layer_step", 0, "at least 1 is needed"),
+    ("llama4_text", "moe_layers", ["0"], "a list of whole numbers"),
+    ("llama4_text", "layer_types", ["sliding_attention"] * 2, "full_attention, chunked_attention"),
+    ("llama4_text", "num_key_value_heads", None, "num_key_value_heads is null"),
     ("deepseek_v3", "rope_interleave", "yes", "true or false"),
     ("deepseek_v3", "v_head_dim", 0, "v_head_dim=0; at least 1"),
     ("glm4_moe", "n_shared_experts", 0, "n_shared_experts=0; at least 1"),

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from mixtures import LATENTS, MIXTURES, random_mixtures  # noqa: E402
+from mixtures import LATER, MIXTURES, random_mixtures  # noqa: E402
 from real_inference import PHASES, real_call  # noqa: E402
 from real_steps import Question, hugging_face, quiet, real_step, simulated  # noqa: E402
 from test_calls import differences  # noqa: E402
@@ -64,8 +64,9 @@ LATENT = {
     "topk_group": 2,
     "moe_intermediate_size": 24,
 }
+OWN["llama4_text"] = {"num_local_experts": 8, "intermediate_size_mlp": 40, "head_dim": 16}
 OWN |= {"deepseek_v3": LATENT, "deepseek_v2": LATENT | {"topk_method": "group_limited_greedy"}}
-DRAWS = dict.fromkeys(LATENTS, 1)  # of the others each test's own number
+DRAWS = dict.fromkeys(LATER, 1)  # of the others each test's own number
 QWEN3_235B = {
     "model_type": "qwen3_moe",
     "num_hidden_layers": 94,
@@ -165,6 +166,14 @@ CORNERS |= {
         "deepseek_v2",
         {"num_attention_heads": 1, "num_key_value_heads": 1, "topk_method": "greedy"},
         {},
+    ),
+}
+CORNERS |= {
+    "chunks": ("llama4_text", {"attention_chunk_size": 4, "no_rope_layer_interval": 2}, {}),
+    "own keys without positions": (
+        "llama4_text",
+        {"num_key_value_heads": 4, "no_rope_layers": [0, 1], "interleave_moe_layer_step": 2},
+        {"attention": "eager", "batch": 1},
     ),
 }
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]

@@ -303,6 +303,9 @@ PRESET_COUNTS = {
     "gpt-oss-120b": 116_829_156_672,
     "deepseek-v2-lite": 15_706_484_224,
     "deepseek-v2": 235_741_434_880,
+    # Of the text alone: the published 109B and 400B count what sees pictures, too.
+    "llama-4-scout": 107_769_861_120,
+    "llama-4-maverick": 400_711_848_960,
     # The hub counts 685B: with the module that predicts one token more and the scales of fp8.
     "deepseek-v3": 671_026_419_200 - 58 * 256,
 }

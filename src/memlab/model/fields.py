@@ -204,7 +204,15 @@ _OWN |= {
 _OWN["deepseek_v2"] = (
     _MIXED | _GROUPS | _LATENT | {"topk_method": STEP, "norm_topk_prob": NOTHING, "mlp_bias": ONLY}
 )
-for _name in ("mixtral", "gpt_oss"):  # whose weights of experts always add to one
+_OWN["llama4_text"] = (
+    _MIXED
+    | dict.fromkeys(("interleave_moe_layer_step", "moe_layers"), SHAPE)
+    | dict.fromkeys(("attention_chunk_size", "layer_types"), STEP)
+    | dict.fromkeys(("no_rope_layers", "no_rope_layer_interval", "use_qk_norm"), STEP)
+    | {"attn_temperature_tuning": STEP, "floor_scale": NOTHING, "attn_scale": NOTHING}
+    | {"router_jitter_noise": NOTHING}  # the class has it, the model does not ask
+)
+for _name in ("mixtral", "gpt_oss", "llama4_text"):  # whose weights of experts always add to one
     del _OWN[_name]["norm_topk_prob"]
 
 # The values that a key of kind ONLY may have, and what would be right instead.

@@ -114,6 +114,8 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
         if type(first) is not int:
             raise TypeError(f"first_k_dense_replace={first!r}; int is needed")
         return tuple(range(min(max(first, 0), layers)))
+    if family == "llama4_text":
+        return _interleaved(config, layers)
     if family not in ("qwen3_moe", "qwen2_moe"):
         return ()
     every = config.get("decoder_sparse_step", 1)
@@ -126,6 +128,24 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
     if not isinstance(told, (list, tuple)) or any(type(layer) is not int for layer in told):
         raise TypeError(f"mlp_only_layers={told!r}; a list of whole numbers is needed")
     return tuple(i for i in range(layers) if i in told or (i + 1) % every)
+
+
+def _interleaved(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+    """Layers that no list of those with experts names; without a list every so many-th has them.
+
+    Source      transformers 5.23: Llama4TextConfig
+    """
+    every, told = config.get("interleave_moe_layer_step", 1), config.get("moe_layers")
+    if type(every) is not int:
+        kind = type(every).__name__
+        raise TypeError(f"interleave_moe_layer_step={every!r} is a {kind}; int is needed")
+    if every < 1:
+        raise ValueError(f"interleave_moe_layer_step={every}; at least 1 is needed")
+    if told is None:
+        told = range(every - 1, layers, every)
+    elif not isinstance(told, (list, tuple)) or any(type(layer) is not int for layer in told):
+        raise TypeError(f"moe_layers={told!r}; a list of whole numbers is needed")
+    return tuple(i for i in range(layers) if i not in told)
 
 
 def asleep(model: Model) -> int:
@@ -149,6 +169,10 @@ def settings(model: Model) -> dict[str, Any]:
             raise ValueError(f"dense_layers={model.dense_layers}: no config of {model.family}")
         shared = model.shared_ff // model.expert_ff
         return {"first_k_dense_replace": first, "n_shared_experts": shared}
+    if model.family == "llama4_text":
+        if model.shared_ff != model.expert_ff:
+            raise ValueError(f"shared_ff={model.shared_ff}: no config of {model.family}")
+        return {"moe_layers": [i for i in range(model.layers) if i not in model.dense_layers]}
     if model.family not in ("qwen3_moe", "qwen2_moe"):
         return {}
     return {"mlp_only_layers": list(model.dense_layers), "decoder_sparse_step": 1}

@@ -82,6 +82,7 @@ class Model:
     residual_scalars: bool = FILLED
     shared_gated: bool = FILLED
     expert_bias: bool = FILLED
+    expert_rows: bool = FILLED
     sinks: bool = FILLED
     config: Mapping[str, Any] = FILLED  # the config.json it was read from, or nothing
 

@@ -87,7 +87,7 @@ def _norms(m: Model) -> int:
     heads = m.heads + m.kv_heads if m.wide_qk_norm else 2
     layer = m.block_norms * block + (heads * head if m.qk_norm else 0)
     if m.latent is not None:
-        layer += weights.norm(m.latent.kv_rank) + weights.norm(m.latent.q_rank)
+        layer += sum(weights.norm(r, bias=bias) for r in (m.latent.kv_rank, m.latent.q_rank))
     return m.layers * layer + (block if m.final_norm else 0)
 
 

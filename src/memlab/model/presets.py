@@ -422,6 +422,24 @@ _ROWS: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
         | {"shared_ff": 2 * 1536, "dense_layers": (0,)}
         | {"config": {"model_type": "deepseek_v2", "n_group": 8, "topk_group": 3} | LIMITED},
     ),
+    # The text of models that see pictures, too.
+    (
+        "llama-4-scout",
+        "meta-llama/Llama-4-Scout-17B-16E",
+        "llama4_text",
+        (48, 5120, 16384, 40, 8, 202048, 10485760),
+        WIDE | experts(16, of=8192, per_token=1) | {"shared_ff": 8192},
+    ),
+    (
+        "llama-4-maverick",
+        "meta-llama/Llama-4-Maverick-17B-128E",
+        "llama4_text",
+        (48, 5120, 16384, 40, 8, 202048, 1048576),
+        WIDE
+        | experts(128, of=8192, per_token=1)
+        | {"shared_ff": 8192, "dense_layers": tuple(range(0, 48, 2))}
+        | {"config": {"model_type": "llama4_text", "use_qk_norm": False}},
+    ),
     # Without the module that predicts one token more, which the class does not build.
     (
         "deepseek-v3",

@@ -224,6 +224,20 @@ KEYS["deepseek_v2"] = KEYS["deepseek_v3"] | {
     "positions": ("max_position_embeddings", 2048),
 }
 
+KEYS["llama4_text"] = (
+    _MIXED
+    | _ATTENTION_BIAS
+    | {
+        "d_ff": ("intermediate_size_mlp", REQUIRED),  # of layers without experts
+        "experts": ("num_local_experts", REQUIRED),
+        "expert_ff": ("intermediate_size", REQUIRED),
+        "shared_ff": ("intermediate_size", REQUIRED),
+        "kv_heads": ("num_key_value_heads", 8),
+        "head_dim": ("head_dim", 128),
+        "positions": ("max_position_embeddings", 131072),
+    }
+)
+
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
 # Source      PreTrainedConfig.attribute_map: they are set after the family's own
 ALIASES = {

@@ -146,11 +146,12 @@ def _dense(m: Model, layers: int) -> Iterator[Tensor]:
 def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
     part, where = "feed_forward", "layers.feed_forward."
-    yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies)
+    plain = m.family == "llama4_text"  # whose router is a linear layer
+    yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies, linear=plain)
     widths = {"experts_up": (2 * m.expert_ff, m.d_model), "experts_down": (m.d_model, m.expert_ff)}
     for name in ("experts_up", "experts_down"):
         outputs, inputs = widths[name]
-        shape = (inputs, outputs) if m.expert_bias else (outputs, inputs)
+        shape = (inputs, outputs) if m.expert_rows else (outputs, inputs)
         yield Tensor(f"{where}{name}", (m.experts,) + shape, part, copies)
         if m.expert_bias:
             yield Tensor(f"{where}{name}.bias", (m.experts, outputs), part, copies)

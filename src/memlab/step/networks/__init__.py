@@ -47,6 +47,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "glm4_moe"): ("glm4_moe", "Glm4Moe", ("sdpa", "eager")),
     ("transformers", "deepseek_v2"): ("deepseek_v2", "DeepseekV2", ("sdpa", "eager")),
     ("transformers", "deepseek_v3"): ("deepseek_v3", "DeepseekV3", ("sdpa", "eager")),
+    ("transformers", "llama4_text"): ("llama4", "Llama4", ("sdpa", "eager")),
     ("transformers", "gpt_oss"): ("gpt_oss", "GptOss", ("eager",)),
     ("transformers", "seed_oss"): ("seed_oss", "SeedOss", ("sdpa", "eager")),
     ("transformers", "ministral"): ("gemma2", "Ministral", ("sdpa", "eager")),

@@ -154,6 +154,47 @@ class Routing(Autocast):
         self.apply("gather", [x], [out], run, [("index", places)])
         return out
 
+    def scattered(self, x: Tensor, places: Tensor, width: Dim) -> Tensor:
+        """full_like(…).scatter_(1, places, x): rows of a number with x where the places say."""
+        out = self.new("full_like", (*x.shape[:-1], width), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("gather", shape, grads[0].dtype)]
+
+        self.apply("scatter_", [x], [out], run, [("index", places)])
+        return out
+
+    def for_each(self, x: Tensor, rows: Dim) -> Tensor:
+        """x.repeat(X, 1): all rows once for each expert; the gradient is a sum."""
+        out = self.new("repeat", (rows, x.shape[1]), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            if rows == shape[0]:
+                return [self.view(grads[0], *shape)]
+            return [self.new("sum", shape, grads[0].dtype)]
+
+        self.apply("repeat", [x], [out], run)
+        return out
+
+    def bmm(self, a: Tensor, b: Tensor) -> Tensor:
+        """torch.bmm of [X, rows, inputs] and [X, inputs, outputs]."""
+        right, left = self.cast(b), self.cast(a)
+        out = self.new("bmm", (*a.shape[:2], b.shape[2]), left.dtype)
+        shapes = (a.shape, b.shape)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            made: Grads = [None, None]
+            for i in (1, 0):
+                if needs[i]:
+                    made[i] = self.new("bmm", shapes[i], grads[0].dtype)
+            return made
+
+        kept = [("self", left) if right.node else None, ("mat2", right) if left.node else None]
+        self.apply(f"bmm {b.record.op}", [left, right], [out], run, kept)
+        return out
+
     def grouped_mm(self, x: Tensor, weight: Tensor, offsets: Tensor, outputs: int) -> Tensor:
         """Each expert's rows by its own matrix, x [rows, inputs], weight [X, ...].
 
