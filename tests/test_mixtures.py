@@ -360,7 +360,7 @@ def test_the_page_says_that_it_has_no_steps_of_them():
 def test_grouped_products_are_what_transformers_takes():
     """Unless it is told otherwise, on the CPU too: routing changes no byte then."""
     with quiet():
-        for family in MIXTURES:
+        for family in [f for f in MIXTURES if f != "llama4_text"]:  # whose experts see every token
             said = hugging_face().AutoConfig.for_model(**config(family, pad_token_id=None))
             module = hugging_face().AutoModelForCausalLM.from_config(said)
             assert module.config._experts_implementation == "grouped_mm"

@@ -47,6 +47,7 @@ FLAGS = (
     "norm_topk_prob",
     "rope_interleave",
     "attn_temperature_tuning",
+    "use_qk_norm",
 )
 # Factors and bounds of activations.
 FACTORS = (
@@ -98,6 +99,8 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         _windows(family, config)
     if "no_rope_layers" in known:
         check_turning(config)
+    if family == "llama4_text" and config.get("experts_implementation") is not None:
+        raise ValueError("experts_implementation: llama4_text has one of its own; leave it out")
     if "attention_chunk_size" in known:
         check_chunks(config)
     if "rope_parameters" in known:
