@@ -336,7 +336,7 @@ def component(name: str) -> str:
         "other": ["project_in", "project_out"],
         "positions": ["wpe", "embed_positions"],
         "attention": ["attn.", "attention."],
-        "feed_forward": ["mlp.", "fc1.", "fc2."],
+        "feed_forward": ["mlp.", "fc1.", "fc2.", "feed_forward."],
         "lm_head": ["lm_head"],
         "embedding": ["wte", "embed_tokens", "embed_in"],
     }.items():
@@ -350,7 +350,7 @@ def real_tensors(model: torch.nn.Module) -> Counter:
     matmuls = {
         id(module.weight)
         for module in model.modules()
-        if type(module).__name__ in ("Linear", "Conv1D")
+        if {base.__name__ for base in type(module).__mro__} & {"Linear", "Conv1D"}
     }
     tables = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
     return Counter(
