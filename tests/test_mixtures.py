@@ -21,6 +21,7 @@ from memlab.recipe.resident import resident  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 from memlab.step.calls import decode, prefill  # noqa: E402
 from memlab.terms import experts  # noqa: E402
+from memlab.terms.kv_cache import mla_cache  # noqa: E402
 
 SHAPE = {
     "num_hidden_layers": 2,
@@ -223,6 +224,16 @@ def test_the_one_attention_of_a_family_is_taken_where_nothing_is_said():
 
 def test_many_layers_are_exact_though_four_are_simulated():
     check(question("qwen3_moe", "autocast-bf16", num_hidden_layers=7))
+
+
+def test_a_latent_cache_is_the_terms():
+    began = time.perf_counter()
+    model, run = Model.preset("DeepSeek-V3"), Run(batch=3, tokens=4096, phase="decode")
+    call = decode(model, "bf16", run)
+    assert time.perf_counter() - began < 1
+    sizes = {"latent": 512, "rope": 64, "batch": 3}
+    assert call.rows["kv_cache"] == mla_cache(61, **sizes, tokens=4097)
+    assert call.per_token == mla_cache(61, **sizes, tokens=1)
 
 
 @pytest.mark.parametrize("phase", ["train", "prefill", "decode"])
