@@ -14,6 +14,7 @@ from test_calls import differences  # noqa: E402
 from test_step_cuda import on_cuda, traced  # noqa: E402
 
 from memlab import Model, Recipe, Run  # noqa: E402
+from memlab.estimate import estimate  # noqa: E402
 from memlab.model.families import MIXTURES as KNOWN  # noqa: E402
 from memlab.page.answer import answered  # noqa: E402
 from memlab.recipe.parallelism import Sharding  # noqa: E402
@@ -224,6 +225,15 @@ def test_the_one_attention_of_a_family_is_taken_where_nothing_is_said():
 
 def test_many_layers_are_exact_though_four_are_simulated():
     check(question("qwen3_moe", "autocast-bf16", num_hidden_layers=7))
+
+
+@pytest.mark.parametrize("family", ["qwen3_moe", "glm4_moe", "deepseek_v3"])
+@pytest.mark.parametrize("dense", [1, 2])
+def test_what_stays_counts_the_layers_without_experts(family, dense):
+    more = {"first_k_dense_replace": dense, "mlp_only_layers": list(range(dense))}
+    model = Model.from_config(config(family, num_hidden_layers=5, **more))
+    assert len(model.dense_layers) == dense
+    assert estimate(model, "bf16")["weights"].derived == 2 * model.parameter_count
 
 
 def test_a_latent_cache_is_the_terms():
