@@ -17,7 +17,7 @@ from memlab.step.keys import scales_logits
 
 EACH = len(MORE)
 BY_LAYER = ("layer_types", "no_rope_layers")
-STEPS = drawn(3 * EACH, 91)
+STEPS = drawn(EACH, 91)
 CALLS = [
     Question(
         step.config,

@@ -26,9 +26,9 @@ KNOWN = {
     "backend": ("cuda", "cpu"),
     "attention": ("sdpa", "eager", "flash"),
     "kernel": ("auto", "flash", "efficient", "math"),
-    "optimizer_impl": ("forloop", "foreach", "fused"),
+    "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked"),
+    "loss": ("plain", "chunked", "fused_head"),
     "logits": ("all", "last"),
 }
 OFFLOAD = ("saved", "states")
@@ -74,9 +74,11 @@ class Run:
                 no window; None: what the config says, else the class
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
-                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does
-    optimizer_impl  AdamW's loop: forloop, foreach, fused; None: what torch takes by itself,
-                foreach on CUDA and forloop on a CPU
+                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
+                TRL's, which SFTTrainer takes by itself
+    optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
+                None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
+                CPU, torchao's compiled
     step_in_backward    each weight is updated as soon as its gradient is complete
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
@@ -151,7 +153,7 @@ class Run:
     @property
     def chunks(self) -> int:
         """Into how many chunks the rows of the loss are cut; 0: not at all."""
-        return 0 if self.loss == "plain" else self.loss_chunks or CHUNKS
+        return self.loss_chunks or CHUNKS if self.loss == "chunked" else 0
 
     @property
     def rows(self) -> int:
@@ -258,8 +260,10 @@ class Run:
     def _check_training(self) -> None:
         if self.tokens == 1:
             raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
-        if self.loss_chunks is not None and self.loss == "plain":
+        if self.loss_chunks is not None and self.loss != "chunked":
             raise ValueError(f"loss_chunks={self.loss_chunks} without loss='chunked'")
+        if self.loss == "fused_head" and self.implementation != "transformers":
+            raise ValueError("loss='fused_head' is TRL's, for models of transformers")
         if self.tokens is not None and self.chunks > self.rows:
             raise ValueError(
                 f"loss_chunks={self.chunks}; between 1 and {self.rows} (the rows) is needed"

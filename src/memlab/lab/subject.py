@@ -60,11 +60,28 @@ def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
     """The loss as the run computes it: the model's own, or from its body in chunks of rows."""
     if run.implementation == "memlab":  # it was built with its chunks
         return module(ids, ids)
+    if run.loss == "fused_head":
+        return sft_loss(module, ids)
     if not run.chunks:
         return module(ids, labels=ids).loss
     body: Any = module.get_submodule(str(module.base_model_prefix))
     head: Any = module.get_submodule("lm_head").weight
     return chunked_next_token_loss(body(ids).last_hidden_state, head, ids, run.chunks)
+
+
+def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """What trl.SFTTrainer.compute_loss does with a batch whose labels are all its tokens."""
+    try:
+        from trl.trainer.utils import add_fused_lm_head
+    except ModuleNotFoundError as error:
+        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
+    if not hasattr(module, "fused_head_is_there"):
+        add_fused_lm_head(module, outputs=("log_probs", "entropy", "is_top1"))
+        module.fused_head_is_there = True
+    outputs = module(input_ids=ids, labels=ids, fused_lm_head=True)
+    per_token = -outputs.log_probs
+    count = outputs.label_mask.sum()
+    return per_token.sum() / count.clamp(min=1)
 
 
 def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:

@@ -33,6 +33,7 @@ class Setting:
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
+    fused_head: bool = False  # TRL's loss
     lora: Lora | None = None  # adapters beside linear layers
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...terms.dropout import mask_format
+from ..fused_head import fused_head_loss
 from ..graph import Grads, Tensor
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
@@ -200,6 +201,8 @@ def head_loss(
     make        the logits of x; None: a product with the head
     """
     f.begin_loss()
+    if s.fused_head:
+        return fused_head_loss(f, s, x, head)
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
