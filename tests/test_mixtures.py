@@ -236,6 +236,17 @@ def test_what_stays_counts_the_layers_without_experts(family, dense):
     assert estimate(model, "bf16")["weights"].derived == 2 * model.parameter_count
 
 
+@pytest.mark.parametrize("loss", ["chunked", "fused_head"])
+def test_a_loss_from_a_body_that_is_not_named_is_refused(loss):
+    said = question("llama4_text", run=Run.cpu(batch=2, tokens=9, loss=loss))
+    with pytest.raises(ValueError, match="Llama4ForCausalLM does not name its body"):
+        simulate(said.model, said.recipe, said.run)
+    with quiet():
+        settings = hugging_face().AutoConfig.for_model(**said.config)
+        module = hugging_face().AutoModelForCausalLM.from_config(settings)
+    assert not hasattr(module, module.base_model_prefix)
+
+
 def test_a_latent_cache_is_the_terms():
     began = time.perf_counter()
     model, run = Model.preset("DeepSeek-V3"), Run(batch=3, tokens=4096, phase="decode")
