@@ -3,6 +3,7 @@
 import random
 
 from memlab.model.config import KEYS
+from memlab.model.families import LATENTS
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
 
@@ -57,6 +58,11 @@ def config(chance):
         made["pad_token_id"], sizes["vocab"] = None, 256000
         sizes |= {"experts": chance.choice((4, 64)), "experts_per_token": chance.choice((1, 4))}
         sizes |= {"expert_ff": chance.choice((64, 768)), "shared_ff": 512}
+    if family in LATENTS:
+        sizes["kv_heads"] = heads
+        made |= {"q_lora_rank": chance.choice((None, 1536)), "kv_lora_rank": 512, "n_group": 1}
+        made |= {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+        made["topk_group"] = 1
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]

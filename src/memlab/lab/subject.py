@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..model import Model, mixtures
+from ..model import Model, latent, mixtures
 from ..model.config import KEYS
 from ..model.shape_keys import OTHER_NAMES
 from ..recipe import Recipe
@@ -142,7 +142,7 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
 def settings_of(model: Model) -> dict[str, Any]:
     """The model's own config, with what the model says over it."""
     said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
-    said |= mixtures.settings(model)
+    said |= mixtures.settings(model) | latent.settings(model)
     if model.config:
         others = OTHER_NAMES.get(model.family, {}).values()  # which would count first
         return {**{k: v for k, v in model.config.items() if k not in others}, **said}

@@ -22,7 +22,7 @@ LARGEST = 10**9  # of any whole number that somebody may give
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
-LISTS = ("layer_types", "no_rope_layers", "short_factor", "long_factor")
+LISTS = ("layer_types", "no_rope_layers", "moe_layers", "short_factor", "long_factor")
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
 # Label, and the name of memlab.Recipe's formats.

@@ -25,7 +25,7 @@ from .ops import Ops
 from .result import term
 from .setting import Setting
 from .storage_log import Log
-from .windows import mixed, windows
+from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     tokens = run.tokens if past is None else 1
     _check_shape(shaped, tokens, past, near)
     f = Reader(chosen.autocast, run.backend, run.inference_mode)
-    if every_layer or mixed(shaped):
-        f.shown = shaped.layers
+    f.show(shaped.layers, None if every_layer else first_apart(shaped))
     setting = Setting(
         shaped,
         chosen.weights,
@@ -124,7 +123,8 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
         sliding=sliding,
     )
     written = network("transformers", shaped.family)(f, setting)
-    cache = Cache(f, setting, getattr(written, "narrow_keys", None))
+    of = [getattr(written, name, None) for name in ("narrow_keys", "cached_rows")]
+    cache = Cache(f, setting, *of)
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     log = f.log
     log.mark("before")

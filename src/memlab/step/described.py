@@ -149,6 +149,11 @@ def check_shape(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
+    if model.family == "llama4_text" and (run.chunks or run.loss == "fused_head"):
+        raise ValueError(
+            f"loss={run.loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
+            "made from; loss='plain' is described"
+        )
     if run.chunks and keys.scales_logits(model):
         raise ValueError(
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "

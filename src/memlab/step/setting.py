@@ -93,6 +93,17 @@ class Setting:
         return Dim("N·H", self.model.heads * self.model.head_dim)
 
     @property
+    def attended(self) -> Dim:
+        """The width of what attention gives: N·H, or of the values of latent attention N·U."""
+        return Dim(f"N·{self.values.letters}", self.model.heads * self.values)
+
+    @property
+    def values(self) -> Dim:
+        """The width of a head's values: H, or U of latent attention."""
+        latent = self.model.latent
+        return self.H if latent is None else Dim("U", latent.value)
+
+    @property
     def keys(self) -> Dim:
         """The width of all key heads, and of all value heads: K·H."""
         return Dim("K·H", self.model.kv_heads * self.model.head_dim)

@@ -26,7 +26,7 @@ from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
 from .storage_log import Log, Record
-from .windows import mixed, windows
+from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def simulate(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer or (theirs and mixed(shaped)):  # layers of two kinds are not all alike
-        f.shown = shaped.layers
+    first = first_apart(shaped) if theirs else 0
+    f.show(shaped.layers, None if every_layer else first)
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
