@@ -207,6 +207,11 @@ TERMS = [
         for shape in ((64, 128), (63, 65))
         for yes in (True, False)
     ),
+    *(
+        f"optimizer_step.step_room({name!r}, [((64, 96), True), ((96,), False)], loop={loop!r})"
+        for name in ("adamw", "sgd", "lion", "muon", "adafactor", "adamw8bit", "hf_adafactor")
+        for loop in ("foreach", "fused", "compiled")
+    ),
     *(f"optimizer.shared_state({name!r})" for name in ("adamw", "adamw8bit", "bnb_adamw8bit", "x")),
     *(
         f"kv_cache.kv_cache(32, kv_heads=8, head_dim=128, batch=2, tokens=100, format={name!r})"

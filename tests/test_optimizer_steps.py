@@ -9,8 +9,9 @@ from real_steps import Question, random_configs, real_step, simulated
 from memlab import Model, Recipe, Run
 from memlab.lab.blocks import torchao
 from memlab.lab.trace_run import trace_run
-from memlab.recipe.resident import resident
+from memlab.recipe.resident import resident, stepped
 from memlab.step import simulate
+from memlab.step.described import loop_of
 from memlab.step.optimizers import OPTIMIZERS
 from memlab.terms import optimizer_step
 
@@ -79,7 +80,7 @@ def test_a_compiled_step_takes_what_its_formula_says():
         held += event.nbytes()
         peak = max(peak, held)
     derived = optimizer_step.low_bit_compiled(shape, kind="adamw8bit")
-    assert peak == derived + 12  # two numbers
+    assert derived <= peak <= derived + 12  # two numbers, which a stored compilation has not
     assert optimizer_step.low_bit_room(shape, kind="adamw8bit") == derived
 
 
@@ -91,3 +92,19 @@ def test_a_loop_that_an_optimizer_does_not_have_is_refused():
         simulate(model, Recipe(optimizer="bnb_adamw8bit"), Run.cpu(tokens=8))
     with pytest.raises(ValueError, match="no compiled step can be traced"):
         trace_run(model, Recipe(optimizer="adamw8bit"), Run(tokens=8))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["adamw", "lion", "muon", "adafactor", "adamw8bit", "sgd"])
+@pytest.mark.parametrize("preset", ["Llama-3.2-1B", "gpt2", "gemma-2-2b", "olmoe-1b-7b"])
+def test_the_room_of_a_step_is_the_simulated_one(preset, name, precision):
+    model = Model.preset(preset)
+    recipe, run = Recipe.named(precision).replace(optimizer=name), Run(tokens=16)
+    log = simulate(model, recipe, run).log
+    first, last = log.marks["second.optimizer"], log.marks["second.zero_grad"]
+    before = log.events[first - 1][2]
+    most = max([total for _, _, total in log.events[first:last]] or [before])
+    room = optimizer_step.step_room(
+        name, stepped(model), format=precision, loop=loop_of(recipe, run)
+    )
+    assert room == most - before

@@ -35,6 +35,9 @@ GALORE_RATE = 1e-2
 OURS = (".attention.", ".feed_forward.")
 HIDDEN = (*OURS, ".self_attn.", ".attn.", ".mlp.", ".fc1.", ".fc2.")
 
+# The matrices that choose experts stay with AdamW.
+ROUTERS = (".gate.weight", ".router.", "shared_expert_gate")
+
 LOOPED = ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "muon")
 # What torch's optimizers are told of their loop.
 LOOPS: dict[str | None, dict[str, Any]] = {
@@ -107,9 +110,13 @@ def beside_adamw(
 
     told        what else AdamW is to know
     """
-    hidden = [p for name, p in parameters.items() if p.ndim == 2 and any(h in name for h in HIDDEN)]
+    hidden = [p for name, p in parameters.items() if p.ndim == 2 and _is_hidden(name)]
     others = [p for p in parameters.values() if not any(p is h for h in hidden)]
     return Together(make(hidden), torch.optim.AdamW(others, lr=lr, **told))
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part in name for part in HIDDEN) and not any(part in name for part in ROUTERS)
 
 
 class Together(Optimizer):

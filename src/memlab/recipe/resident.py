@@ -82,3 +82,33 @@ def tensor_bytes(tensor: Tensor, recipe: Recipe, devices: Sharding = ONE) -> dic
         sizes["accumulator"] = accumulator(numel(part("accumulator")), format=recipe.accumulator)
     sizes["optimizer"] = recipe.state_bytes(part("optimizer"), hidden)
     return sizes
+
+
+NORMS_FIRST = ("gpt2", "gpt_neox")  # inside a layer, where other families have them last
+
+
+def stepped(model: Model) -> list[tuple[tuple[int, ...], bool]]:
+    """Every tensor in the order in which an optimizer steps, and whether Muon takes it.
+
+    Source      the order in which transformers registers them; where kinds of layers differ, the
+                layers that have fewer tensors count as the last ones
+    """
+    ends: list[list[Tensor]] = [[], []]
+    layer: list[Tensor] = []
+    for tensor in model.tensors():
+        if tensor.component in ("attention", "feed_forward") or tensor.copies > 1:
+            layer.append(tensor)
+        else:
+            ends[1 if layer else 0].append(tensor)
+    if model.family in NORMS_FIRST:
+        layer.sort(key=lambda tensor: tensor.component != "norm")
+    inside = [
+        tensor
+        for number in range(max([0] + [tensor.copies for tensor in layer]))
+        for tensor in layer
+        if tensor.copies > number
+    ]
+    return [
+        (tensor.shape, tensor.linear and tensor.component in ("attention", "feed_forward"))
+        for tensor in ends[0] + inside + ends[1]
+    ]

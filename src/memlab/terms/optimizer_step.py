@@ -105,3 +105,65 @@ def _stored(kind: str) -> Format:
     if kind not in QUANTIZED:
         raise ValueError(f"unknown kind {kind!r}; known: {', '.join(sorted(QUANTIZED))}")
     return format_of(QUANTIZED[kind][0])
+
+
+# torch/optim/_muon.py works on the wide side of a matrix in bf16.
+NARROW = 2
+
+
+def step_room(
+    optimizer: str,
+    tensors: Sequence[tuple[tuple[int, ...], bool]],
+    *,
+    format: str | Format = "fp32",
+    loop: str = "foreach",
+) -> int:
+    """Bytes that one step of an optimizer takes for a moment beside states and gradients.
+
+    Formula     foreach: P · b (AdamW), the same over matrices and vectors in turn (Adafactor); one
+                by one: the largest n · b with what stays of the tensor before it (Lion), Muon's
+                n · b + 2 · n + max(6 · s², 4 · s² + 2 · n) beside AdamW's, the largest
+                `low_bit_room` (torchao); nothing for SGD, bitsandbytes and fused kernels
+    Shapes      tensors: in the order of registration, those of a layer once for each layer (twice
+                will do but for foreach), and whether Muon takes them; s: the shorter side
+    Unit        bytes, a whole number
+    Source      memlab.step.optimizers, which tells each step operator by operator
+    Raises      ValueError for an optimizer or a loop that has no formula here
+    """
+    sizes = [storage(numel(shape), format) for shape, _ in tensors]
+    if optimizer in ("sgd", "momentum", "bnb_adamw8bit"):
+        return 0
+    if optimizer in QUANTIZED:
+        yes = loop == "compiled"
+        return max(
+            [
+                low_bit_room(shape, kind=optimizer, format=format, compiled=yes)
+                for shape, _ in tensors
+            ]
+        )
+    if optimizer == "lion":
+        return max([sizes[i] + (sizes[i - 1] if i else 0) for i in range(len(sizes))])
+    if optimizer == "muon":
+        rest = [each for each in tensors if not each[1]]
+        mine = [_orthogonal_room(shape, format) for shape, hidden in tensors if hidden]
+        return max([*mine, step_room("adamw", rest, format=format, loop=loop)])
+    if optimizer in ("adamw", "amsgrad") and loop == "fused":
+        return 0
+    if optimizer in ("adamw", "amsgrad", "adafactor") and loop == "foreach":
+        corners = [
+            storage(numel((*shape[:-2], 1, 1)), format) for shape, _ in tensors if len(shape) > 1
+        ]
+        vectors = [sizes[i] for i in range(len(sizes)) if len(tensors[i][0]) < 2]
+        more = max(0, sum(corners) - sum(vectors)) if optimizer == "adafactor" else 0
+        return sum(sizes) + more
+    raise ValueError(f"optimizer {optimizer!r} in the loop {loop!r} has no formula here")
+
+
+def _orthogonal_room(shape: Sequence[int], format: str | Format) -> int:
+    """Muon's update of one matrix: the mean ahead, its bf16 copy, Gram matrices of the short side.
+
+    In bf16 the copy is the mean itself until the first round has made another.
+    """
+    count, side = numel(shape), min(shape)
+    square = NARROW * side * side
+    return storage(count, format) + NARROW * count + max(3 * square, 2 * square + NARROW * count)

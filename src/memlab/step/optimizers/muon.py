@@ -30,8 +30,10 @@ def muon(engine: Engine, each: Each, loop: str) -> None:
 
 
 def is_hidden(p: Parameter) -> bool:
-    """A matrix of attention or of a feed-forward layer."""
-    return len(p.shape) == 2 and component(p.record.op) in ("attention", "feed_forward")
+    """A matrix of attention or of a feed-forward layer, and no router."""
+    name = p.record.op
+    inside = component(name) in ("attention", "feed_forward") and "router" not in name
+    return inside and len(p.shape) == 2
 
 
 def _orthogonal(engine: Engine, ahead: Tensor) -> Tensor:
