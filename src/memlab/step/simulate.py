@@ -52,6 +52,23 @@ def simulate(
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
+    return _told(*_played(model, recipe, run, in_place=in_place, every_layer=every_layer))
+
+
+def log_of(model: Model, recipe: Recipe | str | None, run: Run) -> Log:
+    """Every allocation and free of the two steps of `simulate`, every layer simulated."""
+    return _played(model, recipe, run, every_layer=True)[0].log
+
+
+def _played(
+    model: Model,
+    recipe: Recipe | str | None,
+    run: Run,
+    *,
+    in_place: bool = True,
+    every_layer: bool = False,
+) -> tuple[Ops, Setting, int]:
+    """Both steps, and how many micro-batches were simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
@@ -100,10 +117,12 @@ def simulate(
     if "states" in run.offload:
         update = partial(adamw.step_elsewhere, f, shaped.layers)
     passes = run.micro_batches
-    return _run(f, written, setting, update, passes if every_layer else min(passes, 2))
+    passes = passes if every_layer else min(passes, 2)
+    _run(f, written, setting, update, passes)
+    return f, setting, passes
 
 
-def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> Step:
+def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     for step in ("first", "second"):
@@ -127,6 +146,10 @@ def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> St
         adamw.zero_grad(f, layers)
         log.mark(f"{step}.end")
     log.closed = True  # what goes from here on is not the step's
+
+
+def _told(f: Ops, setting: Setting, passes: int) -> Step:
+    log, layers = f.log, setting.model.layers
     moments = {
         "after_forward": log.marks[f"second.backward{_which(passes)}"],
         "after_backward": log.marks["second.optimizer"],
