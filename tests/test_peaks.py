@@ -1,14 +1,16 @@
 """The moments that the repository keeps for the page are those that the code makes now."""
 
-import json
 import random
 import subprocess
 import sys
 from pathlib import Path
 
 import code_key
+import layered
 import peaks
 import pytest
+
+from memlab.page.peak_files import moments, unfolded
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -59,13 +61,28 @@ def test_one_file_is_made_again_byte_for_byte(pair):
 
 @pytest.mark.parametrize(("family", "kind"), KINDS, ids=".".join)
 def test_a_kind_of_step_of_each_file_is_made_again(family, kind):
-    kept = json.loads((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))
-    hills, terms, sums = kept["hills"], kept["terms"], kept["sums"]
-    unfolded = [
-        (hills[hill], {name: sums[at] for name, at in zip(terms, places, strict=True) if sums[at]})
-        for hill, *places in kept["kinds"][".".join(kind)]
-    ]
-    assert unfolded == [tuple(each) for each in peaks.moments_of(peaks.step_of(family, kind))]
+    kept = unfolded((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))
+    told = [tuple(each) for each in moments(kept, ".".join(kind))]
+    assert told == peaks.moments_of(family, kind)
+
+
+TWO_KINDS = [(family, kind) for family, kind in KINDS if kind[-2] != "alike"]
+
+
+@pytest.mark.parametrize(("family", "kind"), DRAW.sample(TWO_KINDS, 4), ids=".".join)
+def test_any_layer_of_a_place_tells_the_same(family, kind, monkeypatch):
+    """The sums of a place come from one layer; here from each that tells of all others."""
+    order = [int(each) for each in peaks.ORDERS[kind[-2]]]
+    usual = layered.shown(order)
+    told = {layered.Part(order, layer).place: layer for layer in usual}
+    made = peaks.moments_of(family, kind)
+    for layer in range(len(order)):
+        part = layered.Part(order, layer)
+        known = layered.Part(order, told[part.place]).known
+        if layer not in usual and part.known == known:
+            others = (usual - {told[part.place]}) | {layer}
+            monkeypatch.setattr(layered, "shown", lambda _, others=others: others)
+            assert peaks.moments_of(family, kind) == made
 
 
 LOADED = """
@@ -75,10 +92,8 @@ memlab.__path__ = [sys.argv[1]]
 sys.modules["memlab"] = memlab
 import peaks
 for family in peaks.FAMILIES:
-    heads = "all" if family in peaks.FIXED_HEADS else "shared"
-    drops = next(iter(peaks.dropouts_of(family)))
-    kind = ("autocast", "eager", "block", "chunked", "many", heads, "tied", "again", drops)
-    peaks.moments_of(peaks.step_of(family, kind))
+    kinds = [k for k in peaks.kinds_of(family, "autocast") if k[2] == "block" and k[7] == "again"]
+    peaks.moments_of(family, kinds[-1])
 print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.startswith("memlab.")))
 """
 

@@ -54,7 +54,7 @@ class Part:
             near = {0, last, layer - 1, layer, layer + 1} & set(range(len(kinds)))
             self.place = place_of(kinds, layer, [kinds[:layer].count(kind) for kind in (0, 1)])
         self.weights = {each: {"": 1} for each in near} | {None: {"": 1}}
-        self.deep = {}
+        self.deep: dict[tuple, list[int]] = {}
         for each, kind in enumerate(kinds):
             if each == layer:
                 continue
@@ -79,7 +79,7 @@ class Part:
 
 def shown(kinds):
     """One layer for each place, the one that tells most of the others; None is outside."""
-    made = {}
+    made: dict[int, tuple] = {}
     for layer in range(len(kinds)):
         part = Part(kinds, layer)
         if part.known > made.get(part.place, (None, -1))[1]:
@@ -105,7 +105,7 @@ class Held:
             first = [copied(self.by_layer.get(each, {})) for each in alike]
             if any(other != first[0] for other in first):
                 raise ValueError(f"layers {alike} differ while {part.layer} is computed")
-        made = {name: {} for name in TERMS}
+        made: dict[str, dict[str, int]] = {name: {} for name in TERMS}
         for layer, weights in part.weights.items():
             for name, products in self.by_layer.get(layer, {}).items():
                 for letter, times in weights.items():
@@ -125,12 +125,11 @@ def moments_of(log, kinds, changes, sizes):
     held = Held(changes)
     for at in range(step[0][0]):
         held.pass_by(at)
-    kept = {layer: [] for layer in shown(kinds)}
+    kept: dict[int | None, list] = {layer: [] for layer in shown(kinds)}
     before: dict = {}
     for start, end, layer, phase in step:
-        if start >= log.marks["second.optimizer"] and not before:
+        if phase == "optimizer":  # fused: it makes nothing beside the states
             before = copied(held.told(parts[None]))
-        if phase == "zero_grad":
             break
         _search(log, held, (start, end), parts[layer], phase, kept.get(layer))
     found = [
@@ -152,7 +151,7 @@ def _search(log, held, span, part, phase, kept):
             held.pass_by(at)
         return
     heights = np.array([k[1] for k in kept]).reshape(-1, len(SAMPLES))
-    total = {}
+    total: dict[str, int] = {}
     for products in held.told(part).values():
         add(total, products)
     seen = np.array([float(value(total, sizes)) for sizes in SAMPLES])
@@ -165,8 +164,8 @@ def _search(log, held, span, part, phase, kept):
         for letter, times in part.weights.get(layer, {}).items():
             add(total, products, sign * times, letter)
             seen = seen + sign * times * sampled(products, letter)
-        if not log.events[at][1] > 0 >= log.events[at + 1][1]:
-            continue  # else the next one is higher
+        if sign < 0 or (held.changes[at + 1] or (0,))[-1] > 0:
+            continue  # the next one is higher, or the last one was
         higher = np.flatnonzero((heights >= seen).all(axis=1))
         if any(covers(kept[n][0], total) for n in reversed(higher)):
             continue
@@ -235,9 +234,10 @@ def parts_of(log):
 
 def _check(log, step, kinds, changes, found, sizes):
     """Every layer's highest moment is the one that the sums tell of it."""
-    tops, total = {}, 0
+    tops: dict[int | None, int] = {}
+    total = 0
     for start, end, layer, phase in [(0, step[0][0], None, ""), *step]:
-        if phase == "zero_grad":
+        if phase == "optimizer":
             break
         for at in range(start, end):
             total += log.events[at][1] if changes[at] is not None else 0

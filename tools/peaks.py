@@ -53,19 +53,26 @@ TIES = ("untied", "tied")
 PASSES = ("once", "again")
 
 # What a family has of these, where that is not all of them.
-ATTENTIONS_OF = dict.fromkeys(("gemma2", "gpt_oss", "ministral"), ("eager",))
-ATTENTIONS_OF |= dict.fromkeys(("phi3", "starcoder2", "gemma3_text", "cohere2"), ATTENTIONS + WINDOWED)
+Some = dict[str, tuple[str, ...]]
+ATTENTIONS_OF: Some = dict.fromkeys(("gemma2", "gpt_oss", "ministral"), ("eager",))
+ATTENTIONS_OF |= dict.fromkeys(
+    ("phi3", "starcoder2", "gemma3_text", "cohere2"), ATTENTIONS + WINDOWED
+)
 ATTENTIONS_OF["mistral"] = WINDOWED  # below its window it is a llama
-LOSSES_OF = dict.fromkeys(("granite", "cohere2", "gemma2"), ("plain",))  # they scale their logits
-HEADS_OF = dict.fromkeys(FAMILIES, HEADS[:2]) | dict.fromkeys(FIXED_HEADS, ("all",))
+LOSSES_OF: Some = dict.fromkeys(
+    ("granite", "cohere2", "gemma2"), ("plain",)
+)  # they scale their logits
+HEADS_OF: Some = dict.fromkeys(FAMILIES, HEADS[:2]) | dict.fromkeys(FIXED_HEADS, ("all",))
 HEADS_OF |= dict.fromkeys(("llama", "qwen2", "qwen3", "gemma"), HEADS)
 HEADS_OF["gemma3_text"] = HEADS[1:]
 USUALLY_TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
-TIES_OF = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
+TIES_OF: Some = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
 # Dropout that a run asks for; None: what the class does.
 DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | {"starcoder2": (None, 0.1)}
 DROPS["seed_oss"] = (None, 0.0)
-PATTERNS = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")) | {"glm4_moe": ("1-0",)}
+PATTERNS: Some = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")) | {
+    "glm4_moe": ("1-0",)
+}
 # Layers of two kinds: below and above one of each there are enough of both.
 ORDERS = {"0-1": "0000001000010011", "0-0": "0000001000010010", "1-0": "111111000000"}
 ORDERS["alike"] = 7 * "0"
@@ -87,7 +94,7 @@ FORMED["qwen3_moe", "adds-to-one"] = {"config": {"norm_topk_prob": True}}
 # A model of a family, whatever its sizes.
 ANY: dict[str, Any] = {"layers": 1, "d_model": 64, "d_ff": 64, "heads": 1, "vocab": 64}
 ANY |= {"positions": 64}
-ANY_MIXTURE = {"experts": 2, "experts_per_token": 1, "expert_ff": 64}
+ANY_MIXTURE: dict[str, Any] = {"experts": 2, "experts_per_token": 1, "expert_ff": 64}
 
 
 def model_of(family, kind):
@@ -114,8 +121,12 @@ def model_of(family, kind):
     if family == "glm4_moe" and layers != "alike":
         told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "1")
     formed = FORMED.get((family, form), {})
-    config = {"model_type": family} | config_of(family, attention, layers) | formed.get("config", {})
-    model = Model(family=family, config=config, **(told | {k: v for k, v in formed.items() if k != "config"}))
+    config = (
+        {"model_type": family} | config_of(family, attention, layers) | formed.get("config", {})
+    )
+    model = Model(
+        family=family, config=config, **(told | {k: v for k, v in formed.items() if k != "config"})
+    )
     assert form_of(model) == form, (form_of(model), form)
     return model
 
@@ -258,6 +269,8 @@ def asked(family, kind):
         micro_batches=1 if passes == "once" else 2,
     )
     return model_of(family, kind), run
+
+
 def text_of(family, precision):
     """The file of a family in a precision."""
     return json.dumps(interned(moments_for(family, precision)), separators=(",", ":"))
@@ -291,14 +304,14 @@ def kept():
 
 def build():
     """Write what is missing; returns the folder."""
-    stamp = TARGET / "key"
+    stamp, made_by = TARGET / "key", key()
     if not stands():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         pairs = list(product(FAMILIES, PRECISIONS))
         with ProcessPoolExecutor() as pool:
-            list(pool.map(one, sorted(pairs, key=lambda pair: pair[0] in FIXED_HEADS)))
-        stamp.write_text(key() + "\n")
+            list(pool.map(one, pairs))
+        stamp.write_text(made_by + "\n")
     return TARGET
 
 

@@ -110,10 +110,15 @@ function shallow(object, level) {
     if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
       made[key] = 2e9; // one that Python refuses by name
     else if (Array.isArray(value))
-      made[key] = value.slice(0, 1000).filter((each) => typeof each === "string");
+      made[key] = value.slice(0, 1000).filter(listed);
     else if (value !== null && typeof value === "object") {
       if (level === 0) made[key] = shallow(value, 1);
     } else made[key] = value;
   }
   return made;
+}
+
+// What a list may hold: names of layers, flags, factors.
+function listed(each) {
+  return ["string", "boolean"].includes(typeof each) || Number.isFinite(each);
 }

@@ -6,12 +6,13 @@ Letters: L layers, D model width, F feed-forward width, N query heads, H head wi
 from __future__ import annotations
 
 from ..model import Model
+from ..model.families import FAMILIES
 from ..model.fields import DROPOUTS
 from ..run import Run
 from ..step import keys
 from ..step.windows import windows
 from . import words as say
-from .forms import attention_of, form_of, layers_of, pattern
+from .forms import EAGER_ALONE, attention_of, form_of, layers_of, pattern
 from .peak import LEAST, LEAST_LAYERS
 from .request import shown
 
@@ -50,7 +51,9 @@ SQUARE = ALWAYS_TIED + ("gpt_neox",)
 # whatever the kinds of their layers.
 MASKED = ("mistral", "ministral", "phi3", "starcoder2", "gemma3_text", "cohere2")
 # Families with layers of two kinds, and the kinds of the first and the last that were counted.
-MIXED = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0"))
+MIXED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")
+)
 MIXED["glm4_moe"] = ("1-0",)
 BOTH_MASKS = ("ministral", "gemma2", "gemma3_text", "cohere2", "gpt_oss")
 
@@ -113,6 +116,14 @@ def no_kind(model: Model, run: Run) -> str:
         for key in ("attn_implementation", "_attn_implementation"):
             if key in model.config:
                 return say.KEY.format(key=key, value=shown(model.config[key]))
+    if run.loss == "chunked" and keys.scales_logits(model):
+        return say.CHUNKED.format(family=model.family)
+    if FAMILIES[model.family]["tied"] and not model.tied:
+        return say.KEY.format(key="tie_word_embeddings", value=shown(model.tied))
+    if model.kv_heads == 1:
+        return say.SMALL.format(what="K", size=1, least=2)
+    if model.kv_heads == model.heads:
+        return say.AS_MANY.format(family=model.family)
     return say.NO_KIND
 
 
@@ -149,7 +160,7 @@ def _flags(model: Model) -> str:
 
 def _keys(model: Model, run: Run) -> str:
     """What of the config makes a step other than those that were counted."""
-    config, tokens = model.config, run.tokens or 0
+    config = model.config
     try:
         keys.check(model.family, config)
         near, sliding = windows(model, run.window)
@@ -164,8 +175,10 @@ def _keys(model: Model, run: Run) -> str:
     kind = keys.rope_type(config)
     family = model.family
     own = kind == "longrope" and family == "phi3"
-    if kind == "dynamic" or (kind == "longrope" and not own) or (
-        family == "gpt_neox" and kind != "default"
+    if (
+        kind == "dynamic"
+        or (kind == "longrope" and not own)
+        or (family == "gpt_neox" and kind != "default")
     ):
         key = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
         return say.ROPE.format(key=key, value=shown(kind))
@@ -182,6 +195,8 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
     """What of a model's windows, and of its kinds of layers, was not counted."""
     family, tokens = model.family, run.tokens or 0
     attention = attention_of(model, run)
+    if family in EAGER_ALONE and attention != "eager":
+        return say.EAGER.format(family=family)
     if near is not None and not isinstance(near, int):
         return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
     if attention in ("windowed", "padded") and family not in MASKED:
@@ -191,13 +206,13 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
     kinds = layers_of(model, run)
     order = list(sliding or ())
     if attention == "eager" and run.checkpoint == "block":  # which hold a mask until its last layer
-        known = {"ministral": all(order)} | dict.fromkeys(
-            ("gemma2", "gpt_oss"), order[:2] == [True, False]
-        )
+        early = order[:2] == [True, False]
+        known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):
-            return say.LAYERS_OF_KINDS.format(family=family)
-    known = MIXED.get(family, ("alike",))
+            return say.LAYERS.format(family=family)
+    kinds = layers_of(model, run)
     # One layer of the other kind that is the last is the lowest of its kind as well.
-    if pattern(kinds) not in known or (sum(kinds) == 1 and kinds[-1]):
-        return say.LAYERS_OF_KINDS.format(family=family)
+    lone = sum(kinds) == 1 and kinds[-1] == 1
+    if lone or pattern(kinds) not in MIXED.get(family, ("alike",)):
+        return say.LAYERS.format(family=family)
     return ""

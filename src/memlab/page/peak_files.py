@@ -40,12 +40,12 @@ def unfolded(text: str) -> dict[str, Any]:
             if word != "=":
                 made[word] = made.get(word, 0) + told[word]
         sums.append({word: made[word] for word in made if made[word]})
-    width, row, rows = 2 + len(file["terms"]), [], []
+    width = 2 + len(file["terms"])
+    rows = [[0] * width]
     for at in range(0, len(file["rows"]), width):
         more = file["rows"][at : at + width]
-        row = [one + two for one, two in zip(row or [0] * width, more, strict=True)]
-        rows.append(row)
-    return file | {"sums": sums, "rows": rows}
+        rows.append([one + two for one, two in zip(rows[-1], more, strict=True)])
+    return file | {"sums": sums, "rows": rows[1:]}
 
 
 def moments(file: dict[str, Any], kind: str) -> list[list[Any]]:

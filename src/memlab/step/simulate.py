@@ -56,8 +56,11 @@ def simulate(
 
 
 def log_of(model: Model, recipe: Recipe | str | None, run: Run) -> Log:
-    """Every allocation and free of the two steps of `simulate`, every layer simulated."""
-    return _played(model, recipe, run, every_layer=True)[0].log
+    """Every allocation and free of one step, every layer simulated: the second one of `simulate`.
+
+    Leaves out  the first one, after which a step differs by nothing but states: they are made here
+    """
+    return _played(model, recipe, run, every_layer=True, steps=("second",))[0].log
 
 
 def _played(
@@ -67,8 +70,9 @@ def _played(
     *,
     in_place: bool = True,
     every_layer: bool = False,
+    steps: tuple[str, ...] = ("first", "second"),
 ) -> tuple[Ops, Setting, int]:
-    """Both steps, and how many micro-batches were simulated in each."""
+    """These steps, and how many micro-batches were simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
@@ -118,14 +122,16 @@ def _played(
         update = partial(adamw.step_elsewhere, f, shaped.layers)
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
-    _run(f, written, setting, update, passes)
+    _run(f, written, setting, update, passes, steps)
     return f, setting, passes
 
 
-def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> None:
+def _run(
+    f: Ops, written: Any, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
-    for step in ("first", "second"):
+    for step in steps:
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
