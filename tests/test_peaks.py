@@ -1,5 +1,6 @@
 """The moments that the repository keeps for the page are those that the code makes now."""
 
+import operator
 import random
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import layered
 import peaks
 import pytest
 
+from memlab.page.peak import OUTSIDE, place_of, places
 from memlab.page.peak_files import moments, unfolded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,3 +166,20 @@ def test_a_key_covers_what_is_imported_from_afar(tmp_path, monkeypatch):
     before = code_key.key(tmp_path / "memlab" / "plain.py")
     (tmp_path / "memlab" / "far.py").write_text("size = 2")
     assert code_key.key(tmp_path / "memlab" / "plain.py") != before
+
+
+def test_the_corners_of_places_are_as_high_as_all_of_them():
+    chance = random.Random(1)
+    for _ in range(300):
+        kinds = [chance.randrange(2) for _ in range(chance.randrange(4, 40))]
+        worth = [chance.randrange(-9, 10) for _ in range(4)]
+        every: dict = {}
+        for layer in range(len(kinds)):
+            below, above = kinds[:layer], kinds[layer + 1 :]
+            counts = [part.count(kind) for part in (below, above) for kind in (0, 1)]
+            every.setdefault(place_of(kinds, layer, counts[:2]), []).append(counts)
+        told = places(kinds)
+        assert set(told) == {*every, OUTSIDE}
+        for place, found in every.items():
+            highest = max(sum(map(operator.mul, worth, one)) for one in found)
+            assert highest == max(sum(map(operator.mul, worth, one)) for one in told[place])

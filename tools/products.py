@@ -29,6 +29,7 @@ def covers(one, other):
     """
     more = {word: n - other.get(word, 0) for word, n in one.items() if n > other.get(word, 0)}
     less = {word: n - one.get(word, 0) for word, n in other.items() if n > one.get(word, 0)}
+    less |= {word: -n for word, n in one.items() if n < 0 and word not in other}
     for word in sorted(less, key=len, reverse=True):
         needed = less[word]
         for longer in sorted(more, key=len):

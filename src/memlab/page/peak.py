@@ -68,12 +68,11 @@ def letters(model: Model, run: Run) -> dict[str, int]:
 
 
 def places(kinds: list[int]) -> dict[int, list[Counts]]:
-    """Of each place the layers below and above, wherever in the model it may be.
+    """Of each place the layers below and above, wherever in the model it may be the highest.
 
-    Of layers that are all alike the first and the last of those between say it all: what is held
-    grows evenly from one to the other.
+    What is held is a number for each layer below, and for each above, so that of one place no
+    position is higher than all corners of what its positions count.
     """
-    alike = sum(kinds) in (0, len(kinds))
     total = [len(kinds) - sum(kinds), sum(kinds)]
     made: dict[int, list[Counts]] = {}
     seen = [0, 0]
@@ -84,11 +83,30 @@ def places(kinds: list[int]) -> dict[int, list[Counts]]:
         place = place_of(kinds, layer, seen)
         if place not in made:
             made[place] = []
-        if not alike or layer in (0, 1, len(kinds) - 2, len(kinds) - 1):
-            made[place].append(seen + above)
+        made[place].append(seen + above)
         seen[kind] += 1
+    for place in made:
+        made[place] = corners(made[place])
     made[OUTSIDE] = [total + [0, 0]]
     return made
+
+
+def corners(points: list[Counts]) -> list[Counts]:
+    """The corners of all points, which go upwards in both of their first two numbers."""
+    made: list[Counts] = []
+    for sign in (1, -1):
+        chain: list[Counts] = []
+        for point in points:
+            while len(chain) > 1 and sign * _turn(chain[-2], chain[-1], point) <= 0:
+                chain.pop()
+            chain.append(point)
+        made += [point for point in chain if point not in made]
+    return made
+
+
+def _turn(a: Counts, b: Counts, c: Counts) -> int:
+    """Above zero where the way from a over b to c turns to the left."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
 def place_of(kinds: list[int], layer: int, below: list[int]) -> int:
