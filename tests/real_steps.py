@@ -27,6 +27,7 @@ from memlab import Model, Recipe, Run
 from memlab.base.garbage import no_garbage
 from memlab.lab.lora import adapt
 from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.qlora import quantize_base
 from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
 from memlab.lab.train import one_thread
@@ -35,6 +36,7 @@ from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
 from memlab.recipe.chosen import PRECISIONS
 from memlab.step import Step, simulate
+from memlab.step.described import loop_of
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 DRAWN = ("fp32", "bf16", "autocast-bf16")  # precisions that random_configs gives
@@ -51,7 +53,8 @@ class Question:
     """What a step takes: of which model, in which precision, executed how.
 
     config      a config.json as a dict: `model_type`, shape, any other key of the family
-    precision   one of memlab.recipe.chosen.PRECISIONS
+    precision   one of memlab.recipe.chosen.PRECISIONS; an optimizer other than AdamW stands
+                behind a plus: "bf16+muon"
     bare        nothing beside the config: what it and its class say of dropout, dtype, attention
                 and special tokens
     """
@@ -67,10 +70,11 @@ class Question:
 
     @property
     def recipe(self) -> Recipe:
-        if self.precision not in PRECISIONS:
+        precision, _, optimizer = self.precision.partition("+")
+        if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
-            raise ValueError(f"unknown precision {self.precision!r}; known: {known}")
-        return PRECISIONS[self.precision]
+            raise ValueError(f"unknown precision {precision!r}; known: {known}")
+        return PRECISIONS[precision].replace(optimizer=optimizer or "adamw", name=self.precision)
 
     @property
     def model(self) -> Model:
@@ -276,13 +280,19 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
     # Garbage collection is off: bytes must not depend on when Python looks for cycles.
     with one_thread(), quiet(), no_garbage():
         module = build(step)
-        optimizer = torch.optim.AdamW(module.parameters(), **LOOPS[step.run.loop])
+        optimizer = optimizer_of(step, module)
         ids = torch.randint(module_vocab(module), (step.run.batch, step.run.tokens))
         with Saved(exclude=module) as saved:
             loss = _forward(step, module, ids)
         del loss
         tracker = StepTracker() if in_place else Tracker()
         return _track(step, tracker, module, optimizer, ids, saved.bytes, began)
+
+
+def optimizer_of(step: Question, module: torch.nn.Module) -> torch.optim.Optimizer:
+    """The recipe's optimizer in the loop of the run."""
+    loop = loop_of(step.recipe, step.run)
+    return made_optimizer(step.recipe.optimizer, dict(module.named_parameters()), loop=loop)
 
 
 def _track(

@@ -26,7 +26,7 @@ KNOWN = {
     "backend": ("cuda", "cpu"),
     "attention": ("sdpa", "eager", "flash"),
     "kernel": ("auto", "flash", "efficient", "math"),
-    "optimizer_impl": ("forloop", "foreach", "fused"),
+    "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "checkpoint": ("none", "block"),
     "loss": ("plain", "chunked"),
     "logits": ("all", "last"),
@@ -75,8 +75,9 @@ class Run:
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
                 `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does
-    optimizer_impl  AdamW's loop: forloop, foreach, fused; None: what torch takes by itself,
-                foreach on CUDA and forloop on a CPU
+    optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
+                None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
+                CPU, torchao's compiled
     step_in_backward    each weight is updated as soon as its gradient is complete
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained

@@ -8,7 +8,7 @@ from ..ledger import Ledger
 from ..model.tensors import Tensor
 from ..recipe import Recipe
 from ..recipe.resident import tensor_bytes
-from ..terms.optimizer import learning_rates
+from ..terms.optimizer import shared_state
 from .causal import Causal
 
 # Fields of a recipe that ask which layer a tensor is of; its shape alone does not say.
@@ -36,7 +36,7 @@ def at_rest(model: Causal, recipe: Recipe) -> Ledger:
     for tensor in tensors(model):
         for term, size in tensor_bytes(tensor, recipe).items():
             figures[term] = figures.get(term, 0) + size
-    figures["optimizer"] += learning_rates(recipe.optimizer)
+    figures["optimizer"] += shared_state(recipe.optimizer)
     title = f"{model.name} · {recipe.name}: what stays from step to step"
     return Ledger.of("derived", figures, title=title)
 

@@ -20,6 +20,7 @@ LEARNING_RATES = {
     "adamw": 3e-3,
     "amsgrad": 3e-3,
     "adafactor": 3e-2,
+    "hf_adafactor": 3e-3,
     "lion": 1e-3,
     "muon": 3e-3,
     "adamw8bit": 3e-3,
@@ -29,8 +30,19 @@ LEARNING_RATES = {
 # GaLore scales its update by 0.25 (`scale`), so it wants a larger rate than AdamW.
 GALORE_RATE = 1e-2
 
-# torch.optim.Muon is for the matrices between the embedding and the output head.
-HIDDEN = (".attention.", ".feed_forward.")
+# torch.optim.Muon is for the matrices between the embedding and the output head: in our own models,
+# and in those of transformers.
+OURS = (".attention.", ".feed_forward.")
+HIDDEN = (*OURS, ".self_attn.", ".attn.", ".mlp.", ".fc1.", ".fc2.")
+
+LOOPED = ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "muon")
+# What torch's optimizers are told of their loop.
+LOOPS: dict[str | None, dict[str, Any]] = {
+    None: {},
+    "forloop": {"foreach": False},
+    "foreach": {"foreach": True},
+    "fused": {"fused": True},
+}
 
 
 def optimizer(
@@ -39,10 +51,12 @@ def optimizer(
     *,
     lr: float | None = None,
     states: Sequence[str] | None = None,
+    loop: str | None = None,
 ) -> Optimizer:
     """The optimizer of that name for a module's named parameters.
 
     states      formats of its states: ("int8/128",) for Muon; None: those of the parameters
+    loop        of an optimizer of torch: forloop, foreach, fused; None: its own choice
     Raises      ValueError for an unknown name, ImportError where torchao is needed and missing
     """
     if name.startswith("galore"):
@@ -55,23 +69,29 @@ def optimizer(
         raise ValueError(f"unknown optimizer {name!r}; known: {known}, galore/<rank>")
     rate = LEARNING_RATES[name] if lr is None else lr
     all_of_them = list(parameters.values())
+    told = LOOPS[loop if name in LOOPED else None]
     if name == "sgd":
-        return torch.optim.SGD(all_of_them, lr=rate)
+        return torch.optim.SGD(all_of_them, lr=rate, **told)
     if name == "momentum":
-        return torch.optim.SGD(all_of_them, lr=rate, momentum=0.9)
+        return torch.optim.SGD(all_of_them, lr=rate, momentum=0.9, **told)
     if name == "adamw":
-        return torch.optim.AdamW(all_of_them, lr=rate)
+        return torch.optim.AdamW(all_of_them, lr=rate, **told)
     if name == "amsgrad":
-        return torch.optim.AdamW(all_of_them, lr=rate, amsgrad=True)
+        return torch.optim.AdamW(all_of_them, lr=rate, amsgrad=True, **told)
     if name == "adafactor":
-        return torch.optim.Adafactor(all_of_them, lr=rate)
+        return torch.optim.Adafactor(all_of_them, lr=rate, **told)
+    if name == "hf_adafactor":
+        from transformers.optimization import Adafactor  # only who asks for it needs transformers
+
+        return Adafactor(all_of_them, lr=rate, scale_parameter=False, relative_step=False)
     if name == "lion":
         return Lion(all_of_them, lr=rate)
     if name == "muon":
         # "match_rms_adamw" scales Muon's step to AdamW's, so that one rate serves both.
         make = partial(torch.optim.Muon, lr=rate, adjust_lr_fn="match_rms_adamw")
         eight = states == ("int8/128",)
-        return beside_adamw(parameters, partial(Muon8, lr=rate) if eight else make, lr=rate)
+        chosen = partial(Muon8, lr=rate) if eight else make
+        return beside_adamw(parameters, chosen, lr=rate, **told)
     quantized = {"adamw8bit": "AdamW8bit", "adamw4bit": "AdamW4bit", "adamw_fp8": "AdamWFp8"}
     return getattr(torchao("optim"), quantized[name])(all_of_them, lr=rate)
 
@@ -81,11 +101,15 @@ def beside_adamw(
     make: Callable[[list[Tensor]], Optimizer],
     *,
     lr: float = LEARNING_RATES["adamw"],
+    **told: Any,
 ) -> Optimizer:
-    """`make` for the matrices inside the network; AdamW for embedding, head, norms and biases."""
+    """`make` for the matrices inside the network; AdamW for embedding, head, norms and biases.
+
+    told        what else AdamW is to know
+    """
     hidden = [p for name, p in parameters.items() if p.ndim == 2 and any(h in name for h in HIDDEN)]
     others = [p for p in parameters.values() if not any(p is h for h in hidden)]
-    return Together(make(hidden), torch.optim.AdamW(others, lr=lr))
+    return Together(make(hidden), torch.optim.AdamW(others, lr=lr, **told))
 
 
 class Together(Optimizer):

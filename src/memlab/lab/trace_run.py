@@ -4,7 +4,7 @@ The module is built by its real code, in transformers or in memlab.lab, and runs
 values.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -18,6 +18,7 @@ from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
 from ..step import described
 from .causal import Causal
+from .optim import optimizer
 from .subject import loss_of, subject
 from .trace_call import trace_call
 
@@ -76,15 +77,33 @@ def trace_run(
         return loss_of(module, made[0], run)
 
     body = run.chunks and run.implementation == "transformers"
-    how = Run(backend=run.backend, kernel=_kernel(run), optimizer_impl=run.optimizer_impl)
+    how = Run(backend=run.backend, kernel=_kernel(run))
     with torch.device("meta"):
         module = subject(shaped, chosen, run)
+    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    loop = described.loop_of(chosen, run)
+    if loop == "compiled":
+        raise ValueError(
+            f"recipe {chosen.name!r}: no compiled step can be traced; optimizer_impl='forloop' "
+            "can, and estimate() describes both"
+        )
+
+    def stepped(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
+        return optimizer(chosen.optimizer, dict(zip(names, parameters, strict=True)), loop=loop)
+
     words = title or (
         f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
         f"{run.implementation} on {run.backend}"
     )
     with _its_own(shaped):
-        step = trace(module, chunked if body else given, how, autocast=chosen.autocast, title=words)
+        step = trace(
+            module,
+            chunked if body else given,
+            how,
+            optimizer=stepped,
+            autocast=chosen.autocast,
+            title=words,
+        )
     if isinstance(shaped, Causal):
         step.parameters = sum(parameter.numel() for parameter in module.parameters())
         step.notes = shaped.notes(module)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..model import Model
 from ..model.model import Tensor
 from ..terms.gradients import accumulator, gradients
-from ..terms.optimizer import learning_rates, numel
+from ..terms.optimizer import numel, shared_state
 from ..terms.weights import weights
 from .parallelism import Sharding
 from .recipe import Recipe
@@ -34,7 +34,7 @@ def resident(
     for tensor in devices.tensors(model, stage):
         for term, size in tensor_bytes(tensor, recipe, devices).items():
             figures[term] = figures.get(term, 0) + size * tensor.copies
-    figures["optimizer"] += learning_rates(recipe.optimizer)
+    figures["optimizer"] += shared_state(recipe.optimizer)
     return figures
 
 

@@ -12,6 +12,7 @@ from ..run import Run
 from ..terms.lora import Lora
 from . import keys
 from .networks import DROPOUT, NETWORKS
+from .optimizers import OPTIMIZERS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -40,13 +41,17 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
 
 
 def dtype_of(recipe: Recipe) -> str:
-    """The dtype of weights, gradients and states, which torch keeps alike."""
+    """The dtype of weights, gradients and states, which torch keeps alike.
+
+    States of a format that an optimizer fixes by itself are that optimizer's.
+    """
     told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
     plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer != "adamw" or not plain or recipe.master or recipe.accumulator:
+    if recipe.optimizer not in OPTIMIZERS or not plain or recipe.master or recipe.accumulator:
         raise ValueError(
-            f"recipe {recipe.name!r} is not described for a step; known: AdamW with weights, "
-            "gradients and states all in fp32, all in bf16 or all in fp16"
+            f"recipe {recipe.name!r} is not described for a step; known: weights, gradients and "
+            "states all in fp32, all in bf16 or all in fp16, with one of the optimizers "
+            f"{', '.join(OPTIMIZERS)}"
         )
     known = {("fp32", None), ("bf16", None), ("fp16", None), ("fp32", "bf16"), ("fp32", "fp16")}
     if (recipe.weights, recipe.autocast) not in known:
@@ -55,6 +60,25 @@ def dtype_of(recipe: Recipe) -> str:
             "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
+
+
+def loop_of(recipe: Recipe, run: Run) -> str:
+    """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
+
+    Raises      ValueError for a loop that it does not have
+    """
+    _, loops, own = OPTIMIZERS[recipe.optimizer]
+    if run.backend not in own:
+        raise ValueError(
+            f"backend={run.backend!r}: {recipe.optimizer} is described on {', '.join(own)}"
+        )
+    if run.optimizer_impl is None:
+        return own[run.backend]
+    if run.optimizer_impl not in loops:
+        raise ValueError(
+            f"optimizer_impl={run.optimizer_impl!r}: {recipe.optimizer} has {', '.join(loops)}"
+        )
+    return run.optimizer_impl
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:

@@ -9,10 +9,15 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
-from . import adamw, adapters, described, keys
+from ..terms.optimizer import shared_state
+from . import adapters, described, keys
 from .away import Offloaded
+from .graph import Parameter
 from .networks import network
 from .ops import Ops
+from .optimizers import optimizer
+from .optimizers.adamw import elsewhere
+from .optimizers.each import in_order, trained
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
@@ -41,7 +46,8 @@ def simulate(
                 zero_grad(set_to_none=True); twice, in training mode, without a cache: the config's
                 use_cache is taken for false, as transformers' Trainer sets it
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
-                or fp16; AdamW; None: what the model's config says, else fp32
+                or fp16; an optimizer of memlab.step.optimizers; None: what the model's config says,
+                else fp32, with AdamW
     run         how the step is executed: memlab.Run
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
@@ -111,19 +117,33 @@ def _played(
         sliding=sliding,
         **dropouts,
     )
+    update = optimizer(chosen.optimizer)
+    loop = described.loop_of(chosen, run)
     if run.step_in_backward:
-        f.updates = partial(adamw.step_one, f, implementation=run.loop)
+        f.updates = partial(_step_one, f, update, loop)
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None
+    tables = shared_state(chosen.optimizer)
+    shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
     written = network(run.implementation, shaped.family)(f, setting)
     weights = f.log.contents(len(f.log.events), term)["weights"]
     described.check_built(shaped, weights, dtype, run.lora)
-    update = partial(adamw.step, f, shaped.layers, run.loop)
     if "states" in run.offload:
-        update = partial(adamw.step_elsewhere, f, shaped.layers)
+        update = elsewhere
+    step = partial(update, f, trained(f, shaped.layers), loop)
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
-    _run(f, written, setting, update, passes, steps)
+    _run(f, written, setting, step, passes, steps)
+    del shared
     return f, setting, passes
+
+
+def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
+    """The optimizer of one parameter steps as soon as its gradient is complete, and drops it.
+
+    Source      memlab.lab.fused_backward
+    """
+    update(f, lambda: iter([parameter]), loop)
+    parameter.grad = None
 
 
 def _run(
@@ -149,7 +169,8 @@ def _run(
         if f.updates is None:
             update()
         log.mark(f"{step}.zero_grad")
-        adamw.zero_grad(f, layers)
+        for parameter in in_order(f, layers):
+            parameter.grad = None
         log.mark(f"{step}.end")
     log.closed = True  # what goes from here on is not the step's
 
@@ -166,7 +187,7 @@ def _told(f: Ops, setting: Setting, passes: int) -> Step:
         "weights": contents["between_steps"]["weights"],
         "buffers": contents["between_steps"].get("buffers", 0),
         "gradients": contents["after_backward"]["gradients"],
-        "optimizer": contents["between_steps"]["optimizer"],
+        "optimizer": contents["between_steps"].get("optimizer", 0),
         "activations": _kept(log, moments["after_forward"], "layers"),
         "logits": _kept(log, moments["after_forward"], "loss"),
     }

@@ -85,10 +85,10 @@ class Log:
         self.repeats[len(self.events)] = (first, last, times)
         self.note(None, change * times)
 
-    def undo(self, first: int) -> None:
-        """Take back what layers that are not simulated added since event `first`."""
+    def undo(self, first: int, last: int) -> None:
+        """Take back what layers that are not simulated added in the events [first, last)."""
         for index, (start, stop, times) in list(self.repeats.items()):
-            if index >= first:
+            if first <= index < last:
                 self.repeats[len(self.events)] = (start, stop, -times)
                 self.note(None, -self.events[index][1])
 

@@ -35,6 +35,9 @@ QUANTIZED = {
 }
 
 
+# bitsandbytes/optim/optimizer.py: values that share one largest magnitude.
+BNB_BLOCK = 256
+
 # torchao/optim/adam.py: the learning rate of a parameter group is a tensor of one fp32 value.
 LEARNING_RATE_BYTES = 4
 
@@ -96,6 +99,34 @@ def adafactor(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     rows, columns = shape[-2], shape[-1]
     stacked = count // (rows * columns) if count else 0
     return storage(stacked * rows, format) + storage(stacked * columns, format) + STEP_BYTES
+
+
+def hf_adafactor(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes of transformers' own Adafactor: always fp32, and the size of the weights beside it.
+
+    Formula     (R + C) · 4 + 4 for a matrix, P · 4 + 4 for a vector
+    Shapes      exp_avg_sq_row [R], exp_avg_sq_col [C]; exp_avg_sq [P]; RMS: one number
+    Unit        bytes, a whole number
+    Source      transformers 5.23, optimization.py, which Trainer(optim="adafactor") takes
+    """
+    return adafactor(shape, format="fp32")
+
+
+def bnb_adamw8bit(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes of bitsandbytes' AdamW8bit: codes of 8 bits, and a largest magnitude for each block.
+
+    Formula     2 · (P + 4 · ⌈P / 256⌉), 2 · P · 4 for a tensor of fewer than 4,096 values
+    Shapes      state1, state2: the parameter's shape, uint8; absmax1, absmax2: one fp32 a block
+    Unit        bytes, a whole number
+    Source      bitsandbytes 0.50, optim/optimizer.py, Optimizer2State.init_state; Dettmers et al.
+                2022, arXiv:2110.02861
+    Leaves out  two tables of 256 fp32 values, one pair for all tensors; what transformers' Trainer
+                changes: it keeps the states of embeddings in fp32
+    """
+    count = numel(shape)
+    if count < SMALLEST_QUANTIZED:
+        return 2 * storage(count, "fp32")
+    return 2 * (count + 4 * -(-count // BNB_BLOCK))
 
 
 def lion(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
@@ -172,11 +203,13 @@ OPTIMIZERS: dict[str, Callable[..., int]] = {
     "adamw": adamw,
     "amsgrad": amsgrad,
     "adafactor": adafactor,
+    "hf_adafactor": hf_adafactor,
     "lion": lion,
     "muon": muon,
     "adamw8bit": quantized_adamw,
     "adamw4bit": quantized_adamw,
     "adamw_fp8": quantized_adamw,
+    "bnb_adamw8bit": bnb_adamw8bit,
 }
 
 # How many numbers each keeps per parameter, and whether it counts steps: what a recipe that names
@@ -231,6 +264,19 @@ def learning_rates(optimizer: str, *, groups: int = 1) -> int:
     """
     _parsed(optimizer)
     return LEARNING_RATE_BYTES * whole("groups", groups) if optimizer in QUANTIZED else 0
+
+
+def shared_state(optimizer: str) -> int:
+    """Bytes that an optimizer keeps once, for all of its parameters.
+
+    Formula     `learning_rates` of torchao's low-bit AdamW; 2 · 256 · 4 for the two tables of
+                bitsandbytes' AdamW8bit; none for the others
+    Unit        bytes, a whole number
+    Source      bitsandbytes 0.50, optim/optimizer.py, fill_qmap; torchao/optim/adam.py
+    Raises      ValueError for an unknown optimizer
+    """
+    rates = learning_rates(optimizer)
+    return 2 * 256 * 4 if optimizer == "bnb_adamw8bit" else rates
 
 
 def _parsed(optimizer: str) -> tuple[str, int]:

@@ -1,0 +1,72 @@
+"""AdamW, and AdamW with a third state: states in the first step, temporaries in every one."""
+
+from __future__ import annotations
+
+from ..engine import Engine
+from ..graph import Parameter
+from .each import Each, Made, Temporaries, make_states
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+
+def adamw(engine: Engine, each: Each, loop: str) -> None:
+    """One torch.optim.AdamW.step().
+
+    forloop     two temporaries of each parameter's size, the last one kept until the next: sqrt of
+                the second moment, and that over the bias correction
+    foreach     the square roots of all second moments at once; all further work is in place
+    fused       nothing beside the states
+    Source      torch/optim/adam.py, torch 2.13
+    """
+    make_states(engine, each, states)
+    _update(engine, each, loop)
+
+
+def amsgrad(engine: Engine, each: Each, loop: str) -> None:
+    """One torch.optim.AdamW(amsgrad=True).step(): the root is that of the third state."""
+    make_states(engine, each, lambda p: [*states(p), ("max_exp_avg_sq", p.shape, p.dtype)])
+    _update(engine, each, loop)
+
+
+def states(parameter: Parameter) -> Sequence[Made]:
+    """The counter and the two moments."""
+    shape, dtype = parameter.shape, parameter.dtype
+    return [("step", (), "fp32"), ("exp_avg", shape, dtype), ("exp_avg_sq", shape, dtype)]
+
+
+def _update(engine: Engine, each: Each, loop: str) -> None:
+    if loop == "forloop":
+        last: list[Any] = []
+        for parameter in each():
+            temporaries = [
+                engine.new(name, parameter.shape, parameter.dtype) for name in ("sqrt", "div")
+            ]
+            last = temporaries[1:]
+            del temporaries
+        last.clear()
+    elif loop == "foreach":
+        one = engine.new("one", (), "fp32")  # what the step counters are raised by
+        del one
+        Temporaries(engine, each, lambda p: ("foreach_sqrt", p.shape, p.dtype)).drop()
+
+
+def elsewhere(engine: Engine, each: Each, loop: str) -> None:
+    """One step with the states on a host and those of one parameter at a time on the device."""
+    for parameter in each():
+        _one_elsewhere(engine, parameter)
+
+
+def _one_elsewhere(engine: Engine, parameter: Parameter) -> None:
+    """AdamW([parameter]).step() between its states' arrival and their leaving; the counter stays.
+
+    Source      memlab.lab.elsewhere.Elsewhere
+    """
+    shape, dtype = parameter.shape, parameter.dtype
+    if not parameter.state:
+        parameter.state = [engine.new("step", (), "fp32", "optimizer").storage]
+    here = [engine.new(name, shape, dtype, "optimizer") for name in ("exp_avg", "exp_avg_sq")]
+    temporaries = [engine.new(name, shape, dtype) for name in ("sqrt", "div")]
+    del temporaries, here

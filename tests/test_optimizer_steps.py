@@ -1,0 +1,93 @@
+"""Peaks of steps with every optimizer that is described, against real steps and traces."""
+
+import shutil
+
+import pytest
+import torch
+from real_steps import Question, random_configs, real_step, simulated
+
+from memlab import Model, Recipe, Run
+from memlab.lab.blocks import torchao
+from memlab.lab.trace_run import trace_run
+from memlab.recipe.resident import resident
+from memlab.step import simulate
+from memlab.step.optimizers import OPTIMIZERS
+from memlab.terms import optimizer_step
+
+ON_A_CPU = [name for name in OPTIMIZERS if name not in ("adamw", "bnb_adamw8bit")]
+DRAWN = random_configs(
+    len(ON_A_CPU),
+    seed=20,
+    families=("gpt2", "llama", "qwen3", "gemma"),
+    implementations=("transformers", "memlab"),
+    dropouts=(0.0,),
+)
+
+
+def asked(number: int, name: str) -> Question:
+    """The drawn step with this optimizer, in a loop that it has and that needs no compiler."""
+    step = DRAWN[number]
+    if step.family == "gemma":
+        step = step.replace(implementation="transformers")
+    loops = [loop for loop in OPTIMIZERS[name][1] if loop != "compiled"]
+    loop = step.run.optimizer_impl if step.run.optimizer_impl in loops else loops[-1]
+    return step.replace(precision=f"{step.precision}+{name}", optimizer_impl=loop)
+
+
+@pytest.mark.parametrize("name", ON_A_CPU)
+def test_the_peak_is_that_of_a_real_step(name):
+    step = asked(ON_A_CPU.index(name), name)
+    real, derived = real_step(step), simulated(step)
+    assert derived.peak.bytes == real.peak.bytes
+    assert derived.peak.first_step_bytes == real.first_peak.bytes
+    assert derived.held == real.held
+    assert derived.rows["optimizer"] == real.resident["optimizer"]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_what_stays_is_the_resident_formula(name):
+    model = Model(layers=7, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=5000, family="qwen3")
+    recipe = Recipe(optimizer=name, name=name)
+    step = simulate(model, recipe, Run(tokens=8))
+    assert step.rows["optimizer"] == resident(model, recipe)["optimizer"]
+
+
+@pytest.mark.parametrize("name", ["sgd", "muon", "adafactor", "hf_adafactor"])
+def test_cudas_graph_is_the_traced_one(name):
+    model = Model(layers=6, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=999, family="llama")
+    recipe = Recipe.named("bf16").replace(optimizer=name)
+    run = Run(tokens=16)
+    assert simulate(model, recipe, run).peak.bytes == trace_run(model, recipe, run).peak
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_a_compiled_step_takes_what_its_formula_says():
+    """Counted by torch's profiler: what a compiled function allocates passes by no dispatch."""
+    shape = (64, 96)
+    parameter = torch.nn.Parameter(torch.randn(shape))
+    optimizer = torchao("optim").AdamW8bit([parameter])
+    parameter.grad = torch.randn(shape)
+    for _ in range(2):
+        optimizer.step()
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        optimizer.step()
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    derived = optimizer_step.low_bit_compiled(shape, kind="adamw8bit")
+    assert peak == derived + 12  # two numbers
+    assert optimizer_step.low_bit_room(shape, kind="adamw8bit") == derived
+
+
+def test_a_loop_that_an_optimizer_does_not_have_is_refused():
+    model = Model(layers=2, d_model=64, d_ff=128, heads=2, vocab=99)
+    with pytest.raises(ValueError, match="'foreach': lion has forloop"):
+        simulate(model, Recipe(optimizer="lion"), Run(tokens=8, optimizer_impl="foreach"))
+    with pytest.raises(ValueError, match="bnb_adamw8bit is described on cuda"):
+        simulate(model, Recipe(optimizer="bnb_adamw8bit"), Run.cpu(tokens=8))
+    with pytest.raises(ValueError, match="no compiled step can be traced"):
+        trace_run(model, Recipe(optimizer="adamw8bit"), Run(tokens=8))
