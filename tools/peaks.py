@@ -68,7 +68,9 @@ HEADS_OF["gemma3_text"] = HEADS[1:]
 USUALLY_TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
 TIES_OF: Some = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
 # Dropout that a run asks for; None: what the class does.
-DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | {"starcoder2": (None, 0.1)}
+DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | dict.fromkeys(
+    ("starcoder2", "granite"), (None, 0.1)
+)
 DROPS["seed_oss"] = (None, 0.0)
 PATTERNS: Some = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")) | {
     "glm4_moe": ("1-0",)
@@ -90,6 +92,7 @@ FORMED: dict[tuple[str, str], dict[str, Any]] = {
     ("glm4_moe", PLAIN): {"qkv_bias": True},
     ("glm4_moe", "normed"): {"qkv_bias": True, "qk_norm": True},
 }
+FORMED["glm4", "unbiased"] = {"qkv_bias": False}
 FORMED["qwen3_moe", "adds-to-one"] = {"config": {"norm_topk_prob": True}}
 # A model of a family, whatever its sizes.
 ANY: dict[str, Any] = {"layers": 1, "d_model": 64, "d_ff": 64, "heads": 1, "vocab": 64}

@@ -129,7 +129,7 @@ def no_kind(model: Model, run: Run) -> str:
 
 def _flags(model: Model) -> str:
     """What of the model is not what its family does."""
-    grouped = model.family == "glm4_moe"  # whose forms these are
+    formed = {"glm4": ["qkv_bias"], "glm4_moe": ["qkv_bias", "qk_norm"]}.get(model.family, [])
     usual = Model(
         family=model.family,
         layers=model.layers,
@@ -148,7 +148,7 @@ def _flags(model: Model) -> str:
         expert_ff=model.expert_ff,
         shared_ff=model.shared_ff,
         dense_layers=model.dense_layers,
-        **{name: getattr(model, name) for name in ("qkv_bias", "qk_norm") if grouped},
+        **{name: getattr(model, name) for name in formed},  # what its forms are told by
     )
     if usual != model:
         return say.DIFFERS.format(family=model.family)

@@ -24,7 +24,7 @@ FORMS: dict[str, dict[tuple[Any, ...], str]] = {
         ("longrope", 1.0): "long",
         ("longrope", 0.75): "long-part",
     },
-    "glm4": {(0.5,): PLAIN},
+    "glm4": {(0.5, True): PLAIN, (0.5, False): "unbiased"},
     "gemma2": {(True, True): PLAIN},
     "gemma3_text": {(False,): PLAIN},
     "qwen3_moe": {(False,): PLAIN, (True,): "adds-to-one"},
@@ -45,7 +45,7 @@ def features(model: Model) -> tuple[Any, ...]:
     if family == "phi3":
         return (keys.rope_type(config), keys.rotary_share(family, config))
     if family == "glm4":
-        return (keys.rotary_share(family, config),)
+        return (keys.rotary_share(family, config), model.qkv_bias)
     if family == "gemma2":
         return tuple([keys.caps(model, key) for key in sorted(keys.CAPS[family])])
     if family == "gemma3_text":
