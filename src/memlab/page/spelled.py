@@ -34,31 +34,52 @@ def stored(term: str, count: int, recipe: Recipe) -> str:
 
 def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 0) -> str:
     """A sum of products: the four largest, and how many more; before them the optimizer's room."""
-    found = [word for word in products if value({word: products[word]}, sizes)]
-    parts = sorted(found, key=lambda word: (-value({word: products[word]}, sizes), word))
+    parts = sorted(
+        [part for part in counted(products, sizes) if part[0]], key=lambda part: (-part[0], part[3])
+    )
     said = []
-    for word in parts[:4]:
-        said.append(in_letters(word, products[word], sizes, layers))
+    for _, count, many, word in parts[:4]:
+        said.append(in_letters(word, count, many, layers))
     if len(parts) > 4:
-        rest = sum([value({word: products[word]}, sizes) for word in parts[4:]])
+        rest = sum([part[0] for part in parts[4:]])
         said.append(say.SMALLER.format(size=text(rest), count=len(parts) - 4))
     if room:
         said = [say.ROOTS.format(size=text(room))] + said
     return " + ".join(said) if said else "0"
 
 
-def in_letters(word: str, count: int, sizes: dict[str, int], layers: int) -> str:
+def counted(products: Products, sizes: dict[str, int]) -> list[tuple[int, int, int, str]]:
+    """The worth of each product, its number, in how many layers it is, and its letters.
+
+    What layers of both kinds have as much of is told once; 0 layers: it is in none of them.
+    """
+    made = []
+    for word in products:
+        count, many, plain = products[word], 0, word
+        if word and word[0] in LAYERS:
+            at, plain = LAYERS.find(word[0]), word[1:]
+            other = LAYERS[at ^ 1] + plain
+            both = products.get(other, 0) == count
+            if both and at % 2:
+                continue
+            many = sizes[LAYERS[at]] + (sizes[LAYERS[at ^ 1]] if both else 0)
+            if not many:
+                continue
+        worth = value({plain: count}, sizes) * (many or 1)
+        made.append((worth, count, many, plain))
+    return made
+
+
+def in_letters(word: str, count: int, layers_in: int, layers: int) -> str:
     """One product as the book writes it: "10 · B · T · (L−1) · N · H"."""
     left = list(word)
     many = []
-    if left and left[0] in LAYERS:  # so many layers
-        number = sizes[left.pop(0)]
-        if number == layers:
-            many = ["L"]
-        elif number == layers - 1:
-            many = ["(L−1)"]
-        elif number > 1:
-            many = [f"{number:,}"]
+    if layers_in == layers:
+        many = ["L"]
+    elif layers_in and layers_in == layers - 1:
+        many = ["(L−1)"]
+    elif layers_in > 1:
+        many = [f"{layers_in:,}"]
     while "G" in left and "K" in left:  # N / K times K
         left.remove("G")
         left.remove("K")
