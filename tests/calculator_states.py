@@ -40,6 +40,8 @@ def config(chance):
     groups = chance.choice((1, 2, 2, 2, heads, 3 if chance.random() < 0.1 else 1))
     square = family in SQUARE or chance.random() < 0.3
     d_model = heads * width if square else chance.choice((64, 250, 1024, 4096))
+    if d_model % heads and chance.random() < 0.8:  # which many families ask for
+        d_model = heads * 128
     sizes = {
         "layers": chance.choice((1, 4, 6, 17, 17 if family in SLOW else 80)),
         "d_model": d_model,
@@ -59,7 +61,8 @@ def config(chance):
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]
-    made |= chance.choice(OWN.get(family, ({},)))
+    own = chance.choice(OWN.get(family, ({},)))
+    made |= {} if "rope_scaling" in own and width != 64 else own  # a factor for two of a head
     if chance.random() < 0.15:
         made |= chance.choice(ODD)
     return made
@@ -70,7 +73,7 @@ SLOW = ("smollm3", "cohere2", "gemma3_text", "glm4_moe", "gemma2", "gpt_oss", "q
 TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
 # What configs of a family say of its step.
 WINDOWS = ({"sliding_window": 100}, {"sliding_window": 512}, {"sliding_window": 4096})
-LONG = {"type": "longrope", "short_factor": [1.0] * 32, "long_factor": [2.0] * 32}
+LONG = {"type": "longrope", "short_factor": [1.5] * 32, "long_factor": [2.5] * 32}
 OWN = dict.fromkeys(("mistral", "ministral", "gemma2", "gpt_oss"), WINDOWS)
 OWN |= {
     "phi3": (*WINDOWS, {"rope_scaling": LONG}),
@@ -79,7 +82,7 @@ OWN |= {
         {"residual_dropout": 0.1, "attention_dropout": 0.1, "embedding_dropout": 0.1},
     ),
     "seed_oss": ({}, {"attention_dropout": 0.0, "residual_dropout": 0}),
-    "smollm3": ({}, {"no_rope_layer_interval": 3}, {"no_rope_layers": [1] * 6}),
+    "smollm3": ({}, {"no_rope_layer_interval": 3}, {"no_rope_layer_interval": 2}),
     "gemma3_text": tuple(w | {"sliding_window_pattern": n} for w in WINDOWS for n in (6, 2)),
     "cohere2": tuple(w | {"sliding_window_pattern": n} for w in WINDOWS for n in (4, 3)),
     "qwen3_moe": ({"norm_topk_prob": True, "mlp_only_layers": []}, {}),
@@ -92,6 +95,8 @@ OWN |= {
 ODD = (
     {"hidden_act": "relu"},
     {"attention_bias": True},
+    {"norm_topk_prob": True},
+    {"layer_types": ["full_attention"] * 17},
     {"attention_dropout": 0.1},
     {"attn_pdrop": 0.0},
     {"dropout": 0.0},
@@ -115,6 +120,16 @@ ODD = (
     {"vocab_size": True},
     {"tie_word_embeddings": 1},
 )
+
+# What was not counted of two families, which a draw seldom meets.
+_SIZES = {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
+_SIZES |= {"num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 1000}
+_SIZES |= {"pad_token_id": None}
+_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True, "head_dim": None}
+RARE = [
+    {"model": "config", "tokens": 512, "config": _SIZES | more}
+    for more in ({"model_type": "gemma3_text"}, {"model_type": "olmoe"} | _EXPERTS)
+]
 
 # What somebody may put into the address or make a page do: each is answered by one line.
 MARKUP = "<img src=x onerror=alert(1)>"

@@ -52,7 +52,7 @@ class Highest:
         tops: dict[str, tuple[int, dict[str, Products], Counts]] = {}
         for hill, place, parts in moments:
             each = self._each(parts)
-            for bit in around:
+            for bit in sorted(around):
                 if not place & bit:
                     continue
                 for counts in around[bit]:
