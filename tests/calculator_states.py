@@ -70,7 +70,7 @@ def config(chance):
 
 SQUARE = (*FIXED_HEADS, "phi3", "olmoe")  # D = N · H
 SLOW = ("smollm3", "cohere2", "gemma3_text", "glm4_moe", "gemma2", "gpt_oss", "qwen2_moe")
-TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
+TIED = (*FIXED_HEADS[:2], "smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
 # What configs of a family say of its step.
 WINDOWS = ({"sliding_window": 100}, {"sliding_window": 512}, {"sliding_window": 4096})
 LONG = {"type": "longrope", "short_factor": [1.5] * 32, "long_factor": [2.5] * 32}
@@ -122,13 +122,14 @@ ODD = (
 )
 
 # What was not counted of two families, which a draw seldom meets.
-_SIZES = {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 128}
+_SIZES = {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4}
 _SIZES |= {"num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 1000}
 _SIZES |= {"pad_token_id": None}
-_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True, "head_dim": None}
+_WIDE = {"model_type": "gemma3_text", "head_dim": 128}
+_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
 RARE = [
     {"model": "config", "tokens": 512, "config": _SIZES | more}
-    for more in ({"model_type": "gemma3_text"}, {"model_type": "olmoe"} | _EXPERTS)
+    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS)
 ]
 
 # What somebody may put into the address or make a page do: each is answered by one line.

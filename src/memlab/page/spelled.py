@@ -35,7 +35,8 @@ def stored(term: str, count: int, recipe: Recipe) -> str:
 def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 0) -> str:
     """A sum of products: the four largest, and how many more; before them the optimizer's room."""
     parts = sorted(
-        [part for part in counted(products, sizes) if part[0]], key=lambda part: (-part[0], part[3], part[1])
+        [part for part in counted(products, sizes) if part[0]],
+        key=lambda part: (-part[0], part[3], part[1]),
     )
     said = []
     for _, count, many, word in parts[:4]:
