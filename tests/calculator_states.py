@@ -3,6 +3,7 @@
 import random
 
 from memlab.model.config import KEYS
+from memlab.model.families import LATENTS
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
 
@@ -35,7 +36,8 @@ def state(chance):
 
 def config(chance):
     """A config.json of a random family and size; now and then an impossible one."""
-    family = chance.choice(sorted(MEASURED))
+    others = sorted(set(KEYS) - set(MEASURED))  # of them the page knows what stays
+    family = chance.choice(others if chance.random() < 0.1 else sorted(MEASURED))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
     groups = chance.choice((1, 2, 2, 2, heads, 3 if chance.random() < 0.1 else 1))
     square = family in SQUARE or chance.random() < 0.3
@@ -58,6 +60,11 @@ def config(chance):
         "shared_ff": 1 if family == "glm4_moe" else 512,
     }
     made = {"model_type": family, "pad_token_id": None}  # a class's own may be beyond a vocabulary
+    if family in LATENTS:
+        sizes["kv_heads"] = heads
+        made |= {"q_lora_rank": chance.choice((None, 1536)), "kv_lora_rank": 512, "n_group": 1}
+        made |= {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
+        made["topk_group"] = 1
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]

@@ -224,6 +224,16 @@ TERMS = [
         f"kv_cache.windowed_cache((6, None, {w}), kv_heads=2, head_dim=24, batch=2, tokens=14)"
         for w in (20, 6, 0, -1)
     ),
+    *(
+        f"kv_cache.shared_cache((6, None, 6), shared={n}, kv_heads=2, head_dim=24, batch=2, "
+        "tokens=14)"
+        for n in (0, 1, 2, 3, -1)
+    ),
+    *(
+        f"weights.latent_attention(7168, heads=128, q_latent={q}, kv_latent=512, nope_dim=128, "
+        "rope_dim=64, v_dim=128)"
+        for q in (1536, 0, -1)
+    ),
     "kv_cache.mla_cache(61, latent=512, rope=64, batch=1, tokens=4096)",
     "kv_cache.mla_cache(1, latent=512, rope=64, batch=1, tokens=1, "
     "format='fp8_e4m3/128', rope_format='bf16')",
@@ -471,8 +481,8 @@ RUNS = [
             "loss_chunks=3",
         )
     ),
-    "run.Run.cpu(tokens=8).loop",
-    "run.Run().loop",
+    "run.Run.cpu(tokens=8).optimizer_loop",
+    "run.Run().optimizer_loop",
     "run.Run(loss='chunked', tokens=64).chunks",
     "run.Run(batch=3, tokens=5).rows",
     "run.Run(batch=2) == run.Run(batch=2)",

@@ -41,10 +41,11 @@ from memlab.step.described import loop_of
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 DRAWN = ("fp32", "bf16", "autocast-bf16")  # precisions that random_configs gives
 # Fields of a run that a real step follows; what it does not is refused.
+KEPT: list[Any] = []  # the output of a program that keeps it
 FOLLOWED = (
     *("batch", "tokens", "micro_batches", "implementation", "backend", "attention", "kernel"),
     *("dropout", "checkpoint", "loss", "loss_chunks", "optimizer_impl", "lora", "frozen"),
-    *("phase", "logits", "inference_mode"),
+    *("phase", "logits", "inference_mode", "loop"),
 )
 
 
@@ -276,6 +277,9 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
         raise ValueError(f"backend={step.run.backend!r}: real steps run on this machine's CPU")
     if step.run.phase != "train":
         raise ValueError(f"phase={step.run.phase!r}: real_inference.py runs calls")
+    if step.run.loop in ("trainer", "sft"):
+        raise ValueError(f"loop={step.run.loop!r}: tests/test_loops.py runs the library's own")
+    KEPT.clear()
     began = time.perf_counter()
     # Garbage collection is off: bytes must not depend on when Python looks for cycles.
     with one_thread(), quiet(), no_garbage():
@@ -382,7 +386,13 @@ def _forward(
                 body = module.get_submodule(str(module.base_model_prefix))
                 handle = body.register_forward_hook(head)
             stack.callback(handle.remove)
-        loss = loss_of(module, ids, run)
+        if run.loop == "keeps-outputs":
+            KEPT[:] = [
+                module(ids, labels=ids)
+            ]  # behind the forward pass: the last one lived till now
+            loss = KEPT[0].loss
+        else:
+            loss = loss_of(module, ids, run)
         return loss / run.micro_batches if run.micro_batches > 1 else loss
 
 

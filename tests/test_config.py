@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from memlab.model import Model
+from memlab.model import Model, latent
 from memlab.model.config import KEYS, REQUIRED
+from memlab.model.families import LATENTS
 
 LLAMA = {
     "model_type": "llama",
@@ -39,7 +40,11 @@ def test_keys_that_change_no_parameter_are_kept_beside_the_shape():
 def test_each_missing_shape_key_is_named(family):
     required = [key for key, default in KEYS[family].values() if default is REQUIRED]
     assert len(required) >= 4
-    whole = {"model_type": family, **dict.fromkeys(required, 32)}
+    whole = {"model_type": family}
+    if family in LATENTS:
+        required += [key for key in latent.KEYS.values() if key != "q_lora_rank"]
+        whole |= {"q_lora_rank": None, "num_key_value_heads": 32}
+    whole |= dict.fromkeys(required, 32)
     whole |= {KEYS[family]["d_model"][0]: 64, "pad_token_id": None}
     Model.from_config(whole)
     for key in required:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 
 import config_fields  # noqa: E402
 from config_fields import SMALL, real, told  # noqa: E402
-from mixtures import MIXTURES  # noqa: E402
+from mixtures import LATENTS, MIXTURES  # noqa: E402
 from more_families import MORE  # noqa: E402
 from real_steps import FAMILIES as EIGHT  # noqa: E402
 from real_steps import hugging_face  # noqa: E402
@@ -51,6 +51,13 @@ BELIEVED = [
     ("glm4_moe", "n_group", 2),
     ("glm4_moe", "partial_rotary_factor", 0.25),
     ("glm4_moe", "num_local_experts", 6),
+    ("deepseek_v3", "q_lora_rank", None),
+    ("deepseek_v3", "v_head_dim", 8),
+    ("deepseek_v2", "num_experts", 6),
+    ("llama4_text", "moe_layers", [0]),
+    ("llama4_text", "no_rope_layers", [1, 0]),
+    ("llama4_text", "layer_types", ["chunked_attention", "full_attention"]),
+    ("deepseek_v2", "topk_method", "group_limited_greedy"),
     ("glm4_moe", "rope_parameters", {"rope_type": "proportional", "rope_theta": 1e4, "factor": 2}),
     ("gpt_oss", "num_experts", 6),
     ("gpt_oss", "attention_bias", False),
@@ -58,6 +65,7 @@ BELIEVED = [
     ("gpt_oss", "layer_types", ["full_attention"] * 2),
     ("qwen2_moe", "decoder_sparse_step", 2),
 ]
+NO_LOCAL = ("qwen2_moe", "deepseek_v2")  # whose classes have no second name of the key
 REFUSED = [
     *((f, "quantization_config", {"quant_method": "gptq"}, "take the config") for f in FAMILIES),
     *((f, "gradient_checkpointing", True, "say checkpoint='block'") for f in FAMILIES),
@@ -97,12 +105,28 @@ REFUSED = [
     *((f, "experts_implementation", "eager", "known: grouped_mm") for f in MIXTURES),
     *((f, "num_experts_per_tok", 9, "experts_per_token=9; X=4 experts") for f in MIXTURES),
     *((f, "num_experts_per_tok", 0, "experts_per_token=0; at least 1") for f in MIXTURES),
-    *((f, "num_local_experts", 0, "experts=0; at least 1") for f in MIXTURES if f != "qwen2_moe"),
+    *((f, "num_local_experts", 0, "experts=0; at least 1") for f in MIXTURES if f not in NO_LOCAL),
     *(
         (f, "head_dim", None, "head_dim is null")
         for f in MIXTURES
-        if f not in ("mixtral", "gpt_oss")
+        if f not in ("mixtral", "gpt_oss", "llama4_text", *LATENTS)
     ),
+    *((f, "head_dim", 16, f"{f} has qk_rope_head_dim there") for f in LATENTS),
+    *((f, "num_key_value_heads", 2, "kv_heads=2: latent attention makes keys") for f in LATENTS),
+    *((f, "qk_rope_head_dim", 7, "qk_rope_head_dim=7 is odd") for f in LATENTS),
+    *((f, "kv_lora_rank", None, f"the {f} config has no 'kv_lora_rank'") for f in LATENTS),
+    ("deepseek_v2", "kv_lora_rank", 17, "kv_lora_rank=17 is odd"),
+    ("deepseek_v2", "mlp_bias", True, "biases of shared experts"),
+    ("deepseek_v2", "topk_method", "noaux_tc", "known: greedy, group_limited_greedy"),
+    ("llama4_text", "head_dim", None, "head_dim is null"),
+    ("llama4_text", "attention_chunk_size", None, "a whole number is needed"),
+    ("llama4_text", "attention_chunk_size", 8, "12 tokens with a sliding window of 8"),
+    ("llama4_text", "interleave_moe_layer_step", 0, "at least 1 is needed"),
+    ("llama4_text", "moe_layers", ["0"], "a list of whole numbers"),
+    ("llama4_text", "layer_types", ["sliding_attention"] * 2, "full_attention, chunked_attention"),
+    ("llama4_text", "num_key_value_heads", None, "num_key_value_heads is null"),
+    ("deepseek_v3", "rope_interleave", "yes", "true or false"),
+    ("deepseek_v3", "v_head_dim", 0, "v_head_dim=0; at least 1"),
     ("glm4_moe", "n_shared_experts", 0, "n_shared_experts=0; at least 1"),
     ("glm4_moe", "n_group", 4, "n_group=4 does not divide X=4 experts into groups of 2"),
     ("glm4_moe", "n_group", 3, "n_group=3 does not divide X=4"),

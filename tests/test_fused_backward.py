@@ -107,7 +107,7 @@ def test_parameters_are_updated_in_torchs_order(monkeypatch, step):
         module = build(step)
     vocab = module_vocab(module)
     passages = (torch.randint(vocab, (step.run.batch, step.run.tokens)) for _ in range(2))
-    run = watch(module, passages, optimizer=inside(**LOOPS[step.run.loop]))
+    run = watch(module, passages, optimizer=inside(**LOOPS[step.run.optimizer_loop]))
     found = fused(step, in_place=False, every_layer=True)
     log = found.log
     told = log.events[log.marks["second.forward"] : log.marks["second.end"]]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memlab.base import messages
+from memlab.base.grid import Grid
 from memlab.base.table import as_html, as_text, places
 from memlab.plot.canvas import Canvas, heading, wrap
 
@@ -116,3 +117,13 @@ def test_what_is_asked_for_is_heard(tmp_path, monkeypatch):
     for text in ("after", "after", "größer"):
         messages.say(text)
     assert list(map(json.loads, file.read_text().splitlines())) == ["after", "größer"]
+
+
+def test_a_grid_is_a_table_as_a_value():
+    cells = [["model", "bytes"], ["one", "1,024"], ["<all>", "2,048"]]
+    grid = Grid(cells, title="Sizes", foot=1)
+    assert repr(grid) == str(grid) == as_text(cells, foot=1, title="Sizes")
+    assert grid._repr_html_() == as_html(cells, foot=1, title="Sizes")
+    assert "&lt;all&gt;" in grid._repr_html_() and grid == Grid(cells, "Sizes", 1)
+    with pytest.raises(ValueError, match="has 1 cells; 2 headings"):
+        Grid([["model", "bytes"], ["one"]])

@@ -8,7 +8,17 @@ import pytest
 
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
-from memlab.plot import COLOURS, bits, curves, ledger_bar, picture, ratios, timeline
+from memlab.plot import (
+    COLOURS,
+    bits,
+    curves,
+    ledger_bar,
+    matrices,
+    picture,
+    ratios,
+    routing,
+    timeline,
+)
 from memlab.plot.canvas import MARGIN, WIDTH, width_of
 from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
 from memlab.plot.layout import PARTS, parts
@@ -86,6 +96,9 @@ def pictures(ledger):
         curves({f"run {i}": [3.0, 1.0 + i / 1000] for i in range(6)}, title="Names that touch"),
         ratios({"peak of the step": 0.41, "time of one step on this very machine": 1.3, "loss": 1}),
         bits("fp32", "tf32", "fp16", "bf16", "int8/128", title="Bits"),
+        routing([(0, 1), (0, 3), (0, 1), (3, 4)], experts=6, title="Experts"),
+        routing([(11,)], experts=12),
+        matrices({"one": [("q", 64, 8), ("out", 8, 64)], "a longer label": [("k", 1, 64)]}),
     ]
 
 
@@ -170,6 +183,11 @@ def test_limit_is_drawn_with_the_words_it_was_given(ledger):
         (lambda good: bits(), "no format to draw"),
         (lambda good: bits("fp7"), "unknown format 'fp7'"),
         (lambda good: picture(None, ""), "title is empty"),
+        (lambda good: routing([], 2), "no tokens to draw"),
+        (lambda good: matrices({}), "no matrix to draw"),
+        (lambda good: matrices({"a": [("q", 0, 3)]}), "a side of 0"),
+        (lambda good: matrices({"a": [("q", 8, 8)] * 9}), "a: q has no room"),
+        (lambda good: routing([(0,), (2,)], 2), "token 1 goes to expert 2; there are X=2"),
         (lambda good: ledger_bar(good).save("bar.png"), r"'bar.png' does not end in .svg"),
     ],
 )
@@ -219,6 +237,21 @@ def test_axis_steps_are_powers_of_two():
     assert step_of(8 * GiB, 5) == 2 * GiB
     assert step_of(10 * GiB, 5) == 2 * GiB
     assert step_of(11 * GiB, 5) == 4 * GiB
+
+
+def test_every_copy_and_every_expert_is_drawn():
+    drawn = fills(routing([(0, 1), (0, 3), (0, 1), (3, 4)], experts=6))
+    tokens, copies, experts = 4, 8, 6
+    assert drawn.count(COLOURS["weights"]) == experts
+    assert drawn.count(COLOURS["activations"]) == 2 * copies + 2 * tokens
+
+
+def test_the_area_of_a_matrix_is_its_parameters():
+    drawn = matrices({"MHA": [("q", 512, 256), ("k", 128, 256)]})
+    boxes = [r for r in ET.fromstring(drawn.svg).iter(f"{SVG}rect") if r.get("fill") != PAPER]
+    areas = [float(box.get("width")) * float(box.get("height")) for box in boxes]
+    assert areas[0] == pytest.approx(4 * areas[1], rel=0.01)
+    assert "163,840" in drawn.svg
 
 
 def test_a_matplotlib_figure_becomes_a_picture(tmp_path):

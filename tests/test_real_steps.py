@@ -192,7 +192,7 @@ def test_the_shell_says_the_same(step, tmp_path, capsys):
         "tokens": step.run.tokens,
         "precision": step.precision,
         "backend": "cpu",
-        "optimizer-impl": step.run.loop,
+        "optimizer-impl": step.run.optimizer_loop,
         "attention": step.run.attention,
         "dropout": step.run.dropout,
         "checkpoint": step.run.checkpoint,

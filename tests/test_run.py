@@ -97,16 +97,23 @@ def test_a_copy_is_checked_like_a_new_one():
 
 def test_the_defaults_are_what_a_gpu_user_gets():
     run = Run()
-    assert (run.backend, run.loop, run.implementation) == ("cuda", "foreach", "transformers")
+    assert (run.backend, run.optimizer_loop, run.implementation) == (
+        "cuda",
+        "foreach",
+        "transformers",
+    )
     assert (run.kernel, run.attention, run.dropout, run.chunks) == ("auto", None, None, 0)
     assert run.said() == {} and run.devices.ranks == 1
     ours = Run.cpu(batch=3)
-    assert (ours.backend, ours.loop, ours.said()) == (
+    assert (ours.backend, ours.optimizer_loop, ours.said()) == (
         "cpu",
         "forloop",
         {"backend": "cpu", "batch": 3},
     )
-    assert Run.cpu(backend="cuda") == Run() and Run.cpu(optimizer_impl="fused").loop == "fused"
+    assert (
+        Run.cpu(backend="cuda") == Run()
+        and Run.cpu(optimizer_impl="fused").optimizer_loop == "fused"
+    )
     assert Run(tokens=9, loss="chunked").chunks == 8
     assert Run(tokens=9, loss="chunked", loss_chunks=3).chunks == 3
     assert Run(batch=3, tokens=9).rows == 27 and Run(batch=3).rows == 0
@@ -209,6 +216,7 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
+    "loop": [{"loop": "trainer"}],
     "loss": [{"loss": "chunked"}],
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch.nn import Embedding, Linear, ModuleDict, ModuleList, Parameter
 
 from memlab.model import Model
-from memlab.model.families import FAMILIES, MIXTURES
+from memlab.model.families import FAMILIES, LATENTS, MIXTURES
+from memlab.model.latent import Latent
 
 
 class NanochatParameters(torch.nn.Module):
@@ -82,14 +83,18 @@ def models(draw):
         mixed = {"experts": k + draw(st.integers(0, 3)), "experts_per_token": k}
         mixed |= {"expert_ff": draw(st.integers(1, 9)), "shared_ff": draw(st.integers(0, 9))}
         mixed["dense_layers"] = tuple(range(draw(st.integers(0, layers))))
+    heads = {"head_dim": draw(st.integers(1, 5)), "heads": kv_heads * draw(st.integers(1, 3))}
+    if family in LATENTS:
+        sizes = {name: draw(st.integers(1, 5)) for name in ("kv_rank", "nope", "value")}
+        sizes |= {"rope": 2 * draw(st.integers(1, 3)), "q_rank": draw(st.integers(0, 4))}
+        heads = {"latent": Latent(**sizes), "heads": kv_heads}
     return Model(
         family=family,
         layers=layers,
         d_model=draw(st.integers(1, 12)),
         d_ff=draw(st.integers(1, 12)),
         kv_heads=kv_heads,
-        heads=kv_heads * draw(st.integers(1, 3)),
-        head_dim=draw(st.integers(1, 5)),
+        **heads,
         embed_dim=draw(st.integers(1, 12)),
         vocab=draw(st.integers(1, 20)),
         positions=draw(st.integers(1, 20)),

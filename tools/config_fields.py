@@ -42,6 +42,9 @@ POSITIONS = {"max_position_embeddings": 32}
 EXPERTS: dict[str, Any] = {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS
 EXPERTS |= {"num_experts_per_tok": 2, "pad_token_id": None}
 WIDTH = {"num_experts": 4, "moe_intermediate_size": 24}
+LATENT = {"num_key_value_heads": 4, "moe_intermediate_size": 24, "first_k_dense_replace": 1}
+LATENT |= {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8}
+LATENT |= {"v_head_dim": 16}
 MIXED: dict[str, dict[str, Any]] = {
     "qwen3_moe": WIDTH,
     "mixtral": {"num_local_experts": 4},
@@ -49,6 +52,9 @@ MIXED: dict[str, dict[str, Any]] = {
     "qwen2_moe": WIDTH | {"shared_expert_intermediate_size": 40},
     "glm4_moe": {"n_routed_experts": 4, "moe_intermediate_size": 24},
     "gpt_oss": {"num_local_experts": 4, "head_dim": 8},
+    "llama4_text": {"num_local_experts": 4, "intermediate_size_mlp": 40, "head_dim": 8},
+    "deepseek_v2": LATENT | {"n_routed_experts": 4, "n_group": 2, "topk_group": 1},
+    "deepseek_v3": LATENT | {"n_routed_experts": 4, "n_group": 1, "topk_group": 1},
 }
 SMALL: dict[str, dict[str, Any]] = {
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32},
@@ -93,7 +99,8 @@ TRIED: dict[str, list[Any]] = {
     "sliding_window": [8, 64, None, -4, 1.5, True],
     "use_sliding_window": [True, "yes"],
     "max_window_layers": [0, 1],
-    "layer_types": [None, ["full_attention"] * 2, ["sliding_attention"] * 2, ["full_attention"]],
+    "layer_types": [None, ["full_attention"] * 2, ["sliding_attention"] * 2, ["full_attention"]]
+    + [["chunked_attention", "full_attention"]],
     "pad_token_id": [0, 3, 61, 1000, None],
     "bos_token_id": [3, 1000, None],
     "eos_token_id": [3, 1000, [1, 2], None],
@@ -133,9 +140,25 @@ TRIED: dict[str, list[Any]] = {
     "n_routed_experts": [6, 2, 1, 0],
     "n_shared_experts": [2, 0, None],
     "n_group": [2, 4, 3, 0, None],
+    "q_lora_rank": [8, None, 0, "8"],
+    "kv_lora_rank": [24, None, 0],
+    "qk_nope_head_dim": [12, None],
+    "qk_rope_head_dim": [4, 7, None],
+    "v_head_dim": [8, None, 0],
+    "qk_head_dim": [16, 24],
+    "intermediate_size_mlp": [56, None],
+    "interleave_moe_layer_step": [2, 3, 0, None, 1.5],
+    "moe_layers": [None, [0], [1, 7], [], 1, ["0"]],
+    "attention_chunk_size": [8, 64, None, 0, 1.5],
+    "attn_temperature_tuning": [False, None, 4],
+    "floor_scale": [16],
+    "attn_scale": [0.5],
+    "topk_method": ["greedy", "group_limited_greedy", "noaux_tc", None],
+    "mlp_bias": [True, False, None],
+    "rope_interleave": [True, False, None, "yes"],
     "topk_group": [2, 0, None],
     "first_k_dense_replace": [0, 2, 9, -1, None],
-    "use_qk_norm": [True, None],
+    "use_qk_norm": [True, False, None],
     "num_mtp_layers": [3],
     "num_nextn_predict_layers": [3],
     "output_router_logits": [True, False],

@@ -28,7 +28,8 @@ KNOWN = {
     "kernel": ("auto", "flash", "efficient", "math"),
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked"),
+    "loss": ("plain", "chunked", "fused_head"),
+    "loop": ("plain", "keeps-outputs", "trainer", "sft"),
     "logits": ("all", "last"),
 }
 OFFLOAD = ("saved", "states")
@@ -42,6 +43,7 @@ OF_TRAINING = (
     "micro_batches",
     "dropout",
     "checkpoint",
+    "loop",
     "loss",
     "loss_chunks",
     "optimizer_impl",
@@ -51,6 +53,10 @@ OF_TRAINING = (
     "offload",
     "holds",
 )
+
+
+class CacheAlone(ValueError):
+    """The peak of this call is not described, while the cache that it leaves is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +80,13 @@ class Run:
                 no window; None: what the config says, else the class
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
-                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does
+                `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
+                TRL's, which SFTTrainer takes by itself
+    loop        whose program runs the steps, and so what it holds beside them. plain: the loss
+                alone; keeps-outputs: `out = model(...)`, whose logits live until the next forward
+                pass has its own; trainer: transformers.Trainer, with labels of their own, all
+                micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
+                with an attention mask, and loss="fused_head" unless it says another
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
                 CPU, torchao's compiled
@@ -105,6 +117,7 @@ class Run:
     dropout: float | None = None
     window: int | None = None
     checkpoint: str = "none"
+    loop: str = "plain"
     loss: str = "plain"
     loss_chunks: int | None = None
     optimizer_impl: str | None = None
@@ -145,14 +158,19 @@ class Run:
         return replace(self, **changes)
 
     @property
-    def loop(self) -> str:
+    def optimizer_loop(self) -> str:
         """AdamW's loop: the one that was asked for, or torch's own choice on this backend."""
         return self.optimizer_impl or ("foreach" if self.backend == "cuda" else "forloop")
 
     @property
     def chunks(self) -> int:
         """Into how many chunks the rows of the loss are cut; 0: not at all."""
-        return 0 if self.loss == "plain" else self.loss_chunks or CHUNKS
+        return self.loss_chunks or CHUNKS if self.loss == "chunked" else 0
+
+    @property
+    def fused_head(self) -> bool:
+        """Whether the loss is TRL's."""
+        return self.loss == "fused_head" or (self.loop == "sft" and self.loss == "plain")
 
     @property
     def rows(self) -> int:
@@ -259,8 +277,16 @@ class Run:
     def _check_training(self) -> None:
         if self.tokens == 1:
             raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
-        if self.loss_chunks is not None and self.loss == "plain":
+        if self.loss_chunks is not None and self.loss != "chunked":
             raise ValueError(f"loss_chunks={self.loss_chunks} without loss='chunked'")
+        if self.fused_head and self.implementation != "transformers":
+            raise ValueError("loss='fused_head' is TRL's, for models of transformers")
+        if self.loop in ("trainer", "sft") and self.implementation != "transformers":
+            raise ValueError(f"loop={self.loop!r} runs models of transformers, not memlab's")
+        if self.loop == "keeps-outputs" and (self.chunks or self.fused_head):
+            raise ValueError(
+                f"loop='keeps-outputs' with loss={self.loss!r}: all logits are never there at once"
+            )
         if self.tokens is not None and self.chunks > self.rows:
             raise ValueError(
                 f"loss_chunks={self.chunks}; between 1 and {self.rows} (the rows) is needed"
@@ -280,7 +306,7 @@ class Run:
             raise ValueError(
                 f"offload of saved tensors beside checkpoint={self.checkpoint!r}: describe one"
             )
-        if "states" in self.offload and (self.step_in_backward or self.loop != "forloop"):
+        if "states" in self.offload and (self.step_in_backward or self.optimizer_loop != "forloop"):
             raise ValueError(
                 "offload of states: the optimizer steps after backward, with "
                 "optimizer_impl='forloop'"

@@ -11,7 +11,7 @@ from ..model.config import UnknownFamily
 from ..model.fields import used
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
-from ..run import Run
+from ..run import CacheAlone, Run
 from ..units import text
 from . import given
 from .document import document
@@ -22,10 +22,12 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..lab.causal import Causal
+
 
 PEAK = (
-    "the peak of a step, which is not described for a {family}: "
-    "memlab trace {config} --tokens {tokens}"
+    "the peak of a {what}, which is not described for a {family}: "
+    "memlab trace {config} {phase}--tokens {tokens}"
 )
 
 
@@ -53,7 +55,10 @@ def run(options: argparse.Namespace) -> str:
     except UnknownFamily as error:
         return _of_shapes(options, error)
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
-    ledger = estimate(model, recipe, how)
+    try:
+        ledger = estimate(model, recipe, how)
+    except CacheAlone as error:
+        return _of_shapes(options, error, model)
     if options.against:
         if options.plot:
             raise ValueError("--plot draws one recipe; leave out --against")
@@ -67,13 +72,15 @@ def run(options: argparse.Namespace) -> str:
     )
 
 
-def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
-    """What stays of a model that is not described, from the shapes of its tensors.
+def _of_shapes(
+    options: argparse.Namespace, unknown: ValueError, described: Model | None = None
+) -> str:
+    """What stays of a model, or of a call, that is not described: from its shapes and its config.
+
+    described   the model, where it is its call alone that is not
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
-    if options.phase is not None:
-        raise ValueError(f"--phase: {unknown}; memlab trace takes the calls of any other")
     for flag in ("against", "ranks"):
         if getattr(options, flag) is not None:
             raise ValueError(f"--{flag}: {unknown}")
@@ -82,16 +89,36 @@ def _of_shapes(options: argparse.Namespace, unknown: UnknownFamily) -> str:
     except ModuleNotFoundError as error:
         raise ValueError(f"{unknown}; others need {error.name}: 'memlab[torch]'") from error
     from ..lab.causal_at_rest import at_rest
+    from ..lab.causal_cache import after_call
 
-    model = Causal(options.model)
+    model = Causal(options.model) if described is None else _as_causal(described, options)
     recipe, how = given.recipe_of(options, model), given.run_of(options)
-    ledger = at_rest(model, recipe)
+    call = how.phase != "train"
+    ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)
-    tokens = how.tokens or 4096
-    line = PEAK.format(family=model.family, config=options.model, tokens=tokens)
+    line = PEAK.format(
+        what="call" if call else "step",
+        family=model.family,
+        config=options.model,
+        phase=f"--phase {how.phase} " if call else "",
+        tokens=how.tokens or 4096,
+    )
     if options.json:
         return shapes_as_json(model, recipe, how, ledger, line)
     return "\n".join([str(ledger), line])
+
+
+def _as_causal(model: Model, options: argparse.Namespace) -> Causal:
+    """A described model as its own code is asked for it."""
+    from ..lab.causal import Causal
+    from ..lab.subject import settings_of
+
+    settings = settings_of(model)
+    if options.window is not None:
+        settings["sliding_window"] = options.window or None
+    made = Causal(settings)
+    made.name = model.name
+    return made
 
 
 def _small_print(model: Model, recipe: Recipe, how: Run) -> list[str]:

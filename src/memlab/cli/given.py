@@ -32,9 +32,10 @@ WORDS = (
     ("kernel", "of SDPA on CUDA (default: torch's choice)"),
     ("backend", "whose kernels run it (default cuda)"),
     ("implementation", "whose code runs the model (default transformers)"),
-    ("optimizer-impl", "AdamW's loop (default: torch's, foreach on cuda and forloop on cpu)"),
+    ("optimizer-impl", "the optimizer's loop (default: torch's foreach on cuda, forloop on cpu)"),
+    ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
-    ("loss", "all logits at once, or in chunks of rows (default plain)"),
+    ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
 )
 NUMBERS = (
     ("batch", int, "N", "sequences in one micro-batch (default 1)"),

@@ -71,7 +71,7 @@ def _autocast(recipe: Recipe) -> Recipe | None:
 
 
 def _foreach(run: Run) -> Run | None:
-    return None if run.loop == "foreach" else run.replace(optimizer_impl="foreach")
+    return None if run.optimizer_loop == "foreach" else run.replace(optimizer_impl="foreach")
 
 
 def _together(run: Run) -> Run | None:

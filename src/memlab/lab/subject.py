@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..model import Model, mixtures
+from ..model import Model, latent, mixtures
 from ..model.config import KEYS
 from ..model.shape_keys import OTHER_NAMES
 from ..recipe import Recipe
@@ -60,11 +60,29 @@ def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
     """The loss as the run computes it: the model's own, or from its body in chunks of rows."""
     if run.implementation == "memlab":  # it was built with its chunks
         return module(ids, ids)
+    if run.loss == "fused_head":
+        return sft_loss(module, ids)
     if not run.chunks:
         return module(ids, labels=ids).loss
     body: Any = module.get_submodule(str(module.base_model_prefix))
     head: Any = module.get_submodule("lm_head").weight
     return chunked_next_token_loss(body(ids).last_hidden_state, head, ids, run.chunks)
+
+
+def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
+    """What trl.SFTTrainer.compute_loss does with a batch whose labels are all its tokens."""
+    try:
+        from trl.trainer.utils import add_fused_lm_head
+    except ModuleNotFoundError as error:
+        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
+    model: Any = module
+    if not hasattr(model, "fused_head_is_there"):
+        add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
+        model.fused_head_is_there = True
+    outputs = module(input_ids=ids, labels=ids, fused_lm_head=True)
+    per_token = -outputs.log_probs
+    count = outputs.label_mask.sum()
+    return per_token.sum() / count.clamp(min=1)
 
 
 def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
@@ -101,7 +119,7 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             raise ValueError("this needs transformers: pip install transformers") from error
         if model.family not in KEYS:
             raise ValueError(f"transformers has no {model.family!r}; known: {', '.join(KEYS)}")
-        settings = {**_settings(model), "use_cache": False}
+        settings = {**settings_of(model), "use_cache": False}
         if run.dropout is not None:
             named = DROPOUTS.get(model.family, ("attention_dropout",))
             settings |= dict.fromkeys(named, run.dropout)
@@ -121,10 +139,10 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
     return module
 
 
-def _settings(model: Model) -> dict[str, Any]:
+def settings_of(model: Model) -> dict[str, Any]:
     """The model's own config, with what the model says over it."""
     said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
-    said |= mixtures.settings(model)
+    said |= mixtures.settings(model) | latent.settings(model)
     if model.config:
         others = OTHER_NAMES.get(model.family, {}).values()  # which would count first
         return {**{k: v for k, v in model.config.items() if k not in others}, **said}

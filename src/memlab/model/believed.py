@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
 from .rotary_keys import KINDS as KINDS
-from .rotary_keys import check_rotary, check_turning
+from .rotary_keys import check_chunks, check_rotary, check_turning
 from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -45,6 +45,9 @@ FLAGS = (
     "summary_use_proj",
     "summary_proj_to_labels",
     "norm_topk_prob",
+    "rope_interleave",
+    "attn_temperature_tuning",
+    "use_qk_norm",
 )
 # Factors and bounds of activations.
 FACTORS = (
@@ -96,6 +99,10 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         _windows(family, config)
     if "no_rope_layers" in known:
         check_turning(config)
+    if family == "llama4_text" and config.get("experts_implementation") is not None:
+        raise ValueError("experts_implementation: llama4_text has one of its own; leave it out")
+    if "attention_chunk_size" in known:
+        check_chunks(config)
     if "rope_parameters" in known:
         check_rotary(family, config)
     if family in UNDIVIDED and "head_dim" in config and config["head_dim"] is None:

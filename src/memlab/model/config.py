@@ -5,8 +5,8 @@ Every key has its row in memlab.model.fields; what a value may be stands in meml
 
 from __future__ import annotations
 
-from . import believed, mixtures
-from .families import MIXTURES
+from . import believed, latent, mixtures
+from .families import LATENTS, MIXTURES
 from .shape_keys import KEYS as KEYS
 from .shape_keys import NULLABLE, OTHER_NAMES
 from .shape_keys import REQUIRED as REQUIRED
@@ -42,6 +42,8 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     believed.check_heads(family, fields)
     if family in MIXTURES:
         fields |= mixtures.read(family, config, fields)
+    if family in LATENTS:
+        fields["latent"] = latent.read(family, config)
     if family == "opt" and config.get("_remove_final_layer_norm"):
         fields["final_norm"] = False  # checkpoints fine-tuned before transformers 4.20.1
     return {"name": name or family, "family": family, "config": dict(config)} | fields

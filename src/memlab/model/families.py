@@ -31,7 +31,8 @@ _COMMON: dict[str, Any] = {
     "position_offset": 0,  # rows of the position table beyond `positions`
     "value_embeddings": False,  # one more table on every second layer, the last included
     "residual_scalars": False,  # learned scalars that mix the residual stream
-    "expert_bias": False,  # experts, stored [inputs, outputs], and their router have biases
+    "expert_bias": False,  # experts and their router have biases
+    "expert_rows": False,  # experts are stored [inputs, outputs]
     "sinks": False,  # a learned score for each head beside those of its tokens
     "shared_gated": False,  # what the shared experts give is weighed by a gate of its own
 }
@@ -82,8 +83,14 @@ _MIXED: dict[str, dict[str, Any]] = {
     "olmoe": {"qk_norm": True, "wide_qk_norm": True},
     "qwen2_moe": {"qkv_bias": True, "shared_gated": True},
     "glm4_moe": {},
-    "gpt_oss": {"qkv_bias": True, "out_bias": True, "expert_bias": True, "sinks": True},
+    "gpt_oss": {"qkv_bias": True, "out_bias": True, "expert_bias": True}
+    | {"expert_rows": True, "sinks": True},
+    "llama4_text": {"expert_rows": True},
+    "deepseek_v2": {},
+    "deepseek_v3": {},
 }
+# Families whose keys and values are made from a latent.
+LATENTS = ("deepseek_v2", "deepseek_v3")
 MIXTURES = tuple(sorted(_MIXED))
 _OWN |= _MIXED
 

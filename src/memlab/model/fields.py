@@ -14,6 +14,7 @@ Source      transformers 5.23: models/*/configuration_*.py, configuration_utils.
 
 from __future__ import annotations
 
+from . import latent
 from .families import MIXTURES
 from .shape_keys import KEYS, OTHER_NAMES
 
@@ -184,6 +185,10 @@ _GROUPS = {
     "num_mtp_layers": NOTHING,  # of which the class builds none
     "num_nextn_predict_layers": NOTHING,
 }
+# Their class says the widths of a head once more, as sums and copies of the others.
+_LATENT = dict.fromkeys(latent.KEYS.values(), SHAPE) | dict.fromkeys(
+    ("qk_head_dim", "head_dim"), NOTHING
+)
 _SOME_DENSE = {"mlp_only_layers": SHAPE, "decoder_sparse_step": SHAPE}
 _OWN |= {
     "qwen3_moe": _MIXED | _SOME_DENSE | {"use_sliding_window": STEP, "sliding_window": STEP},
@@ -194,8 +199,20 @@ _OWN |= {
     | {"sliding_window": STEP, "layer_types": STEP, "swiglu_alpha": NOTHING}
     | {"swiglu_limit": NOTHING},
     "glm4_moe": _MIXED | _GROUPS | {"partial_rotary_factor": STEP},
+    "deepseek_v3": _MIXED | _GROUPS | _LATENT | {"rope_interleave": STEP},
 }
-for _name in ("mixtral", "gpt_oss"):  # whose weights of experts always add to one
+_OWN["deepseek_v2"] = (
+    _MIXED | _GROUPS | _LATENT | {"topk_method": STEP, "norm_topk_prob": NOTHING, "mlp_bias": ONLY}
+)
+_OWN["llama4_text"] = (
+    _MIXED
+    | dict.fromkeys(("interleave_moe_layer_step", "moe_layers"), SHAPE)
+    | dict.fromkeys(("attention_chunk_size", "layer_types"), STEP)
+    | dict.fromkeys(("no_rope_layers", "no_rope_layer_interval", "use_qk_norm"), STEP)
+    | {"attn_temperature_tuning": STEP, "floor_scale": NOTHING, "attn_scale": NOTHING}
+    | {"router_jitter_noise": NOTHING}  # the class has it, the model does not ask
+)
+for _name in ("mixtral", "gpt_oss", "llama4_text"):  # whose weights of experts always add to one
     del _OWN[_name]["norm_topk_prob"]
 
 # The values that a key of kind ONLY may have, and what would be right instead.
@@ -221,6 +238,7 @@ HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {
     "experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
     "_experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
     "router_jitter_noise": ((0, 0.0), "multiplies what a router reads by noise; known: 0"),
+    "mlp_bias": ((False,), "biases of shared experts are not described; known: false"),
     "clip_qkv": ((None,), "cuts queries, keys and values in place; known: null"),
     "head_dim": ((None,), "this family's is hidden_size / num_attention_heads; leave it out"),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..terms.experts import expert
 from ..units import whole
 from .families import MIXTURES
+from .values import one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from .model import Model
 
 # Families whose experts stand in groups: how many there are, and may be chosen, unless it is said.
-GROUPED = {"glm4_moe": (1, 1)}
+GROUPED = {"glm4_moe": (1, 1), "deepseek_v3": (8, 4), "deepseek_v2": (1, 1)}
+# Their first layers without experts, unless it is said.
+FIRST_DENSE = {"glm4_moe": 1, "deepseek_v3": 3, "deepseek_v2": 0}
+TOPK_METHODS = ("greedy", "group_limited_greedy")  # of deepseek_v2: only the second has groups
 COUNTS = ("experts", "experts_per_token", "expert_ff")
 # The fields of a model that has no experts.
 NONE: dict[str, Any] = {
@@ -73,19 +77,28 @@ def read(family: str, config: Mapping[str, Any], fields: Mapping[str, Any]) -> d
 def groups(family: str, config: Mapping[str, Any]) -> tuple[int, int]:
     """Groups of experts in a layer, and how many of them a token may choose from."""
     usual = GROUPED[family]
+    if family == "deepseek_v2" and config.get("topk_method", TOPK_METHODS[0]) == TOPK_METHODS[0]:
+        return usual
     return config.get("n_group", usual[0]), config.get("topk_group", usual[1])
 
 
 def _groups(family: str, config: Mapping[str, Any], experts: int) -> None:
-    """Two experts of each group are looked at, so that it has to have them."""
+    """Two experts of each group are looked at, so that it has to have them; one of deepseek_v2."""
+    least = 2
+    if family == "deepseek_v2":
+        least = 1
+        method = config.get("topk_method", TOPK_METHODS[0])
+        one_of("topk_method", str(method), TOPK_METHODS)
     count, chosen = groups(family, config)
     for key, value in (("n_group", count), ("topk_group", chosen)):
         if type(value) is not int:
             raise TypeError(f"{key}={value!r} is a {type(value).__name__}; int is needed")
         if value < 1:
             raise ValueError(f"{key}={value}; at least 1 is needed")
-    if experts and (experts % count or experts // count < 2):
-        raise ValueError(f"n_group={count} does not divide X={experts} experts into groups of 2")
+    if experts and (experts % count or experts // count < least):
+        raise ValueError(
+            f"n_group={count} does not divide X={experts} experts into groups of {least}"
+        )
     if chosen > count:
         raise ValueError(f"topk_group={chosen}; n_group={count}")
 
@@ -97,10 +110,12 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
     Raises      TypeError or ValueError for a value that no model can be built from
     """
     if family in GROUPED:
-        first = config.get("first_k_dense_replace", 1)
+        first = config.get("first_k_dense_replace", FIRST_DENSE[family])
         if type(first) is not int:
             raise TypeError(f"first_k_dense_replace={first!r}; int is needed")
         return tuple(range(min(max(first, 0), layers)))
+    if family == "llama4_text":
+        return _interleaved(config, layers)
     if family not in ("qwen3_moe", "qwen2_moe"):
         return ()
     every = config.get("decoder_sparse_step", 1)
@@ -113,6 +128,24 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
     if not isinstance(told, (list, tuple)) or any(type(layer) is not int for layer in told):
         raise TypeError(f"mlp_only_layers={told!r}; a list of whole numbers is needed")
     return tuple(i for i in range(layers) if i in told or (i + 1) % every)
+
+
+def _interleaved(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
+    """Layers that no list of those with experts names; without a list every so many-th has them.
+
+    Source      transformers 5.23: Llama4TextConfig
+    """
+    every, told = config.get("interleave_moe_layer_step", 1), config.get("moe_layers")
+    if type(every) is not int:
+        kind = type(every).__name__
+        raise TypeError(f"interleave_moe_layer_step={every!r} is a {kind}; int is needed")
+    if every < 1:
+        raise ValueError(f"interleave_moe_layer_step={every}; at least 1 is needed")
+    if told is None:
+        told = range(every - 1, layers, every)
+    elif not isinstance(told, (list, tuple)) or any(type(layer) is not int for layer in told):
+        raise TypeError(f"moe_layers={told!r}; a list of whole numbers is needed")
+    return tuple(i for i in range(layers) if i not in told)
 
 
 def asleep(model: Model) -> int:
@@ -136,6 +169,10 @@ def settings(model: Model) -> dict[str, Any]:
             raise ValueError(f"dense_layers={model.dense_layers}: no config of {model.family}")
         shared = model.shared_ff // model.expert_ff
         return {"first_k_dense_replace": first, "n_shared_experts": shared}
+    if model.family == "llama4_text":
+        if model.shared_ff != model.expert_ff:
+            raise ValueError(f"shared_ff={model.shared_ff}: no config of {model.family}")
+        return {"moe_layers": [i for i in range(model.layers) if i not in model.dense_layers]}
     if model.family not in ("qwen3_moe", "qwen2_moe"):
         return {}
     return {"mlp_only_layers": list(model.dense_layers), "decoder_sparse_step": 1}

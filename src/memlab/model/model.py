@@ -10,8 +10,9 @@ from ..base.frozen import dataclass, replace
 from ..base.mapping import FrozenDict
 from ..terms.weights import group_size
 from ..units import whole
-from . import config, mixtures
+from . import config, latent, mixtures
 from .families import FAMILIES
+from .latent import Latent
 from .parameters import parameters_of
 from .presets import PRESETS
 from .tensors import Tensor, tensors_of
@@ -58,6 +59,7 @@ class Model:
     expert_ff: int = FILLED  # M, the width of one expert; F is that of a layer without experts
     shared_ff: int = FILLED  # the width of what every token passes besides, or 0
     dense_layers: tuple[int, ...] = FILLED  # numbers of the layers without experts
+    latent: Latent | None = FILLED  # the widths of latent attention, in families that have it
     # Left out, these follow the family; memlab.model.families explains each.
     tied: bool = FILLED
     gated: bool = FILLED
@@ -80,6 +82,7 @@ class Model:
     residual_scalars: bool = FILLED
     shared_gated: bool = FILLED
     expert_bias: bool = FILLED
+    expert_rows: bool = FILLED
     sinks: bool = FILLED
     config: Mapping[str, Any] = FILLED  # the config.json it was read from, or nothing
 
@@ -90,6 +93,8 @@ class Model:
         self._fill(FAMILIES[self.family])
         for field in ("layers", "d_model", "heads"):
             _positive(field, getattr(self, field))
+        if isinstance(self.latent, Latent):
+            self._fill({"head_dim": self.latent.head})
         if self.head_dim is None and self.d_model % self.heads:
             raise ValueError(
                 f"D={self.d_model} is not a multiple of N={self.heads} (width per head); "
@@ -119,6 +124,7 @@ class Model:
         if whole("block_norms", self.block_norms) not in (1, 2, 4):
             raise ValueError(f"block_norms={self.block_norms}; known: 1, 2, 4")
         mixtures.check(self)
+        latent.check(self)
         group_size(self.heads, kv_heads=self.kv_heads)
         for field, default in FAMILIES[self.family].items():
             value = getattr(self, field)
@@ -168,6 +174,8 @@ class Model:
             "head_dim": self.d_model // self.heads,
             "embed_dim": self.d_model,
         }
+        if self.latent is not None:
+            filled["head_dim"] = self.latent.head
         follow: dict[str, Any] = {k: None for k, v in filled.items() if getattr(self, k) == v}
         if changes.get("layers", self.layers) != self.layers:
             left = changes["layers"]

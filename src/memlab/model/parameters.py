@@ -10,6 +10,7 @@ from .tensors import COMPONENTS, SMEAR_GATE_WIDTH, VALUE_GATE_WIDTH
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from .latent import Latent
     from .model import Model
 
 
@@ -42,11 +43,25 @@ def _attention(m: Model) -> int:
         qkv_bias=m.qkv_bias,
         out_bias=m.out_bias,
     )
+    if m.latent is not None:
+        layer = _latent(m, m.latent)
     if m.sinks:
         layer += m.heads
     return m.layers * layer + m.value_embedding_layers * weights.linear(
         VALUE_GATE_WIDTH, outputs=m.kv_heads
     )
+
+
+def _latent(m: Model, c: Latent) -> int:
+    """The matrices of latent attention: down to the latents, up to the heads, and out."""
+    queries, keys = m.heads * c.head, m.heads * (c.nope + c.value)
+    count = weights.linear(m.d_model, outputs=c.kv_rank + c.rope, bias=m.qkv_bias)
+    count += weights.linear(c.kv_rank, outputs=keys)
+    count += weights.linear(m.heads * c.value, outputs=m.d_model, bias=m.out_bias)
+    if not c.q_rank:
+        return count + weights.linear(m.d_model, outputs=queries)
+    count += weights.linear(m.d_model, outputs=c.q_rank, bias=m.qkv_bias)
+    return count + weights.linear(c.q_rank, outputs=queries)
 
 
 def _feed_forward(m: Model) -> int:
@@ -71,6 +86,8 @@ def _norms(m: Model) -> int:
     block, head = weights.norm(m.d_model, bias=bias), weights.norm(m.head_dim, bias=bias)
     heads = m.heads + m.kv_heads if m.wide_qk_norm else 2
     layer = m.block_norms * block + (heads * head if m.qk_norm else 0)
+    if m.latent is not None:
+        layer += sum(weights.norm(r, bias=bias) for r in (m.latent.kv_rank, m.latent.q_rank))
     return m.layers * layer + (block if m.final_norm else 0)
 
 

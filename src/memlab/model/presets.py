@@ -6,6 +6,8 @@ V vocabulary. Long, because it is a table with a row for each model.
 
 from __future__ import annotations
 
+from .latent import Latent
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
@@ -111,6 +113,14 @@ NO_WINDOW: dict[str, Any] = {"config": {"model_type": "mistral", "sliding_window
 def experts(many: int, *, of: int, per_token: int) -> dict[str, Any]:
     """So many experts of this width in each layer, and how many of them a token meets."""
     return {"experts": many, "expert_ff": of, "experts_per_token": per_token}
+
+
+LIMITED = {"topk_method": "group_limited_greedy"}
+
+
+def latent(q_rank: int) -> dict[str, Any]:
+    """The latent attention of DeepSeek, whose models differ in the latent of the queries alone."""
+    return {"latent": Latent(q_rank=q_rank, kv_rank=512, nope=128, rope=64, value=128)}
 
 
 SIZES = ("layers", "d_model", "d_ff", "heads", "kv_heads", "vocab", "positions")
@@ -392,6 +402,53 @@ _ROWS: tuple[tuple[str, str, str, tuple[int, ...], dict[str, Any]], ...] = (
         "gpt_oss",
         (36, 2880, 2880, 64, 8, 201088, 131072),
         {"head_dim": 64} | experts(128, of=2880, per_token=4),
+    ),
+    (
+        "deepseek-v2-lite",
+        "deepseek-ai/DeepSeek-V2-Lite",
+        "deepseek_v2",
+        (27, 2048, 10944, 16, 16, 102400, 163840),
+        latent(0)
+        | experts(64, of=1408, per_token=6)
+        | {"shared_ff": 2 * 1408, "dense_layers": (0,)},
+    ),
+    (
+        "deepseek-v2",
+        "deepseek-ai/DeepSeek-V2",
+        "deepseek_v2",
+        (60, 5120, 12288, 128, 128, 102400, 163840),
+        latent(1536)
+        | experts(160, of=1536, per_token=6)
+        | {"shared_ff": 2 * 1536, "dense_layers": (0,)}
+        | {"config": {"model_type": "deepseek_v2", "n_group": 8, "topk_group": 3} | LIMITED},
+    ),
+    # The text of models that see pictures, too.
+    (
+        "llama-4-scout",
+        "meta-llama/Llama-4-Scout-17B-16E",
+        "llama4_text",
+        (48, 5120, 16384, 40, 8, 202048, 10485760),
+        WIDE | experts(16, of=8192, per_token=1) | {"shared_ff": 8192},
+    ),
+    (
+        "llama-4-maverick",
+        "meta-llama/Llama-4-Maverick-17B-128E",
+        "llama4_text",
+        (48, 5120, 16384, 40, 8, 202048, 1048576),
+        WIDE
+        | experts(128, of=8192, per_token=1)
+        | {"shared_ff": 8192, "dense_layers": tuple(range(0, 48, 2))}
+        | {"config": {"model_type": "llama4_text", "use_qk_norm": False}},
+    ),
+    # Without the module that predicts one token more, which the class does not build.
+    (
+        "deepseek-v3",
+        "deepseek-ai/DeepSeek-V3",
+        "deepseek_v3",
+        (61, 7168, 18432, 128, 128, 129280, 163840),
+        latent(1536)
+        | experts(256, of=2048, per_token=8)
+        | {"shared_ff": 2048, "dense_layers": (0, 1, 2)},
     ),
 )
 

@@ -13,12 +13,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 KINDS = ("full_attention", "sliding_attention")  # of layers
+CHUNKED = ("full_attention", "chunked_attention")  # of llama4_text
 # Families that turn a part of a head.
 PARTLY = ("gpt_neox", "phi3", "glm4", "glm4_moe")
 ONCE = ("default", "linear", "llama3", "yarn", "proportional")  # scaled when the model is built
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 # Kinds of rotary base that scale a share of the head, where one is said.
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
+
+
+def check_chunks(config: Mapping[str, Any]) -> None:
+    """Layers that see the tokens of a chunk, and layers that see all."""
+    size = config.get("attention_chunk_size", 1)
+    of_kind("attention_chunk_size", size, int, "a whole number is needed")
+    if size < 1:
+        raise ValueError(f"attention_chunk_size={size}; at least 1 is needed")
+    told = config.get("layer_types")
+    if told is None:
+        return
+    if not isinstance(told, (list, tuple)):
+        raise TypeError(f"layer_types={told!r} is a {type(told).__name__}; a list is needed")
+    for kind in told:
+        if kind not in CHUNKED:
+            raise ValueError(
+                f"layer_types has {kind!r}, not described; known: {', '.join(CHUNKED)}"
+            )
+    if len(told) != config.get("num_hidden_layers", len(told)):
+        raise ValueError(f"layer_types names {len(told)} layers, not num_hidden_layers")
 
 
 def check_turning(config: Mapping[str, Any]) -> None:

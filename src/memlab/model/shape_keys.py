@@ -206,6 +206,38 @@ KEYS |= {
     },
 }
 
+# Of latent attention memlab.model.latent reads the widths; a head has no other.
+_LATENT = {field: key for field, key in _MIXED.items() if field != "head_dim"} | _ATTENTION_BIAS
+KEYS |= {
+    "deepseek_v3": _LATENT
+    | {
+        "experts": ("n_routed_experts", REQUIRED),
+        "shared_ff": ("n_shared_experts", 1),
+        "kv_heads": ("num_key_value_heads", 128),
+        "positions": ("max_position_embeddings", 4096),
+    },
+}
+
+KEYS["deepseek_v2"] = KEYS["deepseek_v3"] | {
+    "shared_ff": ("n_shared_experts", 2),
+    "kv_heads": ("num_key_value_heads", None),
+    "positions": ("max_position_embeddings", 2048),
+}
+
+KEYS["llama4_text"] = (
+    _MIXED
+    | _ATTENTION_BIAS
+    | {
+        "d_ff": ("intermediate_size_mlp", REQUIRED),  # of layers without experts
+        "experts": ("num_local_experts", REQUIRED),
+        "expert_ff": ("intermediate_size", REQUIRED),
+        "shared_ff": ("intermediate_size", REQUIRED),
+        "kv_heads": ("num_key_value_heads", 8),
+        "head_dim": ("head_dim", 128),
+        "positions": ("max_position_embeddings", 131072),
+    }
+)
+
 # transformers lets a GPT-2 config use the names of the other families, and takes those first.
 # Source      PreTrainedConfig.attribute_map: they are set after the family's own
 ALIASES = {
@@ -223,6 +255,8 @@ OTHER_NAMES = {
     "gpt_oss": {"num_local_experts": "num_experts"},
     "olmoe": {"num_experts": "num_local_experts"},
     "glm4_moe": {"n_routed_experts": "num_local_experts"},
+    "deepseek_v3": {"n_routed_experts": "num_local_experts"},
+    "deepseek_v2": {"n_routed_experts": "num_experts"},
 }
 
 # Keys that may be null though they have a default: as many key/value heads as query heads then.
@@ -232,4 +266,5 @@ NULLABLE = (
     ("smollm3", "num_key_value_heads"),
     ("seed_oss", "num_key_value_heads"),
     ("seed_oss", "head_dim"),
+    ("deepseek_v3", "num_key_value_heads"),
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from .latent import Latent
     from .model import Model
 
 COMPONENTS = (
@@ -98,13 +99,30 @@ def _linear(
 
 
 def _attention(m: Model) -> Iterator[Tensor]:
+    yield from _latent(m, m.latent) if m.latent is not None else _projections(m)
+    if m.sinks:
+        yield Tensor("layers.attention.sinks", (m.heads,), "attention", m.layers)
+
+
+def _projections(m: Model) -> Iterator[Tensor]:
     q, kv = m.heads * m.head_dim, m.kv_heads * m.head_dim
     parts = {"qkv": q + 2 * kv} if m.fused_qkv else {"q": q, "k": kv, "v": kv}
     for name, outputs in parts.items():
         yield from _linear(m, f"attention.{name}", outputs, m.d_model, bias=m.qkv_bias)
     yield from _linear(m, "attention.out", m.d_model, q, bias=m.out_bias)
-    if m.sinks:
-        yield Tensor("layers.attention.sinks", (m.heads,), "attention", m.layers)
+
+
+def _latent(m: Model, c: Latent) -> Iterator[Tensor]:
+    """Down to the latents, up to the heads; the biases of q, k and v stand on the way down."""
+    queries, keys = m.heads * c.head, m.heads * (c.nope + c.value)
+    if c.q_rank:
+        yield from _linear(m, "attention.q_a", c.q_rank, m.d_model, bias=m.qkv_bias)
+        yield from _linear(m, "attention.q_b", queries, c.q_rank, bias=False)
+    else:
+        yield from _linear(m, "attention.q", queries, m.d_model, bias=False)
+    yield from _linear(m, "attention.kv_a", c.kv_rank + c.rope, m.d_model, bias=m.qkv_bias)
+    yield from _linear(m, "attention.kv_b", keys, c.kv_rank, bias=False)
+    yield from _linear(m, "attention.out", m.d_model, m.heads * c.value, bias=m.out_bias)
 
 
 def _feed_forward(m: Model) -> Iterator[Tensor]:
@@ -128,11 +146,12 @@ def _dense(m: Model, layers: int) -> Iterator[Tensor]:
 def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
     part, where = "feed_forward", "layers.feed_forward."
-    yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies)
+    plain = m.family == "llama4_text"  # whose router is a linear layer
+    yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies, linear=plain)
     widths = {"experts_up": (2 * m.expert_ff, m.d_model), "experts_down": (m.d_model, m.expert_ff)}
     for name in ("experts_up", "experts_down"):
         outputs, inputs = widths[name]
-        shape = (inputs, outputs) if m.expert_bias else (outputs, inputs)
+        shape = (inputs, outputs) if m.expert_rows else (outputs, inputs)
         yield Tensor(f"{where}{name}", (m.experts,) + shape, part, copies)
         if m.expert_bias:
             yield Tensor(f"{where}{name}.bias", (m.experts, outputs), part, copies)
@@ -158,6 +177,9 @@ def _norms(m: Model) -> Iterator[Tensor]:
         if m.wide_qk_norm:
             widths = {"q": m.heads * m.head_dim, "k": m.kv_heads * m.head_dim}
         norms += [(f"layers.attention.{x}_norm", widths[x], m.layers) for x in "qk"]
+    if m.latent is not None:
+        ranks = {"q_a": m.latent.q_rank, "kv_a": m.latent.kv_rank}
+        norms += [(f"layers.attention.{x}_norm", r, m.layers) for x, r in ranks.items() if r]
     if m.final_norm:
         norms += [("final_norm", m.d_model, 1)]
     for name, width, copies in norms:

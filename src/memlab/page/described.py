@@ -79,7 +79,7 @@ def of_run(run: Run) -> str:
         return say.DIVIDED
     if devices.zero > 1 and devices.data > 1:
         return say.ZERO.format(stage=devices.zero)
-    if run.loop == "forloop" or [name for name in run.said() if name not in OF_RUN]:
+    if run.optimizer_loop == "forloop" or [name for name in run.said() if name not in OF_RUN]:
         return say.NO_KIND
     return ""
 

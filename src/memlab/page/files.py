@@ -11,9 +11,9 @@ HERE = "page/there/"
 # empty file.
 MODULES = (
     "units devices run formats/__init__ formats/format_table formats/formats "
-    "model/__init__ model/families model/mixtures model/tensors model/parameters model/presets "
-    "model/shape_keys model/fields model/values model/rotary_keys model/believed model/config "
-    "model/model "
+    "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
+    "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
+    "model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
     "recipe/chosen step/keys step/windows explain/changes page/answer page/asked page/cheaper "
     "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
@@ -22,6 +22,7 @@ MODULES = (
 EMPTY = ("", "base/", "step/", "explain/", "page/")
 FROZEN = (
     "model.Model",
+    "model.latent.Latent",
     "model.tensors.Tensor",
     "recipe.Recipe",
     "recipe.parallelism.Sharding",

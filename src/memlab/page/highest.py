@@ -110,7 +110,7 @@ def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
 
 def roots(recipe: Recipe, run: Run, kept: Rows) -> int:
     """What AdamW's loop needs for a moment: with foreach, a root for each second moment."""
-    if recipe.optimizer != "adamw" or run.loop == "fused":
+    if recipe.optimizer != "adamw" or run.optimizer_loop == "fused":
         return 0
     return kept["master"][0] if "master" in kept else kept["weights"][0]
 

@@ -21,7 +21,14 @@ LARGEST = 10**9  # of any whole number that somebody may give
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
-LISTS = ("layer_types", "no_rope_layers", "mlp_only_layers", "short_factor", "long_factor")
+LISTS = (
+    "layer_types",
+    "no_rope_layers",
+    "moe_layers",
+    "mlp_only_layers",
+    "short_factor",
+    "long_factor",
+)
 OWN = "own"  # the attention that transformers gives a model of which nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
@@ -100,7 +107,7 @@ def first() -> dict[str, Any]:
     run = Run()
     made = {name: getattr(run, name) for name in OF_RUN}
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
-    made |= {"attention": run.attention or OWN, "optimizer_impl": run.loop}
+    made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_loop}
     made |= START
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}

@@ -5,7 +5,9 @@ timeline        bytes over one step, stacked by category, the peak marked
 address_space   where the allocator puts every block of a trace, over time
 bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
+routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
+matrices        the matrices of a layer, to scale
 picture         any matplotlib figure, made stable and readable like the others
 """
 
@@ -15,8 +17,10 @@ from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .layout import bits
 from .lines import curves
+from .matrices import matrices
 from .other import picture
 from .ratios import ratios
+from .routing import routing
 from .steps import timeline
 
 __all__ = [
@@ -27,7 +31,9 @@ __all__ = [
     "colour_of",
     "curves",
     "ledger_bar",
+    "matrices",
     "picture",
     "ratios",
+    "routing",
     "timeline",
 ]

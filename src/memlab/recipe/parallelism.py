@@ -88,6 +88,8 @@ class Sharding:
                 # What only every second layer has (a value embedding), the last layer has too.
                 every = 1 if tensor.copies == model.layers else 2
                 copies = sum((model.layers - 1 - layer) % every == 0 for layer in layers)
+                if self.pipeline == 1:  # of a mixture any number of layers, which no rank divides
+                    copies = tensor.copies
             elif tensor.name in ("embedding", "positions", "project_in"):
                 # A tied table is needed at both ends of the pipeline.
                 tied_end = tensor.name == "embedding" and model.tied and last

@@ -71,7 +71,7 @@ def predict(how: How, backend: str) -> dict[str, Predicted]:
     run = how.on(backend)
     with torch.device("meta"):
         trained = sum(p.requires_grad for p in how.build().parameters())
-    host = 4 * trained if backend == "cuda" and run.loop != "fused" else 0
+    host = 4 * trained if backend == "cuda" and run.optimizer_loop != "fused" else 0
     derived, traced = _derived(how, run), _traced(how, run)
     return {
         moment: Predicted(*(None if way is None else way[moment] - host for way in found))
@@ -97,7 +97,7 @@ def run(how: How, meter: Meter) -> None:
     """Two steps; the second is noted."""
     module = how.build().to(meter.device)
     optimizer = torch.optim.AdamW(
-        [p for p in module.parameters() if p.requires_grad], **LOOPS[how.run.loop]
+        [p for p in module.parameters() if p.requires_grad], **LOOPS[how.run.optimizer_loop]
     )
     assert how.run.tokens is not None
     size = (how.run.batch, how.run.tokens)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .graph import Tensor
 from .ops import Ops
 from .setting import Setting
-from .storage_log import SIZES
+from .storage_log import SIZES, Dim
 
 
 class Cache:
@@ -19,12 +19,20 @@ class Cache:
                 fp32 where positions are rotary, since they are applied in the dtype of the stream
     narrow      of each layer, whether its keys are left in autocast's dtype; None: where positions
                 are learned
+    rows        of keys and of values, how many of which width a token has; None: K of H
     Source      transformers 5.23: cache_utils.py, DynamicLayer and DynamicSlidingWindowLayer.update
     Leaves out  what a window drops: the tokens must all lie inside it
     """
 
-    def __init__(self, f: Ops, s: Setting, narrow: Sequence[bool] | None = None) -> None:
+    def __init__(
+        self,
+        f: Ops,
+        s: Setting,
+        narrow: Sequence[bool] | None = None,
+        rows: Sequence[tuple[Dim, Dim]] | None = None,
+    ) -> None:
         self.f, self.s = f, s
+        self.rows = rows or [(s.K, s.H), (s.K, s.H)]
         if narrow is None:
             narrow = [s.model.learned_positions] * s.L
         self.dtypes = [(f.autocast or s.dtype) if each else s.dtype for each in narrow]
@@ -33,17 +41,19 @@ class Cache:
         if s.past or s.window is None:
             self.open()
         if s.past:
-            shape = (s.B, s.K, s.past, s.H)
             for layer in f.each_layer(s.L):
-                for i in range(2):
-                    made = f.new("cache", shape, self.dtypes[layer], "kv_cache")
+                for i, (heads, width) in enumerate(self.rows):
+                    made = f.new(
+                        "cache", (s.B, heads, s.past, width), self.dtypes[layer], "kv_cache"
+                    )
                     self.layers[layer][i] = made
                     del made
 
     @property
     def token_bytes(self) -> int:
         """Bytes that one more token of each sequence adds to all layers."""
-        return sum(2 * SIZES[dtype] * self.s.B * self.s.K * self.s.H for dtype in self.dtypes)
+        values = self.s.B * sum(heads * width for heads, width in self.rows)
+        return sum(SIZES[dtype] * values for dtype in self.dtypes)
 
     def slides(self, layer: int) -> bool:
         """Whether a layer has a window."""
@@ -74,6 +84,6 @@ class Cache:
         f, s = self.f, self.s
         dtype = self.dtypes[f.layer]
         wide = f.to(new, dtype)
-        joined = f.new("cat", (s.B, s.K, s.seen, s.H), dtype, "kv_cache")
+        joined = f.new("cat", (s.B, new.shape[1], s.seen, new.shape[3]), dtype, "kv_cache")
         del wide
         return joined

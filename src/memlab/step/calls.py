@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..run import Run
+from ..run import CacheAlone, Run
 from . import described, keys
 from .cache import Cache
 from .call_result import TERMS
@@ -25,7 +25,7 @@ from .ops import Ops
 from .result import term
 from .setting import Setting
 from .storage_log import Log
-from .windows import mixed, windows
+from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -103,15 +103,14 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     said = {k: v for k, v in shaped.config.items() if k not in ("attention_dropout", "layerdrop")}
     near, sliding = windows(shaped, run.window)
     if shaped.family == "gpt_oss":
-        raise ValueError("gpt_oss: a cache with windows here and there is not described for a call")
+        raise CacheAlone("gpt_oss: a cache with windows here and there is not described for a call")
     attention = _check(shaped, chosen, run, said)
     assert run.tokens is not None  # a call has them
     past = run.tokens if run.phase == "decode" else None
     tokens = run.tokens if past is None else 1
     _check_shape(shaped, tokens, past, near)
     f = Reader(chosen.autocast, run.backend, run.inference_mode)
-    if every_layer or mixed(shaped):
-        f.shown = shaped.layers
+    f.show(shaped.layers, None if every_layer else first_apart(shaped))
     setting = Setting(
         shaped,
         chosen.weights,
@@ -124,7 +123,8 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
         sliding=sliding,
     )
     written = network("transformers", shaped.family)(f, setting)
-    cache = Cache(f, setting, getattr(written, "narrow_keys", None))
+    of = [getattr(written, name, None) for name in ("narrow_keys", "cached_rows")]
+    cache = Cache(f, setting, *of)
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     log = f.log
     log.mark("before")
@@ -185,7 +185,7 @@ def _check(model: Model, recipe: Recipe, run: Run, said: Mapping[str, Any]) -> s
     if rotary in ("dynamic", "longrope"):
         raise ValueError(f"rope_type={rotary!r} is not described for a call")
     if said.get("use_sliding_window"):
-        raise ValueError("use_sliding_window=True is not described for a call")
+        raise CacheAlone("use_sliding_window=True is not described for a call")
     return attention
 
 
@@ -194,6 +194,6 @@ def _check_shape(model: Model, tokens: int, past: int | None, window: int | None
     if model.learned_positions and total > model.positions:
         raise ValueError(f"{total} tokens; {model.name} has {model.positions} positions")
     if window is not None and total >= window:
-        raise ValueError(f"{total} tokens with a sliding window of {window} is not described")
+        raise CacheAlone(f"{total} tokens with a sliding window of {window} is not described")
     if model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")

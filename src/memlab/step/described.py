@@ -149,10 +149,19 @@ def check_shape(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
+    if model.family == "llama4_text" and (run.chunks or run.loss == "fused_head"):
+        raise ValueError(
+            f"loss={run.loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
+            "made from; loss='plain' is described"
+        )
     if run.chunks and keys.scales_logits(model):
         raise ValueError(
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"
+        )
+    if run.loss == "fused_head" and run.backend == "cpu" and model.family == "gemma2":
+        raise ValueError(
+            "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
         )
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
         raise ValueError(

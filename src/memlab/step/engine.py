@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Layers that are simulated one by one: the first two and the last two. Those between are alike, so
 # the running total is linear in their number and its largest value lies at one of the two ends.
+# First layers of another kind are simulated before them.
 SHOWN = 4
 
 
@@ -37,6 +38,7 @@ class Engine:
     """
 
     shown = SHOWN  # layers that are simulated one by one; the rest are counted
+    repeated = 1  # the layer that stands for those that are not simulated
 
     def __init__(self, *, in_place: bool = True) -> None:
         self.in_place = in_place
@@ -48,6 +50,7 @@ class Engine:
         self.grad = True
         self.updates: Callable[[Parameter], None] | None = None
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
+        self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
@@ -184,6 +187,13 @@ class Engine:
         """Run the graph behind `loss` backwards and leave gradients in the parameters."""
         backward(self, loss)
 
+    def show(self, layers: int, first: int | None) -> None:
+        """Simulate all layers; or with a number that many first ones besides those of `SHOWN`."""
+        if first is None:
+            self.shown = layers
+        else:
+            self.shown, self.repeated = self.shown + first, self.repeated + first
+
     def each_layer(self, layers: int) -> Iterator[int]:
         """0, 1, … for the layers that are simulated; accounts for those between them.
 
@@ -195,7 +205,7 @@ class Engine:
             first = len(self.log.events)
             self.log.enter(layer)
             yield layer
-            if layer == 1 and layers > self.shown:
+            if layer == self.repeated and layers > self.shown:
                 self.log.repeat(first, len(self.log.events), layers - self.shown)
         self.current = None
         self.log.enter(None)
@@ -215,9 +225,9 @@ class Engine:
             log.enter(layer)
             if layers <= self.shown:
                 return grads
-            if layer == 2:
+            if layer == self.repeated + 1:
                 spans["first"] = len(log.events)
-            elif layer == 1:
+            elif layer == self.repeated:
                 log.repeat(spans["first"], len(log.events), layers - self.shown)
             return grads
 

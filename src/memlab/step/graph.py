@@ -94,7 +94,7 @@ def component(name: str) -> str:
         return "lora"
     if base.endswith("norm"):
         return "norm"
-    if base in ("q", "k", "v", "qkv", "out", "sinks"):
+    if base in ("q", "k", "v", "qkv", "out", "sinks", "q_a", "q_b", "kv_a", "kv_b"):
         return "attention"
     if base in ("gate", "up", "gate_up", "down"):
         return "feed_forward"

@@ -23,6 +23,7 @@ def kernel(
     dtype: str,
     width: int,
     *,
+    values: int | None = None,
     shared: bool = False,
     masked: bool = False,
     dropout: float = 0.0,
@@ -30,14 +31,17 @@ def kernel(
     """flash, efficient or math.
 
     dtype       of the query, after autocast
-    width       of a head, H
+    width       of a head's query and key, H
+    values      of its values, where it is another: flash takes one width alone
     shared      whether fewer key/value heads than query heads come in (GQA, MQA)
     """
+    alike = values is None or values == width
     if backend == "cpu":
-        return "math" if dropout else "flash"
+        return "math" if dropout or not alike else "flash"
     narrow = dtype != "fp32"
-    if narrow and not masked and width <= FLASH_WIDEST:
+    if narrow and not masked and alike and width <= FLASH_WIDEST:
         return "flash"
-    if not shared and width % (8 if narrow else 4) == 0:
+    least = 8 if narrow else 4
+    if not shared and width % least == 0 and (values or width) % least == 0:
         return "efficient"
     return "math"

@@ -33,6 +33,8 @@ class Setting:
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
+    fused_head: bool = False  # TRL's loss
+    keeps_output: bool = False  # the caller keeps the model's output
     lora: Lora | None = None  # adapters beside linear layers
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
@@ -89,6 +91,17 @@ class Setting:
     def queries(self) -> Dim:
         """The width of all query heads: N·H."""
         return Dim("N·H", self.model.heads * self.model.head_dim)
+
+    @property
+    def attended(self) -> Dim:
+        """The width of what attention gives: N·H, or of the values of latent attention N·U."""
+        return Dim(f"N·{self.values.letters}", self.model.heads * self.values)
+
+    @property
+    def values(self) -> Dim:
+        """The width of a head's values: H, or U of latent attention."""
+        latent = self.model.latent
+        return self.H if latent is None else Dim("U", latent.value)
 
     @property
     def keys(self) -> Dim:

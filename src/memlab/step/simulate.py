@@ -12,7 +12,8 @@ from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
-from .graph import Parameter
+from .graph import Parameter, Tensor
+from .inputs import inputs
 from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
@@ -25,7 +26,7 @@ from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
 from .storage_log import Log, Record
-from .windows import mixed, windows
+from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ def _played(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
-    if every_layer or (theirs and mixed(shaped)):  # layers of two kinds are not all alike
-        f.shown = shaped.layers
+    first = first_apart(shaped) if theirs else 0
+    f.show(shaped.layers, None if every_layer else first)
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
@@ -113,6 +114,8 @@ def _played(
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
+        fused_head=run.fused_head,
+        keeps_output=run.loop == "keeps-outputs",
         lora=run.lora,
         sliding=sliding,
         **dropouts,
@@ -132,8 +135,9 @@ def _played(
     step = partial(update, f, trained(f, shaped.layers), loop)
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
+    beside = inputs(f, setting, run)
     _run(f, written, setting, step, passes, steps)
-    del shared
+    del shared, beside
     return f, setting, passes
 
 
@@ -151,12 +155,15 @@ def _run(
 ) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    output: tuple[Tensor, ...] = ()
     for step in steps:
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
             loss = written.forward(ids)
+            output = (*f.output, loss) if f.output else ()  # only now is the last one let go
+            f.output = ()
             if passes > 1:
                 loss = f.scale(loss, "div")
             f.end_autocast()
@@ -172,6 +179,7 @@ def _run(
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
+    del output
     log.closed = True  # what goes from here on is not the step's
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "int32": 4, "bool": 1, "uint8": 1}
+SIZES["complex64"] = 8
 
 
 class Dim(int):

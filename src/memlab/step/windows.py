@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..model import Model
 from ..model.believed import KINDS
+from ..model.rotary_keys import CHUNKED
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
         return told or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
+    if model.family == "llama4_text":  # a chunk is a window of its own kind
+        told = config.get("layer_types")
+        chunked = turning(model) if told is None else [kind == CHUNKED[1] for kind in told]
+        return config.get("attention_chunk_size", 8192), tuple(chunked)
     if model.family in EVERYWHERE:
         return config.get("sliding_window"), None
     if model.family == "qwen3_moe":
@@ -90,7 +95,7 @@ def turning(model: Model) -> list[bool]:
     """
     if model.family == "cohere2":  # those that have the window
         return list(windows(model)[1] or ())
-    if model.family != "smollm3":
+    if model.family not in ("smollm3", "llama4_text"):
         return [True] * model.layers
     told = model.config.get("no_rope_layers")
     interval = model.config.get("no_rope_layer_interval", 4)
@@ -101,9 +106,13 @@ def turning(model: Model) -> list[bool]:
     return [bool(flag) for flag in told]
 
 
-def mixed(model: Model) -> bool:
-    """Whether layers are of two kinds: with a window, positions or experts, and without.
+def first_apart(model: Model) -> int | None:
+    """How many first layers are unlike all others; None where layers of two kinds take turns.
 
-    Raises      as `windows`
+    Of two kinds    with a window, positions or experts, and without
+    Raises          as `windows`
     """
-    return bool(model.dense_layers) or windows(model)[1] is not None or len(set(turning(model))) > 1
+    if windows(model)[1] is not None or len(set(turning(model))) > 1:
+        return None
+    dense = model.dense_layers
+    return len(dense) if dense == tuple(range(len(dense))) else None

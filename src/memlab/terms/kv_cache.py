@@ -34,8 +34,8 @@ def kv_cache(
     Unit        bytes, a whole number
     Source      Shazeer 2019, arXiv:1911.02150; Ainslie et al. 2023, arXiv:2305.13245
     Leaves out  the copy made while a cache grows (`growth`), pages (`paged_cache`), the query;
-                layers that read another layer's cache (pass only those that own one); the wide
-                copies of one layer from which a quantized cache is read
+                layers that read another layer's cache (`shared_cache`); the wide copies of one
+                layer from which a quantized cache is read
     Raises      TypeError or ValueError for a count below zero or an unknown format
     """
     count = whole("batch", batch) * whole("tokens", tokens)
@@ -110,6 +110,39 @@ def windowed_cache(
             1, kv_heads=kv_heads, head_dim=head_dim, batch=batch, tokens=kept, format=format
         )
     return total
+
+
+def shared_cache(
+    windows: Sequence[int | None],
+    *,
+    shared: int,
+    kv_heads: int,
+    head_dim: int,
+    batch: int,
+    tokens: int,
+    format: str | Format = "bf16",
+) -> int:
+    """Bytes of a cache whose last layers read the keys and values of earlier ones.
+
+    Formula     sum over the first L - shared layers of 2 · B · min(T, W) · K · H · b
+    Shapes      windows: one entry for each of the L layers, its W, or None; shared: how many of
+                them, the last, own no cache (Gemma 3n E4B: 15 of 35)
+    Unit        bytes, a whole number
+    Source      transformers 5.23, configuration_gemma3n.py: num_kv_shared_layers; Brandon et al.
+                2024 (cross-layer attention), arXiv:2405.12981
+    Leaves out  as `windowed_cache`
+    Raises      ValueError where every layer would read another's; otherwise as `windowed_cache`
+    """
+    if whole("shared", shared) >= max(1, len(windows)):
+        raise ValueError(f"shared={shared} of L={len(windows)} layers; the first owns its cache")
+    return windowed_cache(
+        windows[: len(windows) - shared],
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        batch=batch,
+        tokens=tokens,
+        format=format,
+    )
 
 
 def mla_cache(

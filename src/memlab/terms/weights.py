@@ -79,6 +79,38 @@ def attention(
     return q + 2 * k + linear(heads * head_dim, outputs=d_model, bias=out_bias)
 
 
+def latent_attention(
+    d_model: int,
+    *,
+    heads: int,
+    q_latent: int,
+    kv_latent: int,
+    nope_dim: int,
+    rope_dim: int,
+    v_dim: int,
+) -> int:
+    """Parameters of the projections of one layer of multi-head latent attention, its norms too.
+
+    Formula     (D + 1) · q' + q' · N · (n + r) + D · (c + r) + c + c · N · (n + v) + N · v · D
+    Shapes      q down: [q', D], up: [N·(n + r), q']; keys and values down: [c + r, D], up:
+                [N·(n + v), c]; out: [D, N·v]; a norm on each latent: [q'], [c]. q' = 0: queries
+                come from D at once, [N·(n + r), D]
+    Unit        parameters, a whole number
+    Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers 5.23,
+                modeling_deepseek_v3.py: DeepseekV3Attention
+    Leaves out  biases
+    Raises      ValueError for a negative width
+    """
+    queries = whole("heads", heads) * (whole("nope_dim", nope_dim) + whole("rope_dim", rope_dim))
+    q = linear(d_model, outputs=queries)
+    if whole("q_latent", q_latent):
+        q = linear(d_model, outputs=q_latent) + norm(q_latent)
+        q += linear(q_latent, outputs=queries)
+    down = linear(d_model, outputs=whole("kv_latent", kv_latent) + rope_dim) + norm(kv_latent)
+    up = linear(kv_latent, outputs=heads * (nope_dim + whole("v_dim", v_dim)))
+    return q + down + up + linear(heads * v_dim, outputs=d_model)
+
+
 def feed_forward(d_model: int, *, d_ff: int, gated: bool, bias: bool = False) -> int:
     """Parameters of one feed-forward layer, with or without a gate.
 

@@ -15,7 +15,7 @@ def chosen(f: Ops, s: Setting, *, masked: bool = False) -> str:
     """The kernel of a setting. With a mask, transformers repeats shared heads beforehand."""
     shared = s.K < s.N and not masked
     p, dtype = s.attention_dropout, f.autocast or s.dtype
-    return kernel(f.backend, dtype, s.H, shared=shared, masked=masked, dropout=p)
+    return kernel(f.backend, dtype, s.H, values=s.values, shared=shared, masked=masked, dropout=p)
 
 
 def scores_kept(f: Ops, s: Setting, *, masked: bool = False) -> bool:
@@ -77,7 +77,7 @@ def in_rows(f: Ops, s: Setting, y: Tensor, *, masked: bool = False, rows: bool =
     name = chosen(f, s, masked=masked)
     # Flash gives its output in the order of memory of q, the efficient kernel in rows.
     lies = name == "efficient" or (name == "flash" and rows)
-    return f.view(y, s.B, s.T, s.queries) if lies else merge_heads(f, y, s)
+    return f.view(y, s.B, s.T, s.attended) if lies else merge_heads(f, y, s)
 
 
 def sdpa(
@@ -163,18 +163,24 @@ def math_attention(
     dtype = q.dtype
     wide_q, wide_k, wide_v = f.to(q, "fp32"), f.to(k, "fp32"), f.to(v, "fp32")
     scaled = f.scale(wide_q)
-    mask = _triangle(f, s) if bias is None else bias
+    mask = bias
+    if bias is None and s.T > 1:  # one token sees all of them
+        mask = _triangle(f, s)
     keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
     own = s.K == s.N if bias is not None else keys is wide_k  # heads as projected, not repeated
     copies = (scattered(s) and rows, scattered(s) and rows and own)
-    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, s.T, copies=copies)
-    if f.backend == "cpu":  # in place, but not under a dispatch mode such as a tracker on the CPU
+    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, s.seen, copies=copies)
+    if (
+        mask is not None and f.backend == "cpu"
+    ):  # in place, but not under a dispatch mode such as a tracker on the CPU
         scores = f.add(scores, mask)
     scores = f.softmax(scores)
     scores = dropout(f, scores, s.attention_dropout)
     narrow = f.to(scores, dtype)  # returned as well, and dropped by the caller
     shared_by_all = bias is not None and s.K == 1 and wide_v is v  # a view of one head
-    copied = scattered(s) and (own or shared_by_all)
+    # Values of a latent are made anew for all tokens that are seen, in rows of all heads.
+    anew = s.model.latent is not None and s.B > 1 and s.N > 1 and s.seen > 1
+    copied = anew or (scattered(s) and (own or shared_by_all))
     y = f.to(weighted(f, s, scores, values, product, copied=copied), dtype)
     del narrow
     return y

@@ -49,7 +49,7 @@ def pieces(f: Ops, x: Tensor, count: int) -> list[Tensor]:
 
 def merge_heads(f: Ops, x: Tensor, s: Setting) -> Tensor:
     """[B, N, T, H] in this order of memory as [B, T, N·H]: a copy, unless N or T is one."""
-    return f.view(f.copy(x) if s.N > 1 and s.T > 1 else x, s.B, s.T, s.queries)
+    return f.view(f.copy(x) if s.N > 1 and s.T > 1 else x, s.B, s.T, s.attended)
 
 
 def matmul(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]) -> Tensor:
@@ -83,7 +83,7 @@ def product(f: Ops, a: Tensor, b: Tensor, *shape: int, copies: tuple[bool, bool]
 def weighted(
     f: Ops, s: Setting, scores: Tensor, v: Tensor, multiply: Any, *, copied: bool
 ) -> Tensor:
-    shape = (s.B, s.N, s.T, s.H)
+    shape = (s.B, s.N, s.T, s.values)
     y = multiply(f, scores, v, *shape, copies=(False, copied))
     return reordered(f, y, *shape, copies=scattered(s))
 

@@ -16,6 +16,11 @@ class GroupedRouter(Qwen3Moe):
     """Scores by sigmoid in fp32; a correction in a buffer helps to choose, but does not weigh."""
 
     @property
+    def correction(self) -> str | None:
+        """The format of the correction; None: there is none."""
+        return "fp32"
+
+    @property
     def adds_to_one(self) -> bool:
         return bool((self.setting.extra or {}).get("norm_topk_prob", True))
 
@@ -29,8 +34,10 @@ class GroupedRouter(Qwen3Moe):
 
     def layer_weights(self, layer: int) -> Weights:
         w = super().layer_weights(layer)
-        if "router" in w:
-            w["correction"] = self.f.new("correction", (self.setting.X,), "fp32", "buffers")
+        if "router" in w and self.correction is not None:
+            w["correction"] = self.f.new(
+                "correction", (self.setting.X,), self.correction, "buffers"
+            )
         return w
 
     def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...terms.dropout import mask_format
+from ..fused_head import fused_head_loss
 from ..graph import Grads, Tensor
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
@@ -33,8 +34,12 @@ def packed_check(f: Ops, s: Setting) -> None:
     del none, answer, first, difference, packed
 
 
-def mask_of(f: Ops, s: Setting, dtype: str, window: int | None) -> Tensor | None:
+def mask_of(
+    f: Ops, s: Setting, dtype: str, window: int | None, *, chunked: bool = False
+) -> Tensor | None:
     """create_causal_mask, or create_sliding_window_causal_mask with a window.
+
+    chunked     create_chunked_causal_mask: tokens see those of their own chunk, as wide as `window`
 
     Eager attention adds a mask of numbers. SDPA has none, if causal says it all; but tokens at or
     beyond the window need one, of yes and no.
@@ -42,14 +47,21 @@ def mask_of(f: Ops, s: Setting, dtype: str, window: int | None) -> Tensor | None
     Source      transformers 5.23, masking_utils.py: _ignore_causal_mask_sdpa
     """
     packed_check(f, s)
+    padding = f.new("zeros", (s.B,), "int64") if chunked else None
     if s.attention == "eager":
-        return causal_mask(f, s, dtype, window)
-    return _boolean_mask(f, s, window) if window is not None and s.T >= window else None
+        return causal_mask(f, s, dtype, window, chunked=chunked)
+    if window is None or s.seen < window:
+        return None
+    mask = _boolean_mask(f, s, window, chunked)
+    del padding
+    return mask
 
 
-def causal_mask(f: Ops, s: Setting, dtype: str, window: int | None = None) -> Tensor:
+def causal_mask(
+    f: Ops, s: Setting, dtype: str, window: int | None = None, *, chunked: bool = False
+) -> Tensor:
     """A mask of zeros and the smallest number, [B, 1, T, S]: eager attention adds it."""
-    allowed = _boolean_mask(f, s, window)
+    allowed = _boolean_mask(f, s, window, chunked)
     zero = f.new("zeros", (), dtype)
     smallest = f.new("scalar", (), dtype)
     mask = f.new("mask", (s.B, 1, s.T, s.seen), dtype)
@@ -57,7 +69,7 @@ def causal_mask(f: Ops, s: Setting, dtype: str, window: int | None = None) -> Te
     return mask
 
 
-def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
+def _boolean_mask(f: Ops, s: Setting, window: int | None, chunked: bool = False) -> Tensor:
     rows = f.new("arange", (s.B,), "int64")
     heads = f.new("arange", (1,), "int64")
     indices = []
@@ -70,6 +82,13 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
         mask = f.new("le", causal, "bool")
     else:
         mask = f.new("ones", (), "bool")
+        if chunked:
+            near = _same_chunk(f, s)
+            mask = f.new("and", near.shape, "bool")
+            del near
+            past = f.new("le", causal, "bool")
+            mask = f.new("and", mask.shape, "bool")
+            return mask
         first = f.new("sub", (1, 1, s.T, 1), "int64")
         near = f.new("gt", causal, "bool")
         del first
@@ -82,6 +101,18 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None) -> Tensor:
     return mask
 
 
+def _same_chunk(f: Ops, s: Setting) -> Tensor:
+    """Whether two tokens are of one chunk, [B, 1, T, S]: texts may begin where padding ends."""
+    numbers = []
+    for shape in ((s.B, 1, 1, s.seen), (s.B, 1, s.T, 1)):
+        padding = f.new("index", (s.B, 1, 1, 1), "int64")
+        place = f.new("sub", shape, "int64")
+        del padding
+        numbers.append(f.new("floor_divide", shape, "int64"))
+        del place
+    return f.new("eq", (s.B, 1, s.T, s.seen), "bool")
+
+
 def eager_shared_heads(
     f: Ops,
     s: Setting,
@@ -92,8 +123,11 @@ def eager_shared_heads(
     *,
     rows: bool = True,
     cap: bool = False,
+    upcast: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Attention spelled out: scores, mask, softmax in fp32, weighted values.
+
+    upcast      the softmax is in fp32 whatever the scores are; under autocast it always is
 
     rows        q and k lie in rows of all heads, as v always does
     cap         scores are bent towards a largest one: tanh
@@ -107,9 +141,13 @@ def eager_shared_heads(
         weights = f.tanh(weights)
         weights = f.scale(weights)
     weights = f.add(weights, mask)
-    weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
+    if upcast:
+        weights = f.to(f.softmax(f.to(weights, "fp32")), q.dtype)
+    else:
+        weights = f.softmax(weights)
     weights = dropout(f, weights, s.attention_dropout)
-    out = f.matmul(weights, values, s.H, strided=(False, strided(f, s, v, values)))
+    apart_v = strided(f, s, v, values) or (s.model.latent is not None and s.seen > 1)
+    out = f.matmul(weights, values, s.values, strided=(False, apart_v))
     if s.N > 1 and s.T > 1:
         if s.B > 1:
             out = f.folded(out)
@@ -163,9 +201,13 @@ def head_loss(
     make        the logits of x; None: a product with the head
     """
     f.begin_loss()
+    if s.fused_head:
+        return fused_head_loss(f, s, x, head)
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
+    if s.keeps_output:
+        f.output = (logits,)
     return causal_lm_loss(f, logits)
 
 

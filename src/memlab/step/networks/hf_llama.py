@@ -226,7 +226,11 @@ class HFLlama(LlamaWeights):
         # of v too, but for the kernel's. The projection wants them token by token.
         sliced = turns and name != "v"
         repeats = masked and s.K < s.N and name != "q"
-        if heads > 1 and (sliced or repeats or scores_kept(f, s, masked=masked)):
+        scores = scores_kept(f, s, masked=masked)
+        copied = heads > 1 and (sliced or repeats or scores)
+        if name == "k" and not turns and s.K == s.N and scores:
+            copied = s.B > 1  # in columns of whole rows: one text's are a transpose
+        if copied:
             y = f.folded(y)
         return f.view(y, s.B, heads, s.T, s.H)
 

@@ -22,13 +22,15 @@ class Attention(Autocast):
         That is flash attention; on CUDA in fp32 or with a bias (a mask as numbers to add) the
         memory-efficient one, which pads the log-sum-exp of each head to a multiple of 32 tokens.
 
-        Shapes      q [B, N, T, H], k and v [B, K, T, H]; returns [B, N, T, H]
+        Shapes      q [B, N, T, H], k and v [B, K, T, H]; returns [B, N, T, H]. Values of another
+                    width are for the memory-efficient one
         """
         value, key, query = self.cast(v), self.cast(k), self.cast(q)
         wide = query.dtype == "fp32" or query.shape[-1] > FLASH_WIDEST
+        wide = wide or query.shape[-1] != value.shape[-1]
         efficient = self.backend == "cuda" and (wide or bias is not None)
         op = "efficient_attention" if efficient else "flash_attention"
-        out = self.new(op, query.shape, query.dtype)
+        out = self.new(op, (*query.shape[:-1], value.shape[-1]), query.dtype)
         tokens = query.shape[2]
         padded = Dim("⌈T⌉", 32 * -(-tokens // 32)) if efficient else tokens
         if efficient and not self.grad:

@@ -35,7 +35,7 @@ class Autocast(Elementwise):
     def end_autocast(self) -> None:
         """Leave the autocast block: its weight copies stay only where autograd keeps them."""
         first = len(self.log.events)
-        for key in [key for key, (layer, _) in self.casts.items() if layer == 1]:
+        for key in [key for key, (layer, _) in self.casts.items() if layer == self.repeated]:
             del self.casts[key]
         self.log.repeat(first, len(self.log.events), self.between)
         self.casts.clear()

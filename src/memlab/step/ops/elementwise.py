@@ -70,6 +70,17 @@ class Elementwise(Engine):
         self.apply(op, [x], [out], run)
         return out
 
+    def total_of(self, x: Tensor) -> Tensor:
+        """The sum of all values, a scalar; its gradient is a view."""
+        out = self.new("sum", (), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.view(grads[0], *shape)]
+
+        self.apply("sum", [x], [out], run)
+        return out
+
     def neg(self, x: Tensor) -> Tensor:
         out = self.new("neg", x.shape, x.dtype)
 

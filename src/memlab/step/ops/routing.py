@@ -10,8 +10,11 @@ from .autocast import Autocast
 class Routing(Autocast):
     """Operators of a mixture of experts. None of their sizes depends on which expert is chosen.
 
-    Source      torch 2.13: tools/autograd/derivatives.yaml, FunctionsManual.cpp
+    backend     cpu or cuda: autocast's lists differ
+    Source      torch 2.13: tools/autograd/derivatives.yaml, FunctionsManual.cpp, autocast_mode.h
     """
+
+    backend: str
 
     def topk(self, x: Tensor, k: Dim) -> tuple[Tensor, Tensor]:
         """The k largest of each row, and where they stand: x [rows, X] gives two of [rows, k]."""
@@ -29,12 +32,18 @@ class Routing(Autocast):
         return values, places
 
     def total(self, x: Tensor) -> Tensor:
-        """The sum of each row, which stays a dimension of 1; its gradient is a view."""
-        out = self.new("sum", (*x.shape[:-1], 1), x.dtype)
-        shape = x.shape
+        """The sum of each row, which stays a dimension of 1; its gradient is a view.
+
+        On CUDA autocast sums in fp32.
+        """
+        wide = "fp32" if self.autocast and self.backend == "cuda" else x.dtype
+        out = self.new("sum", (*x.shape[:-1], 1), wide)
+        shape, dtype = x.shape, x.dtype
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-            return [self.view(grads[0], *shape)]
+            (g,) = grads
+            narrow = g if g.dtype == dtype else self.new("to", g.shape, dtype)
+            return [self.view(narrow, *shape)]
 
         self.apply("sum", [x], [out], run)
         return out
@@ -46,14 +55,15 @@ class Routing(Autocast):
         if not self.grad or by.node is None:
             return out
         before = self.new("clone", shape, dtype)
+        wide = by.dtype
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-            quotient = self.new("div", shape, dtype)
-            twice = self.new("div", shape, dtype)
+            quotient = self.new("div", shape, wide)
+            twice = self.new("div", shape, wide)
             negative = self.new("neg", shape, dtype)
-            of_divisor = self.new("mul", shape, dtype)
+            of_divisor = self.new("mul", shape, wide)
             del quotient, twice, negative
-            return [self.new("div", shape, dtype), of_divisor]
+            return [self.new("div", shape, wide), of_divisor]
 
         self.apply("div_", [x, by], [out], run, [("other", by), ("self", before)])
         return out
@@ -120,6 +130,16 @@ class Routing(Autocast):
         self.apply("clamp", [x], [out], run, [("self", x)])
         return out
 
+    def masked(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x, but a number where the mask says so; the gradient there is zero."""
+        out = self.new("masked_fill", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("masked_fill", grads[0].shape, grads[0].dtype)]
+
+        self.apply("masked_fill", [x], [out], run, [("mask", mask)])
+        return out
+
     def gather(self, x: Tensor, places: Tensor) -> Tensor:
         """Of each row the values that stand there: x [rows, X], places [rows, k]."""
         out = self.new("gather", places.shape, x.dtype)
@@ -132,6 +152,47 @@ class Routing(Autocast):
             return [made]
 
         self.apply("gather", [x], [out], run, [("index", places)])
+        return out
+
+    def scattered(self, x: Tensor, places: Tensor, width: Dim) -> Tensor:
+        """full_like(…).scatter_(1, places, x): rows of a number with x where the places say."""
+        out = self.new("full_like", (*x.shape[:-1], width), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("gather", shape, grads[0].dtype)]
+
+        self.apply("scatter_", [x], [out], run, [("index", places)])
+        return out
+
+    def for_each(self, x: Tensor, rows: Dim) -> Tensor:
+        """x.repeat(X, 1): all rows once for each expert; the gradient is a sum."""
+        out = self.new("repeat", (rows, x.shape[1]), x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            if rows == shape[0]:
+                return [self.view(grads[0], *shape)]
+            return [self.new("sum", shape, grads[0].dtype)]
+
+        self.apply("repeat", [x], [out], run)
+        return out
+
+    def bmm(self, a: Tensor, b: Tensor) -> Tensor:
+        """torch.bmm of [X, rows, inputs] and [X, inputs, outputs]."""
+        right, left = self.cast(b), self.cast(a)
+        out = self.new("bmm", (*a.shape[:2], b.shape[2]), left.dtype)
+        shapes = (a.shape, b.shape)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            made: Grads = [None, None]
+            for i in (1, 0):
+                if needs[i]:
+                    made[i] = self.new("bmm", shapes[i], grads[0].dtype)
+            return made
+
+        kept = [("self", left) if right.node else None, ("mat2", right) if left.node else None]
+        self.apply(f"bmm {b.record.op}", [left, right], [out], run, kept)
         return out
 
     def grouped_mm(self, x: Tensor, weight: Tensor, offsets: Tensor, outputs: int) -> Tensor:

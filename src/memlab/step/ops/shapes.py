@@ -25,6 +25,35 @@ class Shapes(Engine):
         self.apply("split", [x], outs, self._joined("cat", x))
         return outs
 
+    def split(self, x: Tensor, *widths: int) -> tuple[Tensor, ...]:
+        """torch.split(x, widths, -1): views, whose gradients are joined in one copy."""
+        outs = tuple(Tensor((*x.shape[:-1], width), x.dtype, x.storage) for width in widths)
+        self.apply("split", [x], outs, self._joined("cat", x))
+        return outs
+
+    def written(self, base: Tensor, part: Tensor) -> Tensor:
+        """base[..., a:b].copy_(part): base, as a node that leads to what was written into it.
+
+        Source      torch/csrc/autograd/functions/tensor.cpp, CopySlices and CopyBackwards: the
+                    gradient is copied as a whole and its part once more; if base is a result, too,
+                    zeros are written in the place of the part
+        """
+        out = Tensor(base.shape, base.dtype, base.storage)
+        shape, dtype = part.shape, part.dtype
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            whole = self.new("new_empty_strided", g.shape, g.dtype)
+            copied = self.new("clone", shape, g.dtype)
+            zeros = self.new("zeros_like", shape, g.dtype) if needs[0] else None
+            if g.dtype != dtype:
+                copied = self.new("to", shape, dtype)
+            del zeros
+            return [whole if needs[0] else None, copied]
+
+        self.apply("copy_slices", [base, part], [out], run)
+        return out
+
     def unbind(self, x: Tensor, parts: int, *shape: int) -> tuple[Tensor, ...]:
         """Views of one shape, whose gradients are stacked in one copy."""
         outs = tuple(Tensor(shape, x.dtype, x.storage) for _ in range(parts))
