@@ -148,6 +148,7 @@ TERMS = [
     *(
         f"optimizer.{name}({shape})"
         for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")
+        + ("hf_adafactor", "bnb_adamw8bit")
         for shape in ((), (7,), (64, 96), (2, 3, 5), (0, 4), (-1, 4))
     ),
     "optimizer.adamw((64, 96), format='bf16')",
@@ -196,6 +197,17 @@ TERMS = [
         for format in ("fp32", "bf16")
     ),
     "optimizer_step.low_bit_eager((63, 65))",
+    *(
+        f"optimizer_step.low_bit_compiled({shape}, kind={kind!r})"
+        for kind in ("adamw8bit", "adamw4bit", "adamw_fp8", "adamw")
+        for shape in ((64, 128), (63, 65))
+    ),
+    *(
+        f"optimizer_step.low_bit_room({shape}, kind='adamw4bit', format='bf16', compiled={yes})"
+        for shape in ((64, 128), (63, 65))
+        for yes in (True, False)
+    ),
+    *(f"optimizer.shared_state({name!r})" for name in ("adamw", "adamw8bit", "bnb_adamw8bit", "x")),
     *(
         f"kv_cache.kv_cache(32, kv_heads=8, head_dim=128, batch=2, tokens=100, format={name!r})"
         for name in ("bf16", "fp8_e4m3", "int8/64:bf16", "int4/row:fp16", "fp9")

@@ -46,7 +46,7 @@ def low_bit_eager(
     Raises      ValueError for an unknown kind, and for a tensor whose states are not quantized
     """
     count, stored = numel(shape), _stored(kind)
-    if not quantizes(count, stored):
+    if not _quantizes(count, stored):
         raise ValueError(f"{count} values keep plain states: too few, or blocks do not divide them")
     gradient = 0 if format_of(format).name == "fp32" else storage(count, "fp32")
     if kind == "adamw_fp8":
@@ -71,7 +71,7 @@ def low_bit_compiled(
     """
     stored = _stored(kind)
     count = numel(shape)
-    if not quantizes(count, stored):
+    if not _quantizes(count, stored):
         return 0
     return COMPILED[kind] * count + 2 * storage(count // stored.block, "fp32")
 
@@ -90,13 +90,13 @@ def low_bit_room(
     if compiled:
         return low_bit_compiled(shape, kind=kind, format=format)
     count = numel(shape)
-    if quantizes(count, _stored(kind)):
+    if _quantizes(count, _stored(kind)):
         return low_bit_eager(shape, kind=kind, format=format)
     gradient = 0 if format_of(format).name == "fp32" else storage(count, "fp32")
     return WIDENED * count + SCALARS + gradient
 
 
-def quantizes(count: int, stored: Format) -> bool:
+def _quantizes(count: int, stored: Format) -> bool:
     """Whether the states of so many values are quantized at all."""
     return count >= SMALLEST_QUANTIZED and count % stored.block == 0
 
