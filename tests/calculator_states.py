@@ -39,10 +39,13 @@ def config(chance):
     others = sorted(set(KEYS) - set(MEASURED))  # of them the page knows what stays
     family = chance.choice(others if chance.random() < 0.1 else sorted(MEASURED))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
-    d_model = heads * width if family in FIXED_HEADS else chance.choice((64, 250, 1024, 4096))
-    groups = chance.choice((1, 2, heads, heads, 3 if chance.random() < 0.1 else 1))
+    groups = chance.choice((1, 2, 2, 2, heads, 3 if chance.random() < 0.1 else 1))
+    square = family in SQUARE or chance.random() < 0.3
+    d_model = heads * width if square else chance.choice((64, 250, 1024, 4096))
+    if d_model % heads and chance.random() < 0.8:  # which many families ask for
+        d_model = heads * 128
     sizes = {
-        "layers": chance.choice((1, 4, 6, 17, 80)),
+        "layers": chance.choice((1, 4, 6, 17, 17 if family in SLOW else 80)),
         "d_model": d_model,
         "heads": heads,
         "kv_heads": max(1, heads // groups),
@@ -50,14 +53,13 @@ def config(chance):
         "vocab": chance.choice((64, 1000, 50257, 256000)),
         "d_ff": chance.choice((64, 1000, 4 * d_model)),
         "positions": chance.choice((512, 8192, 131072)),
-        "tied": chance.random() < 0.5,
+        "tied": chance.random() < (0.8 if family in TIED else 0.5),
+        "experts": chance.choice((4, 64)),
+        "experts_per_token": chance.choice((2, 4)),
+        "expert_ff": chance.choice((64, 768)),
+        "shared_ff": 1 if family == "glm4_moe" else 512,
     }
-    made = {"model_type": family}
-    if family in others:
-        # The class's own padding token may be beyond a small vocabulary; the page keeps no null.
-        made["pad_token_id"], sizes["vocab"] = None, 256000
-        sizes |= {"experts": chance.choice((4, 64)), "experts_per_token": chance.choice((1, 4))}
-        sizes |= {"expert_ff": chance.choice((64, 768)), "shared_ff": 512}
+    made = {"model_type": family, "pad_token_id": None}  # a class's own may be beyond a vocabulary
     if family in LATENTS:
         sizes["kv_heads"] = heads
         made |= {"q_lora_rank": chance.choice((None, 1536)), "kv_lora_rank": 512, "n_group": 1}
@@ -66,14 +68,42 @@ def config(chance):
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]
+    own = chance.choice(OWN.get(family, ({},)))
+    made |= {} if "rope_scaling" in own and width != 64 else own  # a factor for two of a head
     if chance.random() < 0.15:
         made |= chance.choice(ODD)
     return made
 
 
+SQUARE = (*FIXED_HEADS, "phi3", "olmoe")  # D = N · H
+SLOW = ("smollm3", "cohere2", "gemma3_text", "glm4_moe", "gemma2", "gpt_oss", "qwen2_moe")
+TIED = (*FIXED_HEADS[:2], "smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
+# What configs of a family say of its step.
+WINDOWS = ({"sliding_window": 100}, {"sliding_window": 512}, {"sliding_window": 4096})
+LONG = {"type": "longrope", "short_factor": [1.5] * 32, "long_factor": [2.5] * 32}
+OWN = dict.fromkeys(("mistral", "ministral", "gemma2", "gpt_oss"), WINDOWS)
+OWN |= {
+    "phi3": (*WINDOWS, {"rope_scaling": LONG}),
+    "starcoder2": (
+        *WINDOWS,
+        {"residual_dropout": 0.1, "attention_dropout": 0.1, "embedding_dropout": 0.1},
+    ),
+    "seed_oss": ({}, {"attention_dropout": 0.0, "residual_dropout": 0}),
+    "smollm3": ({}, {"no_rope_layer_interval": 3}, {"no_rope_layer_interval": 2}),
+    "gemma3_text": tuple(w | {"sliding_window_pattern": n} for w in WINDOWS for n in (6, 2)),
+    "cohere2": tuple(w | {"sliding_window_pattern": n} for w in WINDOWS for n in (4, 3)),
+    "qwen3_moe": ({"norm_topk_prob": True, "mlp_only_layers": []}, {}),
+    "glm4_moe": tuple(
+        {"attention_bias": True, "use_qk_norm": normed, "first_k_dense_replace": dense}
+        for normed in (True, False)
+        for dense in (1, 3)
+    ),
+}
 ODD = (
     {"hidden_act": "relu"},
     {"attention_bias": True},
+    {"norm_topk_prob": True},
+    {"layer_types": ["full_attention"] * 17},
     {"attention_dropout": 0.1},
     {"attn_pdrop": 0.0},
     {"dropout": 0.0},
@@ -97,6 +127,17 @@ ODD = (
     {"vocab_size": True},
     {"tie_word_embeddings": 1},
 )
+
+# What was not counted of two families, which a draw seldom meets.
+_SIZES = {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4}
+_SIZES |= {"num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 1000}
+_SIZES |= {"pad_token_id": None}
+_WIDE = {"model_type": "gemma3_text", "head_dim": 128}
+_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
+RARE = [
+    {"model": "config", "tokens": 512, "config": _SIZES | more}
+    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS)
+]
 
 # What somebody may put into the address or make a page do: each is answered by one line.
 MARKUP = "<img src=x onerror=alert(1)>"

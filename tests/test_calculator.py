@@ -12,7 +12,7 @@ from pathlib import Path
 
 import peaks
 import pytest
-from calculator_states import HOSTILE, MARKUP, states
+from calculator_states import FIXED_HEADS, HOSTILE, MARKUP, states
 
 from memlab import Run
 from memlab.devices import devices
@@ -22,16 +22,16 @@ from memlab.fit import CannotFit, cheapest_change, limit_of
 from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
+from memlab.model.presets import PRESETS
 from memlab.page import cheaper, described
 from memlab.page.answer import answer, answered
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.files import files
-from memlab.page.peak import SHOWN
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
 from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
-from memlab.step import engine, simulate
+from memlab.step import simulate
 from memlab.step.moments import hills
 
 ROOT = Path(__file__).parent.parent
@@ -188,7 +188,7 @@ def test_nothing_said_is_the_run_of_the_package():
     shown = first()
     run = run_of(checked(shown))
     assert (run.batch, run.micro_batches, run.devices) == (1, 1, Sharding())
-    assert (run.attention, run.optimizer_loop) == ("sdpa", Run().optimizer_loop)
+    assert (run.attention, run.optimizer_loop) == (None, Run().optimizer_loop)
     assert "attention" not in said and "optimizer_impl" not in said
 
 
@@ -265,8 +265,73 @@ def test_lists_of_a_config_reach_the_page():
         assert config_of(config) == config
 
 
-def test_the_shown_layers_are_the_engines():
-    assert SHOWN == engine.SHOWN
+def test_the_attention_of_a_model_is_its_own(lookup):
+    """gemma2 has no SDPA: the page, which says nothing of it, gives what transformers gives."""
+    state = {"model": "gemma-2-2b", "tokens": 512}
+    own = answered(state, lookup)
+    assert own["peak"] and own == answered(state | {"attention": "own"}, lookup)
+    assert own["total"] == answered(state | {"attention": "eager"}, lookup)["total"]
+    assert "eager attention alone" in answered(state | {"attention": "sdpa"}, lookup)["why"]
+
+
+def test_every_preset_has_its_peak(lookup):
+    """All but those of families whose steps were not counted for the page, which it names."""
+    without = set()
+    for name in sorted(PRESETS):
+        found = answered({"model": name, "tokens": 256}, lookup)
+        assert found["parameters"] == Model.preset(name).parameter_count
+        if not found["peak"]:
+            family = Model.preset(name).family
+            without.add(family)
+            assert found["why"] == f"the steps of {family} are not counted on this page"
+    assert without == {"nanochat", "deepseek_v2", "deepseek_v3", "llama4_text"}
+
+
+SMALL = {"layers": 5, "d_model": 64, "d_ff": 96, "heads": 4, "kv_heads": 2, "head_dim": 16}
+SMALL |= {"vocab": 512, "positions": 512, "tied": True}
+EXPERTS = {"experts": 4, "experts_per_token": 2, "expert_ff": 64, "shared_ff": 2}
+
+
+@pytest.mark.parametrize("family", sorted(described.MEASURED))
+@pytest.mark.parametrize("checkpoint", ["none", "block"])
+def test_each_family_has_the_peak_of_its_step(lookup, family, checkpoint):
+    """With a window that the tokens reach, where its layers can have one."""
+    sizes = SMALL | ({"kv_heads": 4} if family in FIXED_HEADS else {}) | EXPERTS
+    config = {key: sizes[field] for field, (key, _) in KEYS[family].items() if field in sizes}
+    config |= {"model_type": family, "pad_token_id": None}
+    config |= {"attention_bias": True} if family == "glm4_moe" else {}
+    config |= {"sliding_window_pattern": 3, "no_rope_layer_interval": 3}
+    if family in described.MASKED + described.BOTH_MASKS:
+        config["sliding_window"] = 32
+    state = {"model": "config", "config": config, "tokens": 100, "batch": 3}
+    for precision in ("bf16", "autocast"):
+        state |= {"precision": precision, "checkpoint": checkpoint}
+        found = answered(state, lookup)
+        assert found["peak"], found["why"]
+        assert found["total"] == step_of(checked(state)).peak.bytes
+
+
+REFUSED = {
+    "K=1": ("mixtral", {"num_key_value_heads": 1}),
+    "tie_word_embeddings=“False”": ("gemma2", {"tie_word_embeddings": False}),
+    "as many key/value heads": ("gemma3_text", {"num_key_value_heads": 4}),
+    "layers of gemma2 in this order": ("gemma2", {"layer_types": ["full_attention"] * 8}),
+    "keys of a olmoe config": ("olmoe", {"norm_topk_prob": True}),
+    "k=1": ("mixtral", {"num_experts_per_tok": 1}),
+    "changes its logits": ("granite", {}),
+}
+
+
+@pytest.mark.parametrize("words", sorted(REFUSED))
+def test_what_was_not_counted_is_refused_by_name(lookup, words):
+    family, keys = REFUSED[words]
+    sizes = SMALL | EXPERTS | {"layers": 8}
+    config = {key: sizes[field] for field, (key, _) in KEYS[family].items() if field in sizes}
+    config |= {"model_type": family, "pad_token_id": None} | keys
+    state = {"model": "config", "config": config, "tokens": 128, "checkpoint": "block"}
+    state["loss"] = "chunked" if family == "granite" else "plain"
+    found = answered(state, lookup)
+    assert not found["peak"] and words in found["why"]
 
 
 @pytest.mark.parametrize("family", sorted(described.COUNTED))

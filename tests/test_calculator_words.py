@@ -10,7 +10,7 @@ import calculator
 import catalogue
 import peaks
 import pytest
-from calculator_states import HOSTILE, states
+from calculator_states import HOSTILE, RARE, states
 from say import BETWEEN, PLACE, matched, say
 
 from memlab.devices import devices
@@ -56,7 +56,8 @@ def _split(text):
 def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
-    found = [json.loads(answer(json.dumps(s), lookup)) for s in [*states(MANY, 5), *HOSTILE, {}]]
+    asked = [*states(MANY, 5), *HOSTILE, *RARE, {}]
+    found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 
 

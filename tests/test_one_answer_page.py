@@ -20,7 +20,7 @@ from memlab.page.asked import model_of, run_of
 from memlab.page.request import CHOICES, PRECISIONS, checked
 from memlab.units import text
 
-QUESTIONS = 40
+QUESTIONS = 60
 PACKAGE_ONLY = ("a step inside backward", ADAPTERS.name)
 
 
@@ -63,7 +63,7 @@ def asked(lookup):  # noqa: F811
 
 def test_the_questions_are_of_many_kinds(asked):
     kinds = {model_of(checked(state)).family for state, _ in asked}
-    assert {"gpt2", "opt", "llama", "qwen3"} <= kinds and len(kinds) >= 6
+    assert {"gpt2", "opt", "llama", "qwen3"} <= kinds and len(kinds) >= 18
     assert sum(not told["fits"] for _, told in asked) >= 4
     assert any("attention" not in state for state, _ in asked)
 

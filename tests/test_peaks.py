@@ -1,14 +1,18 @@
 """The moments that the repository keeps for the page are those that the code makes now."""
 
-import json
+import operator
 import random
 import subprocess
 import sys
 from pathlib import Path
 
 import code_key
+import layered
 import peaks
 import pytest
+
+from memlab.page.peak import OUTSIDE, place_of, places
+from memlab.page.peak_files import moments, unfolded
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -59,13 +63,28 @@ def test_one_file_is_made_again_byte_for_byte(pair):
 
 @pytest.mark.parametrize(("family", "kind"), KINDS, ids=".".join)
 def test_a_kind_of_step_of_each_file_is_made_again(family, kind):
-    kept = json.loads((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))
-    hills, terms, sums = kept["hills"], kept["terms"], kept["sums"]
-    unfolded = [
-        (hills[hill], {name: sums[at] for name, at in zip(terms, places, strict=True) if sums[at]})
-        for hill, *places in kept["kinds"][".".join(kind)]
-    ]
-    assert unfolded == [tuple(each) for each in peaks.moments_of(peaks.step_of(family, kind))]
+    kept = unfolded((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))
+    told = [tuple(each) for each in moments(kept, ".".join(kind))]
+    assert told == peaks.moments_of(family, kind)
+
+
+TWO_KINDS = [(family, kind) for family, kind in KINDS if kind[-2] != "alike"]
+
+
+@pytest.mark.parametrize(("family", "kind"), DRAW.sample(TWO_KINDS, 4), ids=".".join)
+def test_any_layer_of_a_place_tells_the_same(family, kind, monkeypatch):
+    """The sums of a place come from one layer; here from each that tells of all others."""
+    order = [int(each) for each in peaks.ORDERS[kind[-2]]]
+    usual = layered.shown(order)
+    told = {layered.Part(order, layer).place: layer for layer in usual}
+    made = peaks.moments_of(family, kind)
+    for layer in range(len(order)):
+        part = layered.Part(order, layer)
+        known = layered.Part(order, told[part.place]).known
+        if layer not in usual and part.known == known:
+            others = (usual - {told[part.place]}) | {layer}
+            monkeypatch.setattr(layered, "shown", lambda _, others=others: others)
+            assert peaks.moments_of(family, kind) == made
 
 
 LOADED = """
@@ -75,10 +94,8 @@ memlab.__path__ = [sys.argv[1]]
 sys.modules["memlab"] = memlab
 import peaks
 for family in peaks.FAMILIES:
-    heads = "all" if family in peaks.FIXED_HEADS else "shared"
-    drops = next(iter(peaks.dropouts_of(family)))
-    kind = ("autocast", "eager", "block", "chunked", "many", heads, "tied", "again", drops)
-    peaks.moments_of(peaks.step_of(family, kind))
+    kinds = [k for k in peaks.kinds_of(family, "autocast") if k[2] == "block" and k[7] == "again"]
+    peaks.moments_of(family, kinds[-1])
 print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.startswith("memlab.")))
 """
 
@@ -149,3 +166,20 @@ def test_a_key_covers_what_is_imported_from_afar(tmp_path, monkeypatch):
     before = code_key.key(tmp_path / "memlab" / "plain.py")
     (tmp_path / "memlab" / "far.py").write_text("size = 2")
     assert code_key.key(tmp_path / "memlab" / "plain.py") != before
+
+
+def test_the_corners_of_places_are_as_high_as_all_of_them():
+    chance = random.Random(1)
+    for _ in range(300):
+        kinds = [chance.randrange(2) for _ in range(chance.randrange(4, 40))]
+        worth = [chance.randrange(-9, 10) for _ in range(4)]
+        every: dict = {}
+        for layer in range(len(kinds)):
+            below, above = kinds[:layer], kinds[layer + 1 :]
+            counts = [part.count(kind) for part in (below, above) for kind in (0, 1)]
+            every.setdefault(place_of(kinds, layer, counts[:2]), []).append(counts)
+        told = places(kinds)
+        assert set(told) == {*every, OUTSIDE}
+        for place, found in every.items():
+            highest = max(sum(map(operator.mul, worth, one)) for one in found)
+            assert highest == max(sum(map(operator.mul, worth, one)) for one in told[place])

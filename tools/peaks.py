@@ -7,40 +7,44 @@ cannot simulate a step. But as long as nothing but sizes changes, a step allocat
 same tensors in the same order, and what is held at each moment is one and the same sum of products
 of B, T, D, ... This tool runs each kind of step once, on sizes that are prime numbers: dividing the
 size of a tensor by them says which letters are in it, and how often. Of the moments it keeps those
-that no other one covers whatever the sizes; the largest of them is the peak, to the byte, and
-tests/test_calculator.py holds it against `memlab.step`. Long, because it is one search, told step
-by step.
+that no other one covers whatever the sizes (tools/layered.py); the largest of them is the peak, to
+the byte, and tests/test_calculator.py holds it against `memlab.step`.
 """
 
 import json
 import os
-import random
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import code_key
-from products import above, add, copied, covers, interned
+import layered
+from products import interned
 
 from memlab.model import Model
-from memlab.page.peak import LEAST, SHOWN, TERMS, dropped, value
+from memlab.model.families import MIXTURES
+from memlab.page.forms import FORMS, PLAIN, form_of
+from memlab.page.peak import TERMS, dropped, letters
 from memlab.run import Run
-from memlab.step import simulate
-from memlab.step.simulate import term
+from memlab.step.simulate import log_of, term
 from memlab.step.storage_log import SIZES
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "book" / "calculator" / "peaks"
 
-# Below its window a mistral is a llama.
-FAMILIES = ("gpt2", "llama", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")  # N = K, and D = N · H
 ALWAYS_TIED = ("gpt2", "opt")
+FAMILIES = (
+    "gpt2 opt gpt_neox llama mistral qwen2 qwen3 gemma phi3 olmo2 smollm3 granite starcoder2 glm4 "
+    "seed_oss ministral gemma2 gemma3_text cohere2 mixtral qwen3_moe olmoe qwen2_moe glm4_moe "
+    "gpt_oss"
+).split()
 
 # What changes the order of a step's allocations; memlab.page.peak.kind_of names a kind by these.
 PRECISIONS = ("fp32", "bf16", "autocast")  # fp16 is bf16 by another name
 ATTENTIONS = ("sdpa", "eager")
+WINDOWED = ("windowed", "padded")  # SDPA with a mask, and with one of rows padded to 8
 CHECKPOINTS = ("none", "block")
 LOSSES = ("plain", "chunked")
 BATCHES = ("one", "many")
@@ -48,35 +52,115 @@ HEADS = ("all", "shared", "single")
 TIES = ("untied", "tied")
 PASSES = ("once", "again")
 
+# What a family has of these, where that is not all of them.
+Some = dict[str, tuple[str, ...]]
+ATTENTIONS_OF: Some = dict.fromkeys(("gemma2", "gpt_oss", "ministral"), ("eager",))
+ATTENTIONS_OF |= dict.fromkeys(
+    ("phi3", "starcoder2", "gemma3_text", "cohere2"), ATTENTIONS + WINDOWED
+)
+ATTENTIONS_OF["mistral"] = WINDOWED  # below its window it is a llama
+LOSSES_OF: Some = dict.fromkeys(
+    ("granite", "cohere2", "gemma2"), ("plain",)
+)  # they scale their logits
+HEADS_OF: Some = dict.fromkeys(FAMILIES, HEADS[:2]) | dict.fromkeys(FIXED_HEADS, ("all",))
+HEADS_OF |= dict.fromkeys(("llama", "qwen2", "qwen3", "gemma"), HEADS)
+HEADS_OF["gemma3_text"] = HEADS[1:]
+USUALLY_TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
+TIES_OF: Some = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
+# Dropout that a run asks for; None: what the class does.
+DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | dict.fromkeys(
+    ("starcoder2", "granite"), (None, 0.1)
+)
+DROPS["seed_oss"] = (None, 0.0)
+PATTERNS: Some = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")) | {
+    "glm4_moe": ("1-0",)
+}
+# Layers of two kinds: below and above one of each there are enough of both.
+ORDERS = {"0-1": "0000001000010011", "0-0": "0000001000010010", "1-0": "111111000000"}
+ORDERS["alike"] = 7 * "0"
+
 PRIMES = {"B": 7, "T": 997, "D": 1009, "F": 1013, "V": 1019, "K": 103, "G": 107, "h": 31}
-PRIMES["P"] = 2003
-LAYERS = SHOWN + 3
-NAMED = {"(T+1)": "U", "⌈T⌉": "W", "C": "C"}  # sizes that are no product of others
+PRIMES |= {"P": 2003, "X": 151, "k": 13, "m": 1021, "s": 1031}
+PRIMES["Q"] = PRIMES["G"] + 2  # a prime, too
+MULTIPLE = 1000  # tokens of a step whose masks are not padded
+NAMED = {"(T+1)": "U", "⌈T⌉": "W", "⌈T⌉8": "Y", "C": "C"}  # sizes that are no product of others
+# What a config, or a model, says to have a form of a family that is not the plain one.
+LONG: dict[str, Any] = {"rope_scaling": {"rope_type": "longrope"}}
+FORMED: dict[tuple[str, str], dict[str, Any]] = {
+    ("phi3", "long"): {"config": LONG},
+    ("phi3", "long-part"): {"config": LONG | {"partial_rotary_factor": 0.75}},
+    ("glm4_moe", PLAIN): {"qkv_bias": True},
+    ("glm4_moe", "normed"): {"qkv_bias": True, "qk_norm": True},
+}
+FORMED["glm4", "unbiased"] = {"qkv_bias": False}
+FORMED["qwen3_moe", "adds-to-one"] = {"config": {"norm_topk_prob": True}}
+# A model of a family, whatever its sizes.
+ANY: dict[str, Any] = {"layers": 1, "d_model": 64, "d_ff": 64, "heads": 1, "vocab": 64}
+ANY |= {"positions": 64}
+ANY_MIXTURE: dict[str, Any] = {"experts": 2, "experts_per_token": 1, "expert_ff": 64}
 
 
-def model_of(family, heads, tied):
-    """A model of prime sizes."""
-    shared, groups = {"all": ("K", ""), "shared": ("K", "G"), "single": ("", "G")}[heads]
+def model_of(family, kind):
+    """A model of prime sizes, for a kind of step."""
+    _, attention, _, _, _, heads, tied, _, _, layers, form = kind
+    shared, grouped = {"all": ("K", ""), "shared": ("K", "G"), "single": ("", "G")}[heads]
     kv_heads = PRIMES[shared] if shared else 1
-    shape: dict[str, Any] = {
-        "layers": LAYERS,
+    told: dict[str, Any] = {
+        "layers": len(ORDERS[layers]),
         "d_model": kv_heads * 8 * PRIMES["h"] if family in FIXED_HEADS else PRIMES["D"],
         "d_ff": PRIMES["F"],
         "vocab": PRIMES["V"],
-        "heads": kv_heads * (PRIMES[groups] if groups else 1),
+        "heads": kv_heads * (PRIMES[grouped] if grouped else 1),
         "kv_heads": kv_heads,
         "head_dim": 8 * PRIMES["h"],
+        "positions": PRIMES["P"] - (2 if family == "opt" else 0),
+        "tied": tied == "tied",
     }
-    made = Model(family=family, tied=tied == "tied", positions=PRIMES["P"], **shape)
-    return made.replace(positions=PRIMES["P"] - made.position_offset)
+    if family in MIXTURES:
+        told |= {"experts": PRIMES["X"], "experts_per_token": PRIMES["k"]}
+        told |= {"expert_ff": PRIMES["m"]}
+    if family in ("qwen2_moe", "glm4_moe"):
+        told["shared_ff"] = PRIMES["s"]
+    if family == "glm4_moe" and layers != "alike":
+        told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "1")
+    formed = FORMED.get((family, form), {})
+    config = (
+        {"model_type": family} | config_of(family, attention, layers) | formed.get("config", {})
+    )
+    model = Model(
+        family=family, config=config, **(told | {k: v for k, v in formed.items() if k != "config"})
+    )
+    assert form_of(model) == form, (form_of(model), form)
+    return model
 
 
-def letters_of(size):
+def config_of(family, attention, layers):
+    """What a config says of windows, and of layers of two kinds."""
+    kinds = ORDERS[layers]
+    if family == "smollm3":
+        return {"no_rope_layers": [int(kind == "0") for kind in kinds]}
+    if family in ("gemma3_text", "cohere2"):
+        window = 16 if attention in WINDOWED else 4096
+        names = {"0": "sliding_attention", "1": "full_attention"}
+        return {"sliding_window": window, "layer_types": [names[kind] for kind in kinds]}
+    if attention in WINDOWED:
+        return {"sliding_window": 16}
+    return {}
+
+
+def sizes_of(kind):
+    """The number for each letter: primes, but for tokens whose masks are not padded."""
+    return PRIMES | {"T": 8 * 127} if kind[1] == "windowed" else PRIMES
+
+
+def letters_of(size, sizes):
     """The letters in one size of a shape, and the number that is left."""
     if (named := NAMED.get(getattr(size, "letters", ""))) is not None:
         return named, 1
+    if size == sizes["T"] + 1:
+        return "U", 1
     word, left = "", int(size)
-    for letter, prime in PRIMES.items():
+    for letter, prime in sizes.items():
         while left % prime == 0 and left:
             word, left = word + letter, left // prime
     rest = left
@@ -88,37 +172,34 @@ def letters_of(size):
     return word, left
 
 
-def bytes_of(record):
+def bytes_of(record, sizes):
     """The bytes of a tensor as {letters: number}; nothing where it was taken back."""
     if not record.bytes:
         return {}
     word, number = "", SIZES[record.dtype]
     for size in record.shape:
-        letters, left = letters_of(size)
+        letters, left = letters_of(size, sizes)
         word, number = word + letters, number * left
     return {"".join(sorted(word)): number}
 
 
-def changes_of(log):
-    """Of each event what it adds, as {term: {letters: number}}."""
-    found: list[dict[str, dict[str, int]]] = []
+def changes_of(log, sizes):
+    """Of each event the layer that its tensor was made in, its term, its bytes, and +1 or -1."""
+    found: list[tuple | None] = []
+    owners = [layer for start, end, layer, _ in layered.parts_of(log) for _ in range(start, end)]
+    owners = [None] * (len(log.events) - len(owners)) + owners
     known: dict = {}
-    for at, (record, change, _) in enumerate(log.events):
-        made = {}
-        if record is not None:
-            if record not in known:
-                known[record] = (place(record), bytes_of(record))
-            where, products = known[record]
-            if where is not None and change:
-                made[where] = {w: n if change > 0 else -n for w, n in products.items()}
-        else:
-            first, last, times = log.repeats[at]
-            if abs(times) != LAYERS - SHOWN:
-                raise ValueError(f"{times} repeats at event {at}")
-            for one in found[first:last]:
-                for where, products in one.items():
-                    add(made.setdefault(where, {}), products, 1 if times > 0 else -1, "M")
-        found.append(made)
+    shapes: dict = {}
+    for owner, (record, change, _) in zip(owners, log.events, strict=True):
+        if record not in known:
+            where, shape = place(record), (record.shape, record.dtype, bool(record.bytes))
+            shape += tuple(getattr(size, "letters", "") for size in record.shape)
+            if where is not None and shape not in shapes:
+                shapes[shape] = bytes_of(record, sizes)
+            known[record] = None if where is None else (owner, where, shapes[shape])
+        told = known[record]
+        empty = told is None or not change
+        found.append(None if empty else (*told, 1 if change > 0 else -1))
     return found
 
 
@@ -130,52 +211,25 @@ def place(record):
     return name if name in TERMS else "other"
 
 
-def moments_of(step):
-    """What no other moment covers: [(hill, {term: {letters: number}})], in order.
-
-    The last one is where the optimizer begins, whose own room the page adds.
-    """
-    log = step.log
-    start, end = log.marks["second.forward"], log.marks["second.zero_grad"]
-    marks = sorted((at, name.split(".")[1]) for name, at in log.marks.items())
-    held: dict[str, dict[str, int]] = {name: {} for name in TERMS}
-    kept: list[tuple] = []
-    before_step = None
-    for at, change in enumerate(changes_of(log)):
-        if at == log.marks["second.optimizer"]:
-            before_step = ("optimizer", copied(held))
-        for name, products in change.items():
-            add(held[name], products)
-        rises = log.events[at][1] > 0 >= log.events[at + 1][1]  # else the next one is higher
-        if start <= at < end and rises:
-            total: dict[str, int] = {}
-            for products in held.values():
-                add(total, products)
-            seen = tuple(value(total, sizes) for sizes in SAMPLES)
-            if any(above(there, seen) and covers(other, total) for other, there, _ in kept):
-                continue
-            kept = [one for one in kept if not (above(seen, one[1]) and covers(total, one[0]))]
-            phase = [name for first, name in marks if first <= at][-1]
-            hill = "loss" if held["logits"] else phase  # as memlab.step.moments.hills
-            kept.append((total, seen, (hill, copied(held))))
-    return [*(moment for _, _, moment in kept), before_step]
-
-
-# A moment that is lower at one of these sizes is not above another one: a quick look.
-_CHANCE = random.Random(0)
-SAMPLES = [
-    {letter: least + _CHANCE.choice((0, 1, 9, 99, 9999)) for letter, least in LEAST.items()}
-    for _ in range(24)
-]
-
-
 def kinds_of(family, precision):
-    heads = ("all",) if family in FIXED_HEADS else HEADS
-    ties = TIES[1:] if family in ALWAYS_TIED else TIES
-    drops = tuple(dropouts_of(family))
-    yield from product(
-        [precision], ATTENTIONS, CHECKPOINTS, LOSSES, BATCHES, heads, ties, PASSES, drops
-    )
+    """All kinds of steps that a family has in a precision."""
+    for attention in ATTENTIONS_OF.get(family, ATTENTIONS):
+        for kind in product(
+            [precision],
+            [attention],
+            CHECKPOINTS,
+            LOSSES_OF.get(family, LOSSES),
+            BATCHES,
+            HEADS_OF.get(family, HEADS),
+            TIES_OF.get(family, TIES),
+            PASSES,
+            dropouts_of(family),
+            PATTERNS.get(family, ("alike",)),
+            FORMS[family].values() if family in FORMS else [PLAIN],
+        ):
+            rare = attention in WINDOWED and kind[-1] != PLAIN
+            if not rare:
+                yield kind
 
 
 def dropouts_of(family):
@@ -184,32 +238,40 @@ def dropouts_of(family):
     What the class does by itself; of families whose configs often say another, none and all too.
     """
     made: dict[str, float | None] = {}
-    model = model_of(family, "all", "tied")
-    for p in (None, 0.0, 0.1) if family in FIXED_HEADS else (None,):
+    model = Model(family=family, **ANY, **(ANY_MIXTURE if family in MIXTURES else {}))
+    for p in DROPS.get(family, (None,)):
         made.setdefault(dropped(model, Run(dropout=p)), p)
     return made
 
 
 def moments_for(family, precision):
     """Every kind of step of a family in a precision."""
-    kinds = kinds_of(family, precision)
-    return {".".join(kind): moments_of(step_of(family, kind)) for kind in kinds}
+    return {".".join(kind): moments_of(family, kind) for kind in kinds_of(family, precision)}
 
 
-def step_of(family, kind):
-    """A step of one kind, simulated on prime sizes."""
-    precision, attention, checkpoint, loss, batch, heads, tied, passes, drops = kind
+def moments_of(family, kind):
+    """The moments of one kind of step: [(hill, place, {term: {letters: number}})], in order."""
+    model, run = asked(family, kind)
+    log = log_of(model, kind[0], run)
+    kinds = [int(each) for each in ORDERS[kind[-2]]]
+    return layered.moments_of(log, kinds, changes_of(log, sizes_of(kind)), letters(model, run))
+
+
+def asked(family, kind):
+    """The model and the run of one kind of step, of prime sizes."""
+    _, attention, checkpoint, loss, batch, _, _, passes, drops, _, _ = kind
+    sizes = sizes_of(kind)
     run = Run(
-        batch=1 if batch == "one" else PRIMES["B"],
-        tokens=PRIMES["T"],
-        attention=attention,
+        batch=1 if batch == "one" else sizes["B"],
+        tokens=sizes["T"],
+        attention="eager" if attention == "eager" else "sdpa",
         dropout=dropouts_of(family)[drops],
         checkpoint=checkpoint,
         loss=loss,
         optimizer_impl="fused",
         micro_batches=1 if passes == "once" else 2,
     )
-    return simulate(model_of(family, heads, tied), precision, run)
+    return model_of(family, kind), run
 
 
 def text_of(family, precision):
@@ -245,14 +307,14 @@ def kept():
 
 def build():
     """Write what is missing; returns the folder."""
-    stamp = TARGET / "key"
+    stamp, made_by = TARGET / "key", key()
     if not stands():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
         pairs = list(product(FAMILIES, PRECISIONS))
         with ProcessPoolExecutor() as pool:
-            list(pool.map(one, sorted(pairs, key=lambda pair: pair[0] in FIXED_HEADS)))
-        stamp.write_text(key() + "\n")
+            list(pool.map(one, pairs))
+        stamp.write_text(made_by + "\n")
     return TARGET
 
 

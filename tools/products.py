@@ -9,19 +9,17 @@ from memlab.page.peak import LEAST, TERMS
 from memlab.step.moments import HILLS
 
 _FACTORS: dict = {}
-AT_LEAST = {"T": "UW"}
+AT_LEAST = {"T": "UWY", "G": "Q"}
 
 
 def add(to, products, times=1, letter=""):
+    """Add so many of some products, each times a letter that stands before all others: a digit."""
     for word, number in products.items():
-        word = "".join(sorted(word + letter))
-        to[word] = to.get(word, 0) + times * number
-        if not to[word]:
-            del to[word]
-
-
-def above(some, others):
-    return all(one >= other for one, other in zip(some, others, strict=True))
+        word = letter + word
+        if total := to.get(word, 0) + times * number:
+            to[word] = total
+        else:
+            to.pop(word, None)
 
 
 def covers(one, other):
@@ -31,6 +29,7 @@ def covers(one, other):
     """
     more = {word: n - other.get(word, 0) for word, n in one.items() if n > other.get(word, 0)}
     less = {word: n - one.get(word, 0) for word, n in other.items() if n > one.get(word, 0)}
+    less |= {word: -n for word, n in one.items() if n < 0 and word not in other}
     for word in sorted(less, key=len, reverse=True):
         needed = less[word]
         for longer in sorted(more, key=len):
@@ -71,21 +70,54 @@ def copied(held):
     return {name: dict(products) for name, products in held.items() if products}
 
 
+LOOK_BACK = 60  # sums among which the nearest is looked for
+
+
 def interned(moments):
-    """The moments of all kinds with each sum stored once: {"sums": [...], "kinds": {...}}."""
+    """The moments of all kinds, each sum and each row of sums stored once.
+
+    sums        {letters: number}, or the difference from the sum that stands "=" places before
+    rows        a hill, places, and a sum for each term; each number less that of the row before
+    kinds       by name: first row, how many; first row, how many; ...
+    """
     sums: list[dict[str, int]] = []
-    places: dict[str, int] = {}
+    at: dict[str, int] = {}
+    rows: dict[tuple, int] = {}
     kinds = {}
     for kind, found in moments.items():
-        rows = []
-        for hill, parts in found:
-            row = [HILLS.index(hill)]
+        spans: list[int] = []
+        for hill, place, parts in found:
+            row = [HILLS.index(hill), place]
             for name in TERMS:
                 key = json.dumps(parts.get(name, {}), sort_keys=True)
-                if key not in places:
-                    places[key] = len(sums)
+                if key not in at:
+                    at[key] = len(sums)
                     sums.append(parts.get(name, {}))
-                row.append(places[key])
-            rows.append(row)
-        kinds[kind] = rows
-    return {"hills": HILLS, "terms": TERMS, "sums": sums, "kinds": kinds}
+                row.append(at[key])
+            number = rows.setdefault(tuple(row), len(rows))
+            if spans and sum(spans[-2:]) == number:
+                spans[-1] += 1
+            else:
+                spans += [number, 1]
+        kinds[kind] = spans
+    flat = [n for row, last in zip(rows, [[0] * 6, *rows], strict=False) for n in less(row, last)]
+    told = [nearest(sums, number) for number in range(len(sums))]
+    return {"hills": HILLS, "terms": TERMS, "sums": told, "rows": flat, "kinds": kinds}
+
+
+def less(row, other):
+    return [one - two for one, two in zip(row, other, strict=True)]
+
+
+def nearest(sums, number):
+    """A sum as its difference from one before it, where that is shorter."""
+    found = best = sums[number]
+    for back in range(1, min(number, LOOK_BACK) + 1):
+        other = sums[number - back]
+        apart = {"=": back}
+        for word in [*found, *(word for word in other if word not in found)]:
+            if count := found.get(word, 0) - other.get(word, 0):
+                apart[word] = count
+        if len(apart) < len(best):
+            best = apart
+    return best

@@ -26,12 +26,12 @@ export async function start(loadMicroPython, options, files) {
     const file = moments.get(name);
     if (file === undefined) return "?";
     if (file === null || !Object.hasOwn(file.kinds, kind)) return "";
-    const found = file.kinds[kind].map(([hill, ...places]) => {
+    const found = rowsOf(file, kind).map(([hill, place, ...places]) => {
       const parts = {};
       places.forEach((place, i) => {
         if (Object.keys(file.sums[place]).length) parts[file.terms[i]] = file.sums[place];
       });
-      return [file.hills[hill], parts];
+      return [file.hills[hill], place, parts];
     });
     return JSON.stringify(found);
   }
@@ -41,9 +41,39 @@ export async function start(loadMicroPython, options, files) {
     for (;;) {
       const answered = JSON.parse(ask(JSON.stringify(state), lookup));
       if (answered.needs === undefined) return answered;
-      moments.set(answered.needs, await fetchMoments(answered.needs));
+      moments.set(answered.needs, unfolded(await fetchMoments(answered.needs)));
     }
   };
+}
+
+// A file of moments with each sum and each row as it is: they are stored as differences.
+function unfolded(file) {
+  if (file === null) return null;
+  const sums = [];
+  for (const { "=": back, ...told } of file.sums) {
+    const made = back === undefined ? {} : { ...sums[sums.length - back] };
+    for (const [word, number] of Object.entries(told)) {
+      made[word] = (made[word] ?? 0) + number;
+      if (made[word] === 0) delete made[word];
+    }
+    sums.push(made);
+  }
+  const width = 2 + file.terms.length;
+  const rows = [];
+  for (let at = 0; at < file.rows.length; at += width) {
+    const last = rows[rows.length - 1];
+    rows.push(file.rows.slice(at, at + width).map((more, i) => (last ? last[i] : 0) + more));
+  }
+  return { ...file, sums, rows };
+}
+
+// The rows of a kind of step: its first row and how many, and so on.
+function rowsOf(file, kind) {
+  const spans = file.kinds[kind];
+  const found = [];
+  for (let at = 0; at < spans.length; at += 2)
+    found.push(...file.rows.slice(spans[at], spans[at] + spans[at + 1]));
+  return found;
 }
 
 // What of a pasted text is worth looking at: an object with plain values of ordinary size.
@@ -80,10 +110,15 @@ function shallow(object, level) {
     if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
       made[key] = 2e9; // one that Python refuses by name
     else if (Array.isArray(value))
-      made[key] = value.slice(0, 1000).filter((each) => typeof each === "string");
+      made[key] = value.slice(0, 1000).filter(listed);
     else if (value !== null && typeof value === "object") {
       if (level === 0) made[key] = shallow(value, 1);
     } else made[key] = value;
   }
   return made;
+}
+
+// What a list may hold: names of layers, flags, factors.
+function listed(each) {
+  return ["string", "boolean"].includes(typeof each) || Number.isFinite(each);
 }

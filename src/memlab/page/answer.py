@@ -84,7 +84,7 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
         best = cheapest(model, recipe, run, limit, lookup)
         found["changes"] = [[name, cost, text(size)] for name, cost, size in best.steps]
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
-    found["leaves_out"] = left_out(recipe, run, found["peak"])
+    found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
     found.update(said(found, model.name, recipe.name, run))

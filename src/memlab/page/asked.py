@@ -8,7 +8,7 @@ from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from . import words as say
-from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_MODEL, PRECISIONS
+from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run_of(state: State) -> Run:
 
     Raises      ValueError for what no run can be
     """
-    said = {name: state[name] for name in OF_RUN if name in state}
+    said = {name: state[name] for name in OF_RUN if state.get(name, OWN) != OWN}
     shared = {name: state[name] for name in OF_DEVICES if name in state}
     return Run(devices=Sharding(**shared), **said)
 

@@ -6,12 +6,14 @@ Letters: L layers, D model width, F feed-forward width, N query heads, H head wi
 from __future__ import annotations
 
 from ..model import Model
+from ..model.families import FAMILIES
 from ..model.fields import DROPOUTS
 from ..run import Run
 from ..step import keys
 from ..step.windows import windows
 from . import words as say
-from .peak import LEAST, SHOWN
+from .forms import EAGER_ALONE, attention_of, form_of, layers_of, pattern
+from .peak import LEAST, LEAST_LAYERS
 from .request import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -37,10 +39,23 @@ COUNTED: dict[str, dict[str, Any]] = {
     "gpt_neox": {"hidden_act": "gelu", "use_parallel_residual": True, "rotary_pct": 0.25},
 }
 # Families whose steps were counted for this page; of the others it knows what stays.
-MEASURED = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
+MEASURED = (
+    "gpt2 opt gpt_neox llama mistral qwen2 qwen3 gemma phi3 olmo2 smollm3 granite starcoder2 glm4 "
+    "seed_oss ministral gemma2 gemma3_text cohere2 mixtral qwen3_moe olmoe qwen2_moe glm4_moe "
+    "gpt_oss"
+).split()
 COUNTED_SHARE = 0.25  # rotary_pct by its newer name
 ALWAYS_TIED = ("gpt2", "opt")
 SQUARE = ALWAYS_TIED + ("gpt_neox",)
+# Families of which steps were counted with the mask that a window needs, or that have both masks
+# whatever the kinds of their layers.
+MASKED = ("mistral", "ministral", "phi3", "starcoder2", "gemma3_text", "cohere2")
+# Families with layers of two kinds, and the kinds of the first and the last that were counted.
+MIXED: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")
+)
+MIXED["glm4_moe"] = ("1-0",)
+BOTH_MASKS = ("ministral", "gemma2", "gemma3_text", "cohere2", "gpt_oss")
 
 
 class Unknown(ValueError):
@@ -76,11 +91,12 @@ def of_model(model: Model, run: Run) -> str:
     if reason := _flags(model):
         return reason
     for name, size, least in (
-        ("L", model.layers, SHOWN),
+        ("L", model.layers, LEAST_LAYERS),
         ("D", model.d_model, LEAST["D"]),
         ("F", model.d_ff, LEAST["F"]),
         ("V", model.vocab, LEAST["V"]),
         ("N", model.heads, 2),
+        ("k", model.experts_per_token or LEAST["k"], LEAST["k"]),
         (say.ROWS, run.rows, 64),
     ):
         if size < least:
@@ -100,11 +116,20 @@ def no_kind(model: Model, run: Run) -> str:
         for key in ("attn_implementation", "_attn_implementation"):
             if key in model.config:
                 return say.KEY.format(key=key, value=shown(model.config[key]))
+    if run.loss == "chunked" and keys.scales_logits(model):
+        return say.CHUNKED.format(family=model.family)
+    if FAMILIES[model.family]["tied"] and not model.tied:
+        return say.KEY.format(key="tie_word_embeddings", value=shown(model.tied))
+    if model.kv_heads == 1:
+        return say.SMALL.format(what="K", size=1, least=2)
+    if model.kv_heads == model.heads:
+        return say.AS_MANY.format(family=model.family)
     return say.NO_KIND
 
 
 def _flags(model: Model) -> str:
     """What of the model is not what its family does."""
+    formed = {"glm4": ["qkv_bias"], "glm4_moe": ["qkv_bias", "qk_norm"]}.get(model.family, [])
     usual = Model(
         family=model.family,
         layers=model.layers,
@@ -118,6 +143,12 @@ def _flags(model: Model) -> str:
         tied=model.family in ALWAYS_TIED or model.tied,
         name=model.name,
         config=model.config,
+        experts=model.experts,
+        experts_per_token=model.experts_per_token,
+        expert_ff=model.expert_ff,
+        shared_ff=model.shared_ff,
+        dense_layers=model.dense_layers,
+        **{name: getattr(model, name) for name in formed},  # what its forms are told by
     )
     if usual != model:
         return say.DIFFERS.format(family=model.family)
@@ -129,7 +160,7 @@ def _flags(model: Model) -> str:
 
 def _keys(model: Model, run: Run) -> str:
     """What of the config makes a step other than those that were counted."""
-    config, tokens = model.config, run.tokens or 0
+    config = model.config
     try:
         keys.check(model.family, config)
         near, sliding = windows(model, run.window)
@@ -142,15 +173,46 @@ def _keys(model: Model, run: Run) -> str:
         if config.get(key, counted[key]) != counted[key]:
             return say.KEY.format(key=key, value=shown(config[key]))
     kind = keys.rope_type(config)
-    if kind in ("dynamic", "longrope") or (model.family == "gpt_neox" and kind != "default"):
+    family = model.family
+    own = kind == "longrope" and family == "phi3"
+    if (
+        kind == "dynamic"
+        or (kind == "longrope" and not own)
+        or (family == "gpt_neox" and kind != "default")
+    ):
         key = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
         return say.ROPE.format(key=key, value=shown(kind))
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     share = rotary.get("partial_rotary_factor", COUNTED_SHARE)
-    if model.family == "gpt_neox" and share != COUNTED_SHARE:
+    if family == "gpt_neox" and share != COUNTED_SHARE:
         return say.KEY.format(key="partial_rotary_factor", value=shown(share))
-    if sliding is not None:
-        return say.SLIDING
-    if near is not None and (not isinstance(near, int) or tokens >= near):
+    if not form_of(model):
+        return say.FORM.format(family=family)
+    return _windows(model, run, near, sliding)
+
+
+def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
+    """What of a model's windows, and of its kinds of layers, was not counted."""
+    family, tokens = model.family, run.tokens or 0
+    attention = attention_of(model, run)
+    if family in EAGER_ALONE and attention != "eager":
+        return say.EAGER.format(family=family)
+    if near is not None and not isinstance(near, int):
         return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
+    if attention in ("windowed", "padded") and family not in MASKED:
+        return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
+    if sliding is not None and family not in BOTH_MASKS:
+        return say.SLIDING
+    kinds = layers_of(model, run)
+    order = list(sliding or ())
+    if attention == "eager" and run.checkpoint == "block":  # which hold a mask until its last layer
+        early = order[:2] == [True, False]
+        known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
+        if not known.get(family, True):
+            return say.LAYERS.format(family=family)
+    kinds = layers_of(model, run)
+    # One layer of the other kind that is the last is the lowest of its kind as well.
+    lone = sum(kinds) == 1 and kinds[-1] == 1
+    if lone or pattern(kinds) not in MIXED.get(family, ("alike",)):
+        return say.LAYERS.format(family=family)
     return ""

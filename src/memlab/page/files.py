@@ -16,7 +16,8 @@ MODULES = (
     "model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
     "recipe/chosen step/keys step/windows explain/changes page/answer page/asked page/cheaper "
-    "page/described page/highest page/peak page/request page/sentences page/spelled page/words"
+    "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
+    "page/words"
 )
 EMPTY = ("", "base/", "step/", "explain/", "page/")
 FROZEN = (

@@ -9,14 +9,15 @@ from ..recipe import Recipe
 from ..recipe.resident import fullest
 from ..run import Run
 from .described import Unknown, check, no_kind
-from .peak import TERMS, kind_of, letters, precision_of, value
+from .forms import layers_of, table_of
+from .peak import LAYERS, TERMS, kind_of, letters, places, precision_of, value
 from .spelled import spelled, stored
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .peak import Products
+    from .peak import Counts, Products
 
     # Name of a file of moments, kind of step -> their JSON, "" where there is no such kind, "?"
     # where the file has not been fetched.
@@ -47,17 +48,28 @@ class Highest:
         self._kept = {name: kept[name] for name in kept if name != "gradients"}
         self._roots = roots(recipe, run, kept)
         below = sum([self._kept[name][0] for name in self._kept])
-        tops: dict[str, tuple[int, dict[str, Products]]] = {}
-        for hill, parts in moments:
-            height = below + sum([self._worth(parts[name]) for name in parts])
-            if hill == "optimizer":
-                height += self._roots
-            if hill not in tops or height > tops[hill][0]:
-                tops[hill] = (height, parts)
+        around = places(layers_of(model, run))
+        tops: dict[str, tuple[int, dict[str, Products], Counts]] = {}
+        for hill, place, parts in moments:
+            each = self._each(parts)
+            for bit in sorted(around):
+                if not place & bit:
+                    continue
+                for counts in around[bit]:
+                    height = below + each[0]
+                    for at in range(4):
+                        height += each[at + 1] * counts[at]
+                    if hill == "optimizer":
+                        height += self._roots
+                    if hill not in tops or height > tops[hill][0]:
+                        tops[hill] = (height, parts, counts)
         self.hills = {name: tops[name][0] for name in HILLS if name in tops}
         self.total = max([self.hills[name] for name in self.hills])
         self.moment = [name for name in HILLS if self.hills.get(name) == self.total][0]
         self._parts = tops[self.moment][1]
+        for at in range(4):
+            self._sizes[LAYERS[at]] = tops[self.moment][2][at]
+        self._layers = model.layers
 
     def rows(self) -> Rows:
         """What is held then: {term: (bytes, formula)}."""
@@ -67,17 +79,26 @@ class Highest:
             room = more if name == "other" else 0
             if name in self._parts or room:
                 products = self._parts.get(name, {})
-                size = self._worth(products) + room
-                rows[name] = (size, spelled(products, self._sizes, room))
+                size = value(products, self._sizes) + room
+                if size:
+                    rows[name] = (size, spelled(products, self._sizes, self._layers, room))
         return rows
 
-    def _worth(self, products: Products) -> int:
-        total = 0
-        for word in products:
-            if word not in self._known:
-                self._known[word] = value({word: 1}, self._sizes)
-            total += products[word] * self._known[word]
-        return total
+    def _each(self, parts: dict[str, Products]) -> list[int]:
+        """What is held outside of layers, and for each layer below and above, of both kinds."""
+        made = [0, 0, 0, 0, 0]
+        for name in parts:
+            products = parts[name]
+            for word in products:
+                at = LAYERS.find(word[0]) + 1 if word else 0
+                plain = word[1:] if at else word
+                made[at] += products[word] * self._worth(plain)
+        return made
+
+    def _worth(self, word: str) -> int:
+        if word not in self._known:
+            self._known[word] = value({word: 1}, self._sizes)
+        return self._known[word]
 
 
 def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
@@ -96,14 +117,13 @@ def roots(recipe: Recipe, run: Run, kept: Rows) -> int:
 
 def moments_of(
     model: Model, recipe: Recipe, run: Run, lookup: Lookup
-) -> list[tuple[str, dict[str, Products]]]:
-    """The moments of this kind of step: its hill, and by term what is held.
+) -> list[tuple[str, int, dict[str, Products]]]:
+    """The moments of this kind of step: its hill, its places, and by term what is held.
 
     Raises      Unknown, Missing
     """
     check(model, run)
-    family = "llama" if model.family == "mistral" else model.family
-    name = f"{family}.{precision_of(recipe)}"
+    name = f"{table_of(model, run)}.{precision_of(recipe)}"
     found = lookup(name, kind_of(model, recipe, run))
     if found == "?":
         raise Missing(name)

@@ -2,8 +2,10 @@
 
 B batch · T tokens · D model width · F feed-forward width · V vocabulary · K key/value heads ·
 G query heads of each of them, N / K · h an eighth of the head width · P rows of positions ·
-M layers beyond the four that were counted one by one, L - 4 · U tokens and one more ·
-W tokens rounded up to a multiple of 32 · C rows of a chunk of the loss
+X experts · k of them for each token · m the width of one · s the width of those that are shared ·
+U tokens and one more · W tokens rounded up to a multiple of 32 · Y to one of 8 ·
+Q query heads of each key/value head and two more · C rows of a chunk of the loss ·
+1, 2 layers of each kind below the one that is computed · 3, 4 layers of each kind above it
 
 A step of one kind allocates and frees the same tensors in the same order whatever its sizes, so
 each moment of it is one sum. Weights and optimizer states are in none of them: they never change.
@@ -14,7 +16,7 @@ from __future__ import annotations
 from ..formats import bytes_per_value
 from ..model.fields import dropouts
 from ..run import CHUNKS, Run
-from ..step import keys
+from .forms import attention_of, form_of, layers_of, pattern
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -22,13 +24,20 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
 
     Products = dict[str, int]
+    Counts = list[int]  # of layers below and above, each of both kinds
 
-SHOWN = 4  # layers that memlab.step.engine simulates one by one
 # Of smaller models the page gives no peak: each letter's least value.
-LEAST = {"D": 64, "F": 64, "V": 64, "T": 2, "U": 3, "W": 32}
-for _letter in "BKGhPC":
+LEAST = {"D": 64, "F": 64, "V": 64, "T": 2, "U": 3, "W": 32, "Y": 8, "Q": 3, "X": 2, "k": 2}
+for _letter in "BKGhPCms":
     LEAST[_letter] = 1
-LEAST["M"] = 0
+for _letter in "1234":
+    LEAST[_letter] = 0
+LEAST_LAYERS = 4
+# Where a moment may be: outside of all layers, in the first, in one between of each kind, in the
+# last; where there are two kinds, in one below all that are of the other kind than the first, in
+# the first that is of the other. A moment's number adds its places.
+OUTSIDE, FIRST, INNER, LAST, EARLY, OTHER = 1, 2, (4, 8), 16, 32, 64
+LAYERS = "1234"
 TERMS = ("gradients", "activations", "logits", "other")
 
 
@@ -46,11 +55,69 @@ def letters(model: Model, run: Run) -> dict[str, int]:
         "G": model.heads // model.kv_heads,
         "h": model.head_dim // 8,
         "P": rows,
-        "M": model.layers - SHOWN,
+        "X": model.experts,
+        "k": model.experts_per_token,
+        "m": model.expert_ff,
+        "s": model.shared_ff,
         "U": tokens + 1,
         "W": -(-tokens // 32) * 32,
+        "Y": -(-tokens // 8) * 8,
+        "Q": model.heads // model.kv_heads + 2,
         "C": -(-run.rows // CHUNKS),
     }
+
+
+def places(kinds: list[int]) -> dict[int, list[Counts]]:
+    """Of each place the layers below and above, wherever in the model it may be the highest.
+
+    What is held is a number for each layer below, and for each above, so that of one place no
+    position is higher than all corners of what its positions count.
+    """
+    total = [len(kinds) - sum(kinds), sum(kinds)]
+    made: dict[int, list[Counts]] = {}
+    seen = [0, 0]
+    for layer in range(len(kinds)):
+        kind = kinds[layer]
+        above = [total[0] - seen[0], total[1] - seen[1]]
+        above[kind] -= 1
+        place = place_of(kinds, layer, seen)
+        if place not in made:
+            made[place] = []
+        made[place].append(seen + above)
+        seen[kind] += 1
+    for place in made:
+        made[place] = corners(made[place])
+    made[OUTSIDE] = [total + [0, 0]]
+    return made
+
+
+def corners(points: list[Counts]) -> list[Counts]:
+    """The corners of all points, which go upwards in both of their first two numbers."""
+    made: list[Counts] = []
+    for sign in (1, -1):
+        chain: list[Counts] = []
+        for point in points:
+            while len(chain) > 1 and sign * _turn(chain[-2], chain[-1], point) <= 0:
+                chain.pop()
+            chain.append(point)
+        made += [point for point in chain if point not in made]
+    return made
+
+
+def _turn(a: Counts, b: Counts, c: Counts) -> int:
+    """Above zero where the way from a over b to c turns to the left."""
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def place_of(kinds: list[int], layer: int, below: list[int]) -> int:
+    """Where a layer stands, with so many layers of each kind below it."""
+    if layer == 0:
+        return FIRST
+    if layer == len(kinds) - 1:
+        return LAST
+    if not below[1 - kinds[0]] and sum(kinds) not in (0, len(kinds)):
+        return EARLY if kinds[layer] == kinds[0] else OTHER
+    return INNER[kinds[layer]]
 
 
 def value(products: Products, sizes: dict[str, int]) -> int:
@@ -66,13 +133,13 @@ def value(products: Products, sizes: dict[str, int]) -> int:
 def kind_of(model: Model, recipe: Recipe, run: Run) -> str:
     """The name of the kind of step: all that changes the order in which it allocates and frees.
 
-    Example     "bf16.sdpa.none.plain.many.shared.untied.once.kept"
+    Example     "bf16.sdpa.none.plain.many.shared.untied.once.kept.alike.plain"
     """
     shared = "single" if model.kv_heads == 1 else "shared"
     return ".".join(
         (
             precision_of(recipe),
-            keys.attention(model.config, run.attention),
+            attention_of(model, run),
             run.checkpoint,
             run.loss,
             "one" if run.batch == 1 else "many",
@@ -80,6 +147,8 @@ def kind_of(model: Model, recipe: Recipe, run: Run) -> str:
             "tied" if model.tied else "untied",
             "once" if run.micro_batches == 1 else "again",
             dropped(model, run),
+            pattern(layers_of(model, run)),
+            form_of(model),
         )
     )
 

@@ -21,7 +21,7 @@ def reader(folder: Path) -> Callable[[str, str], str]:
     def lookup(name: str, kind: str) -> str:
         if name not in known:
             file = folder / f"{name}.json"
-            known[name] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+            known[name] = unfolded(file.read_text(encoding="utf-8")) if file.exists() else None
         found = known[name]
         if found is None or kind not in found["kinds"]:
             return ""
@@ -30,13 +30,37 @@ def reader(folder: Path) -> Callable[[str, str], str]:
     return lookup
 
 
+def unfolded(text: str) -> dict[str, Any]:
+    """A file's content, with each sum and each row of sums as it is."""
+    file = json.loads(text)
+    sums: list[dict[str, int]] = []
+    for told in file["sums"]:
+        made = dict(sums[-told["="]]) if "=" in told else {}
+        for word in told:
+            if word != "=":
+                made[word] = made.get(word, 0) + told[word]
+        sums.append({word: made[word] for word in made if made[word]})
+    width = 2 + len(file["terms"])
+    rows = [[0] * width]
+    for at in range(0, len(file["rows"]), width):
+        more = file["rows"][at : at + width]
+        rows.append([one + two for one, two in zip(rows[-1], more, strict=True)])
+    return file | {"sums": sums, "rows": rows[1:]}
+
+
 def moments(file: dict[str, Any], kind: str) -> list[list[Any]]:
-    """The moments of a kind of step: [[hill, {term: {letters: bytes}}]]."""
-    sums, terms = file["sums"], file["terms"]
+    """The moments of a kind of step: [[hill, places, {term: {letters: bytes}}]]."""
+    sums, terms, spans = file["sums"], file["terms"], file["kinds"][kind]
+    rows = [
+        row
+        for first, count in zip(spans[::2], spans[1::2], strict=True)
+        for row in file["rows"][first : first + count]
+    ]
     return [
         [
             file["hills"][hill],
-            {term: sums[i] for term, i in zip(terms, places, strict=True) if sums[i]},
+            place,
+            {term: sums[i] for term, i in zip(terms, sums_of, strict=True) if sums[i]},
         ]
-        for hill, *places in file["kinds"][kind]
+        for hill, place, *sums_of in rows
     ]

@@ -11,7 +11,6 @@ from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
-from ..step import keys as step_keys
 from . import words as say
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -22,7 +21,15 @@ LARGEST = 10**9  # of any whole number that somebody may give
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
-LISTS = ("layer_types", "no_rope_layers", "moe_layers", "short_factor", "long_factor")
+LISTS = (
+    "layer_types",
+    "no_rope_layers",
+    "moe_layers",
+    "mlp_only_layers",
+    "short_factor",
+    "long_factor",
+)
+OWN = "own"  # the attention that transformers gives a model of which nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
 # Label, and the name of memlab.Recipe's formats.
@@ -57,7 +64,11 @@ CHOICES = (
         "AdamW's loop",
         [("foreach", "all tensors at once"), ("fused", "one kernel")],
     ),
-    ("attention", "Attention", [("sdpa", "SDPA (flash)"), ("eager", "eager, written out")]),
+    (
+        "attention",
+        "Attention",
+        [(OWN, "the model's own"), ("sdpa", "SDPA (flash)"), ("eager", "eager, written out")],
+    ),
     ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
     ("loss", "Loss", [("plain", "all logits at once"), ("chunked", "in 8 chunks")]),
     ("card", "Card", [(each.name, str(each)) for each in devices()]),
@@ -96,10 +107,7 @@ def first() -> dict[str, Any]:
     run = Run()
     made = {name: getattr(run, name) for name in OF_RUN}
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
-    made |= {
-        "attention": step_keys.attention({}, run.attention),
-        "optimizer_impl": run.optimizer_loop,
-    }
+    made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_loop}
     made |= START
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}

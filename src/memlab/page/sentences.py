@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ..model import Model
 from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
+from ..step.windows import windows
 from ..terms.context import CONTEXT
+from ..terms.kv_cache import windowed_cache
 from ..units import text
 from . import words as say
 from .highest import HILLS
@@ -81,9 +84,12 @@ def advice(found: Said) -> str:
     return say.CHEAPEST if found["changes"] else say.NO_CHANGE.format(never=found["never"])
 
 
-def left_out(recipe: Recipe, run: Run, peak: bool) -> list[str]:
+def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     """What the total does not hold, one line each."""
     told = [say.WITHOUT.format(size=text(CONTEXT))]
+    cache = cache_of(model, run)
+    if cache:
+        told.append(say.CACHE.format(size=text(cache)))
     if not peak:
         told.append(say.ONLY_IN_A_STEP)
         return told
@@ -94,6 +100,22 @@ def left_out(recipe: Recipe, run: Run, peak: bool) -> list[str]:
     if run.devices.data > 1:
         told.append(say.BUCKETS)
     return told
+
+
+def cache_of(model: Model, run: Run) -> int:
+    """Bytes of the keys and values of the same tokens in bf16; 0 for layers that are not described.
+
+    Formula     sum over layers of 2 · B · min(T, W) · K · H · 2
+    """
+    tokens = run.tokens or 0
+    try:
+        near, sliding = windows(model, run.window)
+    except ValueError:
+        return 0
+    slides = [near is not None] * model.layers if sliding is None else sliding
+    each = [(near or None) if slid else None for slid in slides]
+    shape: dict[str, Any] = {"kv_heads": model.kv_heads, "head_dim": model.head_dim}
+    return windowed_cache(each, batch=run.batch, tokens=tokens, format="bf16", **shape)
 
 
 def of_config(family: str, config: dict[str, Any]) -> list[str]:

@@ -6,14 +6,15 @@ from ..formats import bytes_per_value
 from ..recipe import Recipe
 from ..units import text
 from . import words as say
-from .peak import value
+from .peak import LAYERS, value
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .peak import Products
 
-NAMES = {"M": "(L−4)", "U": "(T+1)", "W": "⌈T⌉", "h": "H/8", "G": "N/K"}
-ORDER = "BTUWCMDFGNKHhVP"
+NAMES = {"U": "(T+1)", "W": "⌈T⌉", "Y": "⌈T⌉", "h": "H/8", "G": "N/K", "Q": "(N/K+2)"}
+NAMES |= {"m": "M", "s": "M′"}
+ORDER = "BTUWYCkDFmsXGQNKHhVP"
 
 
 def stored(term: str, count: int, recipe: Recipe) -> str:
@@ -31,23 +32,55 @@ def stored(term: str, count: int, recipe: Recipe) -> str:
     return say.OPTIMIZER_STATES.format(optimizer=recipe.optimizer, size=f"{each:g}")
 
 
-def spelled(products: Products, sizes: dict[str, int], room: int = 0) -> str:
+def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 0) -> str:
     """A sum of products: the four largest, and how many more; before them the optimizer's room."""
-    parts = sorted(products, key=lambda word: (-value({word: products[word]}, sizes), word))
+    parts = sorted(
+        [part for part in counted(products, sizes) if part[0]],
+        key=lambda part: (-part[0], part[3], part[1]),
+    )
     said = []
-    for word in parts[:4]:
-        said.append(in_letters(word, products[word]))
+    for _, count, many, word in parts[:4]:
+        said.append(in_letters(word, count, many, layers))
     if len(parts) > 4:
-        rest = sum([value({word: products[word]}, sizes) for word in parts[4:]])
+        rest = sum([part[0] for part in parts[4:]])
         said.append(say.SMALLER.format(size=text(rest), count=len(parts) - 4))
     if room:
         said = [say.ROOTS.format(size=text(room))] + said
     return " + ".join(said) if said else "0"
 
 
-def in_letters(word: str, count: int) -> str:
-    """One product as the book writes it: "10 · B · T · (L−4) · N · H"."""
+def counted(products: Products, sizes: dict[str, int]) -> list[tuple[int, int, int, str]]:
+    """The worth of each product, its number, in how many layers it is, and its letters.
+
+    What layers of both kinds have as much of is told once; 0 layers: it is in none of them.
+    """
+    made = []
+    for word in products:
+        count, many, plain = products[word], 0, word
+        if word and word[0] in LAYERS:
+            at, plain = LAYERS.find(word[0]), word[1:]
+            other = LAYERS[at ^ 1] + plain
+            both = products.get(other, 0) == count
+            if both and at % 2:
+                continue
+            many = sizes[LAYERS[at]] + (sizes[LAYERS[at ^ 1]] if both else 0)
+            if not many:
+                continue
+        worth = value({plain: count}, sizes) * (many or 1)
+        made.append((worth, count, many, plain))
+    return made
+
+
+def in_letters(word: str, count: int, layers_in: int, layers: int) -> str:
+    """One product as the book writes it: "10 · B · T · (L−1) · N · H"."""
     left = list(word)
+    many = []
+    if layers_in == layers:
+        many = ["L"]
+    elif layers_in and layers_in == layers - 1:
+        many = ["(L−1)"]
+    elif layers_in > 1:
+        many = [f"{layers_in:,}"]
     while "G" in left and "K" in left:  # N / K times K
         left.remove("G")
         left.remove("K")
@@ -56,6 +89,5 @@ def in_letters(word: str, count: int) -> str:
         left.remove("h")
         left.append("H")
         count //= 8
-    return " · ".join(
-        [f"{count:,}"] + [NAMES.get(x, x) for x in ORDER for _ in range(left.count(x))]
-    )
+    named = [NAMES.get(x, x) for x in ORDER for _ in range(left.count(x))]
+    return " · ".join([f"{count:,}"] + many + named)

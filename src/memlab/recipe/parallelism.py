@@ -82,7 +82,9 @@ class Sharding:
         last = stage == self.pipeline - 1
         found = []
         for tensor in model.tensors():
-            if tensor.name.startswith("layers."):
+            if self.pipeline == 1:
+                copies = tensor.copies
+            elif tensor.name.startswith("layers."):
                 # What only every second layer has (a value embedding), the last layer has too.
                 every = 1 if tensor.copies == model.layers else 2
                 copies = sum((model.layers - 1 - layer) % every == 0 for layer in layers)

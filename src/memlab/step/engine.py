@@ -203,10 +203,12 @@ class Engine:
         for layer in range(min(layers, self.shown)):
             self.current = layer
             first = len(self.log.events)
+            self.log.enter(layer)
             yield layer
             if layer == self.repeated and layers > self.shown:
                 self.log.repeat(first, len(self.log.events), layers - self.shown)
         self.current = None
+        self.log.enter(None)
 
     @property
     def layer(self) -> int:
@@ -215,13 +217,14 @@ class Engine:
         return self.current
 
     def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
-        """Between two layers: where backward accounts for the layers that are not simulated."""
-        if layers <= self.shown:
-            return x
+        """After a layer: backward enters it here, and accounts for those not simulated."""
         out = Tensor(x.shape, x.dtype, x.storage)
         log, spans = self.log, self._spans
 
         def run(grads: list[Any], saved: list[Any], needs: list[bool]) -> list[Any]:
+            log.enter(layer)
+            if layers <= self.shown:
+                return grads
             if layer == self.repeated + 1:
                 spans["first"] = len(log.events)
             elif layer == self.repeated:

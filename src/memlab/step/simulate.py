@@ -59,6 +59,27 @@ def simulate(
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
+    return _told(*_played(model, recipe, run, in_place=in_place, every_layer=every_layer))
+
+
+def log_of(model: Model, recipe: Recipe | str | None, run: Run) -> Log:
+    """Every allocation and free of one step, every layer simulated: the second one of `simulate`.
+
+    Leaves out  the first one, after which a step differs by nothing but states: they are made here
+    """
+    return _played(model, recipe, run, every_layer=True, steps=("second",))[0].log
+
+
+def _played(
+    model: Model,
+    recipe: Recipe | str | None,
+    run: Run,
+    *,
+    in_place: bool = True,
+    every_layer: bool = False,
+    steps: tuple[str, ...] = ("first", "second"),
+) -> tuple[Ops, Setting, int]:
+    """These steps, and how many micro-batches were simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
@@ -113,10 +134,11 @@ def simulate(
         update = elsewhere
     step = partial(update, f, trained(f, shaped.layers), loop)
     passes = run.micro_batches
+    passes = passes if every_layer else min(passes, 2)
     beside = inputs(f, setting, run)
-    done = _run(f, written, setting, step, passes if every_layer else min(passes, 2))
+    _run(f, written, setting, step, passes, steps)
     del shared, beside
-    return done
+    return f, setting, passes
 
 
 def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
@@ -128,11 +150,13 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
     parameter.grad = None
 
 
-def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> Step:
+def _run(
+    f: Ops, written: Any, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     output: tuple[Tensor, ...] = ()
-    for step in ("first", "second"):
+    for step in steps:
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
@@ -157,6 +181,10 @@ def _run(f: Ops, written: Any, setting: Setting, update: Any, passes: int) -> St
         log.mark(f"{step}.end")
     del output
     log.closed = True  # what goes from here on is not the step's
+
+
+def _told(f: Ops, setting: Setting, passes: int) -> Step:
+    log, layers = f.log, setting.model.layers
     moments = {
         "after_forward": log.marks[f"second.backward{_which(passes)}"],
         "after_backward": log.marks["second.optimizer"],

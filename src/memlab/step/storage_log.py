@@ -69,6 +69,7 @@ class Log:
         self.events: list[tuple[Record | None, int, int]] = []
         self.repeats: dict[int, tuple[int, int, int]] = {}
         self.marks: dict[str, int] = {}
+        self.entered: list[tuple[int, int | None]] = []  # which layer begins before which event
         self.total = 0
         self.closed = False
 
@@ -95,6 +96,10 @@ class Log:
     def mark(self, name: str) -> None:
         """Name the moment before the next event."""
         self.marks[name] = len(self.events)
+
+    def enter(self, layer: int | None) -> None:
+        """From the next event on this layer is computed, forward or backward; None: none is."""
+        self.entered.append((len(self.events), layer))
 
     def replay(self, capacity: int | None, expandable: bool) -> Any:
         """All events in PyTorch's caching allocator.

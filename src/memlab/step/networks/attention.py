@@ -117,7 +117,7 @@ def aligned(f: Ops, mask: Tensor) -> Tensor:
     *rest, width = mask.shape
     if width % 8 == 0:
         return mask
-    return f.new("pad", (*rest, Dim("⌈T⌉", width + 8 - width % 8)), mask.dtype)
+    return f.new("pad", (*rest, Dim("⌈T⌉8", width + 8 - width % 8)), mask.dtype)
 
 
 def eager_own_heads(
