@@ -146,12 +146,14 @@ def step_room(
     if optimizer == "muon":
         rest = [each for each in tensors if not each[1]]
         mine = [_orthogonal_room(shape, format) for shape, hidden in tensors if hidden]
-        return max([*mine, step_room("adamw", rest, format=format, loop=loop)])
+        return max(mine + [step_room("adamw", rest, format=format, loop=loop)])
     if optimizer in ("adamw", "amsgrad") and loop == "fused":
         return 0
     if optimizer in ("adamw", "amsgrad", "adafactor") and loop == "foreach":
         corners = [
-            storage(numel((*shape[:-2], 1, 1)), format) for shape, _ in tensors if len(shape) > 1
+            storage(numel(tuple(shape[:-2]) + (1, 1)), format)
+            for shape, _ in tensors
+            if len(shape) > 1
         ]
         vectors = [sizes[i] for i in range(len(sizes)) if len(tensors[i][0]) < 2]
         more = max(0, sum(corners) - sum(vectors)) if optimizer == "adafactor" else 0
