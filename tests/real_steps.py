@@ -35,8 +35,8 @@ from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
 from memlab.recipe.chosen import PRECISIONS
+from memlab.recipe.loops import loop_of
 from memlab.step import Step, simulate
-from memlab.step.described import loop_of
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 DRAWN = ("fp32", "bf16", "autocast-bf16")  # precisions that random_configs gives

@@ -9,13 +9,12 @@ from real_steps import Question, random_configs, real_step, simulated
 from memlab import Model, Recipe, Run
 from memlab.lab.blocks import torchao
 from memlab.lab.trace_run import trace_run
+from memlab.recipe.loops import LOOPS, loop_of
 from memlab.recipe.resident import resident, stepped
 from memlab.step import simulate
-from memlab.step.described import loop_of
-from memlab.step.optimizers import OPTIMIZERS
 from memlab.terms import optimizer_step
 
-ON_A_CPU = [name for name in OPTIMIZERS if name not in ("adamw", "bnb_adamw8bit")]
+ON_A_CPU = [name for name in LOOPS if name not in ("adamw", "bnb_adamw8bit")]
 DRAWN = random_configs(
     len(ON_A_CPU),
     seed=20,
@@ -30,7 +29,7 @@ def asked(number: int, name: str) -> Question:
     step = DRAWN[number]
     if step.family == "gemma":
         step = step.replace(implementation="transformers")
-    loops = [loop for loop in OPTIMIZERS[name][1] if loop != "compiled"]
+    loops = [loop for loop in LOOPS[name][0] if loop != "compiled"]
     loop = step.run.optimizer_impl if step.run.optimizer_impl in loops else loops[-1]
     return step.replace(precision=f"{step.precision}+{name}", optimizer_impl=loop)
 
@@ -45,7 +44,7 @@ def test_the_peak_is_that_of_a_real_step(name):
     assert derived.rows["optimizer"] == real.resident["optimizer"]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", LOOPS)
 def test_what_stays_is_the_resident_formula(name):
     model = Model(layers=7, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=5000, family="qwen3")
     recipe = Recipe(optimizer=name, name=name)

@@ -15,6 +15,7 @@ from ..measure.untraceable import CannotTrace
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
+from ..recipe.loops import loop_of
 from ..run import Run
 from ..step import described
 from .causal import Causal
@@ -81,7 +82,7 @@ def trace_run(
     with torch.device("meta"):
         module = subject(shaped, chosen, run)
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
-    loop = described.loop_of(chosen, run)
+    loop = loop_of(chosen, run)
     if loop == "compiled":
         raise ValueError(
             f"recipe {chosen.name!r}: no compiled step can be traced; optimizer_impl='forloop' "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..devices import Device, devices
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.loops import LOOPS
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from . import words as say
@@ -43,6 +44,8 @@ def run_of(state: State) -> Run:
     Raises      ValueError for what no run can be
     """
     said = {name: state[name] for name in OF_RUN if state.get(name, OWN) != OWN}
+    if said.get("optimizer_impl") not in LOOPS[state.get("optimizer", "adamw")][0]:
+        said.pop("optimizer_impl", None)  # AdamW's loop, which this optimizer does not have
     shared = {name: state[name] for name in OF_DEVICES if name in state}
     return Run(devices=Sharding(**shared), **said)
 

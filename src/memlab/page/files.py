@@ -15,7 +15,8 @@ MODULES = (
     "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
     "model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
-    "recipe/chosen step/keys step/windows explain/changes page/answer page/asked page/cheaper "
+    "recipe/loops recipe/chosen "
+    "step/keys step/windows explain/changes page/answer page/asked page/cheaper "
     "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
     "page/words"
 )

@@ -6,8 +6,10 @@ import json
 
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.resident import fullest
+from ..recipe.loops import loop_of
+from ..recipe.resident import fullest, stepped
 from ..run import Run
+from ..terms.optimizer_step import step_room
 from .described import Unknown, check, no_kind
 from .forms import layers_of, table_of
 from .peak import LAYERS, TERMS, kind_of, letters, places, precision_of, value
@@ -46,7 +48,7 @@ class Highest:
         self._known: dict[str, int] = {}
         kept = at_rest(model, recipe, run)
         self._kept = {name: kept[name] for name in kept if name != "gradients"}
-        self._roots = roots(recipe, run, kept)
+        self._roots = roots(model, recipe, run, kept)
         below = sum([self._kept[name][0] for name in self._kept])
         around = places(layers_of(model, run))
         tops: dict[str, tuple[int, dict[str, Products], Counts]] = {}
@@ -108,9 +110,18 @@ def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
     return {name: (figures[name], stored(name, count, recipe)) for name in figures}
 
 
-def roots(recipe: Recipe, run: Run, kept: Rows) -> int:
-    """What AdamW's loop needs for a moment: with foreach, a root for each second moment."""
-    if recipe.optimizer != "adamw" or run.optimizer_loop == "fused":
+def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
+    """What the optimizer's loop needs for a moment, of a model on one device.
+
+    Where several divide it, AdamW's foreach has a root for each second moment that is there.
+    """
+    name, divided = recipe.optimizer, run.devices.ranks > 1
+    if name == "galore" or name.startswith("galore/") or (divided and name != "adamw"):
+        return 0
+    loop = loop_of(recipe, run)
+    if name != "adamw":
+        return step_room(name, stepped(model), format=recipe.updated, loop=loop)
+    if loop == "fused":
         return 0
     return kept["master"][0] if "master" in kept else kept["weights"][0]
 

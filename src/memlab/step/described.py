@@ -8,11 +8,11 @@ from ..model.families import FAMILIES
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
+from ..recipe.loops import LOOPS
 from ..run import Run
 from ..terms.lora import Lora
 from . import keys
 from .networks import DROPOUT, NETWORKS
-from .optimizers import OPTIMIZERS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def dtype_of(recipe: Recipe) -> str:
     """
     told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
     plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer not in OPTIMIZERS or not plain or recipe.master or recipe.accumulator:
+    if recipe.optimizer not in LOOPS or not plain or recipe.master or recipe.accumulator:
         raise ValueError(
             f"recipe {recipe.name!r} is not described for a step; known: weights, gradients and "
             "states all in fp32, all in bf16 or all in fp16, with one of the optimizers "
-            f"{', '.join(OPTIMIZERS)}"
+            f"{', '.join(LOOPS)}"
         )
     known = {("fp32", None), ("bf16", None), ("fp16", None), ("fp32", "bf16"), ("fp32", "fp16")}
     if (recipe.weights, recipe.autocast) not in known:
@@ -60,25 +60,6 @@ def dtype_of(recipe: Recipe) -> str:
             "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
-
-
-def loop_of(recipe: Recipe, run: Run) -> str:
-    """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
-
-    Raises      ValueError for a loop that it does not have
-    """
-    _, loops, own = OPTIMIZERS[recipe.optimizer]
-    if run.backend not in own:
-        raise ValueError(
-            f"backend={run.backend!r}: {recipe.optimizer} is described on {', '.join(own)}"
-        )
-    if run.optimizer_impl is None:
-        return own[run.backend]
-    if run.optimizer_impl not in loops:
-        raise ValueError(
-            f"optimizer_impl={run.optimizer_impl!r}: {recipe.optimizer} has {', '.join(loops)}"
-        )
-    return run.optimizer_impl
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
+from ..recipe.loops import loop_of
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
@@ -121,7 +122,7 @@ def _played(
         **dropouts,
     )
     update = optimizer(chosen.optimizer)
-    loop = described.loop_of(chosen, run)
+    loop = loop_of(chosen, run)
     if run.step_in_backward:
         f.updates = partial(_step_one, f, update, loop)
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None

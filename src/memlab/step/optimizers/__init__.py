@@ -15,30 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TORCH = (("forloop", "foreach", "fused"), {"cpu": "forloop", "cuda": "foreach"})
-ONE_BY_ONE = (("forloop",), {"cpu": "forloop", "cuda": "forloop"})
-TORCHAO = (("forloop", "compiled"), {"cpu": "compiled", "cuda": "compiled"})
-
-# Recipe.optimizer: the module, the loops that it has, and by backend the one it takes by itself.
-OPTIMIZERS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
-    "adamw": ("adamw", *TORCH),
-    "amsgrad": ("adamw", *TORCH),
-    "sgd": ("sgd", *TORCH),
-    "momentum": ("sgd", *TORCH),
-    "adafactor": ("adafactor", ("forloop", "foreach"), TORCH[1]),
-    "hf_adafactor": ("hf_adafactor", *ONE_BY_ONE),
-    "lion": ("lion", *ONE_BY_ONE),
-    "muon": ("muon", *TORCH),  # of AdamW beside it; its own goes parameter by parameter
-    "adamw8bit": ("low_bit", *TORCHAO),
-    "adamw4bit": ("low_bit", *TORCHAO),
-    "adamw_fp8": ("low_bit", *TORCHAO),
-    # On a CPU it is another code, with temporaries of its own.
-    "bnb_adamw8bit": ("bnb", ("fused",), {"cuda": "fused"}),
+# Recipe.optimizer: its module. The loops that each has stand in memlab.recipe.loops.
+MODULES = {
+    "amsgrad": "adamw",
+    "momentum": "sgd",
+    "adamw8bit": "low_bit",
+    "adamw4bit": "low_bit",
+    "adamw_fp8": "low_bit",
+    "bnb_adamw8bit": "bnb",
 }
 
 
 def optimizer(name: str) -> Callable[..., Any]:
     """The function `update` of an optimizer."""
-    module = importlib.import_module(f".{OPTIMIZERS[name][0]}", __name__)
+    module = importlib.import_module(f".{MODULES.get(name, name)}", __name__)
     made = getattr(module, name)
     return made  # type: ignore[no-any-return]
