@@ -83,11 +83,11 @@ def test_the_engines_agree(folder, lookup):
     assert sum(bool(found.get("changes")) for found in ours) > 20
 
 
-def with_peaks(count, lookup, seed):
-    """Random states whose peak the page gives for AdamW with all in one format, and the answers."""
+def with_peaks(count, lookup, seed, **said):
+    """Random states whose peak the page gives, with all in one format, and the answers."""
     found = []
     for state in states(20 * count, seed):
-        state |= {"optimizer": "adamw"}
+        state |= said
         if state.get("precision") == "zero":
             continue
         try:
@@ -104,7 +104,7 @@ def with_peaks(count, lookup, seed):
 
 def step_of(state):
     run = run_of(state).replace(devices=Sharding())
-    return simulate(model_of(state), PRECISIONS[state["precision"]][1], run)
+    return simulate(model_of(state), recipe_of(state), run)
 
 
 def test_the_peak_is_that_of_the_simulated_step(lookup):
@@ -147,7 +147,7 @@ def test_the_limit_is_that_of_the_package(lookup):
 def test_the_cheapest_change_is_that_of_the_package(lookup):
     chance, seen, refused = random.Random(3), 0, 0
     cards = [each for each in devices() if each.marketed <= 48]
-    for state, _ in with_peaks(60, lookup, seed=4):
+    for state, _ in with_peaks(60, lookup, seed=4, optimizer="adamw"):
         run = run_of(state).replace(devices=Sharding())
         if state["model"] == "config" and run.rows < 512:
             continue

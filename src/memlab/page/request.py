@@ -212,6 +212,8 @@ def shown(value: Any) -> str:
         words = value
     elif value is None or isinstance(value, (bool, int)):
         words = str(value)
+    elif value in (0.0, 1.0):  # which a browser hands over as whole numbers
+        words = str(int(value))
     else:
         return say.THIS_VALUE
     words = "".join([c if " " <= c < "\x7f" else "?" for c in words])
