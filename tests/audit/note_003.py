@@ -493,7 +493,10 @@ def device_map_places(claim):
     cut, _ = from_pretrained("100KB")
     files = len(list(Path(checkpoint("100KB").name).glob("model-*.safetensors")))
     without = files > 1 and same(cut, plain)
-    with pytest.raises(ValueError, match="accelerate"):
+    from transformers.integrations import accelerate
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(ValueError, match="accelerate"):
+        patch.setattr(accelerate, "is_accelerate_available", lambda *_: False)
         from_pretrained(device_map="auto")
     found = f"{files} shards load, to the same values, "
     found += "without a device_map" if without else "only with one"
