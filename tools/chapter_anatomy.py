@@ -9,6 +9,7 @@ import re
 from collections import Counter
 
 CHAPTER = re.compile(r"\d\d_[a-z_]+\.ipynb")
+AGREE_OR_WHY = r"(\*\*|^#+ +)Why they differ|✓ \*Derived"
 # The title says what the reader will do. A verb that is missing here may be added.
 VERBS = """Add Balance Budget Build Calculate Catch Charge Check Choose Compress Compute Count Cut
 Estimate Explain Find Fit Follow Halve Hold Keep Load Look Measure Move Offload Open Pack Plan
@@ -99,11 +100,15 @@ def tags(nb):
 
 
 def why_they_differ(nb):
-    """After each measure cell a Markdown cell with **Why they differ**, then a check cell."""
+    """After each measure cell a Markdown cell, then a check cell.
+
+    The Markdown says in one line that the columns agree (✓ *Derived = measured*), or has **Why they
+    differ**.
+    """
     for i in _all(nb, "measure"):
         between, after = _next_code(nb, i)
-        if not any(re.search(r"(\*\*|^#+ +)Why they differ", s, re.MULTILINE) for s in between):
-            yield f"no '**Why they differ**' after cell {nb.cells[i].id}"
+        if not any(re.search(AGREE_OR_WHY, s, re.MULTILINE) for s in between):
+            yield f"no '✓ *Derived' and no '**Why they differ**' after cell {nb.cells[i].id}"
         if after is None or "check" not in _tags(after):
             yield f"no check cell after cell {nb.cells[i].id}"
 
