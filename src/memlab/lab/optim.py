@@ -36,7 +36,7 @@ OURS = (".attention.", ".feed_forward.")
 HIDDEN = (*OURS, ".self_attn.", ".attn.", ".mlp.", ".fc1.", ".fc2.")
 
 # The matrices that choose experts stay with AdamW.
-ROUTERS = (".gate.weight", ".router.", "shared_expert_gate")
+ROUTERS = (".mlp.gate.weight", ".router.", "shared_expert_gate")
 
 LOOPED = ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "muon")
 # What torch's optimizers are told of their loop.
