@@ -97,7 +97,7 @@ def test_what_the_config_does_not_say_is_refused_by_name(family, words):
 
 def test_the_shell_is_asked_for_a_call(tmp_path, capsys):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(causal_types.small("deepseek_v3")), encoding="utf-8")
+    path.write_text(json.dumps(causal_types.small("minicpm3")), encoding="utf-8")
     asked = ["estimate", str(path), "--precision", "bf16", "--phase", "decode", "--tokens", "32"]
     assert main([*asked, "--batch", "2"]) == 0
     printed = capsys.readouterr().out
