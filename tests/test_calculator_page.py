@@ -14,6 +14,7 @@ from say import say
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.model.config import KEYS
 from memlab.page.answer import answered
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
@@ -171,7 +172,8 @@ def test_hostile_texts_are_answered_by_one_line(page):
         )
         until(page, lambda: page.inner_text("#calc-wrong") != "")
         said = page.inner_text("#calc-wrong")
-        assert "\n" not in said and len(said) < 300, text[:40]
+        own = said.replace(", ".join(sorted(KEYS)), "")  # one says what it would know
+        assert "\n" not in said and len(own) < 300, text[:40]
         assert page.locator(".calc img").count() == 0
     assert page.title() != "alerted" and page.evaluate("({}).x === undefined")
     assert page.inner_text("#calc-rows") == shown
