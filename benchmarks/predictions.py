@@ -80,7 +80,7 @@ def mem_tracker(step: Question) -> int:
 
     with quiet(), FakeTensorMode():
         module, given = build(step), ids(step)
-        optimizer = torch.optim.AdamW(module.parameters(), **LOOPS[step.run.loop])
+        optimizer = torch.optim.AdamW(module.parameters(), **LOOPS[step.run.optimizer_loop])
 
         def run() -> None:
             with cast(step):
