@@ -95,6 +95,7 @@ ELSEWHERE = (
     "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
     "columns",
     "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
+    "H={size} (width of a head) is odd; rotary positions turn pairs",
 )
 SCRIPTS = (
     "The address is too long to be one of this page.",
