@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from memlab.fit import limit_of
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
 from memlab.plot import (
@@ -24,6 +25,7 @@ from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
 from memlab.plot.layout import PARTS, parts
 from memlab.plot.ticks import step_of
 from memlab.units import GiB, MiB
+from memlab.units import text as sized
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -171,6 +173,12 @@ def test_limit_is_drawn_with_the_words_it_was_given(ledger):
     assert "limit 6 GiB" in words(ledger_bar(ledger, limit=6 * GiB))
 
 
+def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
+    free, name = limit_of("RTX 4090")
+    assert f"limit {sized(free)} ({name})" in words(ledger_bar(ledger, limit="RTX 4090"))
+    assert free < 24 * GiB  # as its name is meant
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
@@ -179,6 +187,7 @@ def test_limit_is_drawn_with_the_words_it_was_given(ledger):
         (lambda good: ledger_bar(good - good - good), "weights=-.* is negative"),
         (lambda good: ledger_bar(good, limit=0), "limit=0 is not a size"),
         (lambda good: ledger_bar(good, limit="24 gigs"), "unknown unit 'gigs'"),
+        (lambda good: ledger_bar(good, limit="no card"), "no card"),
         (lambda good: timeline(SimpleNamespace(timeline=[])), "saw no event"),
         (lambda good: bits(), "no format to draw"),
         (lambda good: bits("fp7"), "unknown format 'fp7'"),

@@ -1,6 +1,7 @@
 """Exercises of chapter 07, KV cache."""
 
 from ..devices import device
+from ..fit import limit_of
 from ..model import Model
 from ..terms.kv_cache import growth, kv_cache, page_waste
 from . import exercise
@@ -61,17 +62,17 @@ def _fit(format: str = "int8/128:bf16", limit: int | None = None, weights: int =
     one = kv_cache(
         m.layers, kv_heads=m.kv_heads, head_dim=m.head_dim, batch=1, tokens=16384, format=format
     )
-    return ((limit or device("RTX 4090").limit) - weights * m.parameter_count) // one
+    return ((limit or limit_of("RTX 4090")[0]) - weights * m.parameter_count) // one
 
 
 exercise(
     "ex-kv-cache-4",
     answer=_fit,
-    hint="`card.limit`, minus two bytes a parameter, divided by the cache of 16,384 tokens.",
+    hint="`limit_of(card)`, minus two bytes a parameter, divided by the cache of 16,384 tokens.",
     unit="conversations",
     wrong={
         lambda: _fit("bf16"): "That is a cache in bf16; int8 takes about half.",
-        lambda: _fit(limit=24 * 10**9): "The name of a card is a name: take `card.limit`.",
+        lambda: _fit(limit=device("RTX 4090").limit): "The CUDA context is on the card, too.",
         lambda: _fit(weights=0): "The weights are on the card as well.",
     },
 )

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
+from ..devices import device
 from ..ledger import Ledger
+from ..terms.context import CONTEXT
 from ..units import exact, parse, text
 from .canvas import WIDTH, Canvas, Picture, heading, ink_on, width_of, wrap
 from .colours import INK, PAPER, colour_of, in_order
@@ -22,10 +24,11 @@ def ledger_bar(
 
     Shapes      several ledgers come as {label: ledger}; of each, `column` is drawn, by default the
                 first that it has
-    Unit        bytes; limit is a number of bytes or text such as "24 GiB" or "80 GB"
+    Unit        bytes; limit is a card ("H100 80GB": its usable bytes less a CUDA context), a size
+                ("24 GiB") or a number of bytes
     Leaves out  figures that are zero or missing
     Raises      ValueError for a ledger without figures, for a negative figure (a difference is no
-                amount) and for a limit that is not a size
+                amount) and for a limit that is neither a size nor a card
     """
     bars, notes = _bars(ledger, column)
     for label, figures in bars.items():
@@ -35,9 +38,7 @@ def ledger_bar(
     if not any(sum(figures.values()) for figures in bars.values()):
         raise ValueError("the ledger has no figure above zero to draw")
     words = title if title is not None else getattr(ledger, "title", "")
-    line = parse(limit) if isinstance(limit, str) else limit
-    if line is not None and line <= 0:
-        raise ValueError(f"limit={limit!r} is not a size above zero")
+    line, named = _limit(limit)
 
     ends = {label: [text(sum(figures.values())), *notes[label]] for label, figures in bars.items()}
     sheet = Canvas()
@@ -56,8 +57,7 @@ def ledger_bar(
     if entries := _key(bars, scale, line):
         y += 6 + sheet.key(left, y + 6, entries)
     if line is not None:
-        short = exact(line) if len(exact(line)) <= len("1,024.5 GiB") else text(line)
-        note = f"limit {limit if isinstance(limit, str) else short}"
+        note = f"limit {named}"
         x = left + line * scale
         at = "end" if x + width_of(note) / 2 > WIDTH else "middle"
         sheet.words(WIDTH if at == "end" else x, y + 6, note, at)
@@ -80,6 +80,22 @@ def ledger_bar(
             sheet.box(end - 3, middle - 9, width_of(part, j == 0) + 2, 18, PAPER, edge="none")
             sheet.words(end, middle, part, bold=j == 0)
     return sheet.picture(words or "Ledger", y)
+
+
+def _limit(limit: int | str | None) -> tuple[int | None, str]:
+    """Where the line of a limit stands, and its words."""
+    if limit is None:
+        return None, ""
+    if isinstance(limit, str) and limit.strip()[:1].isalpha():
+        card = device(limit)
+        free = card.limit - CONTEXT
+        return free, f"{text(free)} ({card.name})"
+    line = parse(limit) if isinstance(limit, str) else limit
+    if line <= 0:
+        raise ValueError(f"limit={limit!r} is not a size above zero")
+    if isinstance(limit, str):
+        return line, limit
+    return line, exact(line) if len(exact(line)) <= len("1,024.5 GiB") else text(line)
 
 
 def _bars(ledger, column) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
