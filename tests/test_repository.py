@@ -1,5 +1,6 @@
 """Small promises about the repository itself: pins, versions, paths, and the book's build."""
 
+import ast
 import importlib.util
 import json
 import re
@@ -44,6 +45,15 @@ def test_the_node_package_is_locked_without_a_host():
     for name, version in wanted.items():
         assert packages[f"node_modules/{name}"]["version"] == version
     assert not any("resolved" in package for package in packages.values())
+
+
+def test_a_long_file_says_why():
+    for folder in ("src", "tools", "book/_ext"):
+        for path in (ROOT / folder).rglob("*.py"):
+            words = path.read_text("utf-8")
+            if len(words.splitlines()) > 250:
+                said = ast.get_docstring(ast.parse(words)) or ""
+                assert re.search(r"\blong\b", said, re.I), path
 
 
 def test_one_version_everywhere():

@@ -8,7 +8,7 @@ the moments of one layer tell those of every layer of its kind, whatever their n
          + layers below · what each of them holds + layers above · what each of them holds
 
 and a layer without experts, say, is counted apart from one with them. Every other layer of the same
-step is held against these sums.
+step is held against these sums. Long, because the one method is told from its idea to its proof.
 """
 
 import random

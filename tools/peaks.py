@@ -8,7 +8,8 @@ same tensors in the same order, and what is held at each moment is one and the s
 of B, T, D, ... This tool runs each kind of step once, on sizes that are prime numbers: dividing the
 size of a tensor by them says which letters are in it, and how often. Of the moments it keeps those
 that no other one covers whatever the sizes (tools/layered.py); the largest of them is the peak, to
-the byte, and tests/test_calculator.py holds it against `memlab.step`.
+the byte, and tests/test_calculator.py holds it against `memlab.step`. Long, because every kind of
+step that the page asks for is spelled here once.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 A key that is left out has the default of the family's configuration class in transformers 5.23; the
 keys that set the shape have none here, because a forgotten width must not turn into somebody
-else's.
+else's. Long, because it is a table with a row for each family.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ N = B · (T - 1) predicted tokens · n at most 4,096 of them · c at most 32,768
 
 On CUDA a Triton kernel works on each tile in place, so that a step holds one tile and the fp32
 gradients of head and hidden states. Without Triton, as on a CPU, the same is spelled out in torch's
-operators, whose temporaries are several times the tile.
+operators, whose temporaries are several times the tile. Long, because both are told here.
 
 Source      trl 1.16, trainer/utils.py: add_fused_lm_head; kernels/chunked_logprob.py;
             trainer/sft_trainer.py: compute_loss

@@ -4,6 +4,7 @@ L layers · K key/value heads · H head width · B sequences · T tokens of each
 
 A format with scales (int8/64, fp8_e4m3/128 …) has its blocks along the head width H: they restart
 with every token and head, so that a token can be added without touching the others.
+Long, because each kind of cache has its formula, with shapes, units and source beside it.
 """
 
 from __future__ import annotations

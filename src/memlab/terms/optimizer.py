@@ -3,7 +3,7 @@
 P parameters of one tensor · R, C its rows and columns · b bytes per value
 
 Every function counts ONE parameter tensor, because the rules below are rules per tensor. `state`
-is the way in; the named formulas are there to be read, one a paragraph.
+is the way in; the named formulas are there to be read, one a paragraph, which makes the file long.
 """
 
 from __future__ import annotations
