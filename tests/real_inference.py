@@ -84,7 +84,10 @@ def _tracked(step: Question, module: torch.nn.Module, ids: torch.Tensor) -> Real
         given["logits_to_keep"] = 1
     if step.run.phase == "decode":
         with autocast(step):
-            given["past_key_values"] = module(ids, use_cache=True).past_key_values
+            read = ids[:, : max(1, ids.shape[1] - 1)]
+            given["past_key_values"] = module(read, use_cache=True).past_key_values
+            if ids.shape[1] > 1:  # the last one alone, as in `generate`: a window forgets then
+                module(ids[:, -1:], **given)
         ids = ids[:, -1:].clone()
     with Tracker() as tracker:
         tracker.label(module)

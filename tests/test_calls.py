@@ -322,8 +322,6 @@ def test_no_torch():
         ("llama", {}, {"tokens": 0}, "tokens=0; at least 1 is needed"),
         ("llama", {}, {"attention": "flash"}, "attention='flash' is CUDA's; on a CPU"),
         ("llama", {}, {"backend": "tpu"}, "backend='tpu' is not described; known: cuda, cpu"),
-        ("mistral", {"sliding_window": 10}, {}, "10 tokens with a sliding window of 10"),
-        ("qwen2", {"use_sliding_window": True}, {}, "use_sliding_window=True is not described"),
         ("gpt2", {"n_positions": 9}, {}, "10 tokens; gpt2 has 9 positions"),
         ("qwen3", {"head_dim": 264}, {}, "H=264 with shared key/value heads"),
         ("llama", {"hidden_act": "gelu"}, {}, "hidden_act='gelu' is not described"),

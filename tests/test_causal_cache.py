@@ -139,6 +139,23 @@ def test_a_described_model_beyond_its_windows(name, more, windows, capsys):
     assert main([*asked, *more, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     shape = {"kv_heads": known.kv_heads, "head_dim": known.head_dim}
-    assert rows["kv_cache"] == windowed_cache(windows, **shape, batch=1, tokens=8001)
+    lengths = 8 * sum(window is not None for window in windows)  # each such layer counts in one
+    held = windowed_cache(windows, **shape, batch=1, tokens=8001) + lengths
+    assert rows["kv_cache"] == held
     assert rows["weights"] == 2 * known.parameter_count
+    assert rows["activations"] > 0
+
+
+def test_a_described_model_whose_call_is_not(tmp_path, capsys):
+    config = causal_types.small("phi3")
+    turned = Model.from_config(config).head_dim // 2
+    rope = {"rope_type": "longrope", "rope_theta": 10000.0, "factor": 2.0}
+    rope |= {"original_max_position_embeddings": 32, "short_factor": [1.0] * turned}
+    config |= {"rope_parameters": rope | {"long_factor": [2.0] * turned}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    asked = ["estimate", str(tmp_path), "--precision", "bf16", "--phase", "decode", "--json"]
+    assert main([*asked, "--tokens", "8"]) == 0
+    rows, known = json.loads(capsys.readouterr().out)["rows"], Model.from_config(config)
+    shape = {"kv_heads": known.kv_heads, "head_dim": known.head_dim}
+    assert rows["kv_cache"] == kv_cache(known.layers, **shape, batch=1, tokens=9)
     assert rows["activations"] is None

@@ -200,19 +200,13 @@ def test_the_cuda_graph_is_the_traced_one(family):
         assert found.rows["activations"] == real.rows["activations"], step
 
 
-@pytest.mark.parametrize("family", [f for f in MIXTURES if f != "gpt_oss"])
+@pytest.mark.parametrize("family", MIXTURES)
 def test_calls_are_exact(family):
     for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):
         run = {"attention": step.run.attention, "batch": step.run.batch, "tokens": step.run.tokens}
         for phase in PHASES.values():
             call = Question(step.config, step.precision, Run.cpu(**run, **phase))
             assert not differences(call, real_call(call)), call
-
-
-def test_calls_with_windows_here_and_there_are_refused_by_name():
-    call = question("gpt_oss", run=Run.cpu(batch=1, tokens=9, phase="prefill"))
-    with pytest.raises(ValueError, match="gpt_oss: a cache with windows here and there"):
-        prefill(call.model, call.recipe, call.run)
 
 
 def test_the_one_attention_of_a_family_is_taken_where_nothing_is_said():

@@ -21,7 +21,8 @@ class Cache:
                 are learned
     rows        of keys and of values, how many of which width a token has; None: K of H
     Source      transformers 5.23: cache_utils.py, DynamicLayer and DynamicSlidingWindowLayer.update
-    Leaves out  what a window drops: the tokens must all lie inside it
+    window      a layer gives back all keys that it joined and keeps its last W - 1 as a slice,
+                which holds them all until the next call: after a prompt every token's, later W
     """
 
     def __init__(
@@ -42,23 +43,31 @@ class Cache:
             self.open()
         if s.past:
             for layer in f.each_layer(s.L):
+                past, dtype = self.past(layer), self.dtypes[layer]
                 for i, (heads, width) in enumerate(self.rows):
-                    made = f.new(
-                        "cache", (s.B, heads, s.past, width), self.dtypes[layer], "kv_cache"
-                    )
+                    made = f.new("cache", (s.B, heads, past, width), dtype, "kv_cache")
                     self.layers[layer][i] = made
                     del made
 
     @property
     def token_bytes(self) -> int:
-        """Bytes that one more token of each sequence adds to all layers."""
-        values = self.s.B * sum(heads * width for heads, width in self.rows)
-        return sum(SIZES[dtype] * values for dtype in self.dtypes)
+        """Bytes that one more token of each sequence adds to all layers but those that are full."""
+        s = self.s
+        values = s.B * sum(heads * width for heads, width in self.rows)
+        held = (s.past or 0) + s.tokens
+        full = [s.window is not None and self.slides(i) and held >= s.window for i in range(s.L)]
+        return sum(SIZES[self.dtypes[i]] * values for i in range(s.L) if not full[i])
 
     def slides(self, layer: int) -> bool:
         """Whether a layer has a window."""
         s = self.s
         return s.window is not None and (s.sliding is None or s.sliding[layer])
+
+    def past(self, layer: int) -> int:
+        """Tokens of which a layer holds keys and values, if they came one by one."""
+        s = self.s
+        assert s.past is not None
+        return min(s.past, s.window) if s.window is not None and self.slides(layer) else s.past
 
     def open(self) -> None:
         """What a new cache holds: nothing, but of a layer with a window its length."""
@@ -84,6 +93,7 @@ class Cache:
         f, s = self.f, self.s
         dtype = self.dtypes[f.layer]
         wide = f.to(new, dtype)
-        joined = f.new("cat", (s.B, new.shape[1], s.seen, new.shape[3]), dtype, "kv_cache")
+        seen = s.within(s.window) if self.slides(f.layer) else s.seen
+        joined = f.new("cat", (s.B, new.shape[1], seen, new.shape[3]), dtype, "kv_cache")
         del wide
         return joined

@@ -49,8 +49,8 @@ def prefill(
     Leaves out  scratch memory inside one kernel; what `generate` adds: the tokens so far, a mask,
                 scores, and positions of each sequence by itself, with which tables of angles and
                 embeddings of positions are made B times instead of once
-    Raises      ValueError for a combination that is not described, which it names; for more
-                learned positions than there are, and for tokens beyond a sliding window
+    Raises      ValueError for a combination that is not described, which it names, and for more
+                learned positions than there are
     """
     if run.phase == "decode":
         raise ValueError("phase='decode': decode() reads one more token, prefill() a prompt")
@@ -61,6 +61,9 @@ def decode(
     model: Model, recipe: Recipe | str | None, run: Run, *, every_layer: bool = False
 ) -> Call:
     """What reading one more token of each sequence holds, after `tokens` that are in the cache.
+
+    The last of those was read alone, too, as in `generate`: a layer with a window then holds W
+    tokens, where right after a longer prompt it still holds all of that.
 
     Shapes      ids [batch, 1]; logits [batch, 1, V]
     Unit        bytes, as `prefill`, with its source and what it leaves out
@@ -102,13 +105,11 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     # Dropout and skipped layers are for training.
     said = {k: v for k, v in shaped.config.items() if k not in ("attention_dropout", "layerdrop")}
     near, sliding = windows(shaped, run.window)
-    if shaped.family == "gpt_oss":
-        raise CacheAlone("gpt_oss: a cache with windows here and there is not described for a call")
     attention = _check(shaped, chosen, run, said)
     assert run.tokens is not None  # a call has them
     past = run.tokens if run.phase == "decode" else None
     tokens = run.tokens if past is None else 1
-    _check_shape(shaped, tokens, past, near)
+    _check_shape(shaped, tokens, past)
     f = Reader(chosen.autocast, run.backend, run.inference_mode)
     f.show(shaped.layers, None if every_layer else first_apart(shaped))
     setting = Setting(
@@ -183,17 +184,13 @@ def _check(model: Model, recipe: Recipe, run: Run, said: Mapping[str, Any]) -> s
     keys.check(model.family, said)
     rotary = keys.rope_type(said)
     if rotary in ("dynamic", "longrope"):
-        raise ValueError(f"rope_type={rotary!r} is not described for a call")
-    if said.get("use_sliding_window"):
-        raise CacheAlone("use_sliding_window=True is not described for a call")
+        raise CacheAlone(f"rope_type={rotary!r} is not described for a call")
     return attention
 
 
-def _check_shape(model: Model, tokens: int, past: int | None, window: int | None) -> None:
+def _check_shape(model: Model, tokens: int, past: int | None) -> None:
     total = tokens + (past or 0)
     if model.learned_positions and total > model.positions:
         raise ValueError(f"{total} tokens; {model.name} has {model.positions} positions")
-    if window is not None and total >= window:
-        raise CacheAlone(f"{total} tokens with a sliding window of {window} is not described")
     if model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")

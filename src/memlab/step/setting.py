@@ -64,6 +64,19 @@ class Setting:
         """Tokens that the last one sees, those in the cache and itself included: S, or T."""
         return Dim("S", self.past + self.tokens) if self.past else self.T
 
+    def within(self, window: int | None) -> Dim:
+        """The same where a window leaves W - 1 tokens of a cache: as many, and the new ones.
+
+        A mask for layers of which there are none is as wide as one for the others.
+        """
+        if self.sliding is not None and all(self.sliding):
+            window = self.window
+        elif self.sliding is not None and not any(self.sliding):
+            window = None
+        if not self.past or not window or self.past < window:
+            return self.seen
+        return Dim("W", window - 1 + self.tokens)
+
     @property
     def cached(self) -> bool:
         """Whether keys and values come from a cache, where they lie head by head."""

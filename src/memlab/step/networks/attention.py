@@ -64,9 +64,10 @@ def sdpa_forward(
     """transformers' sdpa_attention_forward: [B, T, N·H].
 
     mask        of yes and no, [1, 1, T, T]; without one, attention is causal
-    Source      transformers 5.23, integrations/sdpa_attention.py: with a mask, heads are repeated
+    Source      transformers 5.23, integrations/sdpa_attention.py: with a mask, heads are repeated,
+                but for one new token: its queries of a shared head are rows of one then
     """
-    if mask is not None:
+    if mask is not None and s.T > 1:
         k, v = f.repeat_heads(k, s.N), f.repeat_heads(v, s.N)
     y = sdpa(f, s, q, k, v, mask, rows=rows)
     return in_rows(f, s, y, masked=mask is not None, rows=rows)
@@ -93,7 +94,7 @@ def sdpa(
     """scaled_dot_product_attention in the kernel that takes the call: [B, N, T, H]."""
     name = chosen(f, s, masked=mask is not None)
     value, key, query = f.cast(v), f.cast(k), f.cast(q)
-    bias = None if mask is None else numbers(f, s, query.dtype)
+    bias = None if mask is None else numbers(f, s, mask, query.dtype)
     if name == "math":
         return math_attention(f, s, query, key, value, bias, rows=rows)
     if bias is not None and name == "efficient":
@@ -101,10 +102,10 @@ def sdpa(
     return f.attention(query, key, value, bias)
 
 
-def numbers(f: Ops, s: Setting, dtype: str) -> Tensor:
+def numbers(f: Ops, s: Setting, mask: Tensor, dtype: str) -> Tensor:
     """A mask of yes and no as numbers to add: zero and minus infinity."""
     zero, never = f.new("scalar_tensor", (), dtype), f.new("scalar_tensor", (), dtype)
-    made = f.new("where", (s.B, 1, s.T, s.T), dtype)
+    made = f.new("where", (s.B, 1, s.T, mask.shape[-1]), dtype)
     del zero, never
     return made
 
@@ -166,10 +167,12 @@ def math_attention(
     mask = bias
     if bias is None and s.T > 1:  # one token sees all of them
         mask = _triangle(f, s)
-    keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
+    keys, values = wide_k, wide_v
+    if bias is None or s.T > 1:
+        keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
     own = s.K == s.N if bias is not None else keys is wide_k  # heads as projected, not repeated
     copies = (scattered(s) and rows, scattered(s) and rows and own)
-    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, s.seen, copies=copies)
+    scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, k.shape[2], copies=copies)
     if (
         mask is not None and f.backend == "cpu"
     ):  # in place, but not under a dispatch mode such as a tracker on the CPU

@@ -26,6 +26,7 @@ class Qwen3Moe(HFLlama):
     """Qwen3MoeForCausalLM: layers with experts, and some without."""
 
     router_first = False  # whether the router is registered before its experts
+    cache_first = True
 
     @property
     def adds_to_one(self) -> bool:
@@ -143,6 +144,7 @@ class Qwen2Moe(Qwen3Moe):
     """Qwen2MoeForCausalLM: beside its experts one that every token passes, weighed by a gate."""
 
     router_first = True
+    cache_first = False
 
     def feed_forward_shapes(self, layer: int) -> Shapes:
         s, shapes = self.setting, super().feed_forward_shapes(layer)

@@ -112,12 +112,12 @@ class GptOss(Qwen3Moe):
         f, s = self.f, self.setting
         keys, values = f.repeat_heads(k, s.N), f.repeat_heads(v, s.N)
         apart = k.shape[1] == 1 and strided(f, s, k, keys)  # joined halves lie head by head
-        weights = f.scale(f.matmul(q, keys, s.seen, strided=(False, apart)))
+        weights = f.scale(f.matmul(q, keys, keys.shape[2], strided=(False, apart)))
         weights = f.add(weights, mask)
         scores = f.cat([weights, f.expanded(sinks, s.B, s.N, s.T, 1)])
         scores = f.subtract(scores, f.largest(scores))
         shares = f.softmax(scores)
-        tokens = f.part_of(shares, s.B, s.N, s.T, s.seen)
+        tokens = f.part_of(shares, s.B, s.N, s.T, keys.shape[2])
         weights = f.to(dropout(f, tokens, s.attention_dropout), values.dtype)
         out = f.matmul(weights, values, s.H, strided=(False, strided(f, s, v, values)))
         if s.N > 1 and s.T > 1:

@@ -50,7 +50,7 @@ def mask_of(
     padding = f.new("zeros", (s.B,), "int64") if chunked else None
     if s.attention == "eager":
         return causal_mask(f, s, dtype, window, chunked=chunked)
-    if window is None or s.seen < window:
+    if window is None or s.within(window) < window:
         return None
     mask = _boolean_mask(f, s, window, chunked)
     del padding
@@ -64,7 +64,7 @@ def causal_mask(
     allowed = _boolean_mask(f, s, window, chunked)
     zero = f.new("zeros", (), dtype)
     smallest = f.new("scalar", (), dtype)
-    mask = f.new("mask", (s.B, 1, s.T, s.seen), dtype)
+    mask = f.new("mask", (s.B, 1, s.T, s.within(window)), dtype)
     del allowed, zero, smallest
     return mask
 
@@ -72,18 +72,18 @@ def causal_mask(
 def _boolean_mask(f: Ops, s: Setting, window: int | None, chunked: bool = False) -> Tensor:
     rows = f.new("arange", (s.B,), "int64")
     heads = f.new("arange", (1,), "int64")
-    indices = []
-    for size in (s.T, s.seen):
+    indices, seen = [], s.within(window)
+    for size in (s.T, seen):
         plain = f.new("arange", (size,), "int64")
         indices.append(f.new("add", (size,), "int64"))
         del plain
-    causal = (1, 1, s.T, s.seen)
+    causal = (1, 1, s.T, seen)
     if window is None:
         mask = f.new("le", causal, "bool")
     else:
         mask = f.new("ones", (), "bool")
         if chunked:
-            near = _same_chunk(f, s)
+            near = _same_chunk(f, s, seen)
             mask = f.new("and", near.shape, "bool")
             del near
             past = f.new("le", causal, "bool")
@@ -101,16 +101,16 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None, chunked: bool = False)
     return mask
 
 
-def _same_chunk(f: Ops, s: Setting) -> Tensor:
+def _same_chunk(f: Ops, s: Setting, seen: Dim) -> Tensor:
     """Whether two tokens are of one chunk, [B, 1, T, S]: texts may begin where padding ends."""
     numbers = []
-    for shape in ((s.B, 1, 1, s.seen), (s.B, 1, s.T, 1)):
+    for shape in ((s.B, 1, 1, seen), (s.B, 1, s.T, 1)):
         padding = f.new("index", (s.B, 1, 1, 1), "int64")
         place = f.new("sub", shape, "int64")
         del padding
         numbers.append(f.new("floor_divide", shape, "int64"))
         del place
-    return f.new("eq", (s.B, 1, s.T, s.seen), "bool")
+    return f.new("eq", (s.B, 1, s.T, seen), "bool")
 
 
 def eager_shared_heads(
@@ -135,7 +135,7 @@ def eager_shared_heads(
     keys = f.repeat_heads(k, s.N)
     values = f.repeat_heads(v, s.N)
     apart = (rows and s.T > 1, (rows or k.shape[1] == 1) and strided(f, s, k, keys))
-    weights = f.scale(f.matmul(q, keys, s.seen, strided=apart))
+    weights = f.scale(f.matmul(q, keys, keys.shape[2], strided=apart))
     if cap:
         weights = f.scale(weights, "div")
         weights = f.tanh(weights)

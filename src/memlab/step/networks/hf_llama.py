@@ -35,10 +35,12 @@ class HFLlama(LlamaWeights):
     activation      of the gate
     rows            whether queries and keys lie in rows of all heads, as projected
     rotary_width    how much of a head turns: all of it here
+    cache_first     whether a call makes its cache before it looks up the embeddings
     """
 
     activation = "silu"
     rows = True
+    cache_first = False
 
     def __init__(self, f: Ops, setting: Setting) -> None:
         self.f, self.setting = f, setting
@@ -76,6 +78,8 @@ class HFLlama(LlamaWeights):
 
     def body(self, ids: Tensor) -> Tensor:
         f, s, layers = self.f, self.setting, self.setting.model.layers
+        if self.cache is not None and self.cache_first:
+            self.cache.open()
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class Llama4(TurnsInSome, Qwen3Moe):
     """Mirrors Llama4ForCausalLM."""
 
+    cache_first = False
+
     @property
     def narrow_keys(self) -> list[bool]:
         """Layers whose keys autocast leaves narrow: all, turned ones are made so again."""
