@@ -10,7 +10,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS
 from ..run import Run
-from ..terms.lora import Lora
+from ..terms.optimizer import numel
 from . import keys
 from .networks import DROPOUT, NETWORKS
 
@@ -113,8 +113,11 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
 
 def check_shape(model: Model, run: Run) -> None:
     """What no step of this model can have, and what is not described of it."""
-    if run.devices.ranks > 1:
-        raise ValueError(f"devices={run.devices}: the step of one device alone is described")
+    if run.devices.ranks > 1 and not run.devices.fsdp:
+        raise ValueError(
+            f"devices={run.devices}: the step of one device alone is described, or that of one of "
+            "FSDP2's ranks (ZeRO 3 over data alone)"
+        )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:
@@ -150,9 +153,11 @@ def check_config(model: Model, run: Run) -> None:
         )
 
 
-def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
+def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    wanted = storage(model.parameter_count, dtype)
+    lora, devices = run.lora, run.devices
+    shapes = [(devices.shape(tensor, "weights"), tensor.copies) for tensor in model.tensors()]
+    wanted = storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
     if lora is not None:
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), dtype)
     if built == wanted:

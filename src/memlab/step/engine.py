@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from .away import Away, Offloaded
 from .backward import backward
 from .checkpoints import Checkpoints, Frame, Place, stop
-from .graph import Node, Parameter, Save, Tensor, component
+from .graph import Node, Parameter, Save, Tensor, call, component
 from .storage_log import Log, Record, Storage
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -52,6 +52,7 @@ class Engine:
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
+        self.last_pass = True  # of the forward and backward passes before the optimizer's step
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated
@@ -153,6 +154,14 @@ class Engine:
             x.record.category = "activations"
             self.saves.append(Save("checkpoint", "input", x, self.current))
         return result
+
+    def region(self, checkpoint: bool) -> Callable[..., Any]:
+        """What a network calls each layer with; a layer may be a checkpoint, or a group of FSDP2."""
+        return self.checkpoint if checkpoint else call
+
+    def root(self, forward: Callable[..., Any], ids: Tensor) -> Any:
+        """The forward pass of the whole model."""
+        return forward(ids)
 
     def give(self, kept: Any) -> Any:
         """The storage that the graph kept, computed again if it stands for one."""

@@ -11,7 +11,7 @@ from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of
 from ..run import Run
 from ..terms.optimizer import shared_state
-from . import adapters, described, keys
+from . import adapters, described, keys, sharded
 from .away import Offloaded
 from .graph import Parameter, Tensor
 from .inputs import inputs
@@ -80,7 +80,7 @@ def _played(
     every_layer: bool = False,
     steps: tuple[str, ...] = ("first", "second"),
 ) -> tuple[Ops, Setting, int]:
-    """These steps, and how many micro-batches were simulated in each."""
+    """These steps, and the number of the last micro-batch that was simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
@@ -97,7 +97,7 @@ def _played(
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
-    f = Ops(chosen.autocast, backend=run.backend, in_place=in_place)
+    f, computed = _ops(chosen, dtype, run, in_place)
     f.frozen = run.frozen
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
@@ -107,7 +107,7 @@ def _played(
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
-        dtype,
+        computed,
         run.batch,
         run.tokens,
         attention,
@@ -130,16 +130,28 @@ def _played(
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
     written = network(run.implementation, shaped.family)(f, setting)
     weights = f.log.contents(len(f.log.events), term)["weights"]
-    described.check_built(shaped, weights, dtype, run.lora)
+    described.check_built(shaped, weights, dtype, run)
     if "states" in run.offload:
         update = elsewhere
     step = partial(update, f, trained(f, shaped.layers), loop)
-    passes = run.micro_batches
-    passes = passes if every_layer else min(passes, 2)
+    passes = list(range(1, run.micro_batches + 1))
+    if not every_layer:  # the first, one that stands for those between, and the last if it is apart
+        apart = run.devices.fsdp and run.devices.gradient_sync == "last"
+        passes = passes[:2] + passes[2:][-1:] * apart
     beside = inputs(f, setting, run)
     _run(f, written, setting, step, passes, steps)
     del shared, beside
-    return f, setting, passes
+    return f, setting, passes[-1]
+
+
+def _ops(recipe: Recipe, dtype: str, run: Run, in_place: bool) -> tuple[Ops, str]:
+    """The operators, on weights of one device or of FSDP2, and the format that they compute in."""
+    options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
+    if not run.devices.fsdp:
+        return Ops(recipe.autocast, **options), dtype
+    sharded.check(recipe, run)
+    f = sharded.Sharded(recipe.autocast, stored=dtype, devices=run.devices, **options)
+    return f, f.computed
 
 
 def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
@@ -152,20 +164,20 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 
 
 def _run(
-    f: Ops, written: Any, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+    f: Ops, written: Any, setting: Setting, update: Any, passes: list[int], steps: tuple[str, ...]
 ) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     output: tuple[Tensor, ...] = ()
     for step in steps:
-        for number in range(1, passes + 1):
-            which = _which(number)
+        for number in passes:
+            which, f.last_pass = _which(number), number == passes[-1]
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
-            loss = written.forward(ids)
+            loss = f.root(written.forward, ids)
             output = (*f.output, loss) if f.output else ()  # only now is the last one let go
             f.output = ()
-            if passes > 1:
+            if passes[-1] > 1:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
@@ -184,10 +196,10 @@ def _run(
     log.closed = True  # what goes from here on is not the step's
 
 
-def _told(f: Ops, setting: Setting, passes: int) -> Step:
+def _told(f: Ops, setting: Setting, last: int) -> Step:
     log, layers = f.log, setting.model.layers
     moments = {
-        "after_forward": log.marks[f"second.backward{_which(passes)}"],
+        "after_forward": log.marks[f"second.backward{_which(last)}"],
         "after_backward": log.marks["second.optimizer"],
         "between_steps": log.marks["second.end"],
     }

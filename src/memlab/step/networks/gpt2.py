@@ -81,7 +81,7 @@ class GPT2:
         x = f.add(embeds, position_embeds)
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, x, s.embedding_dropout)
-        region = f.checkpoint if s.checkpoint else call
+        region = f.region(s.checkpoint)
         if s.checkpoint and mask is not None:
             mask.record.category = "activations"  # given by position, so kept by autograd
         for i in f.each_layer(s.L):
