@@ -3,15 +3,23 @@
 B batch of one rank · T tokens · R ranks
 """
 
+import time
+from contextlib import nullcontext
+from operator import gt
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp._fully_shard._fsdp_collectives import (
+    DefaultAllGather,
+    DefaultReduceScatter,
+)
 
 from ..base.garbage import no_garbage
 from ..measure.step_tracker import StepTracker
+from ..measure.tracker import Tracker
 from ..model import Model
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of
@@ -21,10 +29,46 @@ from .optim import optimizer
 from .sharded import gathered_weights
 from .subject import DTYPES, loss_of, subject
 
+class _Settled:
+    """A collective that returns when gloo's own thread has let go of its tensors as well.
+
+    That thread needs Python's lock to free what a tracker looks at, so without this some bytes
+    would stay on the books for a moment, or would not, from run to run.
+    """
+
+    def __init__(self, tracker: Tracker) -> None:
+        super().__init__()
+        self.tracker = tracker
+
+    def __call__(self, output_tensor: Tensor, input_tensor: Tensor, *args: Any, **more: Any) -> Any:
+        before = self._held(output_tensor, input_tensor)
+        work = super().__call__(output_tensor, input_tensor, *args, **more)  # type: ignore[misc]
+        until = time.monotonic() + PATIENCE
+        while any(map(gt, self._held(output_tensor, input_tensor), before)):
+            if time.monotonic() > until:
+                raise RuntimeError("gloo keeps a buffer of a collective that is over")
+            time.sleep(0.001)
+        return work
+
+    def _held(self, *tensors: Tensor) -> list[int]:
+        """Who holds each of them, and all bytes on the books: a copy of gloo's own is among them."""
+        counts = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
+        return [*counts, self.tracker.current]
+
+
+class AllGather(_Settled, DefaultAllGather):
+    """FSDP2's own."""
+
+
+class ReduceScatter(_Settled, DefaultReduceScatter):
+    """FSDP2's own."""
+
+
 HELD = dict[str, Any]
+PATIENCE = 10  # seconds
 
 
-def shard(module: nn.Module, layers: int, devices: Sharding) -> nn.Module:
+def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -> nn.Module:
     """`fully_shard` of each layer and of the model, with the policy that `devices` says."""
     policy = MixedPrecisionPolicy(
         param_dtype=DTYPES.get(devices.param_dtype or ""),
@@ -36,6 +80,10 @@ def shard(module: nn.Module, layers: int, devices: Sharding) -> nn.Module:
             layer, mp_policy=policy, reshard_after_forward=devices.reshard_after_forward
         )
     fully_shard(module, mp_policy=policy)
+    for part in module.modules():
+        if isinstance(part, FSDPModule):
+            part.set_custom_all_gather(AllGather(tracker))
+            part.set_custom_reduce_scatter(ReduceScatter(tracker))
     return module
 
 
@@ -51,12 +99,15 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
     recipe = recipe_for(model, precision)
-    net: Any = shard(subject(model, recipe, run), model.layers, run.devices)
+    tracker = StepTracker()
+    net: Any = shard(subject(model, recipe, run), model.layers, run.devices, tracker)
     named = dict(net.named_parameters())
     chosen = optimizer(recipe.optimizer, named, loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
+    narrow = recipe.autocast
+    cast: Any = torch.autocast("cpu", DTYPES[narrow]) if narrow else nullcontext()
     held: HELD = {}
-    with no_garbage(), StepTracker() as tracker:
+    with no_garbage(), tracker:
         tracker.label([net, chosen])
         tracker.label(ids_BT, "inputs")
         for _ in range(2):
@@ -64,7 +115,7 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
             for number in range(1, run.micro_batches + 1):
                 last = number == run.micro_batches
                 net.set_requires_gradient_sync(last or run.devices.gradient_sync == "every")
-                with tracker.phase("forward"):
+                with tracker.phase("forward"), cast:
                     loss = loss_of(net, ids_BT, run)
                     loss = loss / run.micro_batches if run.micro_batches > 1 else loss
                 held["after_forward"] = tracker.current

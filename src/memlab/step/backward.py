@@ -63,6 +63,7 @@ def backward(engine: Engine, loss: Tensor) -> None:
                 heappush(ready, (-target.seq, turn, target))
         spent.clear()
         node.edges = []
+    engine.end_backward()  # the seed is still there
 
 
 def _run(engine: Engine, node: Node, grads: list[Any]) -> list[Tensor | None]:

@@ -196,6 +196,9 @@ class Engine:
         """Run the graph behind `loss` backwards and leave gradients in the parameters."""
         backward(self, loss)
 
+    def end_backward(self) -> None:
+        """Called when the graph has run, by the engine that ran it."""
+
     def show(self, layers: int, first: int | None) -> None:
         """Simulate all layers; or with a number that many first ones besides those of `SHOWN`."""
         if first is None:

@@ -19,6 +19,8 @@ CUDA            the same order: PyTorch's allocator counts a block as free as so
                 show. Derived from the source and counted on CPUs; not yet measured on a GPU
 Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order),
                 _fsdp_collectives.py (buffers), _fsdp_param.py (padding), _fsdp_state.py (root)
+CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer, and a cut
+                (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp); NCCL has no such copy
 Leaves out      CPUOffloadPolicy, HSDP, other groups than these, explicit prefetching, buffers of
                 the communication library, scratch memory of one operator: a CPU pads in
                 torch._chunk_cat what CUDA's kernel copies at once
@@ -50,9 +52,9 @@ def check(recipe: Recipe, run: Run) -> None:
 
     Raises      ValueError that names it
     """
-    for field in ("lora", "offload", "holds", "step_in_backward", "loss", "loop"):
+    for field in ("lora", "frozen", "offload", "holds", "step_in_backward", "loss", "loop"):
         value = getattr(run, field)
-        if value != getattr(Run, field) and value != "keeps-outputs":
+        if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} is not described beside FSDP2")
     if recipe.optimizer not in BY_VALUE:
         known = ", ".join(BY_VALUE)
@@ -141,6 +143,16 @@ class Sharded(Ops):
         self.parameters.append(part)
         return whole
 
+    def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
+        """A fresh tensor.
+
+        Raises      ValueError for a buffer that a network makes in the format of its weights: it
+                    stays in the stored one, and is cast again and again
+        """
+        if category == "buffers" and dtype == self.computed != self.stored:
+            raise ValueError(f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described")
+        return super().new(op, shape, dtype, category)
+
     def region(self, checkpoint: bool) -> Callable[..., Any]:
         inside = super().region(checkpoint)
 
@@ -164,9 +176,8 @@ class Sharded(Ops):
         self.copied = None
         return self._passed(loss, lambda: self._before_backward(group))
 
-    def backward(self, loss: Tensor) -> None:
-        """Run the graph backwards, then reduce what waits for the end: the root's group first."""
-        super().backward(loss)
+    def end_backward(self) -> None:
+        """Reduce what has waited for the end: the root's group first."""
         for group in self.groups.values():
             if not group.done:
                 self._after_backward(group)
@@ -267,6 +278,9 @@ class Sharded(Ops):
         same = self.reduced == self.stored
         kind = "gradients" if same else REDUCE_SCATTER
         mine = self.new("reduce_scatter", (values,), self.reduced, kind)
+        if self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
+            copy = self.new("all_reduce", shape, self.reduced, REDUCE_SCATTER)
+            del copy
         if not same:
             mine = self.new("to", (values,), self.stored, "gradients")
         for part in parts:
