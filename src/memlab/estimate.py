@@ -70,7 +70,7 @@ def at_peak(model: Model, recipe: Recipe, run: Run) -> Ledger:
     from .step.result import TERMS  # only a peak needs the simulation
 
     moment, held = _highest(model, recipe, run)
-    order = ["weights", "master", "buffers", *(t for t in TERMS if t not in ("weights", "buffers"))]
+    order = ["weights", "master", *(term for term in TERMS if term != "weights")]
     order.insert(order.index("activations"), "kv_cache")
     names = [name for name in order if held.get(name)]
     names += [name for name in held if held[name] and name not in order]
@@ -96,6 +96,8 @@ def told(run: Run) -> str:
     if run.lora is not None:
         words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
         words += f" over {run.lora.base}" if run.lora.base else ""
+    if run.devices.ranks > 1:
+        words += f", one rank of {run.devices.ranks:,} ({run.devices})"
     return words
 
 

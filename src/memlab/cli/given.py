@@ -12,7 +12,7 @@ import os
 from ..model import Model, presets
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
-from ..recipe.parallelism import Sharding
+from ..recipe.parallelism import DTYPES, SYNCS, Sharding
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
 from ..terms.lora import Lora
 
@@ -97,7 +97,17 @@ def add_call(parser: argparse.ArgumentParser) -> None:
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
     """Flags that say what is divided among several devices."""
-    group = parser.add_argument_group("several devices", "what stays on one of them")
+    words = "what stays on one of them, and with --fsdp and --tokens the peak"
+    group = parser.add_argument_group("several devices", words)
+    words = "FSDP2 over N ranks: --ranks N --zero 3, the batch of one rank"
+    group.add_argument("--fsdp", type=int, metavar="N", help=words)
+    for flag in ("param", "reduce"):
+        words = "of MixedPrecisionPolicy (default: as weights are stored)"
+        group.add_argument(f"--{flag}-dtype", choices=DTYPES, help=words)
+    words = "keep gathered layers until backward: reshard_after_forward=False"
+    group.add_argument("--no-reshard", action="store_true", default=None, help=words)
+    words = "reduce gradients after every micro-batch, or after the last alone (default every)"
+    group.add_argument("--gradient-sync", choices=SYNCS, help=words)
     group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
     group.add_argument("--zero", type=int, help="0 to 3: what data-parallel ranks divide")
     for name, what in SPLITS.items():
@@ -179,8 +189,21 @@ def _lora(options: argparse.Namespace) -> Lora | None:
 def _devices(options: argparse.Namespace, model: Model) -> Sharding:
     """What the flags of `add_devices` say together; data-parallel ranks are the rest.
 
-    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even
+    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even,
+                and for --fsdp beside a flag that says the same
     """
+    policy = {name: getattr(options, name) for name in ("param_dtype", "reduce_dtype")}
+    policy["gradient_sync"] = options.gradient_sync
+    policy = {name: value for name, value in policy.items() if value is not None}
+    if options.no_reshard:
+        policy["reshard_after_forward"] = False
+    if options.fsdp is not None:
+        for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS)):
+            if (value := getattr(options, flag)) is not None:
+                raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
+        if options.fsdp < 2:
+            raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
+        return Sharding(data=options.fsdp, zero=3, **policy)
     told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
     sizes = {name: size for name, size in told.items() if size is not None}
     one = Sharding(zero=options.zero or 0, **sizes)
@@ -189,7 +212,7 @@ def _devices(options: argparse.Namespace, model: Model) -> Sharding:
     if ranks < 1 or ranks % one.ranks:
         product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
         raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
-    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes)
+    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
 
 
 def _names(words: str) -> tuple[str, ...]:

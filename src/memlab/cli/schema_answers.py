@@ -29,7 +29,7 @@ _RUN |= {
     "offload": several({"type": "string"}, "what waits on a host"),
     "holds": several({"type": "string"}, "what the loop keeps beside the step"),
     "inference_mode": field("flag", "a call under torch.inference_mode()"),
-    "devices": {"type": "object", "description": "data, zero, tensor, pipeline, context"},
+    "devices": {"type": "object", "description": "what they divide: memlab.Sharding"},
 }
 RUN = record({name: _RUN[name] for name in RUN_FIELDS}, "how the step is executed: memlab.Run")
 SIZES = {"type": "object", "additionalProperties": {"type": ["integer", "null"]}}

@@ -21,6 +21,7 @@ from ..base.garbage import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..measure.tracker import Tracker
 from ..model import Model
+from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
@@ -29,11 +30,16 @@ from .optim import optimizer
 from .sharded import gathered_weights
 from .subject import DTYPES, loss_of, subject
 
+
+Held = dict[str, Any]
+PATIENCE = 10  # seconds
+
+
 class _Settled:
     """A collective that returns when gloo's own thread has let go of its tensors as well.
 
     That thread needs Python's lock to free what a tracker looks at, so without this some bytes
-    would stay on the books for a moment, or would not, from run to run.
+    would be counted for a moment longer, or would not, from run to run.
     """
 
     def __init__(self, tracker: Tracker) -> None:
@@ -51,7 +57,7 @@ class _Settled:
         return work
 
     def _held(self, *tensors: Tensor) -> list[int]:
-        """Who holds each of them, and all bytes on the books: a copy of gloo's own is among them."""
+        """Who holds each of them, and all bytes that are counted: a copy of gloo's is among them."""
         counts = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
         return [*counts, self.tracker.current]
 
@@ -64,10 +70,6 @@ class ReduceScatter(_Settled, DefaultReduceScatter):
     """FSDP2's own."""
 
 
-HELD = dict[str, Any]
-PATIENCE = 10  # seconds
-
-
 def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -> nn.Module:
     """`fully_shard` of each layer and of the model, with the policy that `devices` says."""
     policy = MixedPrecisionPolicy(
@@ -76,9 +78,7 @@ def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -
     )
     lists = (part for part in module.modules() if isinstance(part, nn.ModuleList))
     for layer in next(part for part in lists if len(part) == layers):
-        fully_shard(
-            layer, mp_policy=policy, reshard_after_forward=devices.reshard_after_forward
-        )
+        fully_shard(layer, mp_policy=policy, reshard_after_forward=devices.reshard_after_forward)
     fully_shard(module, mp_policy=policy)
     for part in module.modules():
         if isinstance(part, FSDPModule):
@@ -87,8 +87,8 @@ def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -
     return module
 
 
-def steps(model: Model, precision: str, run: Run) -> HELD:
-    """On one of R real ranks: two steps; what the second held at its peak, and between two moments.
+def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
+    """On one of R real ranks: two steps; what the second held at its peak and at quiet moments.
 
     Shapes      every rank reads [B, T] token ids of its own in each micro-batch
     Unit        bytes of storages; gradients that meet are added in place, as autograd adds them
@@ -98,7 +98,7 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe = recipe_for(model, precision)
+    recipe = recipe_for(model, recipe)
     tracker = StepTracker()
     net: Any = shard(subject(model, recipe, run), model.layers, run.devices, tracker)
     named = dict(net.named_parameters())
@@ -106,7 +106,8 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     narrow = recipe.autocast
     cast: Any = torch.autocast("cpu", DTYPES[narrow]) if narrow else nullcontext()
-    held: HELD = {}
+    held: Held = {}
+    peaks = []
     with no_garbage(), tracker:
         tracker.label([net, chosen])
         tracker.label(ids_BT, "inputs")
@@ -119,7 +120,7 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
                     loss = loss_of(net, ids_BT, run)
                     loss = loss / run.micro_batches if run.micro_batches > 1 else loss
                 held["after_forward"] = tracker.current
-                tracker.label(list(gathered_weights(net)), "gathered_weights")
+                tracker.label(list(gathered_weights(net)), "gathered weights")
                 with tracker.phase("backward"):
                     loss.backward()
                 del loss
@@ -128,12 +129,14 @@ def steps(model: Model, precision: str, run: Run) -> HELD:
                 chosen.step()
             chosen.zero_grad()
             held["between_steps"] = tracker.current
-            held["peak"], top = tracker.peak, tracker.peak_event
+            peaks.append(tracker.peak)
+    top = tracker.peak_event
     assert top is not None
-    contents = {name: size for name, size in tracker.contents(top.index).items() if size}
-    return held | {"phase": top.phase, "op": top.op, "contents": contents}
+    held |= {"peak": top.total, "first_peak": peaks[0], "phase": top.phase, "op": top.op}
+    contents = tracker.contents(top.index)
+    return held | {"contents": {name: size for name, size in contents.items() if size}}
 
 
-def several(questions: list[tuple[Model, str, Run]]) -> list[HELD]:
+def several(questions: list[tuple[Model, Recipe | str, Run]]) -> list[Held]:
     """`steps` of several questions, so that processes start only once."""
     return [steps(*question) for question in questions]

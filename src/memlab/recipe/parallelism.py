@@ -155,8 +155,8 @@ def _check_policy(devices: Sharding) -> None:
         if value is not None and value not in known:
             raise ValueError(f"{field}={value!r} is not described; known: {', '.join(known)}")
     if devices.gradient_sync not in SYNCS:
-        known = ", ".join(SYNCS)
-        raise ValueError(f"gradient_sync={devices.gradient_sync!r} is not described; known: {known}")
+        said = f"gradient_sync={devices.gradient_sync!r}"
+        raise ValueError(f"{said} is not described; known: {', '.join(SYNCS)}")
     if not isinstance(devices.reshard_after_forward, bool):
         value = devices.reshard_after_forward
         raise TypeError(f"reshard_after_forward={value!r}; True or False is needed")

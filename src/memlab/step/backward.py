@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # What the gradient of a parameter is called: of one's own, and of one that FSDP2 gathered.
-GRADIENTS = {"weights": "gradients", "gathered_weights": "whole_gradients"}
+GRADIENTS = {"weights": "gradients", "gathered weights": "whole gradients"}
 
 
 def backward(engine: Engine, loss: Tensor) -> None:

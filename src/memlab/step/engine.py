@@ -156,7 +156,7 @@ class Engine:
         return result
 
     def region(self, checkpoint: bool) -> Callable[..., Any]:
-        """What a network calls each layer with; a layer may be a checkpoint, or a group of FSDP2."""
+        """What a network calls each layer with: one may be a checkpoint, or a group of FSDP2."""
         return self.checkpoint if checkpoint else call
 
     def root(self, forward: Callable[..., Any], ids: Tensor) -> Any:

@@ -33,6 +33,8 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
                 autocast
     Raises      ValueError for a combination that is not described
     """
+    if run.holds and run.devices.fsdp:
+        raise ValueError(f"holds={run.holds!r} is not described beside FSDP2")
     plain = run.replace(holds=())
     found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
     for what in run.holds:
@@ -53,13 +55,13 @@ def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
 def nearest(recipe: Recipe, run: Run) -> Recipe:
     """The recipe itself, or the nearest one whose step is described.
 
-    Raises      ValueError where adapters stand beside a recipe that is not described
+    Raises      ValueError where adapters or FSDP2 stand beside a recipe that is not described
     """
     try:
         described.dtype_of(recipe)
         return recipe
     except ValueError:
-        if run.lora is not None:
+        if run.lora is not None or run.devices.fsdp:
             raise
     if recipe.autocast:
         return Recipe.named("autocast")

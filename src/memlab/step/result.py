@@ -9,8 +9,12 @@ from .storage_log import Log, Record
 
 TERMS = (
     "weights",
+    "gathered weights",
+    "all-gather buffers",
     "buffers",
     "gradients",
+    "whole gradients",
+    "reduce-scatter buffers",
     "optimizer",
     "inputs",
     "activations",
@@ -59,7 +63,8 @@ class Step(Simulated):
 
 
 def term(record: Record) -> str:
-    """weights, gradients, optimizer, buffers, inputs, activations, logits or other.
+    """weights, gradients, optimizer, buffers, inputs, activations, logits or other; under FSDP2
+    gathered weights, whole gradients and the buffers of its collectives too.
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """

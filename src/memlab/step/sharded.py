@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 # Optimizers that read and write one value at a time, so a part is updated as the whole would be.
 BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
-ALL_GATHER, REDUCE_SCATTER, WHOLE = "all_gather_buffers", "reduce_scatter_buffers", "whole_gradients"
+ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
+GATHERED, WHOLE = "gathered weights", "whole gradients"
 
 
 def check(recipe: Recipe, run: Run) -> None:
@@ -52,7 +53,7 @@ def check(recipe: Recipe, run: Run) -> None:
 
     Raises      ValueError that names it
     """
-    for field in ("lora", "frozen", "offload", "holds", "step_in_backward", "loss", "loop"):
+    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop"):
         value = getattr(run, field)
         if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} is not described beside FSDP2")
@@ -132,7 +133,7 @@ class Sharded(Ops):
         shape, cut = tuple(shape), row_shard(shape, ranks=self.ranks)
         padded = (cut[0] * self.ranks, *cut[1:])
         mine = Storage(self.log, Record(name, cut, self.stored, "weights", self.part))
-        empty = Gathered(self.log, Record(name, padded, dtype, "gathered_weights", self.part))
+        empty = Gathered(self.log, Record(name, padded, dtype, GATHERED, self.part))
         part = Parameter(cut, self.stored, mine, self.current)
         whole = Parameter(shape, dtype, empty, self.current)
         if component(name) not in self.frozen:
@@ -150,7 +151,9 @@ class Sharded(Ops):
                     stays in the stored one, and is cast again and again
         """
         if category == "buffers" and dtype == self.computed != self.stored:
-            raise ValueError(f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described")
+            raise ValueError(
+                f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described"
+            )
         return super().new(op, shape, dtype, category)
 
     def region(self, checkpoint: bool) -> Callable[..., Any]:
