@@ -30,7 +30,6 @@ from .optim import optimizer
 from .sharded import gathered_weights
 from .subject import DTYPES, loss_of, subject
 
-
 Held = dict[str, Any]
 PATIENCE = 10  # seconds
 
@@ -57,7 +56,7 @@ class _Settled:
         return work
 
     def _held(self, *tensors: Tensor) -> list[int]:
-        """Who holds each of them, and all bytes that are counted: a copy of gloo's is among them."""
+        """How many hold each of them, and all bytes that are counted, gloo's copy among them."""
         counts = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
         return [*counts, self.tracker.current]
 
