@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+# Optimizers that read and write one value at a time, so a part is updated as the whole would be.
+BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
+
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
     """The attention as the networks know it: what the run says, else the config, else SDPA.
@@ -129,6 +132,24 @@ def check_shape(model: Model, run: Run) -> None:
     theirs = run.implementation == "transformers"
     if theirs and model.head_dim > 256 and model.kv_heads < model.heads:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
+
+
+def check_sharded(recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step under FSDP2.
+
+    Raises      ValueError that names it
+    """
+    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop"):
+        value = getattr(run, field)
+        if value != getattr(Run, field):
+            raise ValueError(f"{field}={value!r} is not described beside FSDP2")
+    if recipe.optimizer not in BY_VALUE:
+        known = ", ".join(BY_VALUE)
+        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
+    if recipe.autocast and run.devices.param_dtype:
+        raise ValueError(
+            f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
+        )
 
 
 def check_config(model: Model, run: Run) -> None:

@@ -34,75 +34,28 @@ from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.sharding import row_shard
+from .described import check_sharded
+from .gathered import Gathered, Group
 from .graph import Node, Parameter, Tensor, component
 from .ops import Ops
-from .storage_log import Log, Record, Storage, count
+from .storage_log import Record, Storage, count
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-# Optimizers that read and write one value at a time, so a part is updated as the whole would be.
-BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
 ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
 GATHERED, WHOLE = "gathered weights", "whole gradients"
 
 
-def check(recipe: Recipe, run: Run) -> None:
-    """Refuse what is not described of a step under FSDP2.
-
-    Raises      ValueError that names it
-    """
-    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop"):
-        value = getattr(run, field)
-        if value != getattr(Run, field):
-            raise ValueError(f"{field}={value!r} is not described beside FSDP2")
-    if recipe.optimizer not in BY_VALUE:
-        known = ", ".join(BY_VALUE)
-        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
-    if recipe.autocast and run.devices.param_dtype:
-        raise ValueError(
-            f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
-        )
-
-
-class Gathered(Storage):
-    """Memory that is filled and emptied, and stays the same storage for all who refer to it."""
-
-    __slots__ = ("full",)
-
-    def __init__(self, log: Log, record: Record) -> None:
-        self.log, self.record, self.full = log, record, False
-
-    def fill(self) -> None:
-        self._turn(True)
-
-    def empty(self) -> None:
-        self._turn(False)
-
-    def _turn(self, full: bool) -> None:
-        if full != self.full:
-            self.full = full
-            self.log.note(self.record, self.record.bytes if full else -self.record.bytes)
-
-    def __del__(self) -> None:
-        self.empty()
-
-
-class Group:
-    """The parameters of a layer, or of the root: parts of them, and what they are gathered into.
-
-    waiting     the buffer that they have been gathered into, until it is copied
-    kept        whole gradients of earlier micro-batches, in the format of the reduction
-    begun, done whether its backward pass has begun, and whether it is over
-    """
-
-    def __init__(self) -> None:
-        self.parts: list[Parameter] = []
-        self.wholes: list[Parameter] = []
-        self.kept: dict[int, Tensor] = {}
-        self.waiting: Tensor | None = None
-        self.is_whole = self.begun = self.done = False
+def operators(recipe: Recipe, dtype: str, run: Run, *, in_place: bool) -> tuple[Ops, str]:
+    """The operators, on weights of one device or of FSDP2, and the format that they compute in."""
+    options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
+    if not run.devices.fsdp:
+        return Ops(recipe.autocast, **options), dtype
+    check_sharded(recipe, run)
+    f = Sharded(recipe.autocast, stored=dtype, devices=run.devices, **options)
+    return f, f.computed
 
 
 class Sharded(Ops):

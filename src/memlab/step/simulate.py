@@ -11,7 +11,7 @@ from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of
 from ..run import Run
 from ..terms.optimizer import shared_state
-from . import adapters, described, keys, sharded
+from . import adapters, described, keys
 from .away import Offloaded
 from .graph import Parameter, Tensor
 from .inputs import inputs
@@ -26,6 +26,7 @@ from .result import Step as Step
 from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
+from .sharded import operators
 from .storage_log import Log, Record
 from .windows import first_apart, windows
 
@@ -97,7 +98,7 @@ def _played(
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
-    f, computed = _ops(chosen, dtype, run, in_place)
+    f, computed = operators(chosen, dtype, run, in_place=in_place)
     f.frozen = run.frozen
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
@@ -142,16 +143,6 @@ def _played(
     _run(f, written, setting, step, passes, steps)
     del shared, beside
     return f, setting, passes[-1]
-
-
-def _ops(recipe: Recipe, dtype: str, run: Run, in_place: bool) -> tuple[Ops, str]:
-    """The operators, on weights of one device or of FSDP2, and the format that they compute in."""
-    options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
-    if not run.devices.fsdp:
-        return Ops(recipe.autocast, **options), dtype
-    sharded.check(recipe, run)
-    f = sharded.Sharded(recipe.autocast, stored=dtype, devices=run.devices, **options)
-    return f, f.computed
 
 
 def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
