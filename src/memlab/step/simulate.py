@@ -19,6 +19,7 @@ from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.adamw import elsewhere
+from .optimizers.on_host import let_go, on_host
 from .optimizers.each import in_order, trained
 from .result import TERMS as TERMS
 from .result import Peak as Peak
@@ -90,6 +91,7 @@ def _played(
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
     described.check_frozen(run.frozen, shaped)
+    described.check_away(chosen, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
@@ -133,7 +135,13 @@ def _played(
     described.check_built(shaped, weights, dtype, run.lora)
     if "states" in run.offload:
         update = elsewhere
+    if "optimizer" in run.offload:
+        update = on_host
+    if "gradients" in run.offload:
+        f.updates = let_go
     step = partial(update, f, trained(f, shaped.layers), loop)
+    if run.step_in_backward:
+        step = _taken
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
     beside = inputs(f, setting, run)
@@ -149,6 +157,10 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
     """
     update(f, lambda: iter([parameter]), loop)
     parameter.grad = None
+
+
+def _taken() -> None:
+    """The step was made in backward."""
 
 
 def _run(
@@ -174,8 +186,7 @@ def _run(
             del loss
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
-        if f.updates is None:
-            update()
+        update()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
