@@ -19,8 +19,8 @@ from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.adamw import elsewhere
-from .optimizers.on_host import let_go, on_host
 from .optimizers.each import in_order, trained
+from .optimizers.on_host import let_go, on_host
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
