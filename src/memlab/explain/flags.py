@@ -21,8 +21,8 @@ HOST = "torchao.optim.CPUOffloadOptimizer"
 
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
 # models where that is another one; None where there is none.
-# Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py; torch 2.13;
-#             torchao 0.18, torchao/optim; bitsandbytes 0.50; peft 0.21, mapping_func.py
+# Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py;
+#             torch 2.13; torchao 0.18, torchao/optim; bitsandbytes 0.50; peft 0.21, mapping_func.py
 FLAGS: dict[str, dict[str, str | None]] = {
     "fused AdamW": {
         OWN: "torch.optim.AdamW(model.parameters(), fused=True)",

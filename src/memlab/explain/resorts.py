@@ -97,7 +97,8 @@ LAST = (
 
 def fewer_tokens(run: Run) -> tuple[Change, ...]:
     """Half of the tokens, a quarter, and so on: the last of all, for it is another task."""
-    found, names = [], []
+    found: list[Change] = []
+    names: list[str] = []
     tokens = run.tokens or 0
     while run.phase == "train" and tokens // 2 >= FEWEST:
         tokens //= 2

@@ -139,7 +139,7 @@ def _played(
         update = on_host
     if "gradients" in run.offload:
         f.updates = let_go
-    step = partial(update, f, trained(f, shaped.layers), loop)
+    step: Any = partial(update, f, trained(f, shaped.layers), loop)
     if run.step_in_backward:
         step = _taken
     passes = run.micro_batches
