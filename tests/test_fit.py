@@ -140,9 +140,10 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     for line in lines:
         assert any(line in each for each in said if each), (line, said)
     made = cheapest_change(QWEN, "bf16", run, on="10 GiB")
-    assert made and all(line and "{" not in line.replace("{}", "") for *_, line in made)
+    assert made and all(line and "{" not in line for *_, line in made)
     if loop != "plain":
-        assert not any("Arguments" in each for each in said if each and loop == "sft")
+        others = [each for each in said if each and not each.startswith("trl.")]
+        assert loop != "sft" or not any("Arguments" in each for each in others)
         assert flag("a step inside backward", recipe, run) is None
 
 

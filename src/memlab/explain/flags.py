@@ -55,7 +55,7 @@ FLAGS: dict[str, dict[str, str | None]] = {
     },
     "states on the host": {
         OWN: f"{HOST}(model.parameters(), torch.optim.AdamW)",
-        TRAINER: f"Trainer(optimizer_cls_and_kwargs=({HOST}, {{}})), max_grad_norm=0",
+        TRAINER: f"Trainer(optimizer_cls_and_kwargs=({HOST}, dict(lr=lr))), max_grad_norm=0",
     },
     "states and gradients on the host": {
         OWN: f"{HOST}(model.parameters(), torch.optim.AdamW, offload_gradients=True)",
@@ -117,4 +117,7 @@ STEPPED = {
 
 
 def _of(words: str, of: str) -> str:
-    return words.replace("TrainingArguments", "SFTConfig") if of == SFT else words
+    if of != SFT or words.startswith("trl."):
+        return words
+    words = words.replace("TrainingArguments", "SFTConfig")
+    return f"SFT{words}" if words.startswith("Trainer(") else words
