@@ -34,7 +34,7 @@ KNOWN = {
     "logits": ("all", "last"),
 }
 OFFLOAD = ("saved", "states", "optimizer", "gradients")
-HOLDS = ("output", "wide_logits", "gradients", "graph", "state_dict", "model")
+HOLDS = ("output", "wide_logits", "gradients", "graph", "logits", "batch", "state_dict", "model")
 CHUNKS = 8  # of a chunked loss, if nothing is said
 MOST = 10**9  # sequences, tokens
 MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
@@ -98,8 +98,9 @@ class Run:
                 itself, which steps there (torchao's CPUOffloadOptimizer), and "gradients" for it
     holds       what the program's loop keeps beside the step, each as often as it stands here:
                 the model's "output" during backward, a fp32 copy of the logits ("wide_logits"), the
-                "gradients" of the last step, the "graph" of a loss, the checkpoint's "state_dict",
-                a second "model" (averaged weights, a reference)
+                "gradients" of the last step, the "graph" of a loss, the "logits" of a step before,
+                the ids of another "batch", the checkpoint's "state_dict", a second "model"
+                (averaged weights, a reference), whose buffers are there twice as well
     logits      prefill: of all tokens, or of the last one as generate() asks
     inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
     devices     how many there are, and what they divide
