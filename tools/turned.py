@@ -2,11 +2,11 @@
 
     python tools/turned.py [COUNT]      so many figures (default: all), drawn with a fixed seed
 
-A figure is the peak of a run in which one cause is turned, without noise. Each is asked for twice:
-as a number alone, as nvidia-smi or a log tells it, and with what a tracker sees beside it, the
-bytes of each term and whether the steps leave some behind. What is printed is in how many cases the cause that was turned stands first, and
-among the first three, of the causes alone. Two causes that leave the same bytes in the same terms
-cannot be told apart by anybody; such ties count as they stand in the list.
+A figure is the peak of a run in which one cause is turned, without noise. Each is asked for three
+times: as a card's number, as a tracker's, and with what a tracker sees beside it, the bytes of each
+term and whether steps leave some behind. What is printed is in how many cases the cause that was
+turned stands first, and among the first three, of the causes alone. Two causes that leave the same
+bytes in the same terms cannot be told apart by anybody; such ties count as they stand in the list.
 """
 
 import random
@@ -80,9 +80,7 @@ def main(count=None):
     asked = {
         "a card's number": [place(*each, "device") for each in cases],
         "a tracker's number": [place(*each) for each in cases],
-        "a tracker's terms": [
-            place(*each, watched=seen_of(*each)) for each in cases
-        ],
+        "a tracker's terms": [place(*each, watched=seen_of(*each)) for each in cases],
     }
     for how, places in asked.items():
         first, three = score(places)

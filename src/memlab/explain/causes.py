@@ -184,7 +184,7 @@ CAUSES = (
     ),
     Cause(
         "the model's output kept until the next one is there",
-        SOMETIMES,
+        OFTEN,  # out = model(...); out.loss.backward(): the name lives on
         "output",
         of_run(lambda run: run.replace(loop="keeps-outputs") if run.loop == "plain" else None),
         "del out after backward, or take out.loss alone: does the peak fall?",

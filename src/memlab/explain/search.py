@@ -46,6 +46,7 @@ class Search:
         self.unit = max(1, seen // (1000 if level == "tensors" else 100))
         self.sizes: dict[str, int] = {}
         self.held: dict[str, Mapping[str, int]] = {}
+        self.off: dict[tuple[str, ...], int] = {}  # by how much a sum misses what was watched
         self.known: list[Cause] = []
         cuda = case.run.backend == "cuda"
         for cause in CAUSES:
@@ -93,9 +94,7 @@ class Search:
         """Bytes that this cause alone does not account for, term by term where they are known."""
         if self.watched is None:
             return abs(self.gap - pieces * self.sizes[cause.name])
-        base, one = terms(self.case.contents()), self.held[cause.name]
-        names = {*base, *one}
-        whole = {n: base.get(n, 0) + pieces * (one.get(n, 0) - base.get(n, 0)) for n in names}
+        whole = _grown(terms(self.case.contents()), self.held[cause.name], pieces)
         return apart(self.watched.terms, whole)
 
     def _likely(self, cause: Cause, pieces: int, left: int) -> float:
@@ -126,7 +125,9 @@ class Search:
 
     def _pieces(self, cause: Cause, gap: int) -> int:
         size = self.sizes[cause.name]
-        return max(1, (gap + self.unit // 2) // size) if cause.counted and size > 0 else 1
+        if not cause.counted or size <= 0:
+            return 1
+        return max(1, (gap + min(self.unit, size) // 2) // size)
 
     def sums(self) -> list[Sum]:
         """Up to three causes of different groups, joint peaks derived for the nearest ones."""
@@ -171,7 +172,8 @@ class Search:
         """How likely: the logarithm of the priors, less what is left in units."""
         from math import log
 
-        return sum(log(cause.prior) for cause in causes) - abs(joint.left) / self.unit
+        left = max(abs(joint.left), self.off.get(joint.names, 0))
+        return sum(log(cause.prior) for cause in causes) - left / self.unit
 
     def _joint(self, causes: tuple[Cause, ...], replays: bool = True) -> Sum | None:
         """What causes add together; a replay takes long, so its bytes may be those found alone."""
@@ -187,7 +189,8 @@ class Search:
         if case is None:
             return None
         try:
-            size += case.peak() - self.base
+            held = case.contents()
+            size += sum(held.values()) - self.base
             names = tuple(c.name for c in causes if c is not counted)
             if counted is not None:
                 piece = counted.turn(case)
@@ -197,6 +200,15 @@ class Search:
                 pieces = max(1, (self.gap - size + each // 2) // each)
                 size += pieces * each
                 names += (f"{pieces:,} × {counted.name}",)
+                held = _grown(held, piece.contents() if piece else {}, pieces)
         except ValueError:
             return None
+        if self.watched is not None:
+            self.off[names] = apart(self.watched.terms, terms(held))
         return Sum(names, size, self.gap - size)
+
+
+def _grown(base: Mapping[str, int], one: Mapping[str, int], pieces: int) -> dict[str, int]:
+    """The bytes by term with so many pieces, of which `one` has the first."""
+    names = {*base, *one}
+    return {n: base.get(n, 0) + pieces * (one.get(n, 0) - base.get(n, 0)) for n in names}

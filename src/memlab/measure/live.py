@@ -97,13 +97,14 @@ class Live:
         """
         if self._known is None:
             raise ValueError("nothing was predicted; give explain(model, recipe, …)")
-        seen, terms = self.peak, self._watched()
+        seen, terms, grows = self.peak, self._watched(), self._grows()
         if self.predicted is not None and self._level(seen - self.predicted.total()):
             # Nothing in the block accounts for more: then what lay there before it, if anything.
-            more = self.idle.terms if self.idle.bytes * WORTH_SAYING >= seen else {}
+            more = _terms(self.idle.terms) if self.idle.bytes * WORTH_SAYING >= seen else {}
             seen += sum(more.values())
             terms = {name: terms.get(name, 0) + more.get(name, 0) for name in {*terms, *more}}
-        watched = Watched(terms, self._grows())
+            grows = None if more else grows  # no step made it
+        watched = Watched(terms, grows)
         found = explain(*self._known, seen=seen, level="tensors", watched=watched)
         return replace(found, notes=(*found.notes, *self._seen()))
 
