@@ -12,6 +12,7 @@ bytes in the same terms cannot be told apart by anybody; such ties count as they
 import random
 import sys
 from itertools import product
+from typing import Any
 
 from memlab import Model, Recipe, Run
 from memlab.explain.case import Case
@@ -22,7 +23,7 @@ from memlab.step.loop import stored_as
 
 MODELS = ("tiny-llama", "qwen3-0.6b", "llama-3-8b")
 RECIPES = ("fp32", "bf16", "autocast", "adamw8bit")
-SAID = (
+SAID: tuple[dict[str, Any], ...] = (
     {"batch": 1, "tokens": 512},
     {"batch": 4, "tokens": 256, "checkpoint": "block"},
     {"batch": 2, "tokens": 512, "loss": "chunked", "micro_batches": 2},
@@ -78,9 +79,9 @@ def drawn(count=None, models=MODELS):
 def main(count=None):
     cases = drawn(count)
     asked = {
-        "a card's number": [place(*each, "device") for each in cases],
-        "a tracker's number": [place(*each) for each in cases],
-        "a tracker's terms": [place(*each, watched=seen_of(*each)) for each in cases],
+        "a card's number": [place(b, c, k, level="device") for b, c, k in cases],
+        "a tracker's number": [place(b, c, k) for b, c, k in cases],
+        "a tracker's terms": [place(b, c, k, watched=seen_of(b, c, k)) for b, c, k in cases],
     }
     for how, places in asked.items():
         first, three = score(places)
