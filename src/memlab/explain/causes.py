@@ -1,7 +1,7 @@
 """What can make a run need more than was predicted: each cause as a switch that can be turned.
 
 No cause has bytes of its own. It turns a run (or a recipe) into another one, and what it costs is
-the peak after, less the peak before.
+the peak after, less the peak before. The module is long because all causes stand in one table.
 """
 
 from __future__ import annotations
