@@ -19,7 +19,7 @@ from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.adamw import elsewhere
-from .optimizers.each import in_order, trained
+from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go, on_host
 from .result import TERMS as TERMS
 from .result import Peak as Peak
@@ -141,7 +141,7 @@ def _played(
         f.updates = let_go
     step: Any = partial(update, f, trained(f, shaped.layers), loop)
     if run.step_in_backward:
-        step = _taken
+        step = taken
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
     beside = inputs(f, setting, run)
@@ -157,10 +157,6 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
     """
     update(f, lambda: iter([parameter]), loop)
     parameter.grad = None
-
-
-def _taken() -> None:
-    """The step was made in backward."""
 
 
 def _run(
