@@ -495,6 +495,8 @@ RUNS = [
             "phase='prefill'",
             "phase='prefill', tokens=8, loss='chunked'",
             "offload=('states',)",
+            "offload=('optimizer',), step_in_backward=True",
+            "offload=('gradients',)",
             "loss_chunks=3",
         )
     ),

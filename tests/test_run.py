@@ -158,6 +158,24 @@ WRONG = [
     ({"inference_mode": True}, "inference_mode=True is for prefill and decode"),
     ({"step_in_backward": True, "micro_batches": 2}, "step_in_backward with 2 micro-batches"),
     ({"offload": ("saved",)}, "offload of saved is described for memlab's models alone"),
+    ({"offload": ("gradients",)}, "offload of gradients is for an optimizer that steps there"),
+    (
+        {"offload": ("optimizer", "states"), "implementation": "memlab"}
+        | {"optimizer_impl": "forloop"},
+        "offload of states and of the optimizer",
+    ),
+    (
+        {"offload": ("optimizer",), "step_in_backward": True},
+        "offload of the optimizer: it steps after",
+    ),
+    (
+        {"offload": ("optimizer",), "optimizer_impl": "foreach"},
+        "offload of the optimizer with optimizer_impl",
+    ),
+    (
+        {"offload": ("optimizer", "gradients"), "micro_batches": 2},
+        "offload of gradients with 2 micro-batches",
+    ),
     ({"phase": "decode"}, "phase='decode' needs tokens"),
     ({"phase": "decode", "tokens": 9, "logits": "last"}, "logits='last' is for prefill; decode"),
     *(
@@ -226,6 +244,8 @@ OTHERS = {
     "offload": [
         {"offload": ("saved",), "implementation": "memlab"},
         {"offload": ("states",), "implementation": "memlab", "optimizer_impl": "forloop"},
+        {"offload": ("optimizer",)},
+        {"offload": ("optimizer", "gradients")},
     ],
     "holds": [{"holds": (what,)} for what in HOLDS],
     "logits": [{"phase": "prefill", "logits": "last"}],

@@ -10,6 +10,7 @@ stands in this one place.
 from __future__ import annotations
 
 from .base.frozen import dataclass, replace
+from .recipe.offloaded import check_offload
 from .recipe.parallelism import Sharding
 from .terms.lora import Lora
 from .units import whole
@@ -32,8 +33,8 @@ KNOWN = {
     "loop": ("plain", "keeps-outputs", "trainer", "sft"),
     "logits": ("all", "last"),
 }
-OFFLOAD = ("saved", "states")
-HOLDS = ("output", "wide_logits", "gradients", "graph", "state_dict", "model")
+OFFLOAD = ("saved", "states", "optimizer", "gradients")
+HOLDS = ("output", "wide_logits", "gradients", "graph", "logits", "batch", "state_dict", "model")
 CHUNKS = 8  # of a chunked loss, if nothing is said
 MOST = 10**9  # sequences, tokens
 MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
@@ -93,11 +94,13 @@ class Run:
     step_in_backward    each weight is updated as soon as its gradient is complete
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
-    offload     what waits on a host: "saved" tensors, the optimizer's "states"
+    offload     what waits on a host: "saved" tensors, the optimizer's "states", the "optimizer"
+                itself, which steps there (torchao's CPUOffloadOptimizer), and "gradients" for it
     holds       what the program's loop keeps beside the step, each as often as it stands here:
                 the model's "output" during backward, a fp32 copy of the logits ("wide_logits"), the
-                "gradients" of the last step, the "graph" of a loss, the checkpoint's "state_dict",
-                a second "model" (averaged weights, a reference)
+                "gradients" of the last step, the "graph" of a loss, the "logits" of a step before,
+                the ids of another "batch", the checkpoint's "state_dict", a second "model"
+                (averaged weights, a reference), whose buffers are there twice as well
     logits      prefill: of all tokens, or of the last one as generate() asks
     inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
     devices     how many there are, and what they divide; batch is that of one rank. A step is
@@ -300,18 +303,7 @@ class Run:
                 f"step_in_backward with {self.micro_batches} micro-batches: each would be a step "
                 "of its own, for no gradient stays to be added to"
             )
-        if self.offload and self.implementation != "memlab":
-            told = ", ".join(self.offload)
-            raise ValueError(f"offload of {told} is described for memlab's models alone")
-        if "saved" in self.offload and self.checkpoint != "none":
-            raise ValueError(
-                f"offload of saved tensors beside checkpoint={self.checkpoint!r}: describe one"
-            )
-        if "states" in self.offload and (self.step_in_backward or self.optimizer_loop != "forloop"):
-            raise ValueError(
-                "offload of states: the optimizer steps after backward, with "
-                "optimizer_impl='forloop'"
-            )
+        check_offload(self)
 
     def _check_call(self) -> None:
         for field in OF_TRAINING:

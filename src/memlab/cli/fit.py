@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     fits = not changes and least is None
     status = 0 if fits else DOES_NOT_FIT
     if options.json:
-        names = ("change", "cost", "peak")
+        names = ("change", "cost", "peak", "flag")
         made = [dict(zip(names, change, strict=True)) for change in changes]
         return _document(
             how, device=name, limit=limit, fits=fits, changes=made, least=least
@@ -71,7 +71,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return f"it fits {name} as it is", status
     if least is not None:
         return words, status
-    lines = [f"{text(size):>10}  after {change}: {cost}" for change, cost, size in changes]
+    lines = []
+    for change, cost, size, flag in changes:
+        lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
     head = f"it does not fit {name}; the cheapest changes that make it fit:"
     if any("LoRA" in change for change, *_ in changes) and recipe.weights != "fp32":
         lines.append(ADAPTERS.format(weights=recipe.weights))

@@ -66,6 +66,7 @@ _CHANGE = record(
         "change": field("text", "its name"),
         "cost": field("text", "in time, or in what can no longer be done"),
         "peak": field("bytes", "with all changes so far"),
+        "flag": field("text", "the flag or line of the reader's library that makes it"),
     }
 )
 _FINDING = record(

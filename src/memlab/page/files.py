@@ -15,7 +15,7 @@ MODULES = (
     "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
     "model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
-    "recipe/loops recipe/chosen "
+    "recipe/loops recipe/chosen recipe/offloaded "
     "step/keys step/windows explain/changes page/answer page/asked page/cheaper "
     "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
     "page/words"

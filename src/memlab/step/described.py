@@ -114,6 +114,13 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
+def check_away(recipe: Recipe, run: Run) -> None:
+    """Whose states may wait on a host: those of AdamW are described."""
+    for part in ("states", "optimizer"):
+        if part in run.offload and recipe.optimizer != "adamw":
+            raise ValueError(f"offload of {part} is described for adamw, not {recipe.optimizer}")
+
+
 def check_shape(model: Model, run: Run) -> None:
     """What no step of this model can have, and what is not described of it."""
     if run.devices.ranks > 1 and not run.devices.fsdp:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 Tops = dict[str, dict[str, int]]
+IDS = 8  # bytes of one token's number, int64
 STORED = ("fp32", "bf16", "fp16")  # formats of checkpoints; of any other recipe's, bf16
 
 
@@ -107,7 +108,8 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
 def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored: str) -> None:
     """One thing that the loop holds: see memlab.Run."""
     if what in ("state_dict", "model"):
-        return _everywhere(found, storage(model.parameter_count, stored))
+        copy = storage(model.parameter_count, stored)
+        return _everywhere(found, copy) if what == "state_dict" else _twice(found, copy)
     if run.tokens is None:
         raise ValueError(f"holds {what!r} changes a step: it needs tokens")
     if what == "gradients":
@@ -116,14 +118,35 @@ def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored:
             held["gradients"] = most
     elif what == "graph":
         _everywhere(found, graph(step_of(model, recipe, run)))
+    elif what == "logits":
+        _everywhere(found, _logits(model, recipe, run), "logits")
+    elif what == "batch":
+        _everywhere(found, IDS * run.rows, "inputs")
     elif "loss" in found:
         more = _output(model, recipe, run) if what == "output" else _wide(model, recipe, run)
         found["loss"]["logits"] = found["loss"].get("logits", 0) + more
 
 
-def _everywhere(found: Tops, more: int) -> None:
+def _everywhere(found: Tops, more: int, term: str = "other") -> None:
     for held in found.values():
-        held["other"] = held.get("other", 0) + more
+        held[term] = held.get(term, 0) + more
+
+
+def _twice(found: Tops, weights: int) -> None:
+    """A copy of the module: its buffers too, which no state dict of a checkpoint has."""
+    for held in found.values():
+        held["buffers"] = 2 * held.get("buffers", 0)
+        held["weights"] = held.get("weights", 0) + weights
+        if not held["buffers"]:
+            del held["buffers"]
+
+
+def _logits(model: Model, recipe: Recipe, run: Run) -> int:
+    """What a model puts out for one micro-batch, without its graph."""
+    if run.chunks or run.fused_head:
+        raise ValueError("holds 'logits': a loss in chunks never has all logits at once")
+    kind = nearest(recipe, run)
+    return storage(run.rows * model.vocab, kind.autocast or kind.weights)
 
 
 def _output(model: Model, recipe: Recipe, run: Run) -> int:

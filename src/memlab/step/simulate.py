@@ -19,7 +19,8 @@ from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.adamw import elsewhere
-from .optimizers.each import in_order, trained
+from .optimizers.each import in_order, taken, trained
+from .optimizers.on_host import let_go, on_host
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
@@ -91,6 +92,7 @@ def _played(
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
     described.check_frozen(run.frozen, shaped)
+    described.check_away(chosen, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
@@ -134,7 +136,13 @@ def _played(
     described.check_built(shaped, weights, dtype, run)
     if "states" in run.offload:
         update = elsewhere
-    step = partial(update, f, trained(f, shaped.layers), loop)
+    if "optimizer" in run.offload:
+        update = on_host
+    if "gradients" in run.offload:
+        f.updates = let_go
+    step: Any = partial(update, f, trained(f, shaped.layers), loop)
+    if run.step_in_backward:
+        step = taken
     passes = list(range(1, run.micro_batches + 1))
     if not every_layer:  # the first, one that stands for those between, and the last if it is apart
         apart = run.devices.fsdp and run.devices.gradient_sync == "last"
@@ -177,8 +185,7 @@ def _run(
             del loss
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
-        if f.updates is None:
-            update()
+        update()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
