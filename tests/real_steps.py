@@ -31,6 +31,7 @@ from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.qlora import quantize_base
 from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
 from memlab.lab.train import one_thread
+from memlab.lab.with_peft import with_peft
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
@@ -203,11 +204,10 @@ def build(step: Question) -> torch.nn.Module:
             raise ValueError(f"{name}={value!r}: no real step is run so")
     module = (_ours if step.run.implementation == "memlab" else _theirs)(step)
     lora = step.run.lora
-    if lora is not None:
-        names = lora.targets
-        if step.run.implementation == "transformers":
-            names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
-        adapt(module, lora.rank, names)
+    if lora is not None and step.run.implementation == "transformers":
+        module = with_peft(module, step.model, step.run)
+    elif lora is not None:
+        adapt(module, lora.rank, lora.targets)
         if lora.base is not None:
             quantize_base(module, lora.base, keep_wide=lora.keep_wide)
     for name, parameter in module.named_parameters() if step.run.frozen else ():

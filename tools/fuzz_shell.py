@@ -56,6 +56,8 @@ CHOICES = {
     "--lora-rank": COUNT,
     "--lora-targets": ["q,v", "q", "qkv", "all", "q,q", "", ","],
     "--lora-base": ["nf4", "fp32", "x"],
+    "--lora-dtype": ["fp32", "bf16", "x"],
+    "--lora-dropout": ["0", "0.1", "1", "nan", "x"],
     "--backend": ["cpu", "cuda"],
     "--dropout": ["0", "0.1", "1", "7", "nan", "-1"],
     "--implementation": ["transformers", "memlab"],

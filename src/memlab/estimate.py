@@ -95,6 +95,7 @@ def told(run: Run) -> str:
     words += f", {run.implementation} on {run.backend}"
     if run.lora is not None:
         words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
+        words += f" in {run.lora.dtype}" if run.lora.dtype else ""
         words += f" over {run.lora.base}" if run.lora.base else ""
     return words
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from ..explain.changes import ADAPTERS as LAST_RESORT
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import parse, text
 from . import given
 from .document import document
-from .estimate_json import ADAPTERS
+from .estimate_json import wide_adapters
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return words, status
     lines = [f"{text(size):>10}  after {change}: {cost}" for change, cost, size in changes]
     head = f"it does not fit {name}; the cheapest changes that make it fit:"
-    if any("LoRA" in change for change, *_ in changes) and recipe.weights != "fp32":
-        lines.append(ADAPTERS.format(weights=recipe.weights))
+    if any("LoRA" in change for change, *_ in changes):
+        lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
     return "\n".join([head, *lines]), status
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+OF_LORA = ("targets", "base", "dtype", "dropout")  # --lora-NAME, beside --lora-rank
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
@@ -83,6 +84,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--lora-targets", metavar="A,B", help=words)
     words = "store the frozen linear layers in nf4: QLoRA"
     group.add_argument("--lora-base", metavar="FORMAT", help=words)
+    words = "of the adapters (default: peft's, fp32 beside weights in 16 bits)"
+    group.add_argument("--lora-dtype", metavar="FORMAT", help=words)
+    words = "of what adapters read (default 0)"
+    group.add_argument("--lora-dropout", type=float, metavar="P", help=words)
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -166,14 +171,15 @@ def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
 
 
 def _lora(options: argparse.Namespace) -> Lora | None:
+    told = {name: getattr(options, f"lora_{name}") for name in OF_LORA}
+    said = {name: value for name, value in told.items() if value is not None}
     if options.lora_rank is None:
-        for flag in ("lora_targets", "lora_base"):
-            if (value := getattr(options, flag)) is not None:
-                raise ValueError(f"--{flag.replace('_', '-')} {value} is of adapters: --lora-rank")
+        for name, value in said.items():
+            raise ValueError(f"--lora-{name} {value} is of adapters: --lora-rank")
         return None
-    if options.lora_targets is None:
-        return Lora(options.lora_rank, base=options.lora_base)
-    return Lora(options.lora_rank, _names(options.lora_targets), options.lora_base)
+    if "targets" in said:
+        said["targets"] = _names(said["targets"])
+    return Lora(options.lora_rank, **said)
 
 
 def _devices(options: argparse.Namespace, model: Model) -> Sharding:

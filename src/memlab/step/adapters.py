@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..model import Model
+from ..run import Run
 from ..terms.lora import BLOCK as BLOCK
 from ..terms.lora import Lora
+from .dropped import dropout
 from .graph import Tensor, call
 from .ops import Ops
 from .storage_log import Dim
@@ -14,19 +16,24 @@ from .widened import keep_wide, widen_again
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+    Base = Callable[[Ops, Tensor, Mapping[str, Tensor], str], Tensor]
 
 # What is narrower than the rest, by the end of its name.
 DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32"}
+ADAPTERS = ("a", "b")
 
 # Where the layers that can carry an adapter are described.
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+THEIRS = (
+    *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
+    *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
+)
 KNOWN = (
     ("memlab", "gpt2"),
-    ("transformers", "gemma"),
     *(("memlab", family) for family in LLAMAS),
-    *(("transformers", family) for family in LLAMAS),
+    *(("transformers", family) for family in THEIRS),
 )
 
 
@@ -47,29 +54,54 @@ def shapes(
     return found
 
 
-def check(lora: Lora, model: Model, implementation: str) -> None:
+def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     """Refuse what is not described of adapters.
 
-    Raises      ValueError for a family whose adapters are not described; what `Lora.check` raises
+    weights     the format of the model's own
+    Raises      ValueError for a family whose adapters are not described; what `Lora.check` and
+                `Lora.format` raise
     """
-    if (implementation, model.family) not in KNOWN:
-        raise ValueError(f"adapters are not described for {implementation} {model.family}")
+    if (run.implementation, model.family) not in KNOWN:
+        raise ValueError(f"adapters are not described for {run.implementation} {model.family}")
+    peft = run.implementation == "transformers"
+    if lora.dropout and not peft:
+        raise ValueError(f"dropout={lora.dropout} of adapters: memlab.lab.lora has none")
     lora.check(model)
+    lora.format(weights, peft=peft)
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     """A linear layer, with its adapter where it has one."""
-    if f"{name}.a" in weights:
-        return call(_adapted, f, x, weights, name)
-    return _base(f, x, weights, name)
+    return adapted(f, x, weights, name, _base)
 
 
-def _adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+def adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
+    """What `base` makes of x, and its adapter's product where there is one."""
+    if f"{name}.a" not in weights:
+        return base(f, x, weights, name)
+    return call(_peft if f.peft else _ours, f, x, weights, name, base)
+
+
+def _ours(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
     """memlab.lab.lora.LoRALinear: base(x) + b(a(x)) · scale."""
     return f.add(
-        _base(f, x, weights, name),
+        base(f, x, weights, name),
         f.scale(f.linear(f.linear(x, weights[f"{name}.a"]), weights[f"{name}.b"])),
     )
+
+
+def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
+    """peft.tuners.lora.layer.Linear.forward: each adapter casts its input for itself.
+
+    Source      peft 0.21, tuners/lora/layer.py
+    """
+    a, b = weights[f"{name}.a"], weights[f"{name}.b"]
+    result = base(f, x, weights, name)
+    dtype = result.dtype
+    cast = f.to(x, a.dtype)
+    result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
+    result = f.to(result, dtype)
+    return result
 
 
 def _base(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:

@@ -10,7 +10,6 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS
 from ..run import Run
-from ..terms.lora import Lora
 from . import keys
 from .networks import DROPOUT, NETWORKS
 
@@ -150,11 +149,12 @@ def check_config(model: Model, run: Run) -> None:
         )
 
 
-def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
+def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
     wanted = storage(model.parameter_count, dtype)
-    if lora is not None:
-        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), dtype)
+    if (lora := run.lora) is not None:
+        theirs = lora.format(dtype, peft=run.implementation == "transformers")
+        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

@@ -100,8 +100,9 @@ def _played(
     f = Ops(chosen.autocast, backend=run.backend, in_place=in_place)
     f.frozen = run.frozen
     if run.lora is not None:
-        adapters.check(run.lora, shaped, run.implementation)
+        adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
+        f.peft, f.lora_dropout = theirs, run.lora.dropout
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
     assert run.tokens is not None  # check_shape saw to it
@@ -118,6 +119,7 @@ def _played(
         fused_head=run.fused_head,
         keeps_output=run.loop == "keeps-outputs",
         lora=run.lora,
+        peft=theirs,
         sliding=sliding,
         **dropouts,
     )
@@ -130,7 +132,7 @@ def _played(
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
     written = network(run.implementation, shaped.family)(f, setting)
     weights = f.log.contents(len(f.log.events), term)["weights"]
-    described.check_built(shaped, weights, dtype, run.lora)
+    described.check_built(shaped, weights, dtype, run)
     if "states" in run.offload:
         update = elsewhere
     step = partial(update, f, trained(f, shaped.layers), loop)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..model.tensors import Tensor
 
 BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
+DTYPES = ("fp32", "bf16", "fp16")
 
 
 @dataclass(frozen=True)
@@ -25,17 +26,22 @@ class Lora:
     base        the format of the frozen linear weights of the layers, if it is not the recipe's:
                 QLoRA. nf4 is described, widened to the format of the input where it is used
     keep_wide   autograd keeps the widened weight until backward; else it is widened again there
+    dtype       the format of the adapters. None: that of whose code runs them: peft makes them in
+                fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
+                memlab.lab.lora in the weights' own. Said, it is fp32 or that of the weights
+    dropout     the probability with which values of an adapter's input are dropped
     Source      Hu et al. 2021, arXiv:2106.09685, and Dettmers et al. 2023, arXiv:2305.14314; run
-                as memlab.lab.lora and memlab.lab.qlora do
-    Leaves out  dropout on the adapter's input; adapters in another format than the other weights;
-                scales of scales; a base in nf4 under autocast or on CUDA
-    Raises      ValueError for rank 0, no targets, a base that is not described
+                as peft 0.21, or as memlab.lab.lora and memlab.lab.qlora do
+    Leaves out  scales of scales; a base in nf4 under autocast or on CUDA
+    Raises      ValueError for rank 0, no targets, a base or a format that is not described
     """
 
     rank: int
     targets: tuple[str, ...] = ("q", "v")
     base: str | None = None
     keep_wide: bool = False
+    dtype: str | None = None
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if whole("rank", self.rank) == 0:
@@ -47,6 +53,28 @@ class Lora:
             raise ValueError("targets=(): adapters need at least one layer to stand beside")
         if self.base not in (None, "nf4"):
             raise ValueError(f"base={self.base!r} is not described for adapters; known: nf4")
+        if self.dtype not in (None, *DTYPES):
+            raise ValueError(f"dtype={self.dtype!r} of adapters; known: {', '.join(DTYPES)}")
+        p = self.dropout
+        if isinstance(p, bool) or not isinstance(p, (int, float)):
+            raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
+
+    def format(self, weights: str, *, peft: bool) -> str:
+        """The format of the adapters beside weights of this one.
+
+        peft        whether peft makes them, or memlab.lab.lora
+        Source      peft 0.21, tuners/tuners_utils.py: cast_adapter_dtype
+        Raises      ValueError for a format that such code does not make beside these weights
+        """
+        usual = "fp32" if peft and weights in ("bf16", "fp16") else weights
+        if self.dtype not in (None, weights, usual):
+            who = "peft" if peft else "memlab.lab.lora"
+            raise ValueError(
+                f"adapters in {self.dtype} beside weights in {weights}: {who} makes them in {usual}"
+            )
+        return self.dtype or usual
 
     def check(self, model: Model) -> None:
         """Refuse what this model has no place for.
