@@ -208,8 +208,8 @@ def build(step: Question) -> torch.nn.Module:
         module = with_peft(module, step.model, step.run)
     elif lora is not None:
         adapt(module, lora.rank, lora.targets)
-        if lora.base is not None:
-            quantize_base(module, lora.base, keep_wide=lora.keep_wide)
+    if lora is not None and lora.base is not None:
+        quantize_base(module, lora.base, keep_wide=lora.keep_wide)
     for name, parameter in module.named_parameters() if step.run.frozen else ():
         parameter.requires_grad_(component(name) not in step.run.frozen)
     return module

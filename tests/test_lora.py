@@ -3,7 +3,7 @@
 import pytest
 import torch
 from more_families import drawn
-from real_steps import random_configs, real_step, simulated
+from real_steps import Question, random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
@@ -55,6 +55,34 @@ def test_every_figure_is_the_real_one(step):
     width = 2 if step.precision == "bf16" and not theirs else 4
     assert found.rows["gradients"] == width * count
     assert real.parameters == step.model.parameter_count + count
+
+
+SHAPE = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
+SMALL = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
+UNTIED = {"model_type": "gpt2", "n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61}
+UNTIED["tie_word_embeddings"] = False
+BOTH = ("embedding", "lm_head")
+
+
+@pytest.mark.parametrize(
+    "config, precision, how, lora",
+    [
+        (SMALL, "bf16", {}, Lora(4, ("q", "down"), saved=BOTH)),
+        (SMALL, "bf16", {"checkpoint": "block"}, Lora(4, saved=("embedding",), dropout=0.1)),
+        (SMALL, "autocast-bf16", {"loss": "chunked"}, Lora(4, saved=BOTH[1:], ranks=(("v", 9),))),
+        (UNTIED, "bf16", {"checkpoint": "block"}, Lora(4, ("qkv",), saved=BOTH)),
+        (UNTIED, "fp32", {}, Lora(4, ("qkv", "down"), saved=BOTH[:1], ranks=(("down", 2),))),
+    ],
+    ids=str,
+)
+def test_tables_beside_the_frozen_ones_are_trained_in_full(config, precision, how, lora):
+    step = Question(config, precision, Run.cpu(batch=2, tokens=12, lora=lora, **how))
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    more = lora.parameter_count(step.model) + lora.saved_count(step.model)
+    assert real.parameters == step.model.parameter_count + more
+    seen = traced(step) if not how.get("loss") else None
+    assert seen is None or seen.peak == simulated(step.replace(backend="cuda")).peak.bytes
 
 
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
@@ -155,6 +183,10 @@ def test_what_cannot_be_adapted_is_named():
         ("llama", (4, ("q",), "int4"), "base='int4' is not described for adapters; known: nf4"),
         ("llama", (4, ("q",), None, False, "fp64"), "dtype='fp64' of adapters; known: fp32, bf16"),
         ("llama", (4, ("q",), None, False, "bf16"), "peft makes them in fp32"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (("v", 3),)), "which is none of the targets"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (("q", 0),)), "rank of q=0"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (), ("norm",)), "saved='norm' is not"),
+        ("gpt2", (4, ("qkv",), None, False, None, 0.0, (), BOTH), "tied tables that are trained"),
         ("llama", (4, ("q",), None, False, None, 1.0), "dropout=1.0 is not a probability"),
     ],
 )

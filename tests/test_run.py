@@ -31,7 +31,7 @@ def drawn(rng):
         said["dropout"] = rng.choice([0, 0.1, 0.5])
     if rng.random() < 0.3:
         base = rng.choice([None, "nf4"])
-        more = rng.choice([{}, {"dtype": "fp32"}, {"dropout": 0.1}])
+        more = rng.choice([{}, {"dtype": "fp32"}, {"saved": ("lm_head",)}])
         said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base, **more)
     if rng.random() < 0.3:
         said["devices"] = Sharding(data=rng.randint(1, 8), zero=rng.randint(0, 3))

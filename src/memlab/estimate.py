@@ -96,6 +96,7 @@ def told(run: Run) -> str:
     if run.lora is not None:
         words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
         words += f" in {run.lora.dtype}" if run.lora.dtype else ""
+        words += f" and {','.join(run.lora.saved)}" if run.lora.saved else ""
         words += f" over {run.lora.base}" if run.lora.base else ""
     return words
 

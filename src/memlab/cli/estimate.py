@@ -92,7 +92,7 @@ def _of_shapes(
     from ..lab.causal_cache import after_call
 
     model = Causal(options.model) if described is None else _as_causal(described, options)
-    recipe, how = given.recipe_of(options, model), given.run_of(options)
+    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     call = how.phase != "train"
     ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)

@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
     if options.tokens is None:
         options.tokens = 2  # any number will do where the search says its own
-        how = given.run_of(options)
+        how = given.run_of(options, model)
         return _answer(longest_sequence(model, recipe, how, **room), how, options.json)
-    how = given.run_of(options)
+    how = given.run_of(options, model)
     if options.batch is None:
         return _answer(largest_batch(model, recipe, how, **room), how, options.json)
     changes, least, words = [], None, ""

@@ -55,7 +55,12 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
         module = build(model, run, dtype).train()
     if run.lora is None:
         return module
-    return _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
+    made = _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
+    if run.lora.base is None:
+        return made
+    from .qlora import quantize_base
+
+    return quantize_base(made, run.lora.base, keep_wide=run.lora.keep_wide)
 
 
 def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
@@ -100,13 +105,9 @@ def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
 
 def _adapted(module: nn.Module, run: Run) -> nn.Module:
     from .lora import adapt
-    from .qlora import quantize_base
 
     assert run.lora is not None
-    adapt(module, run.lora.rank, run.lora.targets)
-    if run.lora.base is None:
-        return module
-    return quantize_base(module, run.lora.base, keep_wide=run.lora.keep_wide)
+    return adapt(module, run.lora.rank, run.lora.targets)
 
 
 def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from ..model import Model
-from ..model.module_names import module_names
+from ..model.module_names import end_names, module_names
 from ..run import Run
 from .quiet import quiet
 
@@ -19,11 +19,13 @@ def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
     """
     peft, lora = _peft(), run.lora
     assert lora is not None
-    targets = list(module_names(model, lora.targets).values())
+    inside, ends = module_names(model, lora.targets), end_names(model)
     config = peft.LoraConfig(
         task_type="CAUSAL_LM",
         r=lora.rank,
-        target_modules=targets,
+        target_modules=list(inside.values()),
+        rank_pattern={inside[name]: rank for name, rank in lora.ranks},
+        modules_to_save=[ends[name].split(".")[-1] for name in lora.saved] or None,
         lora_dropout=lora.dropout,
         fan_in_fan_out=model.conv1d,
     )

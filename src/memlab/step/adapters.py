@@ -48,8 +48,8 @@ def shapes(
         found[f"{name}.scales"] = (outputs, inputs // BLOCK)
     if bias:
         found[f"{name}.bias"] = (outputs,)
-    r = Dim("r", lora.rank)
     if name in lora.targets:
+        r = Dim("r", lora.rank_of(name))
         found |= {f"{name}.a": (r, inputs), f"{name}.b": (outputs, r)}
     return found
 
@@ -64,8 +64,10 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if (run.implementation, model.family) not in KNOWN:
         raise ValueError(f"adapters are not described for {run.implementation} {model.family}")
     peft = run.implementation == "transformers"
-    if lora.dropout and not peft:
-        raise ValueError(f"dropout={lora.dropout} of adapters: memlab.lab.lora has none")
+    for field in ("dropout", "ranks", "saved"):
+        if getattr(lora, field) and not peft:
+            value = getattr(lora, field)
+            raise ValueError(f"{field}={value!r} of adapters: peft has it, memlab.lab.lora has not")
     lora.check(model)
     lora.format(weights, peft=peft)
 

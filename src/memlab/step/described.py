@@ -155,6 +155,7 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     if (lora := run.lora) is not None:
         theirs = lora.format(dtype, peft=run.implementation == "transformers")
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
+        wanted += storage(lora.saved_count(model), dtype)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

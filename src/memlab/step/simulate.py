@@ -102,7 +102,7 @@ def _played(
     if run.lora is not None:
         adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
-        f.peft, f.lora_dropout = theirs, run.lora.dropout
+        f.peft, f.lora_dropout, f.copied = theirs, run.lora.dropout, run.lora.saved
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
     assert run.tokens is not None  # check_shape saw to it

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
 DTYPES = ("fp32", "bf16", "fp16")
+TABLES = ("embedding", "lm_head")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class Lora:
                 fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
                 memlab.lab.lora in the weights' own. Said, it is fp32 or that of the weights
     dropout     the probability with which values of an adapter's input are dropped
+    ranks       (target, its rank) of those that have another one: peft's rank_pattern
+    saved       tables that are trained in full, each a copy beside the frozen one, in the weights'
+                own format: embedding, lm_head. peft's modules_to_save
     Source      Hu et al. 2021, arXiv:2106.09685, and Dettmers et al. 2023, arXiv:2305.14314; run
                 as peft 0.21, or as memlab.lab.lora and memlab.lab.qlora do
     Leaves out  scales of scales; a base in nf4 under autocast or on CUDA
@@ -42,6 +46,8 @@ class Lora:
     keep_wide: bool = False
     dtype: str | None = None
     dropout: float = 0.0
+    ranks: tuple[tuple[str, int], ...] = ()
+    saved: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if whole("rank", self.rank) == 0:
@@ -55,11 +61,30 @@ class Lora:
             raise ValueError(f"base={self.base!r} is not described for adapters; known: nf4")
         if self.dtype not in (None, *DTYPES):
             raise ValueError(f"dtype={self.dtype!r} of adapters; known: {', '.join(DTYPES)}")
+        object.__setattr__(self, "ranks", tuple([tuple(pair) for pair in self.ranks]))
+        for name, rank in self.ranks:
+            if name not in self.targets:
+                raise ValueError(f"ranks name {name!r}, which is none of the targets")
+            if whole(f"rank of {name}", rank) == 0:
+                raise ValueError(f"rank of {name}=0; an adapter has at least rank 1")
+        if isinstance(self.saved, str):
+            raise TypeError(f"saved={self.saved!r} is text; a tuple such as ('lm_head',)")
+        object.__setattr__(self, "saved", tuple(self.saved))
+        for name in self.saved:
+            if name not in TABLES:
+                raise ValueError(f"saved={name!r} is not described; known: {', '.join(TABLES)}")
         p = self.dropout
         if isinstance(p, bool) or not isinstance(p, (int, float)):
             raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
         if not 0 <= p < 1:
             raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
+
+    def rank_of(self, target: str) -> int:
+        """The rank beside this target: its own, or the one of all."""
+        for name, rank in self.ranks:
+            if name == target:
+                return rank
+        return self.rank
 
     def format(self, weights: str, *, peft: bool) -> str:
         """The format of the adapters beside weights of this one.
@@ -87,6 +112,10 @@ class Lora:
                 raise ValueError(
                     f"target {name!r} is not described; known: {', '.join(sorted(known))}"
                 )
+        if self.saved and model.tied:
+            raise ValueError(
+                f"saved={self.saved!r}: tied tables that are trained are not described"
+            )
         for name in sorted(known) if self.base else ():
             inputs = known[name].shape[-1]
             if inputs % BLOCK:
@@ -109,8 +138,16 @@ class Lora:
         Formula     sum over the adapted matrices [F, D] of r · (D + F)
         """
         known = linear_layers(model)
-        adapted = [known[name] for name in self.targets]
-        return sum(self.rank * sum(tensor.shape) * tensor.copies for tensor in adapted)
+        adapted = [(known[name], self.rank_of(name)) for name in self.targets]
+        return sum([rank * sum(tensor.shape) * tensor.copies for tensor, rank in adapted])
+
+    def saved_count(self, model: Model) -> int:
+        """Parameters of the copies that are trained in full beside the frozen originals.
+
+        Formula     V · D for each table
+        Source      peft 0.21, utils/other.py: ModulesToSaveWrapper
+        """
+        return sum([t.count for t in model.tensors() if t.component in self.saved])
 
 
 def linear_layers(model: Model) -> dict[str, Tensor]:
