@@ -513,6 +513,7 @@ RUNS = [
     f"run.Lora(16).parameter_count({LLAMA})",
     f"run.Lora(16, ranks=(('q', 4),)).parameter_count({LLAMA})",
     f"run.Lora(16, saved=('embedding', 'lm_head')).saved_count({LLAMA})",
+    f"run.Lora(16, base='nf4').level_bytes({LLAMA})",
     "run.Lora(16).format('bf16', peft=True)",
     "run.Lora(16, dtype='fp16').format('bf16', peft=True)",
     f"run.Lora(16, base='nf4').base_bytes({LLAMA}, 'bf16')",

@@ -85,7 +85,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
     words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
     group.add_argument("--lora-targets", metavar="A,B", help=words)
-    words = "store the frozen linear layers in nf4: QLoRA"
+    words = "store the frozen linear layers in nf4, as bitsandbytes does: QLoRA"
     group.add_argument("--lora-base", metavar="FORMAT", help=words)
     words = "of the adapters (default: peft's, fp32 beside weights in 16 bits)"
     group.add_argument("--lora-dtype", metavar="FORMAT", help=words)

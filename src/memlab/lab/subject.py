@@ -55,12 +55,7 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
         module = build(model, run, dtype).train()
     if run.lora is None:
         return module
-    made = _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
-    if run.lora.base is None:
-        return made
-    from .qlora import quantize_base
-
-    return quantize_base(made, run.lora.base, keep_wide=run.lora.keep_wide)
+    return _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
 
 
 def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
@@ -105,9 +100,13 @@ def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
 
 def _adapted(module: nn.Module, run: Run) -> nn.Module:
     from .lora import adapt
+    from .qlora import quantize_base
 
     assert run.lora is not None
-    return adapt(module, run.lora.rank, run.lora.targets)
+    adapt(module, run.lora.rank, run.lora.targets)
+    if run.lora.base is None:
+        return module
+    return quantize_base(module, run.lora.base, keep_wide=run.lora.keep_wide)
 
 
 def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
@@ -115,6 +114,12 @@ def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
 
     if isinstance(model, Causal):
         raise ValueError(f"adapters are not built beside {model.family}, which is not described")
+    assert run.lora is not None
+    if run.lora.base is not None:
+        raise ValueError(
+            f"base={run.lora.base!r} under peft's adapters is not built here: bitsandbytes makes "
+            "codes of values, and a trace has none; estimate() describes the step"
+        )
     return with_peft(module, model, run)
 
 

@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+import torch
 from torch import nn
 
 from ..model import Model
@@ -34,6 +35,35 @@ def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
         wide = lora.dtype is None or lora.format(_name(own), peft=True) == "fp32"
         made = peft.get_peft_model(module, config, autocast_adapter_dtype=wide)
         return made.get_base_model()  # type: ignore[no-any-return]
+
+
+def four_bits(module: nn.Module) -> nn.Module:
+    """Every linear layer but the output head as bitsandbytes.nn.Linear4bit in nf4, in place.
+
+    As from_pretrained has them with BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=
+    "nf4", bnb_4bit_compute_dtype=torch.bfloat16), scales in fp32 and not quantized themselves.
+
+    Raises      ValueError where bitsandbytes is not installed
+    """
+    with quiet():
+        try:
+            own = importlib.import_module("bitsandbytes").nn
+        except ModuleNotFoundError as error:
+            words = "a base in nf4 needs bitsandbytes: pip install bitsandbytes"
+            raise ValueError(words) from error
+    how = {"quant_type": "nf4", "compress_statistics": False}
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Linear and name != "lm_head":
+                weight = child.weight.data
+                compute = weight.dtype if weight.dtype != torch.float32 else torch.bfloat16
+                sizes = (child.in_features, child.out_features, child.bias is not None)
+                made = own.Linear4bit(*sizes, compute_dtype=compute, **how)
+                codes = own.Params4bit(weight.to(compute), requires_grad=False, module=made, **how)
+                made.weight, made.bias = codes, child.bias
+                setattr(parent, name, made.to(weight.device))
+    module.is_loaded_in_4bit = True  # type: ignore[assignment]
+    return module
 
 
 def _name(dtype: Any) -> str:

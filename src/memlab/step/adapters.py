@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from ..model import Model
 from ..run import Run
 from ..terms.lora import BLOCK as BLOCK
-from ..terms.lora import Lora
+from ..terms.lora import LEVELS, Lora
 from .dropped import dropout
 from .graph import Tensor, call
 from .ops import Ops
 from .storage_log import Dim
-from .widened import keep_wide, widen_again
+from .widened import keep_wide, linear_4bit, widen_again
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Base = Callable[[Ops, Tensor, Mapping[str, Tensor], str], Tensor]
 
 # What is narrower than the rest, by the end of its name.
-DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32"}
+DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32", "levels": "fp32"}
 ADAPTERS = ("a", "b")
 
 # Where the layers that can carry an adapter are described.
@@ -38,7 +38,7 @@ KNOWN = (
 
 
 def shapes(
-    lora: Lora, name: str, outputs: int, inputs: int, bias: bool
+    lora: Lora, name: str, outputs: int, inputs: int, bias: bool, *, peft: bool
 ) -> dict[str, tuple[int, ...]]:
     """A linear layer and the matrices beside it, in the order in which they are registered."""
     found: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
@@ -46,6 +46,8 @@ def shapes(
         codes = f"{name}.codes.kept" if lora.keep_wide else f"{name}.codes"
         found = {codes: (outputs, inputs // 2)}
         found[f"{name}.scales"] = (outputs, inputs // BLOCK)
+        if peft:
+            found[f"{name}.levels"] = (LEVELS,)
     if bias:
         found[f"{name}.bias"] = (outputs,)
     if name in lora.targets:
@@ -68,6 +70,10 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
         if getattr(lora, field) and not peft:
             value = getattr(lora, field)
             raise ValueError(f"{field}={value!r} of adapters: peft has it, memlab.lab.lora has not")
+    if peft and lora.keep_wide:
+        raise ValueError("keep_wide=True is memlab.lab.quantized_linear's; bitsandbytes has it not")
+    if lora.base is not None and model.conv1d and peft:
+        raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
     lora.check(model)
     lora.format(weights, peft=peft)
 
@@ -98,6 +104,8 @@ def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Bas
     Source      peft 0.21, tuners/lora/layer.py
     """
     a, b = weights[f"{name}.a"], weights[f"{name}.b"]
+    if f"{name}.levels" in weights:
+        return _peft_on_codes(f, x, weights, name)
     result = base(f, x, weights, name)
     dtype = result.dtype
     cast = f.to(x, a.dtype)
@@ -106,10 +114,27 @@ def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Bas
     return result
 
 
+def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+    """peft.tuners.lora.bnb.Linear4bit.forward: the base's result is copied, the product cast.
+
+    Source      peft 0.21, tuners/lora/bnb.py
+    """
+    a, b = weights[f"{name}.a"], weights[f"{name}.b"]
+    result = _base(f, x, weights, name)
+    result = f.copy(result)
+    cast = f.to(x, a.dtype)
+    output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
+    output = f.to(output, result.dtype)
+    result = f.add(result, output)
+    return result
+
+
 def _base(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     bias, scales = weights.get(f"{name}.bias"), weights.get(f"{name}.scales")
     if scales is None:
         return f.linear(x, weights[name], bias)
+    if f"{name}.levels" in weights:
+        return call(linear_4bit, f, x, weights[f"{name}.codes"])
     if f"{name}.codes" in weights:
         return widen_again(f, x, weights[f"{name}.codes"], scales)
     return keep_wide(f, x, weights[f"{name}.codes.kept"], scales, bias)

@@ -156,6 +156,8 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
         theirs = lora.format(dtype, peft=run.implementation == "transformers")
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
         wanted += storage(lora.saved_count(model), dtype)
+        if lora.base is not None and run.implementation == "transformers":
+            wanted += lora.level_bytes(model)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

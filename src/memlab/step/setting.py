@@ -88,7 +88,7 @@ class Setting:
     ) -> dict[str, tuple[int, ...]]:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
         if self.lora is not None:
-            return adapted_shapes(self.lora, name, outputs, inputs, bias)
+            return adapted_shapes(self.lora, name, outputs, inputs, bias, peft=self.peft)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
         return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
 

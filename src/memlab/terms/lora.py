@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..model.tensors import Tensor
 
 BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
+LEVELS = 16  # of nf4: bitsandbytes keeps a table of them with each matrix
 DTYPES = ("fp32", "bf16", "fp16")
 TABLES = ("embedding", "lm_head")
 
@@ -25,8 +26,10 @@ class Lora:
 
     targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down
     base        the format of the frozen linear weights of the layers, if it is not the recipe's:
-                QLoRA. nf4 is described, widened to the format of the input where it is used
-    keep_wide   autograd keeps the widened weight until backward; else it is widened again there
+                QLoRA. nf4 is described, written out where it is used: on transformers by
+                bitsandbytes (bnb_4bit_compute_dtype=torch.bfloat16), else by memlab.lab.qlora. All
+                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it
+    keep_wide   memlab.lab: autograd keeps the weight that is written out until backward
     dtype       the format of the adapters. None: that of whose code runs them: peft makes them in
                 fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
                 memlab.lab.lora in the weights' own. Said, it is fp32 or that of the weights
@@ -36,7 +39,8 @@ class Lora:
                 own format: embedding, lm_head. peft's modules_to_save
     Source      Hu et al. 2021, arXiv:2106.09685, and Dettmers et al. 2023, arXiv:2305.14314; run
                 as peft 0.21, or as memlab.lab.lora and memlab.lab.qlora do
-    Leaves out  scales of scales; a base in nf4 under autocast or on CUDA
+    Leaves out  scales of scales (bnb_4bit_use_double_quant); a base in nf4 under autocast, and that
+                of memlab.lab on CUDA
     Raises      ValueError for rank 0, no targets, a base or a format that is not described
     """
 
@@ -131,6 +135,14 @@ class Lora:
             return storage(model.parameter_count, dtype)
         linear = sum(tensor.count for tensor in linear_layers(model).values())
         return storage(model.parameter_count - linear, dtype) + storage(linear, self.base)
+
+    def level_bytes(self, model: Model) -> int:
+        """Bytes of the tables of levels that bitsandbytes keeps, one with each matrix of codes.
+
+        Formula     16 levels · 4 bytes for each linear layer of a block
+        Source      bitsandbytes 0.50, functional.py: quantize_4bit
+        """
+        return 4 * LEVELS * sum([tensor.copies for tensor in linear_layers(model).values()])
 
     def parameter_count(self, model: Model) -> int:
         """Parameters of all adapters.
