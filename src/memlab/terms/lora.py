@@ -63,7 +63,7 @@ class Lora:
             raise ValueError("targets=(): adapters need at least one layer to stand beside")
         if self.base not in (None, "nf4"):
             raise ValueError(f"base={self.base!r} is not described for adapters; known: nf4")
-        if self.dtype not in (None, *DTYPES):
+        if self.dtype is not None and self.dtype not in DTYPES:
             raise ValueError(f"dtype={self.dtype!r} of adapters; known: {', '.join(DTYPES)}")
         object.__setattr__(self, "ranks", tuple([tuple(pair) for pair in self.ranks]))
         for name, rank in self.ranks:
