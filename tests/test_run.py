@@ -31,7 +31,8 @@ def drawn(rng):
         said["dropout"] = rng.choice([0, 0.1, 0.5])
     if rng.random() < 0.3:
         base = rng.choice([None, "nf4"])
-        said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base)
+        more = rng.choice([{}, {"dtype": "fp32"}, {"saved": ("lm_head",)}])
+        said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base, **more)
     if rng.random() < 0.3:
         said["devices"] = Sharding(data=rng.randint(1, 8), zero=rng.randint(0, 3))
     for name, known in {"holds": HOLDS, "offload": OFFLOAD, "frozen": ("norm",)}.items():
@@ -239,7 +240,7 @@ OTHERS = {
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],
     "step_in_backward": [{"step_in_backward": True}],
-    "lora": [{"lora": Lora(4)}],
+    "lora": [{"lora": Lora(4)}, {"lora": Lora(4, dropout=0.1)}],
     "frozen": [{"frozen": ("feed_forward",)}],
     "offload": [
         {"offload": ("saved",), "implementation": "memlab"},

@@ -194,7 +194,9 @@ class Run:
             made[name] = list(made[name])
         lora = self.lora
         if lora is not None:
-            made["lora"] = {f: getattr(lora, f) for f in LORA} | {"targets": list(lora.targets)}
+            made["lora"] = {f: getattr(lora, f) for f in LORA}
+            made["lora"] |= {f: list(getattr(lora, f)) for f in ("targets", "saved")}
+            made["lora"]["ranks"] = [list(pair) for pair in lora.ranks]
         made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}
         return made
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..base.frozen import replace
 from ..model import Model, presets
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+OF_LORA = ("targets", "base", "dtype", "dropout", "saved")  # --lora-NAME, beside --lora-rank
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
@@ -78,11 +80,19 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
+    words = "peft's adapter_config.json, or its folder: --lora-rank and what follows, from a file"
+    group.add_argument("--adapter", metavar="FILE", help=words)
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
     words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
     group.add_argument("--lora-targets", metavar="A,B", help=words)
-    words = "store the frozen linear layers in nf4: QLoRA"
+    words = "store the frozen linear layers in nf4, as bitsandbytes does: QLoRA"
     group.add_argument("--lora-base", metavar="FORMAT", help=words)
+    words = "of the adapters (default: peft's, fp32 beside weights in 16 bits)"
+    group.add_argument("--lora-dtype", metavar="FORMAT", help=words)
+    words = "tables trained in full beside the frozen ones: embedding, lm_head"
+    group.add_argument("--lora-saved", metavar="A,B", help=words)
+    words = "of what adapters read (default 0)"
+    group.add_argument("--lora-dropout", type=float, metavar="P", help=words)
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +166,7 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
     return recipe
 
 
-def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
+def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     """The run that the flags say together; what they do not say stands at its default.
 
     Raises      ValueError for flags that mean nothing without another one; what Run raises
@@ -168,22 +178,40 @@ def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:
             said[name] = _names(told[name])
-    if (lora := _lora(options)) is not None:
+    if (lora := _lora(options, model)) is not None:
         said["lora"] = lora
-    if model is not None and "ranks" in told:
+    if isinstance(model, Model) and "ranks" in told:
         said["devices"] = _devices(options, model)
     return Run(**said)
 
 
-def _lora(options: argparse.Namespace) -> Lora | None:
+def _lora(options: argparse.Namespace, model: Configured | None) -> Lora | None:
+    told = {name: getattr(options, f"lora_{name}") for name in OF_LORA}
+    said = {name: value for name, value in told.items() if value is not None}
+    if options.adapter is not None:
+        return _read(options, said, model)
     if options.lora_rank is None:
-        for flag in ("lora_targets", "lora_base"):
-            if (value := getattr(options, flag)) is not None:
-                raise ValueError(f"--{flag.replace('_', '-')} {value} is of adapters: --lora-rank")
+        for name, value in said.items():
+            raise ValueError(f"--lora-{name} {value} is of adapters: --lora-rank")
         return None
-    if options.lora_targets is None:
-        return Lora(options.lora_rank, base=options.lora_base)
-    return Lora(options.lora_rank, _names(options.lora_targets), options.lora_base)
+    for name in ("targets", "saved"):
+        if name in said:
+            said[name] = _names(said[name])
+    return Lora(options.lora_rank, **said)
+
+
+def _read(options: argparse.Namespace, said: dict[str, Any], model: Configured | None) -> Lora:
+    """The adapters of a file, which says all of them but their format and that of the base."""
+    from ..files.adapter_config import read
+
+    if options.lora_rank is not None:
+        said["rank"] = options.lora_rank
+    for name in said:
+        if name not in ("dtype", "base"):
+            raise ValueError(f"--lora-{name} beside --adapter, which says it; give one of them")
+    if not isinstance(model, Model):
+        raise ValueError(f"--adapter {options.adapter} is read for a model that is described")
+    return replace(read(options.adapter, model), **said)
 
 
 def _devices(options: argparse.Namespace, model: Model) -> Sharding:

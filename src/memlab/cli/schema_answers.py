@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..run import FIELDS as RUN_FIELDS
-from ..run import KNOWN
+from ..run import KNOWN, LORA
 from .estimate_json import TERMS
 from .schema_parts import UNIT, field, record, several
 
@@ -24,7 +24,7 @@ _RUN |= {
     "window": field("count?", "positions that a token sees; null: what the config says"),
     "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
     "step_in_backward": field("flag", "whether each weight is updated inside backward"),
-    "lora": {"type": ["object", "null"], "description": "rank, targets, base, keep_wide"},
+    "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),
     "holds": several({"type": "string"}, "what the loop keeps beside the step"),

@@ -183,11 +183,15 @@ def check_config(model: Model, run: Run) -> None:
 
 def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    lora, devices = run.lora, run.devices
+    devices = run.devices
     shapes = [(devices.shape(tensor, "weights"), tensor.copies) for tensor in model.tensors()]
     wanted = storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
-    if lora is not None:
-        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), dtype)
+    if (lora := run.lora) is not None:
+        theirs = lora.format(dtype, peft=run.implementation == "transformers")
+        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
+        wanted += storage(lora.saved_count(model), dtype)
+        if lora.base is not None and run.implementation == "transformers":
+            wanted += lora.level_bytes(model)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

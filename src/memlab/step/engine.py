@@ -53,6 +53,9 @@ class Engine:
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
         self.last_pass = True  # of the forward and backward passes before the optimizer's step
+        self.peft = False  # whose adapters stand beside linear layers: peft's, or memlab.lab's
+        self.doubled: Sequence[str] = ()  # tables of which a copy is trained beside the frozen one
+        self.lora_dropout = 0.0  # of what peft's adapters read
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated
@@ -67,7 +70,16 @@ class Engine:
         )
 
     def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
-        """A weight, in the order in which the real module registers it."""
+        """A weight, in the order in which the real module registers it.
+
+        Where a copy of it is trained in its place (peft's modules_to_save), the copy comes second.
+        """
+        if name in self.doubled:
+            self._registered(name, shape, dtype)
+            return self._registered(f"{name}.copy", shape, dtype)
+        return self._registered(name, shape, dtype)
+
+    def _registered(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
         shape = tuple(shape)
         record = Record(name, shape, dtype, "weights", self.part)
         made = Parameter(shape, dtype, Storage(self.log, record), self.current)

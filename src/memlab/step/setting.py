@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..base.frozen import dataclass
 from ..model import Model
 from ..terms.lora import Lora
-from .adapters import DTYPES
+from .adapters import ADAPTERS, DTYPES
 from .adapters import shapes as adapted_shapes
 from .storage_log import Dim
 
@@ -36,6 +36,7 @@ class Setting:
     fused_head: bool = False  # TRL's loss
     keeps_output: bool = False  # the caller keeps the model's output
     lora: Lora | None = None  # adapters beside linear layers
+    peft: bool = False  # which peft makes, not memlab.lab
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
     def __getattr__(self, letter: str) -> Dim:
@@ -87,13 +88,16 @@ class Setting:
     ) -> dict[str, tuple[int, ...]]:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
         if self.lora is not None:
-            return adapted_shapes(self.lora, name, outputs, inputs, bias)
+            return adapted_shapes(self.lora, name, outputs, inputs, bias, peft=self.peft)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
         return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
 
     def dtype_of(self, name: str) -> str:
         """The format of one of these: codes and their scales have their own."""
-        return DTYPES.get(name.split(".")[-1], self.dtype)
+        end = name.split(".")[-1]
+        if self.lora is not None and end in ADAPTERS:
+            return self.lora.format(self.dtype, peft=self.peft)
+        return DTYPES.get(end, self.dtype)
 
     @property
     def rows(self) -> Dim:

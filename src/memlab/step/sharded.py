@@ -73,7 +73,7 @@ class Sharded(Ops):
         self.reduced = self.computed if reduce is None else reduce
         self.groups: dict[int | None, Group] = {None: Group()}
         self.order: list[Group] = []  # in which the groups' forward passes ended
-        self.copied: Tensor | None = None  # the buffer that was copied last
+        self.last_copied: Tensor | None = None  # the buffer that was copied last
         self.sent: Tensor | None = None  # the buffer that was reduced last
 
     def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
@@ -129,7 +129,7 @@ class Sharded(Ops):
         self._before_forward(group)
         loss = forward(ids)
         self.order.append(group)
-        self.copied = None
+        self.last_copied = None
         return self._passed(loss, lambda: self._before_backward(group))
 
     def end_backward(self) -> None:
@@ -179,9 +179,9 @@ class Sharded(Ops):
     def _before_forward(self, group: Group) -> None:
         self._gather(group)
         if group.waiting is not None:
-            self.copied = None
+            self.last_copied = None
             self._copy_out(group)
-            self.copied, group.waiting = group.waiting, None
+            self.last_copied, group.waiting = group.waiting, None
 
     def _before_backward(self, group: Group) -> None:
         if group.begun:

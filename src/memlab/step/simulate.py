@@ -103,8 +103,9 @@ def _played(
     f, computed = operators(chosen, dtype, run, in_place=in_place)
     f.frozen = run.frozen
     if run.lora is not None:
-        adapters.check(run.lora, shaped, run.implementation)
+        adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
+        f.peft, f.lora_dropout, f.doubled = theirs, run.lora.dropout, run.lora.saved
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
     assert run.tokens is not None  # check_shape saw to it
@@ -121,6 +122,7 @@ def _played(
         fused_head=run.fused_head,
         keeps_output=run.loop == "keeps-outputs",
         lora=run.lora,
+        peft=theirs,
         sliding=sliding,
         **dropouts,
     )
