@@ -148,10 +148,19 @@ TERMS = [
     *(
         f"optimizer.{name}({shape})"
         for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")
-        + ("hf_adafactor", "bnb_adamw8bit")
+        + ("hf_adafactor", "bnb_adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit")
         for shape in ((), (7,), (64, 96), (2, 3, 5), (0, 4), (-1, 4))
     ),
     "optimizer.adamw((64, 96), format='bf16')",
+    *(
+        f"optimizer.{name}((400, 250))"
+        for name in ("bnb_adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit")
+    ),
+    *(
+        f"optimizer.managed({name!r}, shape={shape})"
+        for name in ("adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit", "x")
+        for shape in ((400, 250), (399, 250))
+    ),
     *(
         f"optimizer.quantized_adamw({shape}, format='bf16', kind={kind!r})"
         for shape in ((63,), (128, 33), (64, 96))

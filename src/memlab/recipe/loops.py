@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 TORCH = (("forloop", "foreach", "fused"), {"cpu": "forloop", "cuda": "foreach"})
 ONE_BY_ONE = (("forloop",), {"cpu": "forloop", "cuda": "forloop"})
 TORCHAO = (("forloop", "compiled"), {"cpu": "compiled", "cuda": "compiled"})
+# bitsandbytes has one code for each backend, and none to choose.
+BNB: tuple[tuple[str, ...], dict[str, str]] = ((), {"cpu": "forloop", "cuda": "fused"})
+PAGED: tuple[tuple[str, ...], dict[str, str]] = ((), {"cuda": "fused"})
 
 # Recipe.optimizer: the loops that it has, and by backend the one it takes by itself.
 LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
@@ -24,13 +27,20 @@ LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "adamw8bit": TORCHAO,
     "adamw4bit": TORCHAO,
     "adamw_fp8": TORCHAO,
-    "bnb_adamw8bit": (("fused",), {"cuda": "fused"}),  # on a CPU it is another code
+    "bnb_adamw": BNB,
+    "bnb_adamw8bit": BNB,
+    "bnb_paged_adamw": PAGED,
+    "bnb_paged_adamw8bit": PAGED,
 }
+TRAINERS = ("trainer", "sft")
 
 
 def loop_of(recipe: Recipe, run: Run) -> str:
     """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
 
+    A run of transformers' Trainer takes torch's fused AdamW by itself, on a CPU too.
+
+    Source      transformers 5.23, training_args.py: optim is "adamw_torch_fused" from torch 2.8 on
     Raises      ValueError for an optimizer without a described step, and for a loop or a backend
                 that it does not have
     """
@@ -39,9 +49,16 @@ def loop_of(recipe: Recipe, run: Run) -> str:
         raise ValueError(f"the step of {name!r} is not described; known: {', '.join(LOOPS)}")
     loops, own = LOOPS[name]
     if run.backend not in own:
+        if own is PAGED[1]:
+            plain = name.replace("paged_", "")
+            raise ValueError(
+                f"backend={run.backend!r}: bitsandbytes pages nothing on a CPU; {name} is "
+                f"{plain} there"
+            )
         raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        return own[run.backend]
-    if run.optimizer_impl not in loops:
-        raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {', '.join(loops)}")
+        return "fused" if name == "adamw" and run.loop in TRAINERS else own[run.backend]
+    if run.optimizer_impl not in (loops or (own[run.backend],)):
+        has = ", ".join(loops) or f"{own[run.backend]} on {run.backend}"
+        raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {has}")
     return run.optimizer_impl

@@ -52,6 +52,7 @@ class Engine:
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
+        self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated

@@ -8,7 +8,7 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of
+from ..recipe.loops import TRAINERS, loop_of
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
@@ -98,7 +98,7 @@ def _played(
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
     f = Ops(chosen.autocast, backend=run.backend, in_place=in_place)
-    f.frozen = run.frozen
+    f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:
         adapters.check(run.lora, shaped, run.implementation)
         f.frozen = (*COMPONENTS, "other")
@@ -165,13 +165,15 @@ def _run(
             loss = written.forward(ids)
             output = (*f.output, loss) if f.output else ()  # only now is the last one let go
             f.output = ()
-            if passes > 1:
+            theirs = f.program in TRAINERS  # accelerate divides by one, too; Trainer keeps both
+            whole = loss if theirs else None
+            if passes > 1 or theirs:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
-            del loss
+            del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
         if f.updates is None:

@@ -131,7 +131,7 @@ def step_room(
     Raises      ValueError for an optimizer or a loop that has no formula here
     """
     sizes = [storage(numel(shape), format) for shape, _ in tensors]
-    if optimizer in ("sgd", "momentum", "bnb_adamw8bit"):
+    if optimizer in ("sgd", "momentum") or optimizer.startswith("bnb"):
         return 0
     if optimizer in QUANTIZED:
         yes = loop == "compiled"

@@ -22,7 +22,10 @@ MODULES = {
     "adamw8bit": "low_bit",
     "adamw4bit": "low_bit",
     "adamw_fp8": "low_bit",
+    "bnb_adamw": "bnb",
     "bnb_adamw8bit": "bnb",
+    "bnb_paged_adamw": "bnb",
+    "bnb_paged_adamw8bit": "bnb",
 }
 
 
