@@ -219,6 +219,7 @@ TERMS = [
     *(
         f"optimizer_step.step_room({name!r}, [((64, 96), True), ((96,), False)], loop={loop!r})"
         for name in ("adamw", "sgd", "lion", "muon", "adafactor", "adamw8bit", "hf_adafactor")
+        + ("muon8", "galore/8", "bnb_adamw")
         for loop in ("foreach", "fused", "compiled")
     ),
     *(f"optimizer.shared_state({name!r})" for name in ("adamw", "adamw8bit", "bnb_adamw8bit", "x")),

@@ -9,13 +9,14 @@ from real_steps import Question, random_configs, real_step, simulated
 from memlab import Model, Recipe, Run
 from memlab.lab.blocks import torchao
 from memlab.lab.trace_run import trace_run
-from memlab.recipe.loops import LOOPS, loop_of
+from memlab.recipe.loops import LOOPS, loop_of, step_name
 from memlab.recipe.resident import resident, stepped
 from memlab.step import simulate
 from memlab.terms import optimizer_step
 
 # AdamW's steps are in many other tests, bitsandbytes' in tests/test_bnb_steps.py.
 ON_A_CPU = [name for name in LOOPS if name != "adamw" and not name.startswith("bnb")]
+EIGHT = {"optimizer": "muon", "states": ("int8/128",)}
 DRAWN = random_configs(
     len(ON_A_CPU),
     seed=20,
@@ -32,7 +33,12 @@ def asked(number: int, name: str) -> Question:
         step = step.replace(implementation="transformers")
     loops = [loop for loop in LOOPS[name][0] if loop != "compiled"]
     loop = step.run.optimizer_impl if step.run.optimizer_impl in loops else loops[-1]
-    return step.replace(precision=f"{step.precision}+{name}", optimizer_impl=loop)
+    return step.replace(precision=f"{step.precision}+{said(name)}", optimizer_impl=loop)
+
+
+def said(name):
+    """A step's name as a question says it: GaLore has a rank."""
+    return "galore/8" if name == "galore" else name
 
 
 @pytest.mark.parametrize("name", ON_A_CPU)
@@ -45,10 +51,24 @@ def test_the_peak_is_that_of_a_real_step(name):
     assert derived.rows["optimizer"] == real.resident["optimizer"]
 
 
+SMALL = {"model_type": "llama", "hidden_size": 96, "intermediate_size": 200, "vocab_size": 50}
+SMALL |= {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["muon8", "galore/8", "galore/500"])
+def test_the_labs_own_where_the_optimizer_is_the_peak(name, precision):
+    step = Question(SMALL, f"{precision}+{name}", Run.cpu(batch=1, tokens=4))
+    real, derived = real_step(step), simulated(step)
+    assert derived.peak.moment == "optimizer"
+    assert derived.peak.bytes == real.peak.bytes
+    assert derived.peak.first_step_bytes == real.first_peak.bytes
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_stays_is_the_resident_formula(name):
     model = Model(layers=7, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=5000, family="qwen3")
-    recipe = Recipe(optimizer=name, name=name)
+    recipe = Recipe(name=name, **(EIGHT if name == "muon8" else {"optimizer": said(name)}))
     step = simulate(model, recipe, Run(tokens=8))
     assert step.rows["optimizer"] == resident(model, recipe)["optimizer"]
 
@@ -96,13 +116,22 @@ def test_a_loop_that_an_optimizer_does_not_have_is_refused():
 @pytest.mark.parametrize("name", ["adamw", "lion", "muon", "adafactor", "adamw8bit", "sgd"])
 @pytest.mark.parametrize("preset", ["Llama-3.2-1B", "gpt2", "gemma-2-2b", "olmoe-1b-7b"])
 def test_the_room_of_a_step_is_the_simulated_one(preset, name, precision):
-    model = Model.preset(preset)
-    recipe, run = Recipe.named(precision).replace(optimizer=name), Run(tokens=16)
+    check_room(preset, Recipe.named(precision).replace(optimizer=name), precision)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("said", [{"optimizer": "galore/64"}, EIGHT], ids=str)
+def test_the_room_of_the_labs_own(said, precision):
+    check_room("Llama-3.2-1B", Recipe.named(precision).replace(**said), precision)
+
+
+def check_room(preset, recipe, precision):
+    model, run = Model.preset(preset), Run(tokens=16)
     log = simulate(model, recipe, run).log
     first, last = log.marks["second.optimizer"], log.marks["second.zero_grad"]
     before = log.events[first - 1][2]
     most = max([total for _, _, total in log.events[first:last]] or [before])
     room = optimizer_step.step_room(
-        name, stepped(model), format=precision, loop=loop_of(recipe, run)
+        step_name(recipe), stepped(model), format=precision, loop=loop_of(recipe, run)
     )
     assert room == most - before

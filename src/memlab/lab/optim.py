@@ -66,7 +66,7 @@ def optimizer(
         state(name, shape=(1, 1))  # refuses a name without a rank
         rate = GALORE_RATE if lr is None else lr
         rank = int(name.partition("/")[2])
-        return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank))
+        return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank), **LOOPS[loop])
     if name not in LEARNING_RATES:
         known = ", ".join(LEARNING_RATES)
         raise ValueError(f"unknown optimizer {name!r}; known: {known}, galore/<rank>")

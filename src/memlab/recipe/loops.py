@@ -14,7 +14,7 @@ TORCHAO = (("forloop", "compiled"), {"cpu": "compiled", "cuda": "compiled"})
 BNB: tuple[tuple[str, ...], dict[str, str]] = ((), {"cpu": "forloop", "cuda": "fused"})
 PAGED: tuple[tuple[str, ...], dict[str, str]] = ((), {"cuda": "fused"})
 
-# Recipe.optimizer: the loops that it has, and by backend the one it takes by itself.
+# step_name(recipe) without a rank: its loops, and by backend the one that it takes by itself.
 LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "adamw": TORCH,
     "amsgrad": TORCH,
@@ -24,6 +24,8 @@ LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "hf_adafactor": ONE_BY_ONE,
     "lion": ONE_BY_ONE,
     "muon": TORCH,  # of AdamW beside it; its own goes parameter by parameter
+    "muon8": TORCH,
+    "galore": TORCH,
     "adamw8bit": TORCHAO,
     "adamw4bit": TORCHAO,
     "adamw_fp8": TORCHAO,
@@ -35,6 +37,13 @@ LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 TRAINERS = ("trainer", "sft")
 
 
+def step_name(recipe: Recipe) -> str:
+    """The name of the optimizer's step: its own, "muon8" for Muon with states in 8 bits."""
+    if recipe.optimizer == "muon" and recipe.states == ("int8/128",):
+        return "muon8"
+    return recipe.optimizer
+
+
 def loop_of(recipe: Recipe, run: Run) -> str:
     """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
 
@@ -44,7 +53,7 @@ def loop_of(recipe: Recipe, run: Run) -> str:
     Raises      ValueError for an optimizer without a described step, and for a loop or a backend
                 that it does not have
     """
-    name = recipe.optimizer
+    name = step_name(recipe).partition("/")[0]
     if name not in LOOPS:
         raise ValueError(f"the step of {name!r} is not described; known: {', '.join(LOOPS)}")
     loops, own = LOOPS[name]

@@ -8,7 +8,7 @@ from ..model.families import FAMILIES
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
-from ..recipe.loops import LOOPS
+from ..recipe.loops import LOOPS, step_name
 from ..run import Run
 from ..terms.lora import Lora
 from . import keys
@@ -46,8 +46,10 @@ def dtype_of(recipe: Recipe) -> str:
     States of a format that an optimizer fixes by itself are that optimizer's.
     """
     told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
-    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer not in LOOPS or not plain or recipe.master or recipe.accumulator:
+    name = step_name(recipe)
+    states = () if name == "muon8" else recipe.states or ()
+    plain = set(told) | set(states) == {recipe.weights}
+    if name.partition("/")[0] not in LOOPS or not plain or recipe.master or recipe.accumulator:
         raise ValueError(
             f"recipe {recipe.name!r} is not described for a step; known: weights, gradients and "
             "states all in fp32, all in bf16 or all in fp16, with one of the optimizers "

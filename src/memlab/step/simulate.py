@@ -8,7 +8,7 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import TRAINERS, loop_of
+from ..recipe.loops import TRAINERS, loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
@@ -121,7 +121,7 @@ def _played(
         sliding=sliding,
         **dropouts,
     )
-    update = optimizer(chosen.optimizer)
+    update = optimizer(step_name(chosen))
     loop = loop_of(chosen, run)
     if run.step_in_backward:
         f.updates = partial(_step_one, f, update, loop)

@@ -30,7 +30,8 @@ MODULES = {
 
 
 def optimizer(name: str) -> Callable[..., Any]:
-    """The function `update` of an optimizer."""
+    """The function `update` of an optimizer, by its name in memlab.recipe.loops.step_name."""
+    name, _, rank = name.partition("/")
     module = importlib.import_module(f".{MODULES.get(name, name)}", __name__)
-    made = getattr(module, name)
+    made = module.of_rank(int(rank)) if rank else getattr(module, name)
     return made  # type: ignore[no-any-return]
