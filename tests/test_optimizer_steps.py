@@ -15,8 +15,12 @@ from memlab.step import simulate
 from memlab.terms import optimizer_step
 
 # AdamW's steps are in many other tests, bitsandbytes' in tests/test_bnb_steps.py.
-ON_A_CPU = [name for name in LOOPS if name != "adamw" and not name.startswith("bnb")]
+ON_A_CPU = [
+    name for name in LOOPS if name not in ("adamw", "wide_adamw") and not name.startswith("bnb")
+]
 EIGHT = {"optimizer": "muon", "states": ("int8/128",)}
+WIDE = {"weights": "bf16", "gradients": "bf16", "states": ("fp32", "fp32")}
+KINDS = {"muon8": EIGHT, "wide_adamw": WIDE}
 DRAWN = random_configs(
     len(ON_A_CPU),
     seed=20,
@@ -68,7 +72,7 @@ def test_the_labs_own_where_the_optimizer_is_the_peak(name, precision):
 @pytest.mark.parametrize("name", LOOPS)
 def test_what_stays_is_the_resident_formula(name):
     model = Model(layers=7, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=5000, family="qwen3")
-    recipe = Recipe(name=name, **(EIGHT if name == "muon8" else {"optimizer": said(name)}))
+    recipe = Recipe(name=name, **KINDS.get(name, {"optimizer": said(name)}))
     step = simulate(model, recipe, Run(tokens=8))
     assert step.rows["optimizer"] == resident(model, recipe)["optimizer"]
 

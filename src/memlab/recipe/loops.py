@@ -18,6 +18,7 @@ PAGED: tuple[tuple[str, ...], dict[str, str]] = ((), {"cuda": "fused"})
 LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "adamw": TORCH,
     "amsgrad": TORCH,
+    "wide_adamw": (("fused",), {"cuda": "fused"}),
     "sgd": TORCH,
     "momentum": TORCH,
     "adafactor": (("forloop", "foreach"), TORCH[1]),
@@ -38,9 +39,16 @@ TRAINERS = ("trainer", "sft")
 
 
 def step_name(recipe: Recipe) -> str:
-    """The name of the optimizer's step: its own, "muon8" for Muon with states in 8 bits."""
+    """The name of the optimizer's step: its own, but for two that torch does not have.
+
+    muon8       Muon with its momentum in 8 bits
+    wide_adamw  AdamW with fp32 states beside narrow weights
+    """
     if recipe.optimizer == "muon" and recipe.states == ("int8/128",):
         return "muon8"
+    wide = recipe.states == ("fp32", "fp32") and recipe.updated in ("bf16", "fp16")
+    if recipe.optimizer == "adamw" and wide:
+        return "wide_adamw"
     return recipe.optimizer
 
 

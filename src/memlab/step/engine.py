@@ -49,6 +49,8 @@ class Engine:
         self.part = ""
         self.grad = True
         self.updates: Callable[[Parameter], None] | None = None
+        self.copied: Callable[[Parameter], None] | None = None  # puts copies beside a weight
+        self.drops_narrow = False  # each gradient, as soon as an fp32 sum has it
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
@@ -73,6 +75,8 @@ class Engine:
         made = Parameter(shape, dtype, Storage(self.log, record), self.current)
         if component(name) not in self.frozen:
             made.node = Node.of(made)
+            if self.copied is not None:
+                self.copied(made)
         self.parameters.append(made)
         return made
 

@@ -17,7 +17,7 @@ from .graph import Parameter, Tensor
 from .inputs import inputs
 from .networks import network
 from .ops import Ops
-from .optimizers import optimizer
+from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, trained
 from .result import TERMS as TERMS
@@ -48,8 +48,8 @@ def simulate(
                 zero_grad(set_to_none=True); twice, in training mode, without a cache: the config's
                 use_cache is taken for false, as transformers' Trainer sets it
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
-                or fp16; an optimizer of memlab.step.optimizers; None: what the model's config says,
-                else fp32, with AdamW
+                or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
+                None: what the model's config says, else fp32, with AdamW
     run         how the step is executed: memlab.Run
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
@@ -86,6 +86,7 @@ def _played(
     chosen = recipe_for(model, recipe)
     shaped = tied_as(model, chosen)
     dtype = described.dtype_of(chosen)
+    described.check_copies(chosen, run)
     attention = described.attention_of(shaped, chosen, run)
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
@@ -104,6 +105,7 @@ def _played(
         f.frozen = (*COMPONENTS, "other")
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
+    copies.put_beside(f, chosen)
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
@@ -122,6 +124,8 @@ def _played(
         **dropouts,
     )
     update = optimizer(step_name(chosen))
+    if chosen.master:
+        update = copies.over(update)
     loop = loop_of(chosen, run)
     if run.step_in_backward:
         f.updates = partial(_step_one, f, update, loop)
@@ -162,6 +166,7 @@ def _run(
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
+            copies.start_micro_batch(f, layers)
             loss = written.forward(ids)
             output = (*f.output, loss) if f.output else ()  # only now is the last one let go
             f.output = ()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # Recipe.optimizer: its module. The loops that each has stand in memlab.recipe.loops.
 MODULES = {
     "amsgrad": "adamw",
+    "wide_adamw": "adamw",
     "momentum": "sgd",
     "adamw8bit": "low_bit",
     "adamw4bit": "low_bit",

@@ -31,6 +31,24 @@ def amsgrad(engine: Engine, each: Each, loop: str) -> None:
     _update(engine, each, loop)
 
 
+def wide_adamw(engine: Engine, each: Each, loop: str) -> None:
+    """AdamW with fp32 states beside narrow weights, in one kernel a parameter.
+
+    Source      the figure of 10 bytes a parameter in How to Scale Your Model; in PyTorch such a
+                step is bitsandbytes' AdamW. In JAX a compiled update holds what XLA plans: no
+                buffer of it is described here
+    """
+    make_states(
+        engine,
+        each,
+        lambda p: [
+            ("step", (), "fp32"),
+            ("exp_avg", p.shape, "fp32"),
+            ("exp_avg_sq", p.shape, "fp32"),
+        ],
+    )
+
+
 def states(parameter: Parameter) -> Sequence[Made]:
     """The counter and the two moments."""
     shape, dtype = parameter.shape, parameter.dtype
