@@ -148,7 +148,14 @@ TERMS = [
     *(
         f"optimizer.{name}({shape})"
         for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")
-        + ("hf_adafactor", "bnb_adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit")
+        + (
+            "offload_adamw",
+            "hf_adafactor",
+            "bnb_adamw",
+            "bnb_adamw8bit",
+            "bnb_paged_adamw",
+            "bnb_paged_adamw8bit",
+        )
         for shape in ((), (7,), (64, 96), (2, 3, 5), (0, 4), (-1, 4))
     ),
     "optimizer.adamw((64, 96), format='bf16')",

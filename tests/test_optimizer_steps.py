@@ -12,11 +12,14 @@ from memlab.lab.trace_run import trace_run
 from memlab.recipe.loops import LOOPS, loop_of, step_name
 from memlab.recipe.resident import resident, stepped
 from memlab.step import simulate
+from memlab.step.moments import hills
 from memlab.terms import optimizer_step
 
 # AdamW's steps are in many other tests, bitsandbytes' in tests/test_bnb_steps.py.
 ON_A_CPU = [
-    name for name in LOOPS if name not in ("adamw", "wide_adamw") and not name.startswith("bnb")
+    name
+    for name, (_, backends) in LOOPS.items()
+    if "cpu" in backends and name != "adamw" and not name.startswith("bnb")
 ]
 EIGHT = {"optimizer": "muon", "states": ("int8/128",)}
 WIDE = {"weights": "bf16", "gradients": "bf16", "states": ("fp32", "fp32")}
@@ -106,6 +109,17 @@ def test_a_compiled_step_takes_what_its_formula_says():
     derived = optimizer_step.low_bit_compiled(shape, kind="adamw8bit")
     assert derived <= peak <= derived + 12  # two numbers, which a stored compilation has not
     assert optimizer_step.low_bit_room(shape, kind="adamw8bit") == derived
+
+
+def test_a_step_on_a_host_leaves_weights_gradients_and_small_states():
+    """Derived from torchao's source: its class asks for CUDA, so no step of it ran here."""
+    model, run = Model.preset("Llama-3.2-1B"), Run(tokens=16)
+    step = simulate(model, Recipe(optimizer="offload_adamw"), run)
+    norms = sum(t.copies for t in model.tensors() if t.component == "norm")
+    assert step.rows["optimizer"] == norms * (2 * 4 * 2048 + 4)  # D is below 4,096
+    both = [step.rows[term] for term in ("weights", "gradients")]
+    assert both == [4 * model.parameter_count] * 2
+    assert hills(step)["optimizer"].total() == step.held["after_backward"]
 
 
 def test_a_loop_that_an_optimizer_does_not_have_is_refused():

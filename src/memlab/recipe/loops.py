@@ -30,6 +30,7 @@ LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "adamw8bit": TORCHAO,
     "adamw4bit": TORCHAO,
     "adamw_fp8": TORCHAO,
+    "offload_adamw": (("fused",), {"cuda": "fused"}),
     "bnb_adamw": BNB,
     "bnb_adamw8bit": BNB,
     "bnb_paged_adamw": PAGED,

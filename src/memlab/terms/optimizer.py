@@ -181,6 +181,17 @@ def bnb_paged_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> i
     return bnb_adamw(shape) - managed("bnb_paged_adamw", shape=shape)
 
 
+def offload_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes on the device of AdamW on a host: torchao's CPUOffloadOptimizer.
+
+    Formula     0; 2 · P · b + 4 for a tensor of fewer than 4,096 values
+    Unit        bytes, a whole number
+    Source      torchao 0.18, optim/cpu_offload.py; it needs CUDA, so no step of it ran here
+    Leaves out  on the host 4 · P · b: weights, gradients and both moments, the first two pinned
+    """
+    return adamw(shape, format=format) if numel(shape) < SMALLEST_QUANTIZED else 0
+
+
 def lion(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     """Bytes of Lion: one running mean, whose sign is the update.
 
@@ -261,6 +272,7 @@ OPTIMIZERS: dict[str, Callable[..., int]] = {
     "adamw8bit": quantized_adamw,
     "adamw4bit": quantized_adamw,
     "adamw_fp8": quantized_adamw,
+    "offload_adamw": offload_adamw,
     "bnb_adamw": bnb_adamw,
     "bnb_adamw8bit": bnb_adamw8bit,
     "bnb_paged_adamw": bnb_paged_adamw,

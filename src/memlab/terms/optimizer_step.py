@@ -124,7 +124,7 @@ def step_room(
                 by one: the largest n · b with what stays of the tensor before it (Lion), Muon's
                 n · b + 2 · n + max(6 · s², 4 · s² + 2 · n) beside AdamW's, GaLore's 3 · r · C · b
                 + n · b, the largest `low_bit_room` (torchao); nothing for SGD, bitsandbytes on
-                CUDA and fused kernels
+                CUDA, fused kernels and a step on a host
     Shapes      tensors: in the order of registration, those of a layer once for each layer (twice
                 will do but for foreach), and whether Muon takes them; s: the shorter side, C: the
                 longer one; optimizer: "muon8" and "galore/" with its rank r are memlab.lab's
@@ -133,7 +133,7 @@ def step_room(
     Raises      ValueError for an optimizer or a loop that has no formula here
     """
     sizes = [storage(numel(shape), format) for shape, _ in tensors]
-    if optimizer in ("sgd", "momentum") or optimizer.startswith("bnb"):
+    if optimizer in ("sgd", "momentum", "offload_adamw") or optimizer.startswith("bnb"):
         return 0
     if optimizer in QUANTIZED:
         yes = loop == "compiled"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MODULES = {
     "amsgrad": "adamw",
     "wide_adamw": "adamw",
+    "offload_adamw": "adamw",
     "momentum": "sgd",
     "adamw8bit": "low_bit",
     "adamw4bit": "low_bit",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...terms.optimizer import SMALLEST_QUANTIZED, numel
 from ..engine import Engine
 from ..graph import Parameter
-from .each import Each, Made, Temporaries, make_states
+from .each import Each, Made, Temporaries, make_states, those
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -47,6 +48,16 @@ def wide_adamw(engine: Engine, each: Each, loop: str) -> None:
             ("exp_avg_sq", p.shape, "fp32"),
         ],
     )
+
+
+def offload_adamw(engine: Engine, each: Each, loop: str) -> None:
+    """One torchao.optim.CPUOffloadOptimizer.step(): small tensors are fused AdamW's on the device.
+
+    Gradients are copied to the host as they come, and stay here too (offload_gradients=False).
+
+    Source      torchao 0.18, optim/cpu_offload.py
+    """
+    make_states(engine, those(each, lambda p: numel(p.shape) < SMALLEST_QUANTIZED), states)
 
 
 def states(parameter: Parameter) -> Sequence[Made]:
