@@ -8,6 +8,7 @@ from real_steps import Question, random_configs, real_step, simulated
 
 from memlab import Model, Recipe, Run
 from memlab.lab.blocks import torchao
+from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.trace_run import trace_run
 from memlab.recipe.loops import LOOPS, loop_of, step_name
 from memlab.recipe.resident import resident, stepped
@@ -109,6 +110,20 @@ def test_a_compiled_step_takes_what_its_formula_says():
     derived = optimizer_step.low_bit_compiled(shape, kind="adamw8bit")
     assert derived <= peak <= derived + 12  # two numbers, which a stored compilation has not
     assert optimizer_step.low_bit_room(shape, kind="adamw8bit") == derived
+
+
+def test_muon_leaves_the_biases_of_experts_to_adamw():
+    """They have two dimensions in gpt_oss; one of them is the experts."""
+    model, recipe = Model.preset("gpt-oss-20b"), Recipe(optimizer="muon")
+    step = simulate(model, recipe, Run(tokens=16))
+    assert step.rows["optimizer"] == resident(model, recipe)["optimizer"]
+    parameters = {
+        "model.layers.0.mlp.experts.gate_up_proj_bias": torch.nn.Parameter(torch.ones(2, 3))
+    }
+    made = made_optimizer(
+        "muon", parameters | {"a.mlp.up.weight": torch.nn.Parameter(torch.ones(2, 3))}
+    )
+    assert [len(group["params"]) for group in made.param_groups] == [1, 1]
 
 
 def test_a_step_on_a_host_leaves_weights_gradients_and_small_states():

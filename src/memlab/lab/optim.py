@@ -116,7 +116,9 @@ def beside_adamw(
 
 
 def _is_hidden(name: str) -> bool:
-    return any(part in name for part in HIDDEN) and not any(part in name for part in ROUTERS)
+    """The biases of experts have two dimensions, one of them the experts; they are no matrix."""
+    inside = any(part in name for part in HIDDEN) and not any(part in name for part in ROUTERS)
+    return inside and not name.endswith("bias")
 
 
 class Together(Optimizer):
