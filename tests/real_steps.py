@@ -76,7 +76,9 @@ class Question:
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ValueError(f"unknown precision {precision!r}; known: {known}")
-        return PRECISIONS[precision].replace(optimizer=optimizer or "adamw", name=self.precision)
+        name = {"muon8": "muon", "": "adamw"}.get(optimizer, optimizer)
+        states = ("int8/128",) if optimizer == "muon8" else None
+        return PRECISIONS[precision].replace(optimizer=name, states=states, name=self.precision)
 
     @property
     def model(self) -> Model:
@@ -339,7 +341,8 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
 def optimizer_of(step: Question, module: torch.nn.Module) -> torch.optim.Optimizer:
     """The recipe's optimizer in the loop of the run."""
     loop = loop_of(step.recipe, step.run)
-    return made_optimizer(step.recipe.optimizer, dict(module.named_parameters()), loop=loop)
+    recipe, named = step.recipe, dict(module.named_parameters())
+    return made_optimizer(recipe.optimizer, named, states=recipe.states, loop=loop)
 
 
 def _track(

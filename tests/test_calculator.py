@@ -84,12 +84,10 @@ def test_the_engines_agree(folder, lookup):
 
 
 def with_peaks(count, lookup, seed, **said):
-    """Random states whose peak the page gives, with all in one format, and the answers."""
+    """Random states whose peak the page gives, and the answers."""
     found = []
     for state in states(20 * count, seed):
         state |= said
-        if state.get("precision") == "zero":
-            continue
         try:
             made = answered(state, lookup)
         except (ValueError, TypeError):

@@ -27,11 +27,14 @@ CONFIG = {
 STEPS = 4
 
 
-def trained(loop, precision, run, folder):
-    """The peak of the third step of a library's own loop, counted storage by storage."""
+def trained(loop, precision, run, folder, config=CONFIG, **more):
+    """The peak of the third step of a library's own loop, counted storage by storage.
+
+    more        further arguments of TrainingArguments
+    """
     transformers = hugging_face()
     with quiet():
-        config = transformers.AutoConfig.for_model(**CONFIG)
+        config = transformers.AutoConfig.for_model(**config)
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     ids = torch.randint(
@@ -50,6 +53,7 @@ def trained(loop, precision, run, folder):
         dataloader_pin_memory=False,
         report_to=[],
         save_strategy="no",
+        **more,
     )
     tracker, found = StepTracker(), {}
 

@@ -90,7 +90,7 @@ class Run:
                 with an attention mask, and loss="fused_head" unless it says another
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
-                CPU, torchao's compiled
+                CPU, torchao's compiled; under Trainer torch's AdamW is fused
     step_in_backward    each weight is updated as soon as its gradient is complete
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
@@ -163,8 +163,10 @@ class Run:
 
     @property
     def optimizer_loop(self) -> str:
-        """AdamW's loop: the one that was asked for, or torch's own choice on this backend."""
-        return self.optimizer_impl or ("foreach" if self.backend == "cuda" else "forloop")
+        """AdamW's loop: the one that was asked for, or the program's own choice on this backend."""
+        if self.optimizer_impl or self.loop in ("trainer", "sft"):
+            return self.optimizer_impl or "fused"
+        return "foreach" if self.backend == "cuda" else "forloop"
 
     @property
     def chunks(self) -> int:

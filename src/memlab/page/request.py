@@ -44,6 +44,8 @@ OPTIMIZERS = {
     "adamw8bit": "AdamW, 8-bit states",
     "adamw4bit": "AdamW, 4-bit states",
     "adamw_fp8": "AdamW, FP8 states",
+    "bnb_adamw8bit": "AdamW, 8-bit states (bitsandbytes)",
+    "bnb_paged_adamw8bit": "AdamW, 8-bit states, paged (bitsandbytes)",
     "muon": "Muon",
     "lion": "Lion",
     "adafactor": "Adafactor",

@@ -41,7 +41,7 @@ WITHOUT = (
 )
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
 OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
-COPIES = "fp32 copies of gradients that some programs make to update the fp32 copy"
+PAGED = "states that the driver moves between host and card: {size}, in managed memory"
 BUCKETS = "the buckets in which gradients are sent"
 CACHE = "the KV cache, which a step does not have: {size} for the same tokens in bf16"
 CONFIG_READ = "everything of your config but {keys}"

@@ -98,6 +98,8 @@ def _accumulate(engine: Engine, parameter: Parameter, grads: list[Any]) -> None:
     parameter.grad = engine.detach(grad)
     if engine.updates is not None and parameter.record.category == "weights":
         engine.updates(parameter)  # the gradient is held here until this has returned
+    if engine.drops_narrow and parameter.record.category == "weights":
+        parameter.grad = None
 
 
 def _alone(held: list[Any], slot: int) -> bool:

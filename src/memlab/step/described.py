@@ -8,7 +8,7 @@ from ..model.families import FAMILIES
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
-from ..recipe.loops import LOOPS
+from ..recipe.loops import LOOPS, step_name
 from ..run import Run
 from ..terms.optimizer import numel
 from . import keys
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Optimizers that read and write one value at a time, so a part is updated as the whole would be.
 BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
+NARROW = ("bf16", "fp16")
 
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
@@ -44,17 +45,25 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
 
 
 def dtype_of(recipe: Recipe) -> str:
-    """The dtype of weights, gradients and states, which torch keeps alike.
+    """The dtype of the weights and of the gradients that autograd makes.
 
-    States of a format that an optimizer fixes by itself are that optimizer's.
+    States are in the format that the optimizer updates; those of a format that an optimizer fixes
+    by itself are that optimizer's. A step has gradients, also of a recipe that leaves them out.
     """
-    told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
-    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer not in LOOPS or not plain or recipe.master or recipe.accumulator:
+    name = step_name(recipe)
+    states = () if name in ("muon8", "wide_adamw") else recipe.states or ()
+    narrow = {recipe.gradients or recipe.weights, recipe.other or recipe.weights}
+    copied = recipe.weights in NARROW and recipe.master == "fp32"
+    if copied:
+        narrow.discard("fp32")  # the sum of the gradients
+    plain = narrow | {recipe.weights} == {recipe.weights} and set(states) <= {recipe.updated}
+    beside = recipe.accumulator in (None, "fp32") if copied else recipe.accumulator is None
+    master = copied or recipe.master is None
+    if name.partition("/")[0] not in LOOPS or not (plain and master and beside):
         raise ValueError(
             f"recipe {recipe.name!r} is not described for a step; known: weights, gradients and "
-            "states all in fp32, all in bf16 or all in fp16, with one of the optimizers "
-            f"{', '.join(LOOPS)}"
+            "states all in fp32, all in bf16 or all in fp16, or bf16 and fp16 with an fp32 master, "
+            f"with one of the optimizers {', '.join(LOOPS)}"
         )
     known = {("fp32", None), ("bf16", None), ("fp16", None), ("fp32", "bf16"), ("fp32", "fp16")}
     if (recipe.weights, recipe.autocast) not in known:
@@ -63,6 +72,19 @@ def dtype_of(recipe: Recipe) -> str:
             "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
+
+
+def check_copies(recipe: Recipe, run: Run) -> None:
+    """What is not described beside an fp32 master."""
+    if recipe.master is None:
+        return
+    for field in ("lora", "frozen", "step_in_backward", "offload"):
+        if value := getattr(run, field):
+            raise ValueError(f"{field}={value!r} beside a master copy is not described")
+    if run.loop in ("trainer", "sft"):
+        raise ValueError(
+            f"loop={run.loop!r} beside a master copy: it is DeepSpeed's or Megatron's to update"
+        )
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:

@@ -49,6 +49,8 @@ class Engine:
         self.part = ""
         self.grad = True
         self.updates: Callable[[Parameter], None] | None = None
+        self.copied: Callable[[Parameter], None] | None = None  # puts copies beside a weight
+        self.drops_narrow = False  # each gradient, as soon as an fp32 sum has it
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
@@ -56,6 +58,7 @@ class Engine:
         self.peft = False  # whose adapters stand beside linear layers: peft's, or memlab.lab's
         self.doubled: Sequence[str] = ()  # tables of which a copy is trained beside the frozen one
         self.lora_dropout = 0.0  # of what peft's adapters read
+        self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated
@@ -85,6 +88,8 @@ class Engine:
         made = Parameter(shape, dtype, Storage(self.log, record), self.current)
         if component(name) not in self.frozen:
             made.node = Node.of(made)
+            if self.copied is not None:
+                self.copied(made)
         self.parameters.append(made)
         return made
 

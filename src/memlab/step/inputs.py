@@ -7,7 +7,7 @@ from .graph import Tensor
 from .ops import Ops
 from .setting import Setting
 
-NUMBERS = 4  # the running loss, the last micro-batch's, their number, ...
+NUMBERS = 3  # the running loss, the last micro-batch's, their tokens' number
 
 
 def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:

@@ -8,7 +8,7 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of
+from ..recipe.loops import TRAINERS, loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
@@ -17,7 +17,7 @@ from .graph import Parameter, Tensor
 from .inputs import inputs
 from .networks import network
 from .ops import Ops
-from .optimizers import optimizer
+from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go, on_host
@@ -50,8 +50,8 @@ def simulate(
                 zero_grad(set_to_none=True); twice, in training mode, without a cache: the config's
                 use_cache is taken for false, as transformers' Trainer sets it
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
-                or fp16; an optimizer of memlab.step.optimizers; None: what the model's config says,
-                else fp32, with AdamW
+                or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
+                None: what the model's config says, else fp32, with AdamW
     run         how the step is executed: memlab.Run
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
@@ -88,6 +88,7 @@ def _played(
     chosen = recipe_for(model, recipe)
     shaped = tied_as(model, chosen)
     dtype = described.dtype_of(chosen)
+    described.check_copies(chosen, run)
     attention = described.attention_of(shaped, chosen, run)
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
@@ -101,13 +102,14 @@ def _played(
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
     f, computed = operators(chosen, dtype, run, in_place=in_place)
-    f.frozen = run.frozen
+    f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:
         adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.peft, f.lora_dropout, f.doubled = theirs, run.lora.dropout, run.lora.saved
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
+    copies.put_beside(f, chosen)
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
@@ -126,7 +128,9 @@ def _played(
         sliding=sliding,
         **dropouts,
     )
-    update = optimizer(chosen.optimizer)
+    update = optimizer(step_name(chosen))
+    if chosen.master:
+        update = copies.over(update)
     loop = loop_of(chosen, run)
     if run.step_in_backward:
         f.updates = partial(_step_one, f, update, loop)
@@ -175,16 +179,19 @@ def _run(
             which, f.last_pass = _which(number), number == passes[-1]
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
+            copies.start_micro_batch(f, layers)
             loss = f.root(written.forward, ids)
             output = (*f.output, loss) if f.output else ()  # only now is the last one let go
             f.output = ()
-            if passes[-1] > 1:
+            theirs = f.program in TRAINERS  # accelerate divides by one, too; Trainer keeps both
+            whole = loss if theirs else None
+            if passes[-1] > 1 or theirs:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
-            del loss
+            del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
         update()
