@@ -25,6 +25,8 @@ def drawn(rng):
     said = {name: rng.choice(words) for name, words in KNOWN.items() if rng.random() < 0.3}
     numbers = {"batch": 9, "tokens": 99, "micro_batches": 5, "window": 50, "loss_chunks": 9}
     said |= {name: rng.randint(1, most) for name, most in numbers.items() if rng.random() < 0.4}
+    if rng.random() < 0.2:
+        said["completion"] = rng.randint(1, 20)
     flags = ("step_in_backward", "inference_mode")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
@@ -216,7 +218,9 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}],
+    "completion": [{"completion": 5, "loop": "dpo"}],
+    "reference": [{"reference": "precomputed", "loop": "dpo"}],
     "loss": [{"loss": "chunked"}],
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],

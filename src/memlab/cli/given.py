@@ -34,12 +34,14 @@ WORDS = (
     ("implementation", "whose code runs the model (default transformers)"),
     ("optimizer-impl", "the optimizer's loop (default: torch's foreach on cuda, forloop on cpu)"),
     ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
+    ("reference", "of dpo: a second model, or its numbers with the batch (default the trainer's)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
     ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
 )
 NUMBERS = (
     ("batch", int, "N", "sequences in one micro-batch (default 1)"),
     ("tokens", int, "N", "in each sequence; without it, no step"),
+    ("completion", int, "N", "tokens of each sequence that TRL's loops learn (default all)"),
     ("micro-batches", int, "N", "before one step of the optimizer (default 1)"),
     ("loss-chunks", int, "N", "chunks of rows in a chunked loss (default 8)"),
     ("dropout", float, "P", "of every dropout (default: what the config or its class says)"),

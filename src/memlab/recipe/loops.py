@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import programs
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..run import Run
@@ -41,7 +43,8 @@ def loop_of(recipe: Recipe, run: Run) -> str:
     if run.backend not in own:
         raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        return own[run.backend]
+        # Source: transformers 5.23, training_args.py: optim="adamw_torch_fused"
+        return "fused" if name == "adamw" and run.loop in programs.TRAINERS else own[run.backend]
     if run.optimizer_impl not in loops:
         raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {', '.join(loops)}")
     return run.optimizer_impl

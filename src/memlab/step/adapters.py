@@ -59,7 +59,7 @@ def check(lora: Lora, model: Model, implementation: str) -> None:
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     """A linear layer, with its adapter where it has one."""
-    if f"{name}.a" in weights:
+    if f.adapters and f"{name}.a" in weights:
         return call(_adapted, f, x, weights, name)
     return _base(f, x, weights, name)
 

@@ -48,6 +48,7 @@ class Engine:
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
+        self.adapters = True  # whether layers use theirs
         self.updates: Callable[[Parameter], None] | None = None
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
@@ -77,7 +78,7 @@ class Engine:
 
     def require_grad(self, x: Tensor) -> None:
         """x.requires_grad_(): the graph holds x and its gradient until the loss is dropped."""
-        if x.node is None:
+        if x.node is None and self.grad:
             leaf = Parameter(x.shape, x.dtype, x.storage, None)
             x.node = Node.of(leaf)
             self.leaves.append(leaf)

@@ -7,7 +7,12 @@ from .graph import Tensor
 from .ops import Ops
 from .setting import Setting
 
-NUMBERS = 4  # the running loss, the last micro-batch's, their number, ...
+# Of each micro-batch, all of the shape of the ids.
+KINDS = {
+    "trainer": ("ids", "labels"),
+    "sft": ("ids", "labels", "attention_mask"),
+    "dpo": ("ids", "attention_mask", "completion_mask"),
+}
 
 
 def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
@@ -16,14 +21,21 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
     trainer     ids and labels of every micro-batch of a step, fetched before the first of them; on
                 a CPU the next batch too, which the data loader has fetched ahead
     sft         the same with an attention mask
+    dpo         of both sequences of each pair the ids, an attention mask and a mask of what is
+                learned; and where the reference was asked beforehand its two numbers a pair
     Source      transformers 5.23, trainer.py: get_batch_samples; accelerate 1.15, data_loader.py:
-                DataLoaderShard, which moves a batch to its device when it is asked for
+                DataLoaderShard, which moves a batch to its device when it is asked for; trl 1.16,
+                trainer/dpo_trainer.py: DataCollatorForPreference
     """
-    if run.loop not in ("trainer", "sft"):
+    if run.loop not in KINDS:
         return []
-    kinds = ("ids", "labels") + (("attention_mask",) if run.loop == "sft" else ())
+    kinds = KINDS[run.loop]
     batches = run.micro_batches + (run.backend == "cpu")
     made = [f.new(kind, (s.B, s.T), "int64", "inputs") for _ in range(batches) for kind in kinds]
     del made[0]  # the ids that the step reads are there
+    if run.reference == "precomputed":
+        made += [f.new("ref_logps", (s.B,), "fp32", "inputs") for _ in range(batches)]
+    counted = [f.new("items", (), "fp32")] if "labels" in kinds else []  # labels of a whole step
+    running = f.new("loss", (), "fp32")  # of the steps since the last that was logged
     norm = f.new("norm", (), s.dtype)  # of the gradients of the last step, which were clipped
-    return [*made, f.new("numbers", (NUMBERS,), "fp32"), norm]
+    return [*made, *counted, running, norm]

@@ -9,6 +9,7 @@ from .storage_log import Log, Record
 
 TERMS = (
     "weights",
+    "reference",
     "buffers",
     "gradients",
     "optimizer",
@@ -60,6 +61,8 @@ class Step(Simulated):
 
 def term(record: Record) -> str:
     """weights, gradients, optimizer, buffers, inputs, activations, logits or other.
+
+    The weights of a second model, which is not trained, are "reference".
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """

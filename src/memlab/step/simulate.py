@@ -15,11 +15,11 @@ from . import adapters, described, keys
 from .away import Offloaded
 from .graph import Parameter, Tensor
 from .inputs import inputs
-from .networks import network
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, trained
+from .programs import Program, wanted
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
@@ -108,15 +108,17 @@ def _played(
     setting = Setting(
         shaped,
         dtype,
-        run.batch,
+        run.sequences,
         run.tokens,
         attention,
         extra=shaped.config,
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
-        fused_head=run.fused_head,
+        fused_head=wanted(run),
+        completion=run.completion,
         keeps_output=run.loop == "keeps-outputs",
+        counted=run.loop == "trainer",
         lora=run.lora,
         sliding=sliding,
         **dropouts,
@@ -128,16 +130,17 @@ def _played(
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None
     tables = shared_state(chosen.optimizer)
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
-    written = network(run.implementation, shaped.family)(f, setting)
+    program = Program(f, setting, run)
     weights = f.log.contents(len(f.log.events), term)["weights"]
     described.check_built(shaped, weights, dtype, run.lora)
+    program.add_reference()
     if "states" in run.offload:
         update = elsewhere
     step = partial(update, f, trained(f, shaped.layers), loop)
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
     beside = inputs(f, setting, run)
-    _run(f, written, setting, step, passes, steps)
+    _run(f, program, setting, step, passes, steps)
     del shared, beside
     return f, setting, passes
 
@@ -152,26 +155,29 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 
 
 def _run(
-    f: Ops, written: Any, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+    f: Ops, program: Program, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
 ) -> None:
     log, layers = f.log, setting.model.layers
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     output: tuple[Tensor, ...] = ()
+    last: Tensor | None = None  # the loss that a trainer adds to the others when it is known
     for step in steps:
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
-            loss = written.forward(ids)
+            loss = program.loss(ids)
             output = (*f.output, loss) if f.output else ()  # only now is the last one let go
             f.output = ()
-            if passes > 1:
+            whole = f.detach(loss) if program.kept_loss else last
+            if passes > 1 or program.kept_loss:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
-            del loss
+            last = whole
+            del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
         if f.updates is None:
@@ -180,7 +186,7 @@ def _run(
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
-    del output
+    del output, last
     log.closed = True  # what goes from here on is not the step's
 
 

@@ -1,0 +1,51 @@
+"""Whose program runs the steps, and what each of them can be asked."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .run import Run
+
+LOOPS = ("plain", "keeps-outputs", "trainer", "sft", "dpo")
+TRAINERS = ("trainer", "sft", "dpo")  # transformers' Trainer and what is made from it
+TRL = ("sft", "dpo")  # whose loss is the fused head's
+JUDGED = ("dpo",)  # which compare the model with a reference
+REFERENCES = ("model", "precomputed")
+
+
+def check(run: Run) -> None:
+    """Refuse what no such program does.
+
+    Raises      ValueError that names the field, its value and what would be right
+    """
+    loop = run.loop
+    if run.fused_head and run.implementation != "transformers":
+        raise ValueError("loss='fused_head' is TRL's, for models of transformers")
+    if loop in TRAINERS and run.implementation != "transformers":
+        raise ValueError(f"loop={loop!r} runs models of transformers, not memlab's")
+    if loop == "keeps-outputs" and (run.chunks or run.fused_head):
+        raise ValueError(
+            f"loop='keeps-outputs' with loss={run.loss!r}: all logits are never there at once"
+        )
+    if loop in JUDGED and run.chunks:
+        raise ValueError(f"loop={loop!r} with loss='chunked': its loss is the fused head's")
+    if run.reference is not None and loop not in JUDGED:
+        raise ValueError(
+            f"reference={run.reference!r} is for loop={' or '.join(map(repr, JUDGED))}; this is "
+            f"{loop!r}"
+        )
+    if run.completion is not None:
+        _check_completion(run)
+
+
+def _check_completion(run: Run) -> None:
+    if run.loop not in TRL:
+        raise ValueError(
+            f"completion={run.completion} is for loop={', '.join(map(repr, TRL))}; in "
+            f"{run.loop!r} every token is learned"
+        )
+    if run.tokens is not None and not 1 <= run.completion < run.tokens:  # type: ignore[operator]
+        raise ValueError(
+            f"completion={run.completion}; of {run.tokens} tokens 1 to {run.tokens - 1} can be the "
+            "completion"
+        )
