@@ -34,11 +34,12 @@ OPTIMIZER = "fused"  # the loop that Trainer takes by itself
 
 @dataclass(frozen=True)
 class Peaks:
-    """Bytes of one step: its highest moment inside backward, outside of it, and before it."""
+    """Bytes of one step: before it, and its highest moment inside backward, outside, and after."""
 
+    before: int
     backward: int
     elsewhere: int
-    before: int
+    after: int
 
 
 def derived(precision: str, run: Run) -> Peaks:
@@ -49,16 +50,23 @@ def derived(precision: str, run: Run) -> Peaks:
     for (first, name), (last, _) in zip(marks, marks[1:], strict=False):
         part = "backward" if ".backward" in name else "elsewhere"
         tops[part] = max([tops[part], *(total for _, _, total in log.events[first:last])])
-    return Peaks(tops["backward"], tops["elsewhere"], log.events[marks[0][0] - 1][2])
+    after = log.events[log.marks["second.optimizer"] : log.marks["second.end"]]
+    return Peaks(log.events[marks[0][0] - 1][2], **tops, after=max(total for *_, total in after))
 
 
 def trained(precision: str, run: Run, folder: Any) -> Peaks:
     """The third step of the loop that the run names, counted storage by storage."""
-    tracker, first, last = watched(precision, run, folder)
+    tracker, first, last = (
+        _nanogpt(precision, run) if run.loop == "nanogpt" else watched(precision, run, folder)
+    )
     events = tracker.timeline[first:last]
     inside = [event.total for event in events if event.phase == "backward"]
     outside = [event.total for event in events if event.phase != "backward"]
-    return Peaks(max(inside), max(outside), tracker.timeline[first - 1].total)
+    ended = max(event.index for event in events if event.phase == "backward")
+    # From the first norm on: till then the loss and its graph go, which backward left behind.
+    norms = [event.index for event in events if event.index > ended and "norm" in event.op]
+    after = [event.total for event in events if event.index >= min(norms, default=ended)]
+    return Peaks(tracker.timeline[first - 1].total, max(inside), max(outside), max(after))
 
 
 def watched(precision: str, run: Run, folder: Any) -> tuple[StepTracker, int, int]:
@@ -194,3 +202,37 @@ def tokenizer() -> Any:
     words = Tokenizer(models.WordLevel({"<pad>": 0, "a": 1}, unk_token="<pad>"))
     told = {"pad_token": "<pad>", "eos_token": "a"}
     return hugging_face().PreTrainedTokenizerFast(tokenizer_object=words, **told)
+
+
+def _nanogpt(precision: str, run: Run) -> tuple[StepTracker, int, int]:
+    """nanoGPT's train.py around a model of transformers, line by line; the third step of four."""
+    model = _model(precision, run).train()
+    if run.checkpoint == "block":
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.config.use_cache = False
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    context = torch.autocast("cpu", torch.bfloat16, enabled=precision == "autocast")
+    tracker, starts = StepTracker(), []
+    sizes = (run.batch, run.tokens)
+
+    def get_batch():
+        return [torch.randint(CONFIG["vocab_size"], sizes) for _ in "XY"]
+
+    with one_thread(), no_garbage(), tracker:
+        tracker.label(model)
+        tracker.follow = True
+        X, Y = get_batch()
+        for _ in range(STEPS):
+            starts.append(len(tracker.timeline))
+            for _ in range(run.micro_batches):
+                with context:
+                    loss, logits = model(X, labels=Y, return_dict=False)
+                    loss = loss / run.micro_batches
+                X, Y = get_batch()
+                loss.backward()
+            if run.clips:
+                torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        del logits
+    return tracker, starts[2], starts[3]

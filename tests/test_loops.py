@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize(
     ("precision", "said"),
     [
+        ("fp32", {"loop": "nanogpt", "micro_batches": 2}),
+        ("autocast", {"loop": "nanogpt", "clip": False}),
         ("fp32", {"loop": "trainer", "micro_batches": 2}),
         ("bf16", {"loop": "trainer", "checkpoint": "block"}),
         ("autocast", {"loop": "sft"}),
@@ -30,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
     ],
     ids=str,
 )
-def test_a_librarys_own_loop_takes_what_is_derived(tmp_path, precision, said):
+def test_a_programs_own_loop_takes_what_is_derived(tmp_path, precision, said):
     run = Run.cpu(batch=3, tokens=32, **said)
     assert trained(precision, run, tmp_path) == derived(precision, run)
 
@@ -54,6 +56,9 @@ def test_loops_are_asked_at_every_door():
     assert trainer - plain == 8 * 4 * 1024 + 4 * 4 + 2  # labels, numbers
     kept = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="keeps-outputs")).total()
     assert kept - plain == 2 * 4 * 1024 * model.vocab
+    nanogpt = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="nanogpt")).total()
+    # X and Y of the next batch, beside the X that the graph holds; of two losses one is dropped.
+    assert nanogpt - kept == 2 * 8 * 4 * 1024
     sft = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft")).total()
     assert sft < plain  # fp32 logits cost more than the head's gradient in fp32
 
@@ -93,6 +98,10 @@ def test_what_a_loop_cannot_be_is_named():
         Run(tokens=8, loop="trainer", implementation="memlab")
     with pytest.raises(ValueError, match="all logits are never there at once"):
         Run(tokens=8, loop="keeps-outputs", loss="chunked")
+    with pytest.raises(ValueError, match="loop='nanogpt' with loss='chunked': all logits"):
+        Run(tokens=8, loop="nanogpt", loss="chunked")
+    with pytest.raises(ValueError, match="clip=False with loop='sft'"):
+        Run(tokens=8, loop="sft", clip=False)
     with pytest.raises(ValueError, match="reference='model' is for loop='dpo'; this is 'sft'"):
         Run(tokens=8, loop="sft", reference="model")
     with pytest.raises(ValueError, match="completion=8; of 8 tokens 1 to 7 can be the completion"):
@@ -106,3 +115,20 @@ def test_what_a_loop_cannot_be_is_named():
         simulate(opt, "bf16", Run(tokens=8, loop="dpo"))
     with pytest.raises(ValueError, match="TRL's fused head never has all logits at once"):
         estimate(opt, "bf16", Run(tokens=8, loop="sft", holds=("output",)))
+
+
+def test_clipping_takes_two_numbers_a_parameter():
+    model = Model.preset("tiny-llama")
+    said = Run(tokens=16, optimizer_impl="fused")
+
+    def after(run):
+        log = simulate(model, "fp32", run, every_layer=True).log
+        marks = log.marks
+        span = log.events[marks["second.optimizer"] : marks["second.zero_grad"]]
+        return (
+            max([total for *_, total in span], default=0)
+            - log.events[marks["second.optimizer"] - 1][2]
+        )
+
+    tensors = sum(tensor.copies for tensor in model.tensors())
+    assert after(said.replace(clip=True)) == 2 * 4 * tensors + 4

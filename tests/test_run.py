@@ -27,7 +27,7 @@ def drawn(rng):
     said |= {name: rng.randint(1, most) for name, most in numbers.items() if rng.random() < 0.4}
     if rng.random() < 0.2:
         said["completion"] = rng.randint(1, 20)
-    flags = ("step_in_backward", "inference_mode")
+    flags = ("step_in_backward", "inference_mode", "clip")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
         said["dropout"] = rng.choice([0, 0.1, 0.5])
@@ -218,7 +218,8 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}, {"loop": "dpo"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}],
+    "clip": [{"clip": True}],
     "completion": [{"completion": 5, "loop": "dpo"}],
     "reference": [{"reference": "precomputed", "loop": "dpo"}],
     "loss": [{"loss": "chunked"}],

@@ -6,11 +6,21 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
 
-LOOPS = ("plain", "keeps-outputs", "trainer", "sft", "dpo")
+LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer", "sft", "dpo")
 TRAINERS = ("trainer", "sft", "dpo")  # transformers' Trainer and what is made from it
 TRL = ("sft", "dpo")  # whose loss is the fused head's
 JUDGED = ("dpo",)  # which compare the model with a reference
 REFERENCES = ("model", "precomputed")
+
+
+def adamw(run: Run) -> str:
+    """The loop of AdamW that a program asks for; nothing: torch's own choice.
+
+    Source      transformers 5.23, training_args.py: optim="adamw_torch_fused"; nanoGPT, model.py:
+                configure_optimizers
+    """
+    asked = run.loop in TRAINERS or (run.loop == "nanogpt" and run.backend == "cuda")
+    return "fused" if asked else ""
 
 
 def check(run: Run) -> None:
@@ -21,11 +31,15 @@ def check(run: Run) -> None:
     loop = run.loop
     if run.fused_head and run.implementation != "transformers":
         raise ValueError("loss='fused_head' is TRL's, for models of transformers")
-    if loop in TRAINERS and run.implementation != "transformers":
+    if loop in (*TRAINERS, "nanogpt") and run.implementation != "transformers":
         raise ValueError(f"loop={loop!r} runs models of transformers, not memlab's")
-    if loop == "keeps-outputs" and (run.chunks or run.fused_head):
+    if loop in ("keeps-outputs", "nanogpt") and (run.chunks or run.fused_head):
         raise ValueError(
-            f"loop='keeps-outputs' with loss={run.loss!r}: all logits are never there at once"
+            f"loop={loop!r} with loss={run.loss!r}: all logits are never there at once"
+        )
+    if loop in TRAINERS and run.clip is False:
+        raise ValueError(
+            f"clip=False with loop={loop!r}: without a bound it takes the gradients' norm as well"
         )
     if loop in JUDGED and run.chunks:
         raise ValueError(f"loop={loop!r} with loss='chunked': its loss is the fused head's")

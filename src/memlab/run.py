@@ -52,6 +52,7 @@ OF_TRAINING = (
     "loss_chunks",
     "optimizer_impl",
     "step_in_backward",
+    "clip",
     "lora",
     "frozen",
     "offload",
@@ -88,8 +89,9 @@ class Run:
                 TRL's, which SFTTrainer takes by itself
     loop        whose program runs the steps, and so what it holds beside them. plain: the loss
                 alone; keeps-outputs: `out = model(...)`, whose logits live until the next forward
-                pass has its own; trainer: transformers.Trainer, with labels of their own, all
-                micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
+                pass has its own; nanogpt: nanoGPT's, the same with labels of their own, and the
+                next batch before backward; trainer: transformers.Trainer, with labels of their own,
+                all micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
                 with an attention mask, and loss="fused_head" unless it says another; dpo:
                 trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`
     completion  tokens of each sequence that a loop of TRL learns, the prompt's left out; None: all
@@ -99,8 +101,11 @@ class Run:
                 adapters the same one with its adapters turned off
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
-                CPU, torchao's compiled; Trainer and those made from it take fused AdamW
+                CPU, torchao's compiled; Trainer and those made from it take fused AdamW,
+                and so does nanogpt on CUDA
     step_in_backward    each weight is updated as soon as its gradient is complete
+    clip        whether the gradients' norm is taken and bounded before the optimizer's step; None:
+                as the loop does by itself: plain and keeps-outputs do not
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
     offload     what waits on a host: "saved" tensors, the optimizer's "states"
@@ -134,6 +139,7 @@ class Run:
     loss_chunks: int | None = None
     optimizer_impl: str | None = None
     step_in_backward: bool = False
+    clip: bool | None = None
     lora: Lora | None = None
     frozen: tuple[str, ...] = ()
     offload: tuple[str, ...] = ()
@@ -150,7 +156,9 @@ class Run:
             _one_of(field, value, KNOWN[field])
         for field, known in (("frozen", None), ("offload", OFFLOAD), ("holds", HOLDS)):
             self._listed(field, known)
-        for field in ("step_in_backward", "inference_mode"):
+        for field in ("step_in_backward", "inference_mode", "clip"):
+            if field == "clip" and self.clip is None:
+                continue
             if not isinstance(getattr(self, field), bool):
                 raise TypeError(f"{field}={getattr(self, field)!r}; True or False is needed")
         self._check_sizes()
@@ -173,7 +181,12 @@ class Run:
     def optimizer_loop(self) -> str:
         """AdamW's loop: the one that was asked for, Trainer's, or torch's own on this backend."""
         own = "foreach" if self.backend == "cuda" else "forloop"
-        return self.optimizer_impl or ("fused" if self.loop in programs.TRAINERS else own)
+        return self.optimizer_impl or (programs.adamw(self) or own)
+
+    @property
+    def clips(self) -> bool:
+        """Whether the gradients are clipped: as it was said, or as the loop does by itself."""
+        return (self.loop not in ("plain", "keeps-outputs")) if self.clip is None else self.clip
 
     @property
     def chunks(self) -> int:

@@ -29,6 +29,8 @@ def training(run: Run) -> None:
             f"step_in_backward with {run.micro_batches} micro-batches: each would be a step "
             "of its own, for no gradient stays to be added to"
         )
+    if run.step_in_backward and run.clip:
+        raise ValueError("clip=True with step_in_backward: no norm of all gradients is ever there")
     if run.offload and run.implementation != "memlab":
         told = ", ".join(run.offload)
         raise ValueError(f"offload of {told} is described for memlab's models alone")

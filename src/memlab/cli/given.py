@@ -80,6 +80,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
+    words = "clip the gradients' norm before the optimizer's step (default: as the loop does)"
+    group.add_argument("--clip", action=argparse.BooleanOptionalAction, default=None, help=words)
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
     words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
     group.add_argument("--lora-targets", metavar="A,B", help=words)
@@ -155,7 +157,7 @@ def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
     """
     told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
-    names += ["step_in_backward", "phase", "logits", "inference_mode"]
+    names += ["step_in_backward", "clip", "phase", "logits", "inference_mode"]
     said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:

@@ -25,6 +25,7 @@ _RUN |= {
     "window": field("count?", "positions that a token sees; null: what the config says"),
     "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
     "step_in_backward": field("flag", "whether each weight is updated inside backward"),
+    "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
     "lora": {"type": ["object", "null"], "description": "rank, targets, base, keep_wide"},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),

@@ -43,8 +43,7 @@ def loop_of(recipe: Recipe, run: Run) -> str:
     if run.backend not in own:
         raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        # Source: transformers 5.23, training_args.py: optim="adamw_torch_fused"
-        return "fused" if name == "adamw" and run.loop in programs.TRAINERS else own[run.backend]
+        return (programs.adamw(run) if name == "adamw" else "") or own[run.backend]
     if run.optimizer_impl not in loops:
         raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {', '.join(loops)}")
     return run.optimizer_impl

@@ -37,5 +37,4 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
         made += [f.new("ref_logps", (s.B,), "fp32", "inputs") for _ in range(batches)]
     counted = [f.new("items", (), "fp32")] if "labels" in kinds else []  # labels of a whole step
     running = f.new("loss", (), "fp32")  # of the steps since the last that was logged
-    norm = f.new("norm", (), s.dtype)  # of the gradients of the last step, which were clipped
-    return [*made, *counted, running, norm]
+    return [*made, *counted, running]

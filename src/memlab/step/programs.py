@@ -26,7 +26,15 @@ def wanted(run: Run) -> tuple[str, ...]:
 
 
 class Program:
-    """The policy and what stands beside it: how a loop makes the loss of a batch.
+    """The policy and what stands beside it: how a loop makes the loss of a batch, and holds it.
+
+    plain           the loss is dropped after backward
+    keeps-outputs   the model's output, the loss in it, lives until the next one is there
+    nanogpt         logits and loss live so; before backward the next X and Y are there, and the
+                    graph alone holds the last X
+    trainer, ...    what transformers' Trainer and those of TRL do
+    Source          github.com/karpathy/nanoGPT, train.py; transformers 5.23, trainer.py:
+                    training_step; accelerate 1.15, accelerator.py: backward
 
     policy      the network that is trained
     reference   a second one, which is not; or the policy itself, with its adapters turned off
@@ -37,7 +45,11 @@ class Program:
         self.kind = network(run.implementation, s.model.family)
         self.policy = self.kind(f, s)
         self.reference: Any = None
-        self.kept_loss = run.loop in TRAINERS  # accelerate divides it once more before backward
+        self.divides_again = run.loop in TRAINERS  # accelerate, before backward
+        self.divides = run.loop in (*TRAINERS, "nanogpt")  # by the micro-batches, even by one
+        self.prefetches = run.loop == "nanogpt"
+        self.holds_output = run.loop == "keeps-outputs"
+        self.keeps_norm = run.loop in TRAINERS  # of the last step's gradients
 
     def add_reference(self) -> None:
         """A second model where the loop has one, built after the policy has been looked at."""
@@ -45,6 +57,12 @@ class Program:
             self.reference = _second(self.f, self.setting, self.kind)
         elif self.run.reference_model == "adapters off":
             self.reference = self.policy
+
+    def batch(self) -> list[Tensor]:
+        """What a loop has of the batch that is run next: the ids first."""
+        s = self.setting
+        kinds = ("ids", "labels") if self.prefetches else ("ids",)
+        return [self.f.new(kind, (s.B, s.T), "int64", "inputs") for kind in kinds]
 
     def loss(self, ids: Tensor) -> Tensor:
         """The loss of one micro-batch, a scalar with the graph behind it."""

@@ -13,6 +13,7 @@ from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
+from .clip import clipped
 from .graph import Parameter, Tensor
 from .inputs import inputs
 from .ops import Ops
@@ -117,7 +118,7 @@ def _played(
         loss_chunks=run.chunks,
         fused_head=wanted(run),
         completion=run.completion,
-        keeps_output=run.loop == "keeps-outputs",
+        keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
         counted=run.loop == "trainer",
         lora=run.lora,
         sliding=sliding,
@@ -136,11 +137,13 @@ def _played(
     program.add_reference()
     if "states" in run.offload:
         update = elsewhere
-    step = partial(update, f, trained(f, shaped.layers), loop)
+    each = trained(f, shaped.layers)
+    step = partial(update, f, each, loop)
+    clip = partial(clipped, f, each) if run.clips else None
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
     beside = inputs(f, setting, run)
-    _run(f, program, setting, step, passes, steps)
+    _run(f, program, setting, (clip, step), passes, steps)
     del shared, beside
     return f, setting, passes
 
@@ -155,38 +158,49 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 
 
 def _run(
-    f: Ops, program: Program, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+    f: Ops, program: Program, setting: Setting, after: Any, passes: int, steps: tuple[str, ...]
 ) -> None:
     log, layers = f.log, setting.model.layers
-    ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    clip, update = after
+    batch = program.batch()
     output: tuple[Tensor, ...] = ()
-    last: Tensor | None = None  # the loss that a trainer adds to the others when it is known
+    last: Tensor | None = None  # a loss whose value is still wanted
+    norm = f.new("norm", (), setting.dtype) if program.keeps_norm else None
     for step in steps:
         for number in range(1, passes + 1):
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
-            loss = program.loss(ids)
-            output = (*f.output, loss) if f.output else ()  # only now is the last one let go
+            loss = program.loss(batch[0])
+            output = f.output  # only now is the last one let go
+            if program.holds_output:
+                output = (*output, loss)
             f.output = ()
-            whole = f.detach(loss) if program.kept_loss else last
-            if passes > 1 or program.kept_loss:
+            whole = f.detach(loss) if program.divides_again else None
+            if passes > 1 or program.divides:
                 loss = f.scale(loss, "div")
             f.end_autocast()
+            if program.prefetches:
+                batch, last = program.batch(), None
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
-            last = whole
+            last = f.detach(loss) if program.prefetches else whole
             del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
+        if clip is not None:
+            norm = None
+            norm = clip()
+            if not program.keeps_norm:
+                norm = None
         if f.updates is None:
             update()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
-    del output, last
+    del output, last, norm, batch
     log.closed = True  # what goes from here on is not the step's
 
 
