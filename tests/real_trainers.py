@@ -1,4 +1,4 @@
-"""The loops of libraries run for real on a CPU: Trainer, SFTTrainer and DPOTrainer, counted."""
+"""The loops of libraries run for real on a CPU: transformers' Trainer, three of TRL, nanoGPT's."""
 
 import contextlib
 import io
@@ -86,9 +86,11 @@ def watched(precision: str, run: Run, folder: Any) -> tuple[StepTracker, int, in
     with ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        make = {"trainer": _trainer, "sft": _sft, "dpo": _dpo}[run.loop]
+        make = {"trainer": _trainer, "sft": _sft, "dpo": _dpo, "grpo": _grpo}[run.loop]
         trainer = make(_model(precision, run), _rows(run), _how(precision, run, folder), stack)
         trainer.add_callback(Third())
+        if run.loop == "grpo":
+            _after_rollout(trainer, tracker, found)
         for kind in (one_thread(), no_garbage(), tracker):
             stack.enter_context(kind)
         for model in (trainer.model, getattr(trainer, "ref_model", None)):
@@ -111,9 +113,11 @@ def _model(precision: str, run: Run) -> Any:
 def _rows(run: Run) -> list[dict[str, list[int]]]:
     sizes = (STEPS * run.batch * run.micro_batches, 2, run.tokens)
     pairs = torch.randint(1, CONFIG["vocab_size"], sizes).tolist()
+    prompt = 1 if run.completion is None else run.tokens - run.completion
+    if run.loop == "grpo":
+        return [{"prompt": " ".join("a" * prompt)} for _ in pairs]
     if run.loop != "dpo":
         return [{"input_ids": row, "labels": row} for row, _ in pairs]
-    prompt = 1 if run.completion is None else run.tokens - run.completion
     return [
         {"prompt_ids": a[:prompt], "chosen_ids": a[prompt:], "rejected_ids": b[prompt:]}
         for a, b in pairs
@@ -136,6 +140,9 @@ def _how(precision: str, run: Run, folder: Any) -> dict[str, Any]:
     )
     if run.loop == "dpo":
         how |= {"precomputed": run.reference == "precomputed", "adapted": run.lora is not None}
+    if run.loop == "grpo":
+        length = run.tokens - 1 if run.completion is None else run.completion
+        how |= {"completion": length, "judged": run.reference == "model"}
     return how
 
 
@@ -172,6 +179,42 @@ def _dpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     return trainer
 
 
+def _grpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
+    import datasets
+    import trl
+
+    completion, judged = how.pop("completion"), how.pop("judged")
+    arguments = trl.GRPOConfig(
+        max_completion_length=completion,
+        generation_kwargs={"min_new_tokens": completion},
+        num_generations=how["per_device_train_batch_size"],
+        beta=0.1 if judged else 0.0,
+        **how,
+    )
+    with mock.patch(
+        "trl.trainer.grpo_trainer.create_model_from_path", lambda *_, **__: _like(model)
+    ):
+        return trl.GRPOTrainer(
+            model,
+            lambda completions, **_: [float(len(text) % 3) for text in completions],
+            arguments,
+            train_dataset=datasets.Dataset.from_list(rows),
+            processing_class=tokenizer(),
+        )
+
+
+def _after_rollout(trainer: Any, tracker: StepTracker, found: dict[str, int]) -> None:
+    """The third step begins when its completions are there: generating them is another phase."""
+    compute = trainer.compute_loss
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        if trainer.state.global_step == 2 and "rolled out" not in found:
+            found["first"] = found["rolled out"] = len(tracker.timeline)
+        return compute(*arguments, **named)
+
+    trainer.compute_loss = watched
+
+
 def _like(model: Any) -> Any:
     """A second model of the same shape: the reference."""
     transformers = hugging_face()
@@ -196,11 +239,12 @@ def _turn_off(trainer: Any, model: Any, stack: ExitStack) -> None:
 
 
 def tokenizer() -> Any:
-    """Of two words: nothing is tokenized, but the trainers want one."""
-    from tokenizers import Tokenizer, models
+    """Of few words: next to nothing is tokenized, but the trainers want one."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = Tokenizer(models.WordLevel({"<pad>": 0, "a": 1}, unk_token="<pad>"))
-    told = {"pad_token": "<pad>", "eos_token": "a"}
+    words = Tokenizer(models.WordLevel({"<pad>": 0, "<end>": 1, "a": 2}, unk_token="<pad>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    told = {"pad_token": "<pad>", "eos_token": "<end>"}
     return hugging_face().PreTrainedTokenizerFast(tokenizer_object=words, **told)
 
 

@@ -28,6 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
         ("bf16", {"loop": "dpo", "checkpoint": "block"}),
         ("autocast", {"loop": "dpo", "completion": 9}),
         ("fp32", {"loop": "dpo", "reference": "precomputed", "micro_batches": 2}),
+        ("fp32", {"loop": "grpo", "micro_batches": 2, "completion": 12}),
+        ("bf16", {"loop": "grpo", "checkpoint": "block", "completion": 20}),
+        ("autocast", {"loop": "grpo", "reference": "model", "completion": 9}),
         ("autocast", {"loop": "dpo", "lora": Lora(4), "checkpoint": "block"}),
     ],
     ids=str,
@@ -72,6 +75,12 @@ def test_the_page_repeats_what_is_derived():
     assert f"2 pairs of 1,024 tokens take {text(pairs.total())} where" in page
     assert f"`SFTTrainer` takes {text(alone.total())} with 4 sequences" in page
     assert f"the second model, {text(rows['reference'])} that" in page
+    said = Run(batch=4, tokens=1024, loop="grpo", completion=256)
+    after, judged = (
+        estimate(model, "bf16", run).total() for run in (said, said.replace(reference="model"))
+    )
+    assert f"prompts of 768 take {text(after)}, a little less" in page and after < alone.total()
+    assert f"the step takes {text(judged)}; it judges" in page
     # Its rotary frequencies, twice; and no count of labels.
     assert pairs.total() - alone.total() == rows["reference"] + 256 - 4
 
@@ -102,10 +111,12 @@ def test_what_a_loop_cannot_be_is_named():
         Run(tokens=8, loop="nanogpt", loss="chunked")
     with pytest.raises(ValueError, match="clip=False with loop='sft'"):
         Run(tokens=8, loop="sft", clip=False)
-    with pytest.raises(ValueError, match="reference='model' is for loop='dpo'; this is 'sft'"):
+    with pytest.raises(ValueError, match="reference='model' is for loop='dpo' or 'grpo'"):
         Run(tokens=8, loop="sft", reference="model")
     with pytest.raises(ValueError, match="completion=8; of 8 tokens 1 to 7 can be the completion"):
         Run(tokens=8, loop="sft", completion=8)
+    with pytest.raises(ValueError, match="reference='precomputed' is for loop='dpo'"):
+        Run(tokens=8, loop="grpo", reference="precomputed")
     with pytest.raises(ValueError, match="in 'plain' every token is learned"):
         Run(tokens=8, completion=4)
     with pytest.raises(ValueError, match="loop='dpo' with loss='chunked'"):

@@ -218,7 +218,7 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}],
     "clip": [{"clip": True}],
     "completion": [{"completion": 5, "loop": "dpo"}],
     "reference": [{"reference": "precomputed", "loop": "dpo"}],

@@ -6,10 +6,10 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
 
-LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer", "sft", "dpo")
-TRAINERS = ("trainer", "sft", "dpo")  # transformers' Trainer and what is made from it
-TRL = ("sft", "dpo")  # whose loss is the fused head's
-JUDGED = ("dpo",)  # which compare the model with a reference
+LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer", "sft", "dpo", "grpo")
+TRAINERS = ("trainer", "sft", "dpo", "grpo")  # transformers' Trainer and what is made from it
+TRL = ("sft", "dpo", "grpo")  # whose loss is the fused head's
+JUDGED = ("dpo", "grpo")  # which compare the model with a reference
 REFERENCES = ("model", "precomputed")
 
 
@@ -21,6 +21,18 @@ def adamw(run: Run) -> str:
     """
     asked = run.loop in TRAINERS or (run.loop == "nanogpt" and run.backend == "cuda")
     return "fused" if asked else ""
+
+
+def reference_model(run: Run) -> str:
+    """What judges beside the policy: "model", "adapters off", or nothing that is called.
+
+    Source      trl 1.16, trainer/dpo_trainer.py and grpo_trainer.py: __init__
+    """
+    if run.loop == "grpo" and run.reference is not None:
+        return "model" if run.lora is None else "adapters off"
+    if run.loop != "dpo" or run.reference == "precomputed":
+        return ""
+    return run.reference or ("model" if run.lora is None else "adapters off")
 
 
 def check(run: Run) -> None:
@@ -48,6 +60,8 @@ def check(run: Run) -> None:
             f"reference={run.reference!r} is for loop={' or '.join(map(repr, JUDGED))}; this is "
             f"{loop!r}"
         )
+    if loop == "grpo" and run.reference == "precomputed":
+        raise ValueError("reference='precomputed' is for loop='dpo'; a rollout is new to grpo's")
     if run.completion is not None:
         _check_completion(run)
 

@@ -93,12 +93,13 @@ class Run:
                 next batch before backward; trainer: transformers.Trainer, with labels of their own,
                 all micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
                 with an attention mask, and loss="fused_head" unless it says another; dpo:
-                trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`
+                trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`;
+                grpo: trl.GRPOTrainer's step on `batch` completions, after the rollout
     completion  tokens of each sequence that a loop of TRL learns, the prompt's left out; None: all
                 but the first
-    reference   of dpo. model: a second one, never trained; precomputed: its log-probabilities come
-                with the batch. None: what the trainer does by itself: a second model, or with
-                adapters the same one with its adapters turned off
+    reference   model: a second one, never trained; precomputed: its log-probabilities come with the
+                batch. None: what the trainer does by itself: dpo has a second model, or with
+                adapters the same one with its adapters turned off, and grpo has none (beta=0)
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
                 CPU, torchao's compiled; Trainer and those made from it take fused AdamW,
@@ -201,9 +202,7 @@ class Run:
     @property
     def reference_model(self) -> str:
         """What judges beside the policy: "model", "adapters off", or nothing that is called."""
-        if self.loop not in programs.JUDGED or self.reference == "precomputed":
-            return ""
-        return self.reference or ("model" if self.lora is None else "adapters off")
+        return programs.reference_model(self)
 
     @property
     def sequences(self) -> int:

@@ -34,7 +34,7 @@ WORDS = (
     ("implementation", "whose code runs the model (default transformers)"),
     ("optimizer-impl", "the optimizer's loop (default: torch's foreach on cuda, forloop on cpu)"),
     ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
-    ("reference", "of dpo: a second model, or its numbers with the batch (default the trainer's)"),
+    ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
     ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
 )

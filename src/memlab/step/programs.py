@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base.frozen import replace
 from ..programs import TRAINERS
 from ..run import Run
-from . import dpo
+from . import dpo, grpo
 from .fused_head import sft_loss
 from .graph import Tensor
 from .networks import network
@@ -16,7 +16,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-WANTED = {"dpo": dpo.WANTED}
+WANTED = {"dpo": dpo.WANTED, "grpo": grpo.WANTED}
 SFT = ("log_probs", "entropy", "is_top1")
 
 
@@ -45,6 +45,7 @@ class Program:
         self.kind = network(run.implementation, s.model.family)
         self.policy = self.kind(f, s)
         self.reference: Any = None
+        self.beside: list[Tensor] = []  # what the loop has on the device
         self.divides_again = run.loop in TRAINERS  # accelerate, before backward
         self.divides = run.loop in (*TRAINERS, "nanogpt")  # by the micro-batches, even by one
         self.prefetches = run.loop == "nanogpt"
@@ -61,12 +62,20 @@ class Program:
     def batch(self) -> list[Tensor]:
         """What a loop has of the batch that is run next: the ids first."""
         s = self.setting
+        if self.run.loop == "grpo":
+            return []  # prompts and completions, which are joined in each pass
         kinds = ("ids", "labels") if self.prefetches else ("ids",)
         return [self.f.new(kind, (s.B, s.T), "int64", "inputs") for kind in kinds]
 
-    def loss(self, ids: Tensor) -> Tensor:
+    def loss(self, batch: list[Tensor]) -> Tensor:
         """The loss of one micro-batch, a scalar with the graph behind it."""
         f, s, run = self.f, self.setting, self.run
+        if run.loop == "grpo":
+            known: Tensor | None = None
+            if run.reference is not None:
+                known = Tensor((s.B, s.learned), "fp32", self.beside[0].storage)
+            return grpo.grpo_loss(f, s, lambda ids: self._forward(self.policy, ids), known)
+        ids = batch[0]
         if run.loop == "dpo":
             reference = None if self.reference is None else lambda: self._judged(ids)
             return dpo.dpo_loss(f, s, lambda: self._forward(self.policy, ids), reference)

@@ -142,9 +142,10 @@ def _played(
     clip = partial(clipped, f, each) if run.clips else None
     passes = run.micro_batches
     passes = passes if every_layer else min(passes, 2)
-    beside = inputs(f, setting, run)
+    program.beside = inputs(f, setting, run)
     _run(f, program, setting, (clip, step), passes, steps)
-    del shared, beside
+    program.beside.clear()
+    del shared
     return f, setting, passes
 
 
@@ -171,7 +172,7 @@ def _run(
             which = _which(number)
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
-            loss = program.loss(batch[0])
+            loss = program.loss(batch)
             output = f.output  # only now is the last one let go
             if program.holds_output:
                 output = (*output, loss)
