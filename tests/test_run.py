@@ -304,7 +304,7 @@ DOORS = {
 SAME = [
     # In bf16 torch's own choice is flash, too.
     *((door, {"attention": "flash"}) for door in DOORS),
-    # Norms are numbers; a foreach step's roots are larger. tests/test_loops.py has one without them.
+    # Norms are numbers; the roots of a foreach step are larger. test_loops.py has one without.
     *((door, {"clip": True}) for door in ("estimate", "simulate", "explain")),
     *((door, {"clip": True}) for door in ("largest_batch", "longest_sequence")),
     # Without a backward pass nothing that a kernel keeps stays; see test_calls for the others.
