@@ -43,7 +43,7 @@ def check(run: Run) -> None:
     loop = run.loop
     if run.fused_head and run.implementation != "transformers":
         raise ValueError("loss='fused_head' is TRL's, for models of transformers")
-    if loop in (*TRAINERS, "nanogpt") and run.implementation != "transformers":
+    if (loop in TRAINERS or loop == "nanogpt") and run.implementation != "transformers":
         raise ValueError(f"loop={loop!r} runs models of transformers, not memlab's")
     if loop in ("keeps-outputs", "nanogpt") and (run.chunks or run.fused_head):
         raise ValueError(
