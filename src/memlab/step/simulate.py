@@ -1,4 +1,7 @@
-"""Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
+"""Simulate two training steps of a model: what is held at each moment, the peak, its contents.
+
+Long, because the order of a whole step stands in one place.
+"""
 
 from __future__ import annotations
 
