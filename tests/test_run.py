@@ -25,7 +25,9 @@ def drawn(rng):
     said = {name: rng.choice(words) for name, words in KNOWN.items() if rng.random() < 0.3}
     numbers = {"batch": 9, "tokens": 99, "micro_batches": 5, "window": 50, "loss_chunks": 9}
     said |= {name: rng.randint(1, most) for name, most in numbers.items() if rng.random() < 0.4}
-    flags = ("step_in_backward", "inference_mode")
+    if rng.random() < 0.2:
+        said["completion"] = rng.randint(1, 20)
+    flags = ("step_in_backward", "inference_mode", "clip")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
         said["dropout"] = rng.choice([0, 0.1, 0.5])
@@ -235,7 +237,10 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}],
+    "clip": [{"clip": True}],
+    "completion": [{"completion": 5, "loop": "dpo"}],
+    "reference": [{"reference": "precomputed", "loop": "dpo"}],
     "loss": [{"loss": "chunked"}],
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],
@@ -320,6 +325,9 @@ DOORS = {
 SAME = [
     # In bf16 torch's own choice is flash, too.
     *((door, {"attention": "flash"}) for door in DOORS),
+    # Norms are numbers; the roots of a foreach step are larger. test_loops.py has one without.
+    *((door, {"clip": True}) for door in ("estimate", "simulate", "explain")),
+    *((door, {"clip": True}) for door in ("largest_batch", "longest_sequence")),
     # Without a backward pass nothing that a kernel keeps stays; see test_calls for the others.
     ("prefill", {"backend": "cpu"}),
     ("decode", {"backend": "cpu"}),

@@ -85,7 +85,7 @@ def peak(model: Model, recipe: Recipe | str | None, run: Run) -> int:
 
 def told(run: Run) -> str:
     """What of a run a title says: sizes, whose code, whose kernels, what is trained."""
-    words = f"{run.batch} x {run.tokens} tokens"
+    words = f"{run.batch}{' pairs' if run.loop == 'dpo' else ''} x {run.tokens} tokens"
     if run.phase == "decode":
         words = f"decode, {run.batch} x 1 token after {run.tokens}"
     elif run.phase == "prefill":

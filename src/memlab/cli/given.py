@@ -36,12 +36,14 @@ WORDS = (
     ("implementation", "whose code runs the model (default transformers)"),
     ("optimizer-impl", "the optimizer's loop (default: torch's foreach on cuda, forloop on cpu)"),
     ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
+    ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
     ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
 )
 NUMBERS = (
     ("batch", int, "N", "sequences in one micro-batch (default 1)"),
     ("tokens", int, "N", "in each sequence; without it, no step"),
+    ("completion", int, "N", "tokens of each sequence that TRL's loops learn (default all)"),
     ("micro-batches", int, "N", "before one step of the optimizer (default 1)"),
     ("loss-chunks", int, "N", "chunks of rows in a chunked loss (default 8)"),
     ("dropout", float, "P", "of every dropout (default: what the config or its class says)"),
@@ -80,6 +82,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
+    words = "clip the gradients' norm before the optimizer's step (default: as the loop does)"
+    group.add_argument("--clip", action=argparse.BooleanOptionalAction, default=None, help=words)
     words = "peft's adapter_config.json, or its folder: --lora-rank and what follows, from a file"
     group.add_argument("--adapter", metavar="FILE", help=words)
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
@@ -173,7 +177,7 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     """
     told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
-    names += ["step_in_backward", "phase", "logits", "inference_mode"]
+    names += ["step_in_backward", "clip", "phase", "logits", "inference_mode"]
     said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:

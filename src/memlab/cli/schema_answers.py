@@ -11,19 +11,21 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+UNSAID = ("attention", "optimizer_impl", "reference")
 # memlab.Run says each in full; a null is what the config or torch says by itself.
 _RUN: dict[str, dict[str, Any]] = {
-    name: field("text?" if name in ("attention", "optimizer_impl") else "text", "see memlab.Run")
-    for name in KNOWN
+    name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN
 }
 _RUN |= {
     "batch": field("count", "sequences of one micro-batch"),
     "tokens": field("count?", "in each sequence; null: no step, only what stays"),
+    "completion": field("count?", "tokens of each that TRL's loops learn; null: all but the first"),
     "micro_batches": field("count", "before one step of the optimizer"),
     "dropout": field("number?", "the probability; null: what the config or its class says"),
     "window": field("count?", "positions that a token sees; null: what the config says"),
     "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
     "step_in_backward": field("flag", "whether each weight is updated inside backward"),
+    "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
     "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import programs
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..run import Run
@@ -36,7 +38,6 @@ LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "bnb_paged_adamw": PAGED,
     "bnb_paged_adamw8bit": PAGED,
 }
-TRAINERS = ("trainer", "sft")
 
 
 def step_name(recipe: Recipe) -> str:
@@ -56,8 +57,6 @@ def step_name(recipe: Recipe) -> str:
 def loop_of(recipe: Recipe, run: Run) -> str:
     """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
 
-    A run of transformers' Trainer takes torch's fused AdamW by itself, on a CPU too.
-
     Source      transformers 5.23, training_args.py: optim is "adamw_torch_fused" from torch 2.8 on
     Raises      ValueError for an optimizer without a described step, and for a loop or a backend
                 that it does not have
@@ -75,7 +74,7 @@ def loop_of(recipe: Recipe, run: Run) -> str:
             )
         raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        return "fused" if name == "adamw" and run.loop in TRAINERS else own[run.backend]
+        return (programs.adamw(run) if name == "adamw" else "") or own[run.backend]
     if run.optimizer_impl not in (loops or (own[run.backend],)):
         has = ", ".join(loops) or f"{own[run.backend]} on {run.backend}"
         raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {has}")

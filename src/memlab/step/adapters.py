@@ -85,7 +85,7 @@ def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tenso
 
 def adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
     """What `base` makes of x, and its adapter's product where there is one."""
-    if f"{name}.a" not in weights:
+    if not f.adapters or f"{name}.a" not in weights:
         return base(f, x, weights, name)
     return call(_peft if f.peft else _ours, f, x, weights, name, base)
 

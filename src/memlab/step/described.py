@@ -112,7 +112,22 @@ def dropouts_of(model: Model, run: Run) -> dict[str, Any]:
     if run.implementation != "transformers":
         return {f"{part}_dropout": run.dropout or 0.0 for part in parts}
     told = dropouts(model.family, model.config, run.dropout)
+    if run.loop == "dpo":
+        told = _turned_off(model, told)
     return {f"{part}_dropout": p for part, p in told.items()}
+
+
+def _turned_off(model: Model, told: dict[str, float]) -> dict[str, float]:
+    """DPOTrainer's disable_dropout, which finds modules of dropout and no functions.
+
+    Raises      ValueError for a family with dropout that is not of modules alone
+    """
+    if any(told.values()) and model.family != "gpt2":
+        raise ValueError(
+            f"dropout of {model.family} in loop='dpo': the trainer turns off modules of dropout, "
+            "and here not all is of modules; dropout=0 is described"
+        )
+    return dict.fromkeys(told, 0.0)
 
 
 def check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
@@ -168,7 +183,7 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
 
     Raises      ValueError that names it
     """
-    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop"):
+    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop", "clip"):
         value = getattr(run, field)
         if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} is not described beside FSDP2")
@@ -183,9 +198,10 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
-    if model.family == "llama4_text" and (run.chunks or run.loss == "fused_head"):
+    loss = "fused_head" if run.fused_head else run.loss
+    if model.family == "llama4_text" and (run.chunks or run.fused_head):
         raise ValueError(
-            f"loss={run.loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
+            f"loss={loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
             "made from; loss='plain' is described"
         )
     if run.chunks and keys.scales_logits(model):
@@ -193,7 +209,7 @@ def check_config(model: Model, run: Run) -> None:
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"
         )
-    if run.loss == "fused_head" and run.backend == "cpu" and model.family == "gemma2":
+    if run.fused_head and run.backend == "cpu" and model.family == "gemma2":
         raise ValueError(
             "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
         )

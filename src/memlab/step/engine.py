@@ -48,6 +48,7 @@ class Engine:
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
+        self.adapters = True  # whether layers use theirs
         self.updates: Callable[[Parameter], None] | None = None
         self.copied: Callable[[Parameter], None] | None = None  # puts copies beside a weight
         self.drops_narrow = False  # each gradient, as soon as an fp32 sum has it
@@ -95,7 +96,7 @@ class Engine:
 
     def require_grad(self, x: Tensor) -> None:
         """x.requires_grad_(): the graph holds x and its gradient until the loss is dropped."""
-        if x.node is None:
+        if x.node is None and self.grad:
             leaf = Parameter(x.shape, x.dtype, x.storage, None)
             x.node = Node.of(leaf)
             self.leaves.append(leaf)
@@ -176,7 +177,7 @@ class Engine:
         """What a network calls each layer with: one may be a checkpoint, or a group of FSDP2."""
         return self.checkpoint if checkpoint else call
 
-    def root(self, forward: Callable[..., Any], ids: Tensor) -> Any:
+    def root(self, forward: Callable[..., Any], ids: Any) -> Any:
         """The forward pass of the whole model."""
         return forward(ids)
 

@@ -88,7 +88,8 @@ def _step(model: Model, recipe: Recipe, run: Run) -> Step:
 @lru_cache(maxsize=1024)
 def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
     if run.tokens is None:
-        return {"resident": resident(model, recipe, run.devices)}
+        held = resident(model, recipe, run.devices)
+        return {"resident": held | _reference(held, run)}
     step = step_of(model, recipe, run)
     every = {
         name: {row.term: row.derived or 0 for row in ledger.rows}
@@ -100,9 +101,19 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
         for held in every.values():
             share = held.pop("gradients", 0)
             held |= {k: v for k, v in own.items() if k not in ("gradients", "accumulator")}
+            held |= _reference(own, run)
             held["gradients"] = own.get("gradients", 0) * share // whole if whole else 0
             held["accumulator"] = own.get("accumulator", 0)
     return every
+
+
+def _reference(own: dict[str, int], run: Run) -> dict[str, int]:
+    """A second model in the formats of the first, where the loop has one."""
+    if run.reference_model != "model":
+        return {}
+    if run.devices.ranks > 1:
+        raise ValueError(f"loop={run.loop!r} with a reference: one device alone is described")
+    return {"reference": own["weights"]}
 
 
 def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored: str) -> None:
@@ -151,8 +162,9 @@ def _logits(model: Model, recipe: Recipe, run: Run) -> int:
 
 def _output(model: Model, recipe: Recipe, run: Run) -> int:
     """The model's output kept while the loss goes backward."""
-    if run.chunks:
-        raise ValueError("holds 'output': a loss in chunks never has all logits at once")
+    if run.chunks or run.fused_head:
+        what = "a loss in chunks" if run.chunks else "TRL's fused head"
+        raise ValueError(f"holds 'output': {what} never has all logits at once")
     kind = nearest(recipe, run)
     told: dict[str, Any] = {"vocab": model.vocab, "format": kind.autocast or kind.weights}
     held = logits.peak(run.rows, **told, kept=True)

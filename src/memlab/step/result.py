@@ -11,6 +11,7 @@ TERMS = (
     "weights",
     "gathered weights",
     "all-gather buffers",
+    "reference",
     "buffers",
     "gradients",
     "whole gradients",
@@ -65,6 +66,8 @@ class Step(Simulated):
 def term(record: Record) -> str:
     """weights, gradients, optimizer, buffers, inputs, activations, logits or other; under FSDP2
     gathered weights, whole gradients and the buffers of its collectives too.
+
+    The weights of a second model, which is not trained, are "reference".
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """

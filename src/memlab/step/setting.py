@@ -33,8 +33,10 @@ class Setting:
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
-    fused_head: bool = False  # TRL's loss
+    fused_head: tuple[str, ...] = ()  # what TRL's head gives for each token; (): another head
+    completion: int | None = None  # tokens of each sequence that are learned; None: all
     keeps_output: bool = False  # the caller keeps the model's output
+    counted: bool = False  # the loss is a sum, divided by the labels of all micro-batches
     lora: Lora | None = None  # adapters beside linear layers
     peft: bool = False  # which peft makes, not memlab.lab
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
@@ -103,6 +105,11 @@ class Setting:
     def rows(self) -> Dim:
         """All tokens of the batch: B·T."""
         return Dim("B·T", self.batch * self.tokens)
+
+    @property
+    def learned(self) -> Dim:
+        """Tokens of each sequence that have a label before them: those of the completion."""
+        return Dim("(T-1)", self.T - 1) if self.completion is None else Dim("C", self.completion)
 
     @property
     def queries(self) -> Dim:

@@ -124,7 +124,7 @@ class Sharded(Ops):
 
         return layer
 
-    def root(self, forward: Callable[..., Any], ids: Tensor) -> Any:
+    def root(self, forward: Callable[..., Any], ids: Any) -> Any:
         group = self.groups[None]
         self._before_forward(group)
         loss = forward(ids)

@@ -1,4 +1,7 @@
-"""Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
+"""Simulate two training steps of a model: what is held at each moment, the peak, its contents.
+
+Long, because the order of a whole step stands in one place.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,20 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import TRAINERS, loop_of, step_name
+from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
+from .clip import clipped
 from .graph import Parameter, Tensor
 from .inputs import inputs
-from .networks import network
 from .ops import Ops
 from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go, on_host
+from .programs import Program, wanted
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
@@ -114,15 +118,17 @@ def _played(
     setting = Setting(
         shaped,
         computed,
-        run.batch,
+        run.sequences,
         run.tokens,
         attention,
         extra=shaped.config,
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
-        fused_head=run.fused_head,
-        keeps_output=run.loop == "keeps-outputs",
+        fused_head=wanted(run),
+        completion=run.completion,
+        keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
+        counted=run.loop == "trainer",
         lora=run.lora,
         peft=theirs,
         sliding=sliding,
@@ -137,25 +143,27 @@ def _played(
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None
     tables = shared_state(chosen.optimizer)
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
-    written = network(run.implementation, shaped.family)(f, setting)
+    program = Program(f, setting, run)
     weights = f.log.contents(len(f.log.events), term)["weights"]
     described.check_built(shaped, weights, dtype, run)
+    program.add_reference()
     if "states" in run.offload:
         update = elsewhere
     if "optimizer" in run.offload:
         update = on_host
     if "gradients" in run.offload:
         f.updates = let_go
-    step: Any = partial(update, f, trained(f, shaped.layers), loop)
-    if run.step_in_backward:
-        step = taken
+    each = trained(f, shaped.layers)
+    step: Any = taken if run.step_in_backward else partial(update, f, each, loop)
+    clip = partial(clipped, f, each) if run.clips else None
     passes = list(range(1, run.micro_batches + 1))
     if not every_layer:  # the first, one that stands for those between, and the last if it is apart
         apart = run.devices.fsdp and run.devices.gradient_sync == "last"
         passes = passes[:2] + passes[2:][-1:] * apart
-    beside = inputs(f, setting, run)
-    _run(f, written, setting, step, passes, steps)
-    del shared, beside
+    program.beside = inputs(f, setting, run)
+    _run(f, program, setting, (clip, step), passes, steps)
+    program.beside.clear()
+    del shared
     return f, setting, passes[-1]
 
 
@@ -169,37 +177,54 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 
 
 def _run(
-    f: Ops, written: Any, setting: Setting, update: Any, passes: list[int], steps: tuple[str, ...]
+    f: Ops,
+    program: Program,
+    setting: Setting,
+    after: Any,
+    passes: list[int],
+    steps: tuple[str, ...],
 ) -> None:
     log, layers = f.log, setting.model.layers
-    ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    clip, update = after
+    batch = program.batch()
     output: tuple[Tensor, ...] = ()
+    last: Tensor | None = None  # a loss whose value is still wanted
+    norm = f.new("norm", (), setting.dtype) if program.keeps_norm else None
     for step in steps:
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
             copies.start_micro_batch(f, layers)
-            loss = f.root(written.forward, ids)
-            output = (*f.output, loss) if f.output else ()  # only now is the last one let go
+            loss = f.root(program.loss, batch)
+            output = f.output  # only now is the last one let go
+            if program.holds_output:
+                output = (*output, loss)
             f.output = ()
-            theirs = f.program in TRAINERS  # accelerate divides by one, too; Trainer keeps both
-            whole = loss if theirs else None
-            if passes[-1] > 1 or theirs:
+            whole = f.detach(loss) if program.divides_again else None
+            if passes[-1] > 1 or program.divides:
                 loss = f.scale(loss, "div")
             f.end_autocast()
+            if program.prefetches:
+                batch, last = program.batch(), None
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
+            last = f.detach(loss) if program.prefetches else whole
             del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
+        if clip is not None:
+            norm = None
+            norm = clip()
+            if not program.keeps_norm:
+                norm = None
         update()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
-    del output
+    del output, last, norm, batch
     log.closed = True  # what goes from here on is not the step's
 
 

@@ -8,6 +8,7 @@ Source      bitsandbytes 0.50: optim/optimizer.py, backends/cuda/ops.py, backend
 
 from __future__ import annotations
 
+from ...programs import TRAINERS
 from ...terms.optimizer import BNB_BLOCK, BNB_PAGED, SMALLEST_QUANTIZED, numel
 from ..engine import Engine
 from ..graph import Parameter, Tensor, component
@@ -54,7 +55,7 @@ def _update(engine: Engine, each: Each, loop: str, *, bits: int, paged: bool = F
 
 def _kept_wide(engine: Engine, p: Parameter) -> bool:
     """Whether the program asked for fp32 states, as Trainer does for each torch.nn.Embedding."""
-    return engine.program in ("trainer", "sft") and component(p.record.op) in EMBEDDINGS
+    return engine.program in TRAINERS and component(p.record.op) in EMBEDDINGS
 
 
 def _states(p: Parameter, wide: bool, paged: bool) -> Sequence[Made]:
