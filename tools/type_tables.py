@@ -358,6 +358,10 @@ def main() -> None:
 
 
 def _write(found: dict[str, Any], why: dict[str, str]) -> None:
+    left = [name for name in causal_types.names() if name not in {**KEYS, **found, **why}]
+    why = why | {
+        name: f"not tried yet: python tools/type_tables.py --write {name}" for name in left
+    }
     made = {"common": sorted(COMMON), "activations": _activations()}
     made |= {"types": {name: found[name] for name in sorted(found)}}
     made |= {"refused": {name: why[name] for name in sorted(why)}}
