@@ -132,7 +132,11 @@ def cache_of(model: Model, run: Run) -> int:
 
 def of_config(family: str, config: dict[str, Any]) -> list[str]:
     """Which keys of a config were read, and which were not, and why."""
-    told = used(family, config)
+    return of_keys(used(family, config))
+
+
+def of_keys(told: dict[str, list[str]]) -> list[str]:
+    """The lines about keys that were read but for some, change nothing, and are not known."""
     said = (
         (say.CONFIG_READ, told["read"]),
         (say.CONFIG_NO_EFFECT, told["no effect"]),
