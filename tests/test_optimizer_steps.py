@@ -81,11 +81,17 @@ def test_what_stays_is_the_resident_formula(name):
     assert step.rows["optimizer"] == resident(model, recipe)["optimizer"]
 
 
-@pytest.mark.parametrize("name", ["sgd", "muon", "adafactor", "hf_adafactor"])
-def test_cudas_graph_is_the_traced_one(name):
-    model = Model(layers=6, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=999, family="llama")
-    recipe = Recipe.named("bf16").replace(optimizer=name)
-    run = Run(tokens=16)
+TRACED = [
+    (name, None) for name in ("sgd", "muon", "adafactor", "hf_adafactor", "galore/8", "muon8")
+]
+TRACED += [("momentum", "fused"), ("amsgrad", "foreach"), ("adafactor", "forloop")]
+
+
+@pytest.mark.parametrize(("name", "loop"), TRACED)
+def test_cudas_graph_is_the_traced_one(name, loop):
+    model = Model(layers=5, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=999, family="llama")
+    recipe = Recipe.named("bf16").replace(**(EIGHT if name == "muon8" else {"optimizer": name}))
+    run = Run(tokens=16, optimizer_impl=loop)
     assert simulate(model, recipe, run).peak.bytes == trace_run(model, recipe, run).peak
 
 
@@ -141,6 +147,9 @@ def test_a_loop_that_an_optimizer_does_not_have_is_refused():
     model = Model(layers=2, d_model=64, d_ff=128, heads=2, vocab=99)
     with pytest.raises(ValueError, match="'foreach': lion has forloop"):
         simulate(model, Recipe(optimizer="lion"), Run(tokens=8, optimizer_impl="foreach"))
+    for name in ("zero", "megatron", "scaling-book"):
+        with pytest.raises(ValueError, match=f"recipe '{name}': a step with wider copies"):
+            trace_run(model, name, Run(tokens=8))
     with pytest.raises(ValueError, match="no compiled step can be traced"):
         trace_run(model, Recipe(optimizer="adamw8bit"), Run(tokens=8))
 
