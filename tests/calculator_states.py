@@ -193,8 +193,8 @@ TYPED = [
         {"config": _LISTED | {"layer_types": ["full_attention"]}},
         {"config": _LISTED | {"layer_types": ["linear_attention"] * 4}},
         {"config": {"model_type": "gemma3"}},
-        {"config": {"model_type": "gemma3", "text_config": {"sliding_window": 1024}}},
-        {"config": {"model_type": "falcon_mamba"}},
+        {"config": {"model_type": "gemma3", "text_config": {"sliding_window": 4096}}},
+        {"config": {"model_type": "rwkv"}},
         {"config": {"model_type": "internlm3"}},
     )
 ]

@@ -1,4 +1,7 @@
-"""What of a type's tensors follows from the numbers of its config: fitted to many small models."""
+"""What of a type's tensors follows from the numbers of its config: fitted to many small models.
+
+It is long because the draw of configs, the letters and the fits share the same models.
+"""
 
 import random
 from typing import Any
@@ -14,8 +17,10 @@ MOST_PINS, MOST_ASKED = 8, 25  # keys that keep one value; keys that may be the 
 Sample = tuple[dict[str, int], dict[str, bool], int, tuple[int, ...] | None]
 Row = tuple[list[tuple[str, bool]], Sum, list[Sum]]
 WIDE = ("hidden_size", "n_embd", "d_model", "dim", "embedding_size", "emb_dim", "model_dim")
-MANY = ("num_attention_heads", "n_head", "num_heads", "n_heads", "decoder_attention_heads")
-MANY += ("encoder_attention_heads", "num_attention_heads")
+MANY = tuple(
+    "num_attention_heads n_head num_heads n_heads decoder_attention_heads "
+    "encoder_attention_heads".split()
+)
 
 
 class NoSum(ValueError):
@@ -117,7 +122,7 @@ class Fitted:
             effect, tried = keys.effects[key], keys.tried[key]
             if key == keys.layers or key in self.fixed or key in keys.first.lists:
                 continue
-            value = keys.base.get(key)
+            value: Any = keys.base.get(key)
             if key in keys.beside or key in keys.beside.values():
                 continue
             elif effect and is_whole(value):

@@ -6,7 +6,7 @@ A type's own code is built on the meta device from some hundred small configs (t
 What of a tensor's shape, and of how many there are, follows exactly from the numbers of the config
 is written down as sums of products, in the letters that memlab.page.sums reads, and held against
 fresh configs by the page's own functions. A type where one tensor does not follow is left out, with
-the reason.
+the reason. It is long because a table is written here in one piece and held against configs.
 """
 
 import argparse
@@ -96,7 +96,7 @@ class Entry:
         cached = []
         for pattern, found in fitted.rows.items():
             for when, count, dims in found:
-                row = [self._said(count), [self._said(each) for each in dims]]
+                row: list[Any] = [self._said(count), [self._said(each) for each in dims]]
                 conditions = self._conditions(when)
                 if pattern.startswith(CACHE):
                     if not fitted.no_cache:
@@ -362,7 +362,7 @@ def _write(found: dict[str, Any], why: dict[str, str]) -> None:
     why = why | {
         name: f"not tried yet: python tools/type_tables.py --write {name}" for name in left
     }
-    made = {"common": sorted(COMMON), "activations": _activations()}
+    made: dict[str, Any] = {"common": sorted(COMMON), "activations": _activations()}
     made |= {"types": {name: found[name] for name in sorted(found)}}
     made |= {"refused": {name: why[name] for name in sorted(why)}}
     OUT.write_text(json.dumps(made, separators=(",", ":")) + "\n", encoding="utf-8")

@@ -93,7 +93,7 @@ NO_TABLE = (
 NEEDS_KEY = "the page needs {key}, which this config leaves out"
 LEAST_KEY = "{key}={value} is no whole number from {least} on"
 NO_PARTS = "the page needs {whole} to be a multiple of {parts}"
-NO_LAYERS = "{key} is not a list of {layers} layers"
+NO_LAYERS = "the page needs {key} to be a list of {layers} layers"
 NO_ORDER = "the layers of this config are in an order that is not described on this page"
 ONE_DEVICE = "a {family} is counted on one device here"
 NO_MUON = "{optimizer} treats hidden matrices apart; which those of a {family} are is not described"
