@@ -69,7 +69,18 @@ def trained(precision: str, run: Run, folder: Any) -> Peaks:
     return Peaks(tracker.timeline[first - 1].total, max(inside), max(outside), max(after))
 
 
-def watched(precision: str, run: Run, folder: Any) -> tuple[StepTracker, int, int]:
+def highest(precision: str, run: Run, folder: Any, config: Any = CONFIG, **more: Any) -> int:
+    """The peak of the third step of a library's loop.
+
+    more        further arguments of TrainingArguments
+    """
+    tracker, first, last = watched(precision, run, folder, config, **more)
+    return max(event.total for event in tracker.timeline[first:last])
+
+
+def watched(
+    precision: str, run: Run, folder: Any, config: Any = CONFIG, **more: Any
+) -> tuple[StepTracker, int, int]:
     """A tracker that saw four steps, and where the third of them begins and ends."""
     transformers = hugging_face()
     tracker, found = StepTracker(), {}
@@ -87,7 +98,8 @@ def watched(precision: str, run: Run, folder: Any) -> tuple[StepTracker, int, in
         stack.enter_context(quiet())
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
         make = {"trainer": _trainer, "sft": _sft, "dpo": _dpo, "grpo": _grpo}[run.loop]
-        trainer = make(_model(precision, run), _rows(run), _how(precision, run, folder), stack)
+        how = _how(precision, run, folder) | more
+        trainer = make(_model(precision, run, config), _rows(run), how, stack)
         trainer.add_callback(Third())
         if run.loop == "grpo":
             _after_rollout(trainer, tracker, found)
@@ -100,9 +112,9 @@ def watched(precision: str, run: Run, folder: Any) -> tuple[StepTracker, int, in
     return tracker, found["first"], found["last"]
 
 
-def _model(precision: str, run: Run) -> Any:
+def _model(precision: str, run: Run, config: Any = CONFIG) -> Any:
     transformers = hugging_face()
-    config = transformers.AutoConfig.for_model(**CONFIG)
+    config = transformers.AutoConfig.for_model(**config)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     if run.lora is not None:

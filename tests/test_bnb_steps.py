@@ -6,7 +6,7 @@ import itertools
 import pytest
 import torch
 from real_steps import build, module_vocab, quiet, random_configs
-from test_loops import CONFIG, trained
+from real_trainers import CONFIG, highest
 
 from memlab import Model, Recipe, Run
 from memlab.base.garbage import no_garbage
@@ -124,7 +124,7 @@ def test_trainer_keeps_the_states_of_embeddings_in_fp32(bnb, tmp_path, precision
     run = Run.cpu(batch=1, tokens=4, loop="trainer")
     derived = simulate(model, recipe, run)
     assert derived.peak.moment == "optimizer"
-    real = trained("trainer", precision, run, tmp_path, config, optim="adamw_bnb_8bit")
+    real = highest(precision, run, tmp_path, config, optim="adamw_bnb_8bit")
     assert real == derived.peak.bytes
     plain = simulate(model, recipe, run.replace(loop="plain"))
     words = model.vocab * model.d_model
@@ -136,7 +136,7 @@ def test_trainers_own_adamw_is_fused(tmp_path):
     model, run = Model.from_config(CONFIG), Run.cpu(batch=1, tokens=4, loop="trainer")
     assert loop_of(Recipe.named("fp32"), run) == run.optimizer_loop == "fused"
     derived = simulate(model, "fp32", run).peak.bytes
-    assert trained("trainer", "fp32", run, tmp_path) == derived
+    assert highest("fp32", run, tmp_path) == derived
     assert simulate(model, "fp32", run.replace(optimizer_impl="forloop")).peak.bytes > derived
 
 

@@ -148,7 +148,7 @@ def test_less_is_held_where_more_ranks_divide_and_layers_are_let_go():
         ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside FSDP2"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside FSDP2"),
         ({}, Recipe(optimizer="muon"), "muon is not described on FSDP2's parts"),
-        ({}, "zero", "recipe 'zero' is not described for a step"),
+        ({}, "zero", "recipe 'zero': copies beside weights are not described on FSDP2"),
         (NARROW, "autocast-bf16", "beside autocast: describe one of them"),
     ],
     ids=str,

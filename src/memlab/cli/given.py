@@ -1,7 +1,7 @@
 """What people give on the command line, as values: a model, a recipe, a run.
 
 No flag has a default here. What is not said is left to `Recipe` and `Run`, whose defaults are those
-of every other door.
+of every other door. Long, because every flag is named here once.
 """
 
 from __future__ import annotations

@@ -187,6 +187,10 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
         value = getattr(run, field)
         if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} is not described beside FSDP2")
+    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+        raise ValueError(
+            f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
+        )
     if recipe.optimizer not in BY_VALUE:
         known = ", ".join(BY_VALUE)
         raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
