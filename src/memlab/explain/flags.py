@@ -15,7 +15,7 @@ OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
-ADAPTED = f"peft.get_peft_model(model, {PEFT}, autocast_adapter_dtype=False)"
+ADAPTED = f"peft.get_peft_model(model, {PEFT})"
 NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
 HOST = "torchao.optim.CPUOffloadOptimizer"
 
