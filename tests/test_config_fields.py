@@ -62,6 +62,7 @@ BELIEVED = [
     ("gpt_oss", "num_experts", 6),
     ("gpt_oss", "attention_bias", False),
     ("gpt_oss", "sliding_window", 4),
+    ("llama4_text", "attention_chunk_size", 8),
     ("gpt_oss", "layer_types", ["full_attention"] * 2),
     ("qwen2_moe", "decoder_sparse_step", 2),
 ]
@@ -120,7 +121,6 @@ REFUSED = [
     ("deepseek_v2", "topk_method", "noaux_tc", "known: greedy, group_limited_greedy"),
     ("llama4_text", "head_dim", None, "head_dim is null"),
     ("llama4_text", "attention_chunk_size", None, "a whole number is needed"),
-    ("llama4_text", "attention_chunk_size", 8, "12 tokens with a sliding window of 8"),
     ("llama4_text", "interleave_moe_layer_step", 0, "at least 1 is needed"),
     ("llama4_text", "moe_layers", ["0"], "a list of whole numbers"),
     ("llama4_text", "layer_types", ["sliding_attention"] * 2, "full_attention, chunked_attention"),
