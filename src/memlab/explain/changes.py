@@ -161,10 +161,10 @@ def cheapest(
     least = held(made)
     if least > limit:
         return Found([], least)
-    order = [change.name for change in changes]
-    final = [change.name for change in last]
-    made.sort(key=lambda c: order.index(c.name) if c.name in order else len(order))
-    made.sort(key=lambda c: final.index(c.name) + 1 if c.name in final else 0)
+    names = [change.name for change in changes]
+    # Micro-batches, which have no place in either, between both. MicroPython's sort is not stable.
+    order = [*names, "", *[change.name for change in last]]
+    made.sort(key=lambda c: order.index(c.name if c.name in order else ""))
     for change in reversed(list(made)):  # the costliest first: is it still needed?
         without = [other for other in made if other is not change]
         if held(without) <= limit:
