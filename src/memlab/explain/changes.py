@@ -163,7 +163,7 @@ def cheapest(
         return Found([], least)
     names = [change.name for change in changes]
     # Micro-batches, which have no place in either, between both. MicroPython's sort is not stable.
-    order = [*names, "", *[change.name for change in last]]
+    order = names + [""] + [change.name for change in last]
     made.sort(key=lambda c: order.index(c.name if c.name in order else ""))
     for change in reversed(list(made)):  # the costliest first: is it still needed?
         without = [other for other in made if other is not change]

@@ -224,7 +224,7 @@ def _run(
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
-    del output, last, norm, batch
+    del output, last, norm
     log.closed = True  # what goes from here on is not the step's
 
 
