@@ -174,3 +174,27 @@ HOSTILE = [
     {"pipeline": 1000},
     {"loss": "chunked", "tokens": 2},
 ]
+
+# Of types that memlab does not describe: each sentence that the page has about them, once.
+_PHI = {"model_type": "phi", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 128}
+_PHI |= {"num_hidden_layers": 4, "intermediate_size": 96}
+_LISTED = {"model_type": "olmo3", "num_hidden_layers": 4}
+TYPED = [
+    {"model": "config", "tokens": 512, **more}
+    for more in (
+        {"config": _PHI},
+        {"config": _PHI | {"rotary": 1}},
+        {"config": _PHI, "optimizer": "muon"},
+        {"config": _PHI, "data": 2},
+        {"config": _PHI | {"num_attention_heads": 5}},
+        {"config": _PHI | {"num_hidden_layers": 10_001}},
+        {"config": _PHI | {"vocab_size": 0}},
+        {"config": _PHI | {"vocab_size": None}},
+        {"config": _LISTED | {"layer_types": ["full_attention"]}},
+        {"config": _LISTED | {"layer_types": ["linear_attention"] * 4}},
+        {"config": {"model_type": "gemma3"}},
+        {"config": {"model_type": "gemma3", "text_config": {"sliding_window": 4096}}},
+        {"config": {"model_type": "rwkv"}},
+        {"config": {"model_type": "internlm3"}},
+    )
+]

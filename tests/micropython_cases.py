@@ -148,10 +148,26 @@ TERMS = [
     *(
         f"optimizer.{name}({shape})"
         for name in ("sgd", "momentum", "adamw", "amsgrad", "adafactor", "lion", "muon")
-        + ("hf_adafactor", "bnb_adamw8bit")
+        + (
+            "offload_adamw",
+            "hf_adafactor",
+            "bnb_adamw",
+            "bnb_adamw8bit",
+            "bnb_paged_adamw",
+            "bnb_paged_adamw8bit",
+        )
         for shape in ((), (7,), (64, 96), (2, 3, 5), (0, 4), (-1, 4))
     ),
     "optimizer.adamw((64, 96), format='bf16')",
+    *(
+        f"optimizer.{name}((400, 250))"
+        for name in ("bnb_adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit")
+    ),
+    *(
+        f"optimizer.managed({name!r}, shape={shape})"
+        for name in ("adamw", "bnb_adamw8bit", "bnb_paged_adamw", "bnb_paged_adamw8bit", "x")
+        for shape in ((400, 250), (399, 250))
+    ),
     *(
         f"optimizer.quantized_adamw({shape}, format='bf16', kind={kind!r})"
         for shape in ((63,), (128, 33), (64, 96))
@@ -210,6 +226,7 @@ TERMS = [
     *(
         f"optimizer_step.step_room({name!r}, [((64, 96), True), ((96,), False)], loop={loop!r})"
         for name in ("adamw", "sgd", "lion", "muon", "adafactor", "adamw8bit", "hf_adafactor")
+        + ("muon8", "galore/8", "bnb_adamw")
         for loop in ("foreach", "fused", "compiled")
     ),
     *(f"optimizer.shared_state({name!r})" for name in ("adamw", "adamw8bit", "bnb_adamw8bit", "x")),
@@ -495,6 +512,8 @@ RUNS = [
             "phase='prefill'",
             "phase='prefill', tokens=8, loss='chunked'",
             "offload=('states',)",
+            "offload=('optimizer',), step_in_backward=True",
+            "offload=('gradients',)",
             "loss_chunks=3",
         )
     ),
@@ -511,6 +530,11 @@ RUNS = [
     "run.Lora(0)",
     "run.Lora(16, 'q')",
     f"run.Lora(16).parameter_count({LLAMA})",
+    f"run.Lora(16, ranks=(('q', 4),)).parameter_count({LLAMA})",
+    f"run.Lora(16, saved=('embedding', 'lm_head')).saved_count({LLAMA})",
+    f"run.Lora(16, base='nf4').level_bytes({LLAMA})",
+    "run.Lora(16).format('bf16', peft=True)",
+    "run.Lora(16, dtype='fp16').format('bf16', peft=True)",
     f"run.Lora(16, base='nf4').base_bytes({LLAMA}, 'bf16')",
     f"run.Lora(16, ('q', 'qkv')).check({LLAMA})",
     f"chosen.recipe_for({LLAMA}).weights",

@@ -31,6 +31,7 @@ from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.qlora import quantize_base
 from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
 from memlab.lab.train import one_thread
+from memlab.lab.with_peft import four_bits, with_peft
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
@@ -75,7 +76,9 @@ class Question:
         if precision not in PRECISIONS:
             known = ", ".join(PRECISIONS)
             raise ValueError(f"unknown precision {precision!r}; known: {known}")
-        return PRECISIONS[precision].replace(optimizer=optimizer or "adamw", name=self.precision)
+        name = {"muon8": "muon", "": "adamw"}.get(optimizer, optimizer)
+        states = ("int8/128",) if optimizer == "muon8" else None
+        return PRECISIONS[precision].replace(optimizer=name, states=states, name=self.precision)
 
     @property
     def model(self) -> Model:
@@ -203,16 +206,57 @@ def build(step: Question) -> torch.nn.Module:
             raise ValueError(f"{name}={value!r}: no real step is run so")
     module = (_ours if step.run.implementation == "memlab" else _theirs)(step)
     lora = step.run.lora
-    if lora is not None:
-        names = lora.targets
-        if step.run.implementation == "transformers":
-            names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
-        adapt(module, lora.rank, names)
+    if lora is not None and step.run.implementation == "transformers":
+        if lora.base is not None:
+            module = _prepared(step)
+        module = with_peft(module, step.model, step.run)
+    elif lora is not None:
+        adapt(module, lora.rank, lora.targets)
         if lora.base is not None:
             quantize_base(module, lora.base, keep_wide=lora.keep_wide)
     for name, parameter in module.named_parameters() if step.run.frozen else ():
         parameter.requires_grad_(component(name) not in step.run.frozen)
     return module
+
+
+def _prepared(step: Question) -> torch.nn.Module:
+    """In four bits by bitsandbytes; where the rest is fp32, as peft prepares a model in bf16."""
+    if step.recipe.weights != "fp32":
+        return four_bits(_theirs(step))
+    from peft import prepare_model_for_kbit_training
+
+    again = step.run.checkpoint == "block"
+    return prepare_model_for_kbit_training(
+        four_bits(_theirs(step.replace(precision="bf16", checkpoint="none"))),
+        use_gradient_checkpointing=again,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if again else None,
+    )
+
+
+def scales_of(module: torch.nn.Module) -> list[torch.Tensor]:
+    """What bitsandbytes keeps beside its codes, in no parameter and no buffer."""
+    states = [getattr(p, "quant_state", None) for p in module.parameters()]
+    return [tensor for state in states if state for tensor in (state.absmax, state.code)]
+
+
+@contextmanager
+def unfused(module: torch.nn.Module) -> Iterator[None]:
+    """bitsandbytes' product as the operators that it is made of, which a tracker sees one by one.
+
+    Source      bitsandbytes 0.50, backends/default/ops.py: _gemm_4bit_default_impl
+    """
+    if not scales_of(module):
+        yield
+        return
+    from bitsandbytes.backends.default.ops import _gemm_4bit_default_impl
+
+    packet = torch.ops.bitsandbytes.gemm_4bit
+    before = packet.default
+    packet.default = lambda *given, **named: _gemm_4bit_default_impl(*given, **named)
+    try:
+        yield
+    finally:
+        packet.default = before
 
 
 def component(name: str) -> str:
@@ -277,8 +321,8 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
         raise ValueError(f"backend={step.run.backend!r}: real steps run on this machine's CPU")
     if step.run.phase != "train":
         raise ValueError(f"phase={step.run.phase!r}: real_inference.py runs calls")
-    if step.run.loop in ("trainer", "sft"):
-        raise ValueError(f"loop={step.run.loop!r}: tests/test_loops.py runs the library's own")
+    if step.run.loop not in ("plain", "keeps-outputs"):
+        raise ValueError(f"loop={step.run.loop!r}: tests/test_loops.py runs the program's own")
     KEPT.clear()
     began = time.perf_counter()
     # Garbage collection is off: bytes must not depend on when Python looks for cycles.
@@ -290,13 +334,15 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
             loss = _forward(step, module, ids)
         del loss
         tracker = StepTracker() if in_place else Tracker()
-        return _track(step, tracker, module, optimizer, ids, saved.bytes, began)
+        with unfused(module):
+            return _track(step, tracker, module, optimizer, ids, saved.bytes, began)
 
 
 def optimizer_of(step: Question, module: torch.nn.Module) -> torch.optim.Optimizer:
     """The recipe's optimizer in the loop of the run."""
     loop = loop_of(step.recipe, step.run)
-    return made_optimizer(step.recipe.optimizer, dict(module.named_parameters()), loop=loop)
+    recipe, named = step.recipe, dict(module.named_parameters())
+    return made_optimizer(recipe.optimizer, named, states=recipe.states, loop=loop)
 
 
 def _track(
@@ -319,6 +365,7 @@ def _track(
 
     with tracker:
         tracker.label(module)
+        tracker.label(scales_of(module), "weights")
         tracker.label(optimizer)
         tracker.label(ids, "inputs")
         for _ in range(2):
@@ -335,6 +382,7 @@ def _track(
             with tracker.phase("optimizer"):
                 optimizer.step()
             stay = resident(module, optimizer)
+            stay["weights"] += sum(t.untyped_storage().nbytes() for t in scales_of(module))
             with tracker.phase("zero_grad"):
                 optimizer.zero_grad(set_to_none=True)
             note("between_steps")

@@ -75,6 +75,8 @@ def test_one_rank_of_several(capsys):
     assert run(capsys, *words)[1].startswith("llama-3-8b · zero · data 8, tensor 2, ZeRO 3: one")
     document = json.loads(run(capsys, *words, "--json")[1])
     told = {"ranks": 16, "data": 8, "zero": 3, "tensor": 2, "pipeline": 1, "context": 1, "stage": 0}
+    told |= {"param_dtype": None, "reduce_dtype": None}
+    told |= {"reshard_after_forward": True, "gradient_sync": "every"}
     assert document["sharding"] == told
     per_rank = document["rows"]["weights"] / document["parameters"]
     assert 2 / 16 < per_rank < 1.001 * 2 / 16

@@ -3,13 +3,17 @@
 import pytest
 
 from memlab import GiB, Model, Run, Sharding
-from memlab.explain.changes import ADAPTERS, CHANGES
+from memlab.explain.changes import CHANGES
+from memlab.explain.flags import FLAGS, flag
+from memlab.explain.resorts import EVERY, FEWEST, LAST
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
 from memlab.step import simulate
 from memlab.terms.context import CONTEXT
+from memlab.terms.lora import Lora
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
+QWEN_4B = Model.preset("qwen3-4b")
 
 
 def peak(model, recipe, **said):
@@ -54,11 +58,11 @@ def test_nothing_fits_says_by_how_much():
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
     run = Run(attention="eager", batch=64, tokens=4096)
     made = cheapest_change(QWEN, "bf16", run, on="RTX 4090")
-    names = [name for name, _, _ in made]
+    names = [name for name, *_ in made]
     order = [change.name for change in CHANGES]
     assert [name for name in order if name in names] == names[:-1]
     assert names[-1].endswith("micro-batches")
-    peaks = [size for _, _, size in made]
+    peaks = [size for _, _, size, _ in made]
     assert peaks == sorted(peaks, reverse=True)
     limit = largest_batch(QWEN, "bf16", Run(tokens=1024), on="RTX 4090").limit
     assert peaks[-1] <= limit < peaks[-2]
@@ -76,8 +80,8 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
 def test_no_change_is_made_that_is_not_needed(model, recipe, on, batch, tokens):
     made = cheapest_change(model, recipe, Run(batch=batch, tokens=tokens), on=on)
     limit = largest_batch(model, "bf16", Run(tokens=64), on=on).limit
-    known = {change.name: change for change in (*CHANGES, ADAPTERS)}
-    changes = [known[name] for name, _, _ in made]
+    known = {change.name: change for change in (*EVERY, *LAST)}
+    changes = [known[name] for name, *_ in made]
 
     def size(chosen):
         at = recipe_for(model, recipe), Run(batch=batch, tokens=tokens)
@@ -92,25 +96,82 @@ def test_no_change_is_made_that_is_not_needed(model, recipe, on, batch, tokens):
 
 def test_a_change_that_another_replaces_is_not_listed():
     names = [
-        name for name, _, _ in cheapest_change(LLAMA, "fp32", Run(batch=4, tokens=4096), on="H100")
+        name for name, *_ in cheapest_change(LLAMA, "fp32", Run(batch=4, tokens=4096), on="H100")
     ]
     assert "pure bf16" in names and "autocast" not in names
 
 
 def test_adapters_are_the_last_resort():
-    made = cheapest_change(LLAMA, "bf16", Run(batch=1, tokens=4096), on="RTX 4090")
+    """Of two micro-batches: gradients that leave for a host cannot be added to."""
+    two = Run(batch=1, tokens=4096, micro_batches=2)
+    made = cheapest_change(LLAMA, "bf16", two, on="RTX 4090")
     assert made[-1][0].startswith("LoRA") and "another result" in made[-1][1]
+    alone = cheapest_change(LLAMA, "bf16", Run(batch=1, tokens=4096), on="RTX 4090")
+    assert alone[-1][0] == "states and gradients on the host"
+
+
+def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():
+    """States in 8 bits, or states on a host: both have their peak, and both fit."""
+    run = Run(batch=8, tokens=2048)
+    made = cheapest_change(QWEN_4B, "fp32", run, on="RTX 4090")
+    assert "8-bit states" in [name for name, *_ in made]
+    assert not any("LoRA" in name for name, *_ in made)
+    how = dict(loss="chunked", checkpoint="block", batch=8, tokens=2048)
+    eight = recipe_for(QWEN_4B, "bf16").replace(optimizer="bnb_adamw8bit")
+    assert made[-1][2] == peak(QWEN_4B, eight, **how, step_in_backward=True)
+    away = cheapest_change(QWEN_4B, "bf16", run.replace(micro_batches=2), on="RTX 4090")
+    assert away[-1][0] == "states on the host"
+    assert away[-1][2] == peak(QWEN_4B, "bf16", **how, micro_batches=2, offload=("optimizer",))
+
+
+@pytest.mark.parametrize(
+    ("loop", "lines"),
+    [
+        ("plain", ["model.gradient_checkpointing_enable()", "bitsandbytes.optim.AdamW8bit("]),
+        ("trainer", ["TrainingArguments(gradient_checkpointing=True)", "SFTTrainer in place of"]),
+        ("sft", ["SFTConfig(gradient_checkpointing=True)", 'SFTConfig(optim="adamw_torch_8bit")']),
+    ],
+)
+def test_each_change_is_a_line_of_the_readers_library(loop, lines):
+    run = Run(batch=4, tokens=4096, loop=loop)
+    recipe = recipe_for(QWEN, "bf16")
+    said = [flag(change.name, recipe, run) for change in (*EVERY, *LAST)]
+    assert set(FLAGS) == {change.name for change in (*EVERY, *LAST)}
+    for line in lines:
+        assert any(line in each for each in said if each), (line, said)
+    made = cheapest_change(QWEN, "bf16", run, on="10 GiB")
+    assert made and all(line and "{" not in line for *_, line in made)
+    if loop != "plain":
+        others = [each for each in said if each and not each.startswith("trl.")]
+        assert loop != "sft" or not any("Arguments" in each for each in others)
+        assert flag("a step inside backward", recipe, run) is None
+
+
+def test_fewer_tokens_come_last_and_not_below_what_is_one_training():
+    run = Run(tokens=32_768, lora=Lora(16))
+    made = cheapest_change(QWEN, "bf16", run, on="3 GiB")
+    assert made[-1][0].startswith("sequences of") and made[-1][0].endswith("tokens")
+    tokens = int(made[-1][0].split()[2].replace(",", ""))
+    assert FEWEST <= tokens < 32_768 and f"max_length={tokens}" in made[-1][3]
+    with pytest.raises(CannotFit):
+        cheapest_change(QWEN, "bf16", run, on="1800 MiB")
+
+
+def test_a_call_is_not_advised_what_is_for_training():
+    run = Run(phase="prefill", batch=4, tokens=8192, attention="eager")
+    made = cheapest_change(QWEN, "bf16", run, on="16 GiB")
+    assert [name for name, *_ in made] == ["SDPA attention"]
 
 
 def test_adapters_leave_room_for_micro_batches_to_help():
     made = cheapest_change(LLAMA, "bf16", Run(batch=16, tokens=2048), on="RTX 4090")
     assert made[-2][0].endswith("micro-batches") or made[-1][0].endswith("micro-batches")
-    assert any(name.startswith("LoRA") for name, _, _ in made)
+    assert any(name.startswith("LoRA") for name, *_ in made)
 
 
 def test_micro_batches_pay_for_their_gradients():
     made = cheapest_change(QWEN, "bf16", Run(batch=64, tokens=4096), on="RTX 4090")
-    assert [name for name, _, _ in made[:-1]] == ["a loss in chunks", "block checkpointing"]
+    assert [name for name, *_ in made[:-1]] == ["a loss in chunks", "block checkpointing"]
     parts = int(made[-1][0].split()[0])
     said = dict(checkpoint="block", loss="chunked", batch=64 // parts, tokens=4096)
     assert made[-1][2] == peak(QWEN, "bf16", **said, micro_batches=parts)
@@ -137,7 +198,7 @@ def test_wrong_input_fails_by_name():
 
 
 def test_several_devices_are_refused():
-    run = Run(tokens=64, devices=Sharding(data=8, zero=3))
+    run = Run(tokens=64, devices=Sharding(data=8, zero=1))
     with pytest.raises(ValueError, match="the step of one device alone"):
         largest_batch(QWEN, "fp32", run, on="H100")
 

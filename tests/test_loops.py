@@ -1,107 +1,43 @@
 """What the loops of libraries hold: transformers.Trainer and trl.SFTTrainer on a CPU, counted."""
 
-import contextlib
-import io
+from pathlib import Path
 
 import pytest
-import torch
-from real_steps import hugging_face, quiet, random_configs, real_step, simulated
+from real_steps import random_configs, real_step, simulated
+from real_trainers import derived, trained
 
 from memlab import Model, Run, estimate
-from memlab.base.garbage import no_garbage
-from memlab.lab.train import one_thread
-from memlab.measure.step_tracker import StepTracker
 from memlab.step import simulate
+from memlab.terms.lora import Lora
+from memlab.units import text
 
-CONFIG = {
-    "model_type": "llama",
-    "num_hidden_layers": 3,
-    "hidden_size": 64,
-    "intermediate_size": 176,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 1024,
-    "max_position_embeddings": 64,
-    "pad_token_id": 0,
-}
-STEPS = 4
-
-
-def trained(loop, precision, run, folder):
-    """The peak of the third step of a library's own loop, counted storage by storage."""
-    transformers = hugging_face()
-    with quiet():
-        config = transformers.AutoConfig.for_model(**CONFIG)
-        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
-    ids = torch.randint(
-        1, CONFIG["vocab_size"], (STEPS * run.batch * run.micro_batches, run.tokens)
-    )
-    rows = [{"input_ids": row, "labels": row} for row in ids.tolist()]
-    how = dict(
-        output_dir=str(folder),
-        per_device_train_batch_size=run.batch,
-        gradient_accumulation_steps=run.micro_batches,
-        gradient_checkpointing=run.checkpoint == "block",
-        bf16=precision == "autocast",
-        max_steps=STEPS,
-        use_cpu=True,
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
-        report_to=[],
-        save_strategy="no",
-    )
-    tracker, found = StepTracker(), {}
-
-    class Third(transformers.TrainerCallback):
-        def on_step_begin(self, args, state, control, **_):
-            if state.global_step == 2:
-                tracker.reset_peak()
-
-        def on_step_end(self, args, state, control, **_):
-            if state.global_step == 3:
-                found["peak"] = tracker.peak
-
-    if loop == "trainer":
-        arguments = transformers.TrainingArguments(**how)
-        trainer = transformers.Trainer(model, arguments, train_dataset=rows, callbacks=[Third()])
-    else:
-        trainer = _sft(transformers, model, how, rows, Third())
-    with one_thread(), quiet(), contextlib.redirect_stdout(io.StringIO()), no_garbage(), tracker:
-        tracker.label(model)
-        trainer.train()
-    return found["peak"]
-
-
-def _sft(transformers, model, how, rows, callback):
-    import datasets
-    import trl
-    from tokenizers import Tokenizer, models
-
-    words = Tokenizer(models.WordLevel({"<pad>": 0, "a": 1}, unk_token="<pad>"))
-    told = {"pad_token": "<pad>", "eos_token": "a"}
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, **told)
-    arguments = trl.SFTConfig(dataset_kwargs={"skip_prepare_dataset": True}, **how)
-    data = datasets.Dataset.from_list(rows)
-    return trl.SFTTrainer(
-        model, arguments, train_dataset=data, processing_class=tokenizer, callbacks=[callback]
-    )
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 @pytest.mark.parametrize(
     ("precision", "said"),
     [
+        ("fp32", {"loop": "nanogpt", "micro_batches": 2}),
+        ("autocast", {"loop": "nanogpt", "clip": False}),
         ("fp32", {"loop": "trainer", "micro_batches": 2}),
         ("bf16", {"loop": "trainer", "checkpoint": "block"}),
         ("autocast", {"loop": "sft"}),
         ("fp32", {"loop": "sft", "micro_batches": 2, "checkpoint": "block"}),
+        ("fp32", {"loop": "dpo", "micro_batches": 2, "completion": 20}),
+        ("bf16", {"loop": "dpo", "checkpoint": "block"}),
+        ("autocast", {"loop": "dpo", "completion": 9}),
+        ("fp32", {"loop": "dpo", "reference": "precomputed", "micro_batches": 2}),
+        ("fp32", {"loop": "grpo", "micro_batches": 2, "completion": 12}),
+        ("bf16", {"loop": "grpo", "checkpoint": "block", "completion": 20}),
+        ("autocast", {"loop": "grpo", "reference": "model", "completion": 9}),
+        ("autocast", {"loop": "dpo", "lora": Lora(4), "checkpoint": "block"}),
     ],
+    ids=str,
 )
-def test_a_librarys_own_loop_takes_what_is_derived(tmp_path, precision, said):
+def test_a_programs_own_loop_takes_what_is_derived(tmp_path, precision, said):
     run = Run.cpu(batch=3, tokens=32, **said)
-    derived = simulate(Model.from_config(CONFIG), precision, run).peak.bytes
-    assert trained(run.loop, precision, run, tmp_path) == derived
+    assert trained(precision, run, tmp_path) == derived(precision, run)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +59,45 @@ def test_loops_are_asked_at_every_door():
     assert trainer - plain == 8 * 4 * 1024 + 4 * 4 + 2  # labels, numbers
     kept = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="keeps-outputs")).total()
     assert kept - plain == 2 * 4 * 1024 * model.vocab
+    nanogpt = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="nanogpt")).total()
+    # X and Y of the next batch, beside the X that the graph holds; of two losses one is dropped.
+    assert nanogpt - kept == 2 * 8 * 4 * 1024
     sft = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft")).total()
     assert sft < plain  # fp32 logits cost more than the head's gradient in fp32
+
+
+def test_the_page_repeats_what_is_derived():
+    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    model = Model.preset("Llama-3.2-1B")
+    pairs = estimate(model, "bf16", Run(batch=2, tokens=1024, loop="dpo"))
+    rows = {row.term: row.derived for row in pairs.rows}
+    alone = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft"))
+    assert f"2 pairs of 1,024 tokens take {text(pairs.total())} where" in page
+    assert f"`SFTTrainer` takes {text(alone.total())} with 4 sequences" in page
+    assert f"the second model, {text(rows['reference'])} that" in page
+    said = Run(batch=4, tokens=1024, loop="grpo", completion=256)
+    after, judged = (
+        estimate(model, "bf16", run).total() for run in (said, said.replace(reference="model"))
+    )
+    assert f"prompts of 768 take {text(after)}, a little less" in page and after < alone.total()
+    assert f"the step takes {text(judged)}; it judges" in page
+    # Its rotary frequencies, twice; and no count of labels.
+    assert pairs.total() - alone.total() == rows["reference"] + 256 - 4
+
+
+def test_what_a_reference_costs_depends_on_how_it_is_asked():
+    model = Model.preset("Llama-3.2-1B")
+    said = Run(batch=2, tokens=1024, loop="dpo")
+    second = estimate(model, "bf16", said).total()
+    numbers = estimate(model, "bf16", said.replace(reference="precomputed")).total()
+    whole = 2 * model.parameter_count
+    assert second - numbers == whole + 256 - 2 * 2 * 4  # rotary frequencies, two numbers a pair
+    adapted = said.replace(lora=Lora(8))
+    assert {row.term for row in estimate(model, "bf16", adapted).rows}.isdisjoint({"reference"})
+    beside = estimate(model, "bf16", adapted.replace(reference="model"))
+    assert {row.term: row.derived for row in beside.rows}["reference"] == whole
+    short = estimate(model, "bf16", said.replace(completion=100)).total()
+    assert short < second  # the head computes what is learned
 
 
 def test_what_a_loop_cannot_be_is_named():
@@ -134,3 +107,39 @@ def test_what_a_loop_cannot_be_is_named():
         Run(tokens=8, loop="trainer", implementation="memlab")
     with pytest.raises(ValueError, match="all logits are never there at once"):
         Run(tokens=8, loop="keeps-outputs", loss="chunked")
+    with pytest.raises(ValueError, match="loop='nanogpt' with loss='chunked': all logits"):
+        Run(tokens=8, loop="nanogpt", loss="chunked")
+    with pytest.raises(ValueError, match="clip=False with loop='sft'"):
+        Run(tokens=8, loop="sft", clip=False)
+    with pytest.raises(ValueError, match="reference='model' is for loop='dpo' or 'grpo'"):
+        Run(tokens=8, loop="sft", reference="model")
+    with pytest.raises(ValueError, match="completion=8; of 8 tokens 1 to 7 can be the completion"):
+        Run(tokens=8, loop="sft", completion=8)
+    with pytest.raises(ValueError, match="reference='precomputed' is for loop='dpo'"):
+        Run(tokens=8, loop="grpo", reference="precomputed")
+    with pytest.raises(ValueError, match="in 'plain' every token is learned"):
+        Run(tokens=8, completion=4)
+    with pytest.raises(ValueError, match="loop='dpo' with loss='chunked'"):
+        Run(tokens=8, loop="dpo", loss="chunked")
+    opt = Model.preset("opt-125m")
+    with pytest.raises(ValueError, match="dropout of opt in loop='dpo'"):
+        simulate(opt, "bf16", Run(tokens=8, loop="dpo"))
+    with pytest.raises(ValueError, match="TRL's fused head never has all logits at once"):
+        estimate(opt, "bf16", Run(tokens=8, loop="sft", holds=("output",)))
+
+
+def test_clipping_takes_two_numbers_a_parameter():
+    model = Model.preset("tiny-llama")
+    said = Run(tokens=16, optimizer_impl="fused")
+
+    def after(run):
+        log = simulate(model, "fp32", run, every_layer=True).log
+        marks = log.marks
+        span = log.events[marks["second.optimizer"] : marks["second.zero_grad"]]
+        return (
+            max([total for *_, total in span], default=0)
+            - log.events[marks["second.optimizer"] - 1][2]
+        )
+
+    tensors = sum(tensor.copies for tensor in model.tensors())
+    assert after(said.replace(clip=True)) == 2 * 4 * tensors + 4

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from real_steps import random_configs, real_step, simulated
+from more_families import drawn
+from real_steps import Question, random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
@@ -11,24 +12,36 @@ from memlab.cli import main
 from memlab.lab.lora import LoRALinear, adapt, merge
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.step import Lora, simulate
+from memlab.terms.lora import linear_layers
 
-STEPS = [
+PEFT = ("llama", "gpt2", "qwen3", "gpt_neox", "gemma", "opt", "mistral", "qwen2")
+DRAWN = [
     *random_configs(4, 91, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
     *random_configs(2, 92, families=("gpt2",), implementations=("memlab",)),
     *random_configs(2, 93, families=("llama",), implementations=("memlab",), dropouts=(0.0,)),
-    *random_configs(6, 94, families=(*LLAMAS, "gemma")),
-    *random_configs(6, 95, families=(*LLAMAS, "gemma"), checkpoints=("block",)),
+    *random_configs(8, 94, families=PEFT, checkpoints=("none", "block")),
+    *drawn(11, 96),
 ]
-TARGETS = [("q", "v"), ("gate", "up", "down"), ("q", "k", "v", "out", "gate", "up", "down")]
-GPT_TARGETS = [("qkv",), ("out", "up", "down"), ("qkv", "down")]
+
+
+def adapters(i, step):
+    """One or a few layers, or all of them; peft's with dropout, and not all in its own format."""
+    names = tuple(linear_layers(step.model))
+    targets = (names[:1], names, names[1::2])[i % 3]
+    if step.run.implementation == "memlab":
+        return Lora((1, 8)[i % 2], targets)
+    dtype = step.recipe.weights if i % 5 == 4 else None
+    return Lora((8, 1)[i % 2], targets, dtype=dtype, dropout=(0.1, 0.0, 0.5)[i // 2 % 3])
+
+
 STEPS = [
     step.replace(
-        lora=Lora((1, 8)[i % 2], (GPT_TARGETS if step.family == "gpt2" else TARGETS)[i % 3]),
+        lora=adapters(i, step),
         checkpoint="block" if i in (1, 6) else step.run.checkpoint,
         micro_batches=1 + (i % 4 == 3),
         **({"loss": "chunked", "loss_chunks": 3} if i % 5 == 2 else {}),
     )
-    for i, step in enumerate(STEPS)
+    for i, step in enumerate(DRAWN)
 ]
 
 
@@ -37,10 +50,39 @@ def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
     assert apart(real, found) == {}
     assert real.peak.phase == found.peak.moment
-    adapters = step.run.lora.parameter_count(step.model)
-    width = 2 if step.precision == "bf16" else 4
-    assert found.rows["gradients"] == width * adapters
-    assert real.parameters == step.model.parameter_count + adapters
+    count = step.run.lora.parameter_count(step.model)
+    theirs = step.run.implementation == "transformers" and step.run.lora.dtype is None
+    width = 2 if step.precision == "bf16" and not theirs else 4
+    assert found.rows["gradients"] == width * count
+    assert real.parameters == step.model.parameter_count + count
+
+
+SHAPE = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
+SMALL = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
+UNTIED = {"model_type": "gpt2", "n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61}
+UNTIED["tie_word_embeddings"] = False
+BOTH = ("embedding", "lm_head")
+
+
+@pytest.mark.parametrize(
+    "config, precision, how, lora",
+    [
+        (SMALL, "bf16", {}, Lora(4, ("q", "down"), saved=BOTH)),
+        (SMALL, "bf16", {"checkpoint": "block"}, Lora(4, saved=("embedding",), dropout=0.1)),
+        (SMALL, "autocast-bf16", {"loss": "chunked"}, Lora(4, saved=BOTH[1:], ranks=(("v", 9),))),
+        (UNTIED, "bf16", {"checkpoint": "block"}, Lora(4, ("qkv",), saved=BOTH)),
+        (UNTIED, "fp32", {}, Lora(4, ("qkv", "down"), saved=BOTH[:1], ranks=(("down", 2),))),
+    ],
+    ids=str,
+)
+def test_tables_beside_the_frozen_ones_are_trained_in_full(config, precision, how, lora):
+    step = Question(config, precision, Run.cpu(batch=2, tokens=12, lora=lora, **how))
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    more = lora.parameter_count(step.model) + lora.saved_count(step.model)
+    assert real.parameters == step.model.parameter_count + more
+    seen = traced(step) if not how.get("loss") else None
+    assert seen is None or seen.peak == simulated(step.replace(backend="cuda")).peak.bytes
 
 
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
@@ -56,7 +98,7 @@ def test_every_allocation_is_the_real_one(step):
 @pytest.mark.parametrize(
     # A trace runs one micro-batch, with the model's own loss.
     "step",
-    [*on_cuda(s.replace(micro_batches=1, loss="plain", loss_chunks=None) for s in STEPS)][::2],
+    [*on_cuda(s.replace(micro_batches=1, loss="plain", loss_chunks=None) for s in STEPS)][::5],
     ids=str,
 )
 def test_the_cuda_graph_is_the_traced_one(step):
@@ -84,10 +126,10 @@ def test_the_base_pays_no_gradients_and_no_states():
     # q is [4096, 4096] and v [1024, 4096], in 32 layers.
     assert trained == 32 * 16 * (4096 + 4096 + 4096 + 1024) == 6_815_744
     whole, thin = (simulate(llama, "bf16", Run.cpu(lora=lora, **how)) for lora in (None, lora))
-    assert thin.rows["weights"] == whole.rows["weights"] + 2 * trained
-    assert thin.rows["gradients"] == 2 * trained
+    assert thin.rows["weights"] == whole.rows["weights"] + 4 * trained
+    assert thin.rows["gradients"] == 4 * trained
     # Two moments, and a step counter of 4 bytes for each of the 128 matrices.
-    assert thin.rows["optimizer"] == 2 * 2 * trained + 4 * 2 * 2 * 32
+    assert thin.rows["optimizer"] == 2 * 4 * trained + 4 * 2 * 2 * 32
     assert thin.peak.bytes < whole.peak.bytes / 2
     # What backward passes through is still kept: activations shrink little.
     assert thin.rows["activations"] > whole.rows["activations"] / 2
@@ -138,7 +180,14 @@ def test_what_cannot_be_adapted_is_named():
         ("llama", (0,), "rank=0; an adapter has at least rank 1"),
         ("llama", (4, ("qkv",)), "target 'qkv' is not described; known: down, gate, k, out, q"),
         ("llama", (4, ()), "adapters need at least one layer"),
-        ("opt", (4,), "adapters are not described for transformers opt"),
+        ("llama", (4, ("q",), "int4"), "base='int4' is not described for adapters; known: nf4"),
+        ("llama", (4, ("q",), None, False, "fp64"), "dtype='fp64' of adapters; known: fp32, bf16"),
+        ("llama", (4, ("q",), None, False, "bf16"), "peft makes them in fp32"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (("v", 3),)), "which is none of the targets"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (("q", 0),)), "rank of q=0"),
+        ("llama", (4, ("q",), None, False, None, 0.0, (), ("norm",)), "saved='norm' is not"),
+        ("gpt2", (4, ("qkv",), None, False, None, 0.0, (), BOTH), "tied tables that are trained"),
+        ("llama", (4, ("q",), None, False, None, 1.0), "dropout=1.0 is not a probability"),
     ],
 )
 def test_what_is_not_described_is_named(family, adapters, words):
@@ -157,6 +206,19 @@ def test_the_shell_says_the_same(capsys):
     assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out
     assert main("estimate tiny-llama --lora-rank 8".split()) != 0
     assert "it needs tokens" in capsys.readouterr().err
+
+
+def test_the_shell_says_peft_s_default_and_the_other(capsys):
+    """Beside weights in 16 bits peft's adapters are fp32, and each casts its input for itself."""
+    words = "estimate qwen3-4b --recipe bf16 --batch 1 --tokens 2048 --lora-rank 16".split()
+    words += ["--lora-targets", "q,k,v,out,gate,up,down"]
+    said = {}
+    for more in ((), ("--lora-dtype", "bf16")):
+        assert main([*words, *more]) == 0
+        said[more] = capsys.readouterr().out
+    wide, narrow = said.values()
+    assert "26.93 GiB" in wide and "(--lora-dtype bf16) takes less" in wide
+    assert "21.46 GiB" in narrow and "takes less" not in narrow
 
 
 def test_merged_is_the_same_function_in_one_matrix():

@@ -40,8 +40,10 @@ def missing():
 
 
 def mounted(**extra):
-    """The files that MicroPython sees, as the page's engine gets them."""
-    return {**page_files(), **extra}
+    """The files that MicroPython sees, as the page's engine gets them, and every term."""
+    terms = sorted((SOURCE / "terms").glob("*.py"))
+    every = {f"memlab/terms/{path.name}": path.read_text(encoding="utf8") for path in terms}
+    return {**page_files(), **every, **extra}
 
 
 def micropython(modules, cases, files):

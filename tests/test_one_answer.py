@@ -59,7 +59,8 @@ def question(rng):
         "step_in_backward": [True],
     }
     if family in ("llama", "qwen3"):
-        choices |= {"lora": [Lora(4), Lora(8, ("up", "down"))], "implementation": ["memlab"]}
+        wide = Lora(8, ("up", "down"), dtype="fp32")
+        choices |= {"lora": [Lora(4), wide], "implementation": ["memlab"]}
     said |= {name: rng.choice(those) for name, those in choices.items() if rng.random() < 0.35}
     if rng.random() < 0.3:
         said |= {"loss": "chunked"} | ({"loss_chunks": 2} if rng.random() < 0.5 else {})
@@ -96,6 +97,7 @@ def words_of(model, precision, run, folder):
     for name, value in run.said().items():
         if isinstance(value, Lora):
             words += ["--lora-rank", str(value.rank), "--lora-targets", ",".join(value.targets)]
+            words += ["--lora-dtype", value.dtype] if value.dtype else []
         elif value is True:
             words.append("--" + name.replace("_", "-"))
         else:

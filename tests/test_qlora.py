@@ -19,6 +19,7 @@ from memlab.step import Lora, simulate
 SHAPE = {"num_hidden_layers": 3, "hidden_size": 64, "vocab_size": 300, "intermediate_size": 128}
 SHAPE |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 40}
 LLAMA = {"model_type": "llama", "head_dim": 16, **SHAPE}
+QWEN = {"model_type": "qwen2", **SHAPE}
 GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 64, "n_head": 4, "vocab_size": 90}
 GPT |= {"n_inner": 128, "n_positions": 40}
 # Its width of 352 does not fill blocks of 64.
@@ -39,7 +40,9 @@ STEPS = [
         (LLAMA, "memlab", "bf16", 16, Lora(2, ("q", "v"), "nf4", keep_wide=True), "block"),
         (LLAMA, "transformers", "bf16", 16, Lora(4, ALL, "nf4"), "none"),
         (LLAMA, "transformers", "bf16", 21, Lora(4, ("q", "v"), "nf4"), "block"),
-        (LLAMA, "transformers", "bf16", 16, Lora(4, ("up",), "nf4", keep_wide=True), "none"),
+        (LLAMA, "transformers", "fp32", 16, Lora(4, ("up",), "nf4", dropout=0.1), "none"),
+        (LLAMA, "transformers", "fp32", 16, Lora(4, ALL, "nf4"), "block"),
+        (QWEN, "transformers", "bf16", 16, Lora(4, ("q", "down"), "nf4", dtype="bf16"), "none"),
         (GPT, "memlab", "bf16", 16, Lora(4, ("qkv", "down"), "nf4"), "none"),
         (GPT, "memlab", "fp32", 16, Lora(4, ("up",), "nf4", keep_wide=True), "none"),
     ]
@@ -158,20 +161,36 @@ def test_widened_it_computes_the_same_and_can_be_merged():
 
 
 @pytest.mark.parametrize(
-    "base, recipe, backend, words",
+    "config, recipe, how, lora, words",
     [
-        ("int4", "fp32", "cpu", "base='int4' is not described for adapters; known: nf4"),
-        ("nf4", "autocast", "cpu", "under autocast or on cuda"),
-        ("nf4", "fp32", "cuda", "under autocast or on cuda"),
+        (LLAMA, "autocast", {}, Lora(4, base="nf4"), "not described under autocast"),
+        (LLAMA, "bf16", {"implementation": "memlab"}, Lora(4, base="nf4"), "or on cuda"),
+        (LLAMA, "bf16", {}, Lora(4, base="nf4", keep_wide=True), "bitsandbytes has it not"),
+        (GPT, "bf16", {}, Lora(4, ("qkv",), "nf4"), "not described for transformers gpt2"),
     ],
 )
-def test_what_is_not_described_is_named(base, recipe, backend, words):
+def test_what_is_not_described_is_named(config, recipe, how, lora, words):
     with pytest.raises(ValueError, match=words):
-        run = Run(backend=backend, batch=1, tokens=8, lora=Lora(4, base=base))
-        simulate(TINY, recipe, run)
+        simulate(Model.from_config(config), recipe, Run(batch=1, tokens=8, lora=lora, **how))
     narrow = TINY.replace(d_ff=96)
     with pytest.raises(ValueError, match="down: 96 inputs do not fill blocks of 64"):
         simulate(narrow, "fp32", Run.cpu(batch=1, tokens=8, lora=Lora(4, base="nf4")))
+
+
+def test_on_cuda_a_base_in_nf4_changes_the_weights_and_one_copy_at_a_time():
+    """Llama-3-8B as a GPU user fine-tunes it: bitsandbytes under peft's adapters."""
+    llama = Model.preset("llama-3-8b")
+    lora = Lora(16, ALL, "nf4")
+    how = dict(batch=1, tokens=2048, checkpoint="block", loss="chunked")
+    wide, narrow = (
+        simulate(llama, "bf16", Run(lora=each, **how)) for each in (Lora(16, ALL), lora)
+    )
+    for name in ("gradients", "optimizer", "logits"):
+        assert narrow.rows[name] == wide.rows[name], name
+    less = lora.base_bytes(llama, "bf16") + lora.level_bytes(llama) - 2 * llama.parameter_count
+    assert narrow.rows["weights"] - wide.rows["weights"] == less
+    assert narrow.rows["activations"] == wide.rows["activations"]
+    assert 0 <= narrow.peak.bytes - wide.peak.bytes - less <= 2 * 3 * llama.d_ff * llama.d_model
 
 
 def test_the_shell_says_the_same(capsys):

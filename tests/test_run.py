@@ -25,13 +25,16 @@ def drawn(rng):
     said = {name: rng.choice(words) for name, words in KNOWN.items() if rng.random() < 0.3}
     numbers = {"batch": 9, "tokens": 99, "micro_batches": 5, "window": 50, "loss_chunks": 9}
     said |= {name: rng.randint(1, most) for name, most in numbers.items() if rng.random() < 0.4}
-    flags = ("step_in_backward", "inference_mode")
+    if rng.random() < 0.2:
+        said["completion"] = rng.randint(1, 20)
+    flags = ("step_in_backward", "inference_mode", "clip")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
         said["dropout"] = rng.choice([0, 0.1, 0.5])
     if rng.random() < 0.3:
         base = rng.choice([None, "nf4"])
-        said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base)
+        more = rng.choice([{}, {"dtype": "fp32"}, {"saved": ("lm_head",)}])
+        said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base, **more)
     if rng.random() < 0.3:
         said["devices"] = Sharding(data=rng.randint(1, 8), zero=rng.randint(0, 3))
     for name, known in {"holds": HOLDS, "offload": OFFLOAD, "frozen": ("norm",)}.items():
@@ -158,6 +161,24 @@ WRONG = [
     ({"inference_mode": True}, "inference_mode=True is for prefill and decode"),
     ({"step_in_backward": True, "micro_batches": 2}, "step_in_backward with 2 micro-batches"),
     ({"offload": ("saved",)}, "offload of saved is described for memlab's models alone"),
+    ({"offload": ("gradients",)}, "offload of gradients is for an optimizer that steps there"),
+    (
+        {"offload": ("optimizer", "states"), "implementation": "memlab"}
+        | {"optimizer_impl": "forloop"},
+        "offload of states and of the optimizer",
+    ),
+    (
+        {"offload": ("optimizer",), "step_in_backward": True},
+        "offload of the optimizer: it steps after",
+    ),
+    (
+        {"offload": ("optimizer",), "optimizer_impl": "foreach"},
+        "offload of the optimizer with optimizer_impl",
+    ),
+    (
+        {"offload": ("optimizer", "gradients"), "micro_batches": 2},
+        "offload of gradients with 2 micro-batches",
+    ),
     ({"phase": "decode"}, "phase='decode' needs tokens"),
     ({"phase": "decode", "tokens": 9, "logits": "last"}, "logits='last' is for prefill; decode"),
     *(
@@ -216,16 +237,21 @@ OTHERS = {
     "dropout": [{"dropout": 0.25, "attention": "eager"}],  # flash keeps no mask
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}],
+    "clip": [{"clip": True}],
+    "completion": [{"completion": 5, "loop": "dpo"}],
+    "reference": [{"reference": "precomputed", "loop": "dpo"}],
     "loss": [{"loss": "chunked"}],
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],
     "step_in_backward": [{"step_in_backward": True}],
-    "lora": [{"lora": Lora(4)}],
+    "lora": [{"lora": Lora(4)}, {"lora": Lora(4, dropout=0.1)}],
     "frozen": [{"frozen": ("feed_forward",)}],
     "offload": [
         {"offload": ("saved",), "implementation": "memlab"},
         {"offload": ("states",), "implementation": "memlab", "optimizer_impl": "forloop"},
+        {"offload": ("optimizer",)},
+        {"offload": ("optimizer", "gradients")},
     ],
     "holds": [{"holds": (what,)} for what in HOLDS],
     "logits": [{"phase": "prefill", "logits": "last"}],
@@ -299,6 +325,9 @@ DOORS = {
 SAME = [
     # In bf16 torch's own choice is flash, too.
     *((door, {"attention": "flash"}) for door in DOORS),
+    # Norms are numbers; the roots of a foreach step are larger. test_loops.py has one without.
+    *((door, {"clip": True}) for door in ("estimate", "simulate", "explain")),
+    *((door, {"clip": True}) for door in ("largest_batch", "longest_sequence")),
     # Without a backward pass nothing that a kernel keeps stays; see test_calls for the others.
     ("prefill", {"backend": "cpu"}),
     ("decode", {"backend": "cpu"}),

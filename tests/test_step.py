@@ -248,7 +248,7 @@ WRONG = {
     "dropout": (1.0, "dropout=1.0 is not a probability from 0 to below 1"),
     "batch": (0, "batch=0"),
     "tokens": (1, "at least 2"),
-    "recipe": ("bf16-mixed", "is not described"),
+    "recipe": ("int8-base", "is not described"),
     "frozen": (("layers",), "frozen='layers' is not described; known: embedding"),
     "config": ({"hidden_act": "gelu_new"}, "hidden_act='gelu_new' is not described; known: silu"),
 }
@@ -258,7 +258,7 @@ WRONG = {
 def test_what_is_not_described_is_named(name):
     value, words = WRONG[name]
     if name == "recipe":
-        value = Recipe(name="bf16-mixed", weights="bf16", gradients="bf16", master="fp32")
+        value = Recipe(name="int8-base", weights="int8/128", other="bf16")
     recipe = value if name == "recipe" else "fp32"
     model = Model(layers=1, d_model=8, d_ff=8, heads=1, vocab=8)
     if name == "config":

@@ -117,6 +117,7 @@ def stage(source, words=None):
     for script in sorted(SCRIPTS.glob("*.mjs")):
         shutil.copy(script, target)
     (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
+    shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("key"))
     if has_engine():
         for name in ENGINE_FILES:

@@ -1,5 +1,7 @@
 // MicroPython with memlab's own Python files in it. The page and the tests start it alike.
 
+export const TYPES = "types"; // the name of the file with the tables of tensors
+
 const DRIVER = `
 import sys
 sys.path.insert(0, "/")
@@ -25,6 +27,7 @@ export async function start(loadMicroPython, options, files) {
   function lookup(name, kind) {
     const file = moments.get(name);
     if (file === undefined) return "?";
+    if (name === TYPES) return tableOf(file, kind);
     if (file === null || !Object.hasOwn(file.kinds, kind)) return "";
     const found = rowsOf(file, kind).map(([hill, place, ...places]) => {
       const parts = {};
@@ -41,9 +44,19 @@ export async function start(loadMicroPython, options, files) {
     for (;;) {
       const answered = JSON.parse(ask(JSON.stringify(state), lookup));
       if (answered.needs === undefined) return answered;
-      moments.set(answered.needs, unfolded(await fetchMoments(answered.needs)));
+      const file = await fetchMoments(answered.needs);
+      moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
     }
   };
+}
+
+// The table of a type's tensors with what all types share; nothing for a type that is not known.
+function tableOf(file, family) {
+  if (file === null) return "";
+  const { common, activations, types, refused } = file;
+  if (!Object.hasOwn(types, family) && !Object.hasOwn(refused, family)) return "";
+  const table = Object.hasOwn(types, family) ? types[family] : null;
+  return JSON.stringify({ common, activations, table });
 }
 
 // A file of moments with each sum and each row as it is: they are stored as differences.

@@ -1,5 +1,5 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
-import { configFrom, start } from "./engine.mjs";
+import { configFrom, start, TYPES } from "./engine.mjs";
 import { loadMicroPython } from "./micropython.mjs";
 import { speaker } from "./say.mjs";
 
@@ -20,7 +20,8 @@ const fetched = async (name) => {
   if (!response.ok) throw new Error(`${response.status} for ${name}`);
   return response.json();
 };
-const moments = (name) => fetched(`peaks/${encodeURIComponent(name)}.json`).catch(() => null);
+const place = (name) => (name === TYPES ? name : `peaks/${encodeURIComponent(name)}`);
+const moments = (name) => fetched(`${place(name)}.json`).catch(() => null);
 
 // -- the state: from the controls, from the address, to the address ---------------------------
 

@@ -70,7 +70,7 @@ def at_peak(model: Model, recipe: Recipe, run: Run) -> Ledger:
     from .step.result import TERMS  # only a peak needs the simulation
 
     moment, held = _highest(model, recipe, run)
-    order = ["weights", "master", "buffers", *(t for t in TERMS if t not in ("weights", "buffers"))]
+    order = ["weights", "master", *(term for term in TERMS if term != "weights")]
     order.insert(order.index("activations"), "kv_cache")
     names = [name for name in order if held.get(name)]
     names += [name for name in held if held[name] and name not in order]
@@ -85,7 +85,7 @@ def peak(model: Model, recipe: Recipe | str | None, run: Run) -> int:
 
 def told(run: Run) -> str:
     """What of a run a title says: sizes, whose code, whose kernels, what is trained."""
-    words = f"{run.batch} x {run.tokens} tokens"
+    words = f"{run.batch}{' pairs' if run.loop == 'dpo' else ''} x {run.tokens} tokens"
     if run.phase == "decode":
         words = f"decode, {run.batch} x 1 token after {run.tokens}"
     elif run.phase == "prefill":
@@ -95,7 +95,11 @@ def told(run: Run) -> str:
     words += f", {run.implementation} on {run.backend}"
     if run.lora is not None:
         words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
+        words += f" in {run.lora.dtype}" if run.lora.dtype else ""
+        words += f" and {','.join(run.lora.saved)}" if run.lora.saved else ""
         words += f" over {run.lora.base}" if run.lora.base else ""
+    if run.devices.ranks > 1:
+        words += f", one rank of {run.devices.ranks:,} ({run.devices})"
     return words
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
-from .explain.changes import ADAPTERS, CHANGES, cheapest
+from .explain.changes import cheapest
+from .explain.flags import flag
+from .explain.resorts import EVERY, LAST, fewer_tokens
 from .model import Model
 from .recipe import Recipe
 from .recipe.chosen import recipe_for
@@ -113,26 +115,33 @@ def cheapest_change(
     *,
     on: str | int | Device,
     spare: int = CONTEXT,
-) -> list[tuple[str, str, int]]:
+) -> list[tuple[str, str, int, str]]:
     """The cheapest changes that make a step fit: none that it could do without.
 
-    Returns     (name, what it costs, peak with all changes so far), the last of them fits; an
-                empty list if the step fits as it is
-    Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already
-    Leaves out  changes that are not described for this model; combinations that fit only together
-                where each alone saves nothing
+    Returns     (name, what it costs, peak with all changes so far, the flag or line of the reader's
+                library that makes it), the last of them fits; an empty list if the step fits as it
+                is
+    Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already. Fewer
+                tokens than `run.tokens` come last, down to memlab.explain.resorts.FEWEST
+    Leaves out  changes that are not described for this model, those for which the library has no
+                flag; combinations that fit only together where each alone saves nothing
     Raises      CannotFit if it does not fit with all of them either
     """
     limit, name = limit_of(on, spare)
     chosen = recipe_for(model, recipe)
-    found = cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, CHANGES, ADAPTERS)
+    last = (*LAST, *fewer_tokens(run))
+    changes, last = (
+        tuple(c for c in some if flag(c.name, chosen, run) is not None) for some in (EVERY, last)
+    )
+    found = cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, changes, last)
     if found.least > limit:
         raise CannotFit(
             f"{model.name} needs {text(found.least)} with every change known here; {name} has "
             f"{text(limit)} to give",
             found.least,
         )
-    return found.steps
+    made = found.recipe or chosen, found.run or run
+    return [(*step, flag(step[0], *made) or "") for step in found.steps]
 
 
 def _peak(model: Model, recipe: Recipe | str | None, run: Run, **size: int) -> int:

@@ -9,6 +9,7 @@ stands in this one place.
 
 from __future__ import annotations
 
+from . import programs, run_checks
 from .base.frozen import dataclass, replace
 from .recipe.parallelism import Sharding
 from .terms.lora import Lora
@@ -29,11 +30,12 @@ KNOWN = {
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "checkpoint": ("none", "block"),
     "loss": ("plain", "chunked", "fused_head"),
-    "loop": ("plain", "keeps-outputs", "trainer", "sft"),
+    "loop": programs.LOOPS,
+    "reference": programs.REFERENCES,
     "logits": ("all", "last"),
 }
-OFFLOAD = ("saved", "states")
-HOLDS = ("output", "wide_logits", "gradients", "graph", "state_dict", "model")
+OFFLOAD = ("saved", "states", "optimizer", "gradients")
+HOLDS = ("output", "wide_logits", "gradients", "graph", "logits", "batch", "state_dict", "model")
 CHUNKS = 8  # of a chunked loss, if nothing is said
 MOST = 10**9  # sequences, tokens
 MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
@@ -44,10 +46,13 @@ OF_TRAINING = (
     "dropout",
     "checkpoint",
     "loop",
+    "completion",
+    "reference",
     "loss",
     "loss_chunks",
     "optimizer_impl",
     "step_in_backward",
+    "clip",
     "lora",
     "frozen",
     "offload",
@@ -84,23 +89,37 @@ class Run:
                 TRL's, which SFTTrainer takes by itself
     loop        whose program runs the steps, and so what it holds beside them. plain: the loss
                 alone; keeps-outputs: `out = model(...)`, whose logits live until the next forward
-                pass has its own; trainer: transformers.Trainer, with labels of their own, all
-                micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
-                with an attention mask, and loss="fused_head" unless it says another
+                pass has its own; nanogpt: nanoGPT's, the same with labels of their own, and the
+                next batch before backward; trainer: transformers.Trainer, with labels of their own,
+                all micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
+                with an attention mask, and loss="fused_head" unless it says another; dpo:
+                trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`;
+                grpo: trl.GRPOTrainer's step on `batch` completions, after the rollout
+    completion  tokens of each sequence that a loop of TRL learns, the prompt's left out; None: all
+                but the first
+    reference   model: a second one, never trained; precomputed: its log-probabilities come with the
+                batch. None: what the trainer does by itself: dpo has a second model, or with
+                adapters the same one with its adapters turned off, and grpo has none (beta=0)
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
-                CPU, torchao's compiled
+                CPU, torchao's compiled; Trainer and those made from it take fused AdamW,
+                and so does nanogpt on CUDA
     step_in_backward    each weight is updated as soon as its gradient is complete
+    clip        whether the gradients' norm is taken and bounded before the optimizer's step; None:
+                as the loop does by itself: plain and keeps-outputs do not
     lora        adapters, which alone are trained
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
-    offload     what waits on a host: "saved" tensors, the optimizer's "states"
+    offload     what waits on a host: "saved" tensors, the optimizer's "states", the "optimizer"
+                itself, which steps there (torchao's CPUOffloadOptimizer), and "gradients" for it
     holds       what the program's loop keeps beside the step, each as often as it stands here:
                 the model's "output" during backward, a fp32 copy of the logits ("wide_logits"), the
-                "gradients" of the last step, the "graph" of a loss, the checkpoint's "state_dict",
-                a second "model" (averaged weights, a reference)
+                "gradients" of the last step, the "graph" of a loss, the "logits" of a step before,
+                the ids of another "batch", the checkpoint's "state_dict", a second "model"
+                (averaged weights, a reference), whose buffers are there twice as well
     logits      prefill: of all tokens, or of the last one as generate() asks
     inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
-    devices     how many there are, and what they divide
+    devices     how many there are, and what they divide; batch is that of one rank. A step is
+                described on one device and on one rank of FSDP2 (zero=3 over data alone)
     Source      torch 2.13, torch/optim/optimizer.py: _default_to_fused_or_foreach;
                 transformers 5.23, from_pretrained without further arguments
     Raises      ValueError and TypeError that name the field, its value and what would be right
@@ -118,10 +137,13 @@ class Run:
     window: int | None = None
     checkpoint: str = "none"
     loop: str = "plain"
+    completion: int | None = None
+    reference: str | None = None
     loss: str = "plain"
     loss_chunks: int | None = None
     optimizer_impl: str | None = None
     step_in_backward: bool = False
+    clip: bool | None = None
     lora: Lora | None = None
     frozen: tuple[str, ...] = ()
     offload: tuple[str, ...] = ()
@@ -133,18 +155,20 @@ class Run:
     def __post_init__(self) -> None:
         for field in KNOWN:
             value = getattr(self, field)
-            if value is None and field in ("attention", "optimizer_impl"):
+            if value is None and field in ("attention", "optimizer_impl", "reference"):
                 continue
             _one_of(field, value, KNOWN[field])
         for field, known in (("frozen", None), ("offload", OFFLOAD), ("holds", HOLDS)):
             self._listed(field, known)
-        for field in ("step_in_backward", "inference_mode"):
+        for field in ("step_in_backward", "inference_mode", "clip"):
+            if field == "clip" and self.clip is None:
+                continue
             if not isinstance(getattr(self, field), bool):
                 raise TypeError(f"{field}={getattr(self, field)!r}; True or False is needed")
         self._check_sizes()
         self._check_kinds()
         if self.phase == "train":
-            self._check_training()
+            run_checks.training(self)
         else:
             self._check_call()
 
@@ -159,8 +183,14 @@ class Run:
 
     @property
     def optimizer_loop(self) -> str:
-        """AdamW's loop: the one that was asked for, or torch's own choice on this backend."""
-        return self.optimizer_impl or ("foreach" if self.backend == "cuda" else "forloop")
+        """AdamW's loop: the one that was asked for, Trainer's, or torch's own on this backend."""
+        own = "foreach" if self.backend == "cuda" else "forloop"
+        return self.optimizer_impl or (programs.adamw(self) or own)
+
+    @property
+    def clips(self) -> bool:
+        """Whether the gradients are clipped: as it was said, or as the loop does by itself."""
+        return (self.loop not in ("plain", "keeps-outputs")) if self.clip is None else self.clip
 
     @property
     def chunks(self) -> int:
@@ -170,12 +200,22 @@ class Run:
     @property
     def fused_head(self) -> bool:
         """Whether the loss is TRL's."""
-        return self.loss == "fused_head" or (self.loop == "sft" and self.loss == "plain")
+        return self.loss == "fused_head" or (self.loop in programs.TRL and self.loss == "plain")
+
+    @property
+    def reference_model(self) -> str:
+        """What judges beside the policy: "model", "adapters off", or nothing that is called."""
+        return programs.reference_model(self)
+
+    @property
+    def sequences(self) -> int:
+        """Those of one micro-batch: a pair is two."""
+        return 2 * self.batch if self.loop == "dpo" else self.batch
 
     @property
     def rows(self) -> int:
         """Tokens of one micro-batch: B · T. 0 without tokens."""
-        return self.batch * (self.tokens or 0)
+        return self.sequences * (self.tokens or 0)
 
     def said(self) -> dict[str, Any]:
         """The fields that do not stand at their defaults."""
@@ -190,7 +230,9 @@ class Run:
             made[name] = list(made[name])
         lora = self.lora
         if lora is not None:
-            made["lora"] = {f: getattr(lora, f) for f in LORA} | {"targets": list(lora.targets)}
+            made["lora"] = {f: getattr(lora, f) for f in LORA}
+            made["lora"] |= {f: list(getattr(lora, f)) for f in ("targets", "saved")}
+            made["lora"]["ranks"] = [list(pair) for pair in lora.ranks]
         made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}
         return made
 
@@ -247,6 +289,7 @@ class Run:
         sizes = [("batch", MOST), ("micro_batches", MOST_PARTS)]
         sizes += [("tokens", MOST)] * (self.tokens is not None)
         sizes += [("loss_chunks", MOST_PARTS)] * (self.loss_chunks is not None)
+        sizes += [("completion", MOST)] * (self.completion is not None)
         for field, most in sizes:
             value = getattr(self, field)
             if whole(field, value) == 0:
@@ -273,44 +316,6 @@ class Run:
             raise ValueError(f"kernel={self.kernel!r} is a choice of CUDA; on a CPU there is none")
         if self.implementation == "memlab" and self.attention == "eager":
             raise ValueError("attention='eager' is in transformers only; memlab's is sdpa")
-
-    def _check_training(self) -> None:
-        if self.tokens == 1:
-            raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
-        if self.loss_chunks is not None and self.loss != "chunked":
-            raise ValueError(f"loss_chunks={self.loss_chunks} without loss='chunked'")
-        if self.fused_head and self.implementation != "transformers":
-            raise ValueError("loss='fused_head' is TRL's, for models of transformers")
-        if self.loop in ("trainer", "sft") and self.implementation != "transformers":
-            raise ValueError(f"loop={self.loop!r} runs models of transformers, not memlab's")
-        if self.loop == "keeps-outputs" and (self.chunks or self.fused_head):
-            raise ValueError(
-                f"loop='keeps-outputs' with loss={self.loss!r}: all logits are never there at once"
-            )
-        if self.tokens is not None and self.chunks > self.rows:
-            raise ValueError(
-                f"loss_chunks={self.chunks}; between 1 and {self.rows} (the rows) is needed"
-            )
-        for field in ("logits", "inference_mode"):
-            if getattr(self, field) != getattr(Run, field):
-                raise ValueError(f"{field}={getattr(self, field)!r} is for prefill and decode")
-        if self.step_in_backward and self.micro_batches > 1:
-            raise ValueError(
-                f"step_in_backward with {self.micro_batches} micro-batches: each would be a step "
-                "of its own, for no gradient stays to be added to"
-            )
-        if self.offload and self.implementation != "memlab":
-            told = ", ".join(self.offload)
-            raise ValueError(f"offload of {told} is described for memlab's models alone")
-        if "saved" in self.offload and self.checkpoint != "none":
-            raise ValueError(
-                f"offload of saved tensors beside checkpoint={self.checkpoint!r}: describe one"
-            )
-        if "states" in self.offload and (self.step_in_backward or self.optimizer_loop != "forloop"):
-            raise ValueError(
-                "offload of states: the optimizer steps after backward, with "
-                "optimizer_impl='forloop'"
-            )
 
     def _check_call(self) -> None:
         for field in OF_TRAINING:

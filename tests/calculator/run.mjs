@@ -2,13 +2,13 @@
 // the folder of the moments. Standard output: the answers, as JSON.
 import { existsSync, readFileSync } from "node:fs";
 import { loadMicroPython } from "@micropython/micropython-webassembly-pyscript";
-import { configFrom, start } from "../../book/calculator/engine.mjs";
+import { configFrom, start, TYPES } from "../../book/calculator/engine.mjs";
 
 const { states, files, moments, texts } = JSON.parse(readFileSync(0, "utf8"));
 const answer = await start(loadMicroPython, { stdout: () => {} }, files);
 
 const read = async (name) => {
-  const path = `${moments}/${name}.json`;
+  const path = `${moments}/${name === TYPES ? "../" : ""}${name}.json`;
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 };
 const answers = [];

@@ -22,6 +22,10 @@ class FrozenDict(Base):
 
         return hash(json.dumps(self, sort_keys=True, default=str))
 
+    def __reduce__(self) -> Any:
+        """How it travels to another process: as a dict, of which that process makes one again."""
+        return type(self), (dict(self),)
+
     def _no(self, *_: Any, **__: Any) -> Any:
         raise AttributeError("this dict does not change; make a new one")
 

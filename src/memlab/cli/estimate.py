@@ -15,7 +15,7 @@ from ..run import CacheAlone, Run
 from ..units import text
 from . import given
 from .document import document
-from .estimate_json import ADAPTERS, as_json, shapes_as_json
+from .estimate_json import as_json, shapes_as_json, wide_adapters
 from .simulated import simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -92,7 +92,7 @@ def _of_shapes(
     from ..lab.causal_cache import after_call
 
     model = Causal(options.model) if described is None else _as_causal(described, options)
-    recipe, how = given.recipe_of(options, model), given.run_of(options)
+    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     call = how.phase != "train"
     ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)
@@ -129,9 +129,7 @@ def _small_print(model: Model, recipe: Recipe, how: Run) -> list[str]:
         lines += [
             f"config, {kind}: {', '.join(sorted(keys))}" for kind, keys in told.items() if keys
         ]
-    if how.lora is not None and recipe.weights != "fp32":
-        lines.append(ADAPTERS.format(weights=recipe.weights))
-    return lines
+    return [*lines, *wide_adapters(recipe, how)]
 
 
 def _compared(comparison: Comparison, how: Run) -> str:

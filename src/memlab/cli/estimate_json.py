@@ -21,13 +21,14 @@ TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
-SHARDED_ONLY = "activations, logits, gathered weights: memlab.lab.shard traces the peak"
+SHARDED_ONLY = "activations, logits, gathered weights, the peak: with --fsdp say --tokens too"
 AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
+WIRE = "buffers of the communication library (NCCL, gloo)"
 ALLOCATOR = "what the CUDA allocator adds"
 ADAPTERS = (
-    "adapters are counted in {weights}, as with peft's autocast_adapter_dtype=False; by default it "
-    "keeps them in fp32 and casts their inputs, which takes more"
+    "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
+    "autocast_adapter_dtype=False (--lora-dtype {weights}) takes less"
 )
 NO_COPIES = "torch.inference_mode(), where autocast keeps no copies of the weights"
 
@@ -40,7 +41,7 @@ def as_json(model: Model, recipe: Recipe, how: Run, ledger: Ledger) -> str:
     peak        the ledger: its bytes, its moment, its terms
     allocator   both steps replayed in PyTorch's caching allocator, on cuda
     """
-    derived = {row.term.replace(" ", "_"): row.derived or 0 for row in ledger.rows}
+    derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
     found = simulated(model, recipe, how)
     rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
     held = peak = allocator = None
@@ -111,11 +112,25 @@ def recipe_fields(recipe: Recipe) -> dict[str, Any]:
     return {name: getattr(recipe, name) for name in names}
 
 
+def _key(term: str) -> str:
+    return term.replace(" ", "_").replace("-", "_")
+
+
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
     if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
         return None
+    if how.devices.ranks > 1:  # FSDP2 has blocks on several streams; one is what is replayed
+        return None
     done = simulated(model, recipe, how, every_layer=True).replay()
     return {"allocated": done.peak_allocated, "reserved": done.peak_reserved}
+
+
+def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
+    """What a figure about adapters takes for granted, where peft makes them wider than the rest."""
+    lora = how.lora
+    if lora is None or lora.dtype or recipe.weights not in ("bf16", "fp16"):
+        return []
+    return [ADAPTERS.format(weights=recipe.weights)] if how.implementation != "memlab" else []
 
 
 def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
@@ -125,8 +140,8 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
     elif how.phase != "train" and how.implementation == "transformers":
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR]), CONTEXT]
-    if how.lora is not None and recipe.weights != "fp32":
-        left.append(ADAPTERS.format(weights=recipe.weights))
+    left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)
+    left += wide_adapters(recipe, how)
     if how.phase != "train" and recipe.autocast and not how.inference_mode:
         left.append(NO_COPIES)
     return left

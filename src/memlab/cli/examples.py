@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab estimate gpt2 --batch 2 --tokens 512", "the peak of a training step"),
         ("memlab estimate qwen3-0.6b --phase decode --tokens 8192", "what a conversation takes"),
         ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
+        ("memlab estimate llama-3-8b --fsdp 8 --tokens 4096", "the peak of one, under FSDP2"),
     ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),

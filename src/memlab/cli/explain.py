@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> str:
     Raises      ValueError for more than the card has, and what `explain` raises
     """
     model = model_of(options.model)
-    recipe, how = recipe_of(options, model), run_of(options)
+    recipe, how = recipe_of(options, model), run_of(options, model)
     told = {name: getattr(options, name) for name in ("weights", "master")}
     changes: dict[str, Any] = {name: value for name, value in told.items() if value}
     if options.states:

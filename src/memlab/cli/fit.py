@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from ..explain.resorts import ADAPTERS as LAST_RESORT
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import parse, text
 from . import given
 from .document import document
-from .estimate_json import ADAPTERS
+from .estimate_json import wide_adapters
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
     if options.tokens is None:
         options.tokens = 2  # any number will do where the search says its own
-        how = given.run_of(options)
+        how = given.run_of(options, model)
         return _answer(longest_sequence(model, recipe, how, **room), how, options.json)
-    how = given.run_of(options)
+    how = given.run_of(options, model)
     if options.batch is None:
         return _answer(largest_batch(model, recipe, how, **room), how, options.json)
     changes, least, words = [], None, ""
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     fits = not changes and least is None
     status = 0 if fits else DOES_NOT_FIT
     if options.json:
-        names = ("change", "cost", "peak")
+        names = ("change", "cost", "peak", "flag")
         made = [dict(zip(names, change, strict=True)) for change in changes]
         return _document(
             how, device=name, limit=limit, fits=fits, changes=made, least=least
@@ -71,10 +72,12 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return f"it fits {name} as it is", status
     if least is not None:
         return words, status
-    lines = [f"{text(size):>10}  after {change}: {cost}" for change, cost, size in changes]
+    lines = []
+    for change, cost, size, flag in changes:
+        lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
     head = f"it does not fit {name}; the cheapest changes that make it fit:"
-    if any("LoRA" in change for change, *_ in changes) and recipe.weights != "fp32":
-        lines.append(ADAPTERS.format(weights=recipe.weights))
+    if any("LoRA" in change for change, *_ in changes):
+        lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
     return "\n".join([head, *lines]), status
 
 

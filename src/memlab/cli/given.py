@@ -1,7 +1,7 @@
 """What people give on the command line, as values: a model, a recipe, a run.
 
 No flag has a default here. What is not said is left to `Recipe` and `Run`, whose defaults are those
-of every other door.
+of every other door. Long, because every flag is named here once.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import os
 
+from ..base.frozen import replace
 from ..model import Model, presets
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
-from ..recipe.parallelism import Sharding
+from ..recipe.parallelism import DTYPES, SYNCS, Sharding
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
 from ..terms.lora import Lora
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+OF_LORA = ("targets", "base", "dtype", "dropout", "saved")  # --lora-NAME, beside --lora-rank
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
@@ -34,12 +36,14 @@ WORDS = (
     ("implementation", "whose code runs the model (default transformers)"),
     ("optimizer-impl", "the optimizer's loop (default: torch's foreach on cuda, forloop on cpu)"),
     ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
+    ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
     ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
 )
 NUMBERS = (
     ("batch", int, "N", "sequences in one micro-batch (default 1)"),
     ("tokens", int, "N", "in each sequence; without it, no step"),
+    ("completion", int, "N", "tokens of each sequence that TRL's loops learn (default all)"),
     ("micro-batches", int, "N", "before one step of the optimizer (default 1)"),
     ("loss-chunks", int, "N", "chunks of rows in a chunked loss (default 8)"),
     ("dropout", float, "P", "of every dropout (default: what the config or its class says)"),
@@ -78,11 +82,21 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
+    words = "clip the gradients' norm before the optimizer's step (default: as the loop does)"
+    group.add_argument("--clip", action=argparse.BooleanOptionalAction, default=None, help=words)
+    words = "peft's adapter_config.json, or its folder: --lora-rank and what follows, from a file"
+    group.add_argument("--adapter", metavar="FILE", help=words)
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
     words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
     group.add_argument("--lora-targets", metavar="A,B", help=words)
-    words = "store the frozen linear layers in nf4: QLoRA"
+    words = "store the frozen linear layers in nf4, as bitsandbytes does: QLoRA"
     group.add_argument("--lora-base", metavar="FORMAT", help=words)
+    words = "of the adapters (default: peft's, fp32 beside weights in 16 bits)"
+    group.add_argument("--lora-dtype", metavar="FORMAT", help=words)
+    words = "tables trained in full beside the frozen ones: embedding, lm_head"
+    group.add_argument("--lora-saved", metavar="A,B", help=words)
+    words = "of what adapters read (default 0)"
+    group.add_argument("--lora-dropout", type=float, metavar="P", help=words)
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +111,17 @@ def add_call(parser: argparse.ArgumentParser) -> None:
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
     """Flags that say what is divided among several devices."""
-    group = parser.add_argument_group("several devices", "what stays on one of them")
+    words = "what stays on one of them, and with --fsdp and --tokens the peak"
+    group = parser.add_argument_group("several devices", words)
+    words = "FSDP2 over N ranks: --ranks N --zero 3, the batch of one rank"
+    group.add_argument("--fsdp", type=int, metavar="N", help=words)
+    for flag in ("param", "reduce"):
+        words = "of MixedPrecisionPolicy (default: as weights are stored)"
+        group.add_argument(f"--{flag}-dtype", choices=DTYPES, help=words)
+    words = "keep gathered layers until backward: reshard_after_forward=False"
+    group.add_argument("--no-reshard", action="store_true", default=None, help=words)
+    words = "reduce gradients after every micro-batch, or after the last alone (default every)"
+    group.add_argument("--gradient-sync", choices=SYNCS, help=words)
     group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
     group.add_argument("--zero", type=int, help="0 to 3: what data-parallel ranks divide")
     for name, what in SPLITS.items():
@@ -146,41 +170,72 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
     return recipe
 
 
-def run_of(options: argparse.Namespace, model: Model | None = None) -> Run:
+def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     """The run that the flags say together; what they do not say stands at its default.
 
     Raises      ValueError for flags that mean nothing without another one; what Run raises
     """
     told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
-    names += ["step_in_backward", "phase", "logits", "inference_mode"]
+    names += ["step_in_backward", "clip", "phase", "logits", "inference_mode"]
     said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:
             said[name] = _names(told[name])
-    if (lora := _lora(options)) is not None:
+    if (lora := _lora(options, model)) is not None:
         said["lora"] = lora
-    if model is not None and "ranks" in told:
+    if isinstance(model, Model) and "ranks" in told:
         said["devices"] = _devices(options, model)
     return Run(**said)
 
 
-def _lora(options: argparse.Namespace) -> Lora | None:
+def _lora(options: argparse.Namespace, model: Configured | None) -> Lora | None:
+    told = {name: getattr(options, f"lora_{name}") for name in OF_LORA}
+    said = {name: value for name, value in told.items() if value is not None}
+    if options.adapter is not None:
+        return _read(options, said, model)
     if options.lora_rank is None:
-        for flag in ("lora_targets", "lora_base"):
-            if (value := getattr(options, flag)) is not None:
-                raise ValueError(f"--{flag.replace('_', '-')} {value} is of adapters: --lora-rank")
+        for name, value in said.items():
+            raise ValueError(f"--lora-{name} {value} is of adapters: --lora-rank")
         return None
-    if options.lora_targets is None:
-        return Lora(options.lora_rank, base=options.lora_base)
-    return Lora(options.lora_rank, _names(options.lora_targets), options.lora_base)
+    for name in ("targets", "saved"):
+        if name in said:
+            said[name] = _names(said[name])
+    return Lora(options.lora_rank, **said)
+
+
+def _read(options: argparse.Namespace, said: dict[str, Any], model: Configured | None) -> Lora:
+    """The adapters of a file, which says all of them but their format and that of the base."""
+    from ..files.adapter_config import read
+
+    if options.lora_rank is not None:
+        said["rank"] = options.lora_rank
+    for name in said:
+        if name not in ("dtype", "base"):
+            raise ValueError(f"--lora-{name} beside --adapter, which says it; give one of them")
+    if not isinstance(model, Model):
+        raise ValueError(f"--adapter {options.adapter} is read for a model that is described")
+    return replace(read(options.adapter, model), **said)
 
 
 def _devices(options: argparse.Namespace, model: Model) -> Sharding:
     """What the flags of `add_devices` say together; data-parallel ranks are the rest.
 
-    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even
+    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even,
+                and for --fsdp beside a flag that says the same
     """
+    policy = {name: getattr(options, name) for name in ("param_dtype", "reduce_dtype")}
+    policy["gradient_sync"] = options.gradient_sync
+    policy = {name: value for name, value in policy.items() if value is not None}
+    if options.no_reshard:
+        policy["reshard_after_forward"] = False
+    if options.fsdp is not None:
+        for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS)):
+            if (value := getattr(options, flag)) is not None:
+                raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
+        if options.fsdp < 2:
+            raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
+        return Sharding(data=options.fsdp, zero=3, **policy)
     told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
     sizes = {name: size for name, size in told.items() if size is not None}
     one = Sharding(zero=options.zero or 0, **sizes)
@@ -189,7 +244,7 @@ def _devices(options: argparse.Namespace, model: Model) -> Sharding:
     if ranks < 1 or ranks % one.ranks:
         product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
         raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
-    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes)
+    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
 
 
 def _names(words: str) -> tuple[str, ...]:

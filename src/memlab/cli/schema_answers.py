@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..run import FIELDS as RUN_FIELDS
-from ..run import KNOWN
+from ..run import KNOWN, LORA
 from .estimate_json import TERMS
 from .schema_parts import UNIT, field, record, several
 
@@ -11,25 +11,27 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+UNSAID = ("attention", "optimizer_impl", "reference")
 # memlab.Run says each in full; a null is what the config or torch says by itself.
 _RUN: dict[str, dict[str, Any]] = {
-    name: field("text?" if name in ("attention", "optimizer_impl") else "text", "see memlab.Run")
-    for name in KNOWN
+    name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN
 }
 _RUN |= {
     "batch": field("count", "sequences of one micro-batch"),
     "tokens": field("count?", "in each sequence; null: no step, only what stays"),
+    "completion": field("count?", "tokens of each that TRL's loops learn; null: all but the first"),
     "micro_batches": field("count", "before one step of the optimizer"),
     "dropout": field("number?", "the probability; null: what the config or its class says"),
     "window": field("count?", "positions that a token sees; null: what the config says"),
     "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
     "step_in_backward": field("flag", "whether each weight is updated inside backward"),
-    "lora": {"type": ["object", "null"], "description": "rank, targets, base, keep_wide"},
+    "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
+    "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),
     "holds": several({"type": "string"}, "what the loop keeps beside the step"),
     "inference_mode": field("flag", "a call under torch.inference_mode()"),
-    "devices": {"type": "object", "description": "data, zero, tensor, pipeline, context"},
+    "devices": {"type": "object", "description": "what they divide: memlab.Sharding"},
 }
 RUN = record({name: _RUN[name] for name in RUN_FIELDS}, "how the step is executed: memlab.Run")
 SIZES = {"type": "object", "additionalProperties": {"type": ["integer", "null"]}}
@@ -66,6 +68,7 @@ _CHANGE = record(
         "change": field("text", "its name"),
         "cost": field("text", "in time, or in what can no longer be done"),
         "peak": field("bytes", "with all changes so far"),
+        "flag": field("text", "the flag or line of the reader's library that makes it"),
     }
 )
 _FINDING = record(

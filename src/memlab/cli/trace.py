@@ -80,7 +80,7 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from ..lab.trace_run import trace_run
 
     model = given.named_or(options.model, read)
-    recipe, how = given.recipe_of(options, model), given.run_of(options)
+    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
     return step, said | {"recipe": recipe_fields(recipe), "run": how.to_dict()}

@@ -1,7 +1,7 @@
 """What can make a run need more than was predicted: each cause as a switch that can be turned.
 
 No cause has bytes of its own. It turns a run (or a recipe) into another one, and what it costs is
-the peak after, less the peak before.
+the peak after, less the peak before. The module is long because all causes stand in one table.
 """
 
 from __future__ import annotations
@@ -165,6 +165,29 @@ CAUSES = (
         holding("graph"),
         "does memory grow with every step? loss.item(), or torch.no_grad()",
         counted=True,
+    ),
+    Cause(
+        "logits of every step collected",
+        SOMETIMES,
+        "collected",
+        holding("logits"),
+        "does memory grow by [B, T, V] with every step? keep argmax(-1), or .cpu(), instead",
+        counted=True,
+    ),
+    Cause(
+        "data kept on the device, batch by batch",
+        SELDOM,
+        "cache",
+        holding("batch"),
+        "print(next(iter(loader))['input_ids'].device); what caches batches? keep them on the host",
+        counted=True,
+    ),
+    Cause(
+        "the model's output kept until the next one is there",
+        OFTEN,  # out = model(...); out.loss.backward(): the name lives on
+        "output",
+        of_run(lambda run: run.replace(loop="keeps-outputs") if run.loop == "plain" else None),
+        "del out after backward, or take out.loss alone: does the peak fall?",
     ),
     Cause(
         "micro-batches taken at once",

@@ -1,7 +1,8 @@
 """What a training step may do differently to need less, and the search for the cheapest changes.
 
 A change is a function of a recipe and a run. The search asks whoever knows a peak: memlab.fit asks
-the simulation, the page's calculator its moments.
+the simulation, the page's calculator its moments. What only the simulation knows, and what is left
+when all of these are made, is in memlab.explain.resorts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from ..base.frozen import dataclass
 from ..recipe import Recipe
 from ..run import Run
-from ..terms.lora import Lora
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -50,6 +50,17 @@ def _to(name: str) -> Turn:
     return turn
 
 
+def _eight_bits(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+    """AdamW alone has such a twin. bitsandbytes' runs on CUDA; of its loop Trainer makes another
+    one, which keeps the states of embeddings whole, so that readers of Trainer get torchao's."""
+    if recipe.optimizer != "adamw":
+        return recipe, run
+    own = run.backend == "cuda" and run.loop in ("plain", "keeps-outputs")
+    name = "bnb_adamw8bit" if own else "adamw8bit"
+    made = recipe.replace(name=f"{recipe.name}, 8-bit states", optimizer=name, states=None)
+    return made, run.replace(optimizer_impl=None)
+
+
 # From what costs nothing to what costs most. Chapters 10 and 12 to 20 tell what each does.
 CHANGES = (
     Change("fused AdamW", _of_run(optimizer_impl="fused"), "no time: one kernel, no temporaries"),
@@ -63,25 +74,30 @@ CHANGES = (
     Change("autocast", _to("autocast"), "no time: most products in bf16"),
     Change("pure bf16", _to("bf16"), "no time, but small updates are rounded away", ("autocast",)),
     Change(
+        "8-bit states",
+        _eight_bits,
+        "no time, but both states of AdamW are rounded to 8 bits",
+        ("fused AdamW",),
+    ),
+    Change(
         "block checkpointing",
         _of_run(checkpoint="block"),
         "a quarter to a third more computing",
     ),
 )
-EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
-ADAPTERS = Change(
-    "LoRA of rank 16 on every linear layer",
-    _of_run(lora=Lora(16, EVERY_LINEAR)),
-    "no time, but another result: the weights stay as they are",
-)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to: the changes with their peaks, or the least that was reached."""
+    """What a search came to: the changes with their peaks, or the least that was reached.
+
+    recipe, run     with all of the changes made
+    """
 
     steps: list[tuple[str, str, int]]
     least: int
+    recipe: Recipe | None = None
+    run: Run | None = None
 
 
 def cheapest(
@@ -90,22 +106,26 @@ def cheapest(
     run: Run,
     limit: int,
     changes: tuple[Change, ...],
-    adapters: Change | None = None,
+    last: tuple[Change, ...] = (),
 ) -> Found:
     """The search itself, for anything that knows the peak of a recipe and a run.
 
     peak        bytes; ValueError where they are not described
-    changes     in the order of their cost; `adapters`, where there is one, only if all else fails
+    changes     in the order of their cost; those in `last`, in theirs, only if all else fails
     """
     known: dict[tuple[Recipe, Run], int] = {}
 
-    def held(made: list[Change]) -> int:
-        at = recipe, run
+    def at(made: list[Change]) -> tuple[Recipe, Run]:
+        found = recipe, run
         for change in made:
-            at = change.turn(*at)
-        if at not in known:
-            known[at] = peak(*at)
-        return known[at]
+            found = change.turn(*found)
+        return found
+
+    def held(made: list[Change]) -> int:
+        asked = at(made)
+        if asked not in known:
+            known[asked] = peak(*asked)
+        return known[asked]
 
     def better(made: list[Change], change: Change) -> list[Change]:
         """With one more, less those that it replaces; as they were if it saves nothing."""
@@ -135,16 +155,22 @@ def cheapest(
                 made = better(made, change)
     made.sort(key=changes.index)
     made = cut(made)
-    if held(made) > limit and adapters is not None:
-        made = cut(better(made, adapters))
+    for change in last:
+        if held(made) > limit:
+            made = cut(better(made, change))
     least = held(made)
     if least > limit:
         return Found([], least)
+    names = [change.name for change in changes]
+    # Micro-batches, which have no place in either, between both. MicroPython's sort is not stable.
+    order = names + [""] + [change.name for change in last]
+    made.sort(key=lambda c: order.index(c.name if c.name in order else ""))
     for change in reversed(list(made)):  # the costliest first: is it still needed?
         without = [other for other in made if other is not change]
         if held(without) <= limit:
             made = without
-    return Found([(c.name, c.cost, held(made[: i + 1])) for i, c in enumerate(made)], least)
+    every = [made[: i + 1] for i in range(len(made))]
+    return Found([(some[-1].name, some[-1].cost, held(some)) for some in every], least, *at(made))
 
 
 def _micro_batches(run: Run, parts: int) -> Change:

@@ -16,6 +16,7 @@ from .findings import Explanation as Explanation
 from .findings import Finding
 from .search import LEVELS as LEVELS
 from .search import Search
+from .watched import Watched
 
 
 def explain(
@@ -26,6 +27,7 @@ def explain(
     seen: int | str,
     level: str = "device",
     predicted: int | str | None = None,
+    watched: Watched | None = None,
 ) -> Explanation:
     """Which terms and which settings can account for what was seen beyond what was predicted.
 
@@ -33,6 +35,7 @@ def explain(
     seen        bytes, or a text such as "80 GB"
     level       what was counted: "tensors" (memlab's tracker, to the byte), "allocated" (PyTorch's
                 blocks), "reserved", "device" (nvidia-smi) or "process" (a process on a CPU)
+    watched     what a tracker knows of the peak beside its bytes
     predicted   what somebody else had predicted, to be set beside memlab's own derivation
     Unit        bytes
     Source      memlab.explain.causes: every figure is a peak derived anew with one switch turned
@@ -49,11 +52,11 @@ def explain(
         estimate(model, chosen, run)
     case = Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))
     ledger = Ledger.of("derived", case.contents(), title=_title(case))
-    search = Search(case, total - ledger.total(), total, level)
+    search = Search(case, total - ledger.total(), total, level, watched)
     notes = _notes(seen, total, predicted, ledger.total())
     sums = search.sums()
     causes, ruled_out = search.alone()
-    together = {name for one in sums for name in one.names}
+    together = {name.rpartition(" × ")[2] for one in sums for name in one.names}
     ruled_out = [one for one in ruled_out if one.name not in together]
     unknown = _looks(level, search.gap)
     first = unknown if level == "process" else []  # always there, and large beside small models

@@ -5,12 +5,21 @@ from __future__ import annotations
 from .case import Case
 from .causes import CAUSES, GRADES, Cause
 from .findings import Finding, Sum
+from .watched import Watched, apart, terms
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LEVELS = ("tensors", "allocated", "reserved", "device", "process")
 MOST = 3  # causes in one sum
 TRIED = 8  # sums in which the allocator is replayed anew; in the others, as if it were alone
 NEAR = 3  # units that a sum may leave
 SHOWN = 6
+# Of what was seen, the part that a figure of this level is true to: memlab's tracker has every
+# byte but the odd scalar, the allocator's blocks are rounded up.
+FINE, COARSE = {"tensors": 10**6, "allocated": 10**4}, 10**3
+SURE = 4.0  # what a leak that was watched weighs: about as much as fifty times the bytes
 
 
 # Told even where they add nothing, for people blame them.
@@ -26,13 +35,18 @@ BLAMED = (
 class Search:
     """The causes of one gap, each derived once."""
 
-    def __init__(self, case: Case, gap: int, seen: int, level: str) -> None:
-        self.case, self.gap = case, gap
+    def __init__(
+        self, case: Case, gap: int, seen: int, level: str, watched: Watched | None = None
+    ) -> None:
+        self.case, self.gap, self.watched, self.level = case, gap, watched, level
         self.base = case.peak()
+        self.fine = max(1, seen // FINE.get(level, COARSE))
         # A sum is judged by what it leaves, in hundredths of what was seen; a tracker's figure is
         # exact, and what is left of it is worth ten times as much.
         self.unit = max(1, seen // (1000 if level == "tensors" else 100))
         self.sizes: dict[str, int] = {}
+        self.held: dict[str, Mapping[str, int]] = {}
+        self.off: dict[tuple[str, ...], int] = {}  # by how much a sum misses what was watched
         self.known: list[Cause] = []
         cuda = case.run.backend == "cuda"
         for cause in CAUSES:
@@ -45,16 +59,19 @@ class Search:
         try:
             turned = cause.turn(self.case)
             if turned is not None:
-                self.sizes[cause.name] = turned.peak() - self.base
+                held = turned.contents()
+                self.sizes[cause.name] = sum(held.values()) - self.base
+                self.held[cause.name] = terms(held)
                 self.known.append(cause)
         except ValueError:
             pass  # not described for this model: nothing can be said of it
 
     def alone(self) -> tuple[list[Finding], list[Finding]]:
-        """Those that fit into the gap and those that do not, likeliest first.
+        """Those that fit into the gap and those that do not, by how well they fit and how likely.
 
-        One that closes the gap stands first, whatever is usual; then those that close a tenth of
-        it or more; among equals the likelier, then the larger one.
+        A tracker's figure is exact, so that a cause which closes its gap to the byte stands first.
+        Otherwise what counts is the logarithm of how often a cause is the one, less that of what it
+        leaves: the gap, or the difference term by term where the run was watched.
         """
         fits: list[tuple[tuple[float, ...], Finding]] = []
         not_: list[tuple[tuple[float, ...], Finding]] = []
@@ -62,21 +79,55 @@ class Search:
             size = self.sizes[cause.name]
             pieces = self._pieces(cause, self.gap) if self._tells(cause) else 1
             found = Finding(cause.name, size * pieces, pieces, GRADES[cause.prior], cause.look)
-            # One unit may be rounding.
-            covers = size * pieces
-            closes = abs(self.gap - covers) <= self.unit and self._tells(cause)
-            order = (not closes, 10 * covers < self.gap, -cause.prior, -covers)
-            if 0 < size <= self.gap + self.unit:
+            left = self._left(cause, pieces)
+            exact = left == 0 and self.level == "tensors" and self._tells(cause)
+            order = (not exact, -self._likely(cause, pieces, left), -size * pieces)
+            if 0 < size <= self.gap + self.unit:  # one unit may be rounding
                 fits.append((order, found))
             elif size > 0 or cause.name in BLAMED:
-                not_.append((order[2:], found))
+                not_.append(((-cause.prior, -size), found))
         for pair in (fits, not_):
             pair.sort(key=lambda one: one[0])
         return [found for _, found in fits], [found for _, found in not_]
 
+    def _left(self, cause: Cause, pieces: int) -> int:
+        """Bytes that this cause alone does not account for, term by term where they are known."""
+        if self.watched is None:
+            return abs(self.gap - pieces * self.sizes[cause.name])
+        whole = _grown(terms(self.case.contents()), self.held[cause.name], pieces)
+        return apart(self.watched.terms, whole)
+
+    def _likely(self, cause: Cause, pieces: int, left: int) -> float:
+        """The logarithm of how likely a cause is, up to what is the same for all of them.
+
+        What it leaves has no scale, so that a gap ten times as wide is ten times less likely. Of n
+        pieces each number is the less likely the larger it is: small ones would fit every gap.
+        """
+        from math import log
+
+        found = log(cause.prior) - log(1 + left / self.fine)
+        if cause.counted:
+            found -= 1 + log(pieces)
+        return found + self._growth(cause, pieces)
+
+    def _growth(self, cause: Cause, pieces: int) -> float:
+        """What it means that each step left bytes behind, or that none did."""
+        grows = self.watched.grows if self.watched is not None else None
+        if grows is None:
+            return 0.0
+        if not grows:
+            return -SURE if cause.counted and pieces > 1 else 0.0
+        piece = self.sizes[cause.name]
+        if not cause.counted or piece <= 0:
+            return -SURE
+        off = abs(grows - max(1, round(grows / piece)) * piece)
+        return SURE if off * 20 <= grows else -SURE
+
     def _pieces(self, cause: Cause, gap: int) -> int:
         size = self.sizes[cause.name]
-        return max(1, (gap + self.unit // 2) // size) if cause.counted and size > 0 else 1
+        if not cause.counted or size <= 0:
+            return 1
+        return max(1, (gap + min(self.unit, size) // 2) // size)
 
     def sums(self) -> list[Sum]:
         """Up to three causes of different groups, joint peaks derived for the nearest ones."""
@@ -86,7 +137,8 @@ class Search:
         guesses = []
         for count in range(1, MOST + 1):
             for causes in combinations(usable, count):
-                if len({cause.group for cause in causes}) == count:
+                pieced = sum(cause.counted for cause in causes)
+                if len({cause.group for cause in causes}) == count and pieced < 2:
                     joint = self._joint(causes, replays=False)
                     if joint is not None:
                         guesses.append((self._score(causes, joint), causes))
@@ -110,13 +162,18 @@ class Search:
 
     def _tells(self, cause: Cause) -> bool:
         """Whether meeting the gap with it means anything: small pieces add up to every number."""
-        return not cause.counted or self.sizes[cause.name] > 2 * self.unit
+        if not cause.counted or self.sizes[cause.name] > 2 * self.unit:
+            return True
+        if self.watched is None:
+            return False
+        return self._left(cause, self._pieces(cause, self.gap)) == 0
 
     def _score(self, causes: tuple[Cause, ...], joint: Sum) -> float:
         """How likely: the logarithm of the priors, less what is left in units."""
         from math import log
 
-        return sum(log(cause.prior) for cause in causes) - abs(joint.left) / self.unit
+        left = max(abs(joint.left), self.off.get(joint.names, 0))
+        return sum(log(cause.prior) for cause in causes) - left / self.unit
 
     def _joint(self, causes: tuple[Cause, ...], replays: bool = True) -> Sum | None:
         """What causes add together; a replay takes long, so its bytes may be those found alone."""
@@ -132,7 +189,8 @@ class Search:
         if case is None:
             return None
         try:
-            size += case.peak() - self.base
+            held = case.contents()
+            size += sum(held.values()) - self.base
             names = tuple(c.name for c in causes if c is not counted)
             if counted is not None:
                 piece = counted.turn(case)
@@ -142,6 +200,15 @@ class Search:
                 pieces = max(1, (self.gap - size + each // 2) // each)
                 size += pieces * each
                 names += (f"{pieces:,} × {counted.name}",)
+                held = _grown(held, piece.contents() if piece else {}, pieces)
         except ValueError:
             return None
+        if self.watched is not None:
+            self.off[names] = apart(self.watched.terms, terms(held))
         return Sum(names, size, self.gap - size)
+
+
+def _grown(base: Mapping[str, int], one: Mapping[str, int], pieces: int) -> dict[str, int]:
+    """The bytes by term with so many pieces, of which `one` has the first."""
+    names = {*base, *one}
+    return {n: base.get(n, 0) + pieces * (one.get(n, 0) - base.get(n, 0)) for n in names}

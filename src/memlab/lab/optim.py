@@ -66,7 +66,7 @@ def optimizer(
         state(name, shape=(1, 1))  # refuses a name without a rank
         rate = GALORE_RATE if lr is None else lr
         rank = int(name.partition("/")[2])
-        return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank))
+        return beside_adamw(parameters, partial(GaLore, lr=rate, rank=rank), **LOOPS[loop])
     if name not in LEARNING_RATES:
         known = ", ".join(LEARNING_RATES)
         raise ValueError(f"unknown optimizer {name!r}; known: {known}, galore/<rank>")
@@ -116,7 +116,9 @@ def beside_adamw(
 
 
 def _is_hidden(name: str) -> bool:
-    return any(part in name for part in HIDDEN) and not any(part in name for part in ROUTERS)
+    """The biases of experts have two dimensions, one of them the experts; they are no matrix."""
+    inside = any(part in name for part in HIDDEN) and not any(part in name for part in ROUTERS)
+    return inside and not name.endswith("bias")
 
 
 class Together(Optimizer):

@@ -86,7 +86,7 @@ def trace_fsdp(model: Model, ranks: int, tokens: int) -> tuple[Ledger, Ledger]:
                 with tracker.phase("forward"):
                     loss = net(ids_BT, ids_BT)
                 if step == 1:  # these buffers are emptied and filled again, but never replaced
-                    tracker.label(list(_gathered(net)), "gathered weights")
+                    tracker.label(list(gathered_weights(net)), "gathered weights")
                 with tracker.phase("backward"):
                     loss.backward()
                 del loss
@@ -101,11 +101,13 @@ def trace_fsdp(model: Model, ranks: int, tokens: int) -> tuple[Ledger, Ledger]:
     return _ledger("traced", held), Ledger.of("traced", found, title=title)
 
 
-def _gathered(net: nn.Module) -> Iterator[Tensor]:
+def gathered_weights(net: nn.Module) -> Iterator[Tensor]:
     """The buffers into which FSDP2 gathers whole weights; they have no public name."""
     for module in net.modules():
         if isinstance(module, FSDPModule):
             group: Any = module._get_fsdp_state()._fsdp_param_group
+            if group is None:
+                continue
             for parameter in group.fsdp_params:
                 yield from parameter.all_gather_outputs
 

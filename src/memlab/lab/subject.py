@@ -53,7 +53,9 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
     else:
         build = _theirs if run.implementation == "transformers" else _ours
         module = build(model, run, dtype).train()
-    return module if run.lora is None else _adapted(module, run)
+    if run.lora is None:
+        return module
+    return _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
 
 
 def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
@@ -101,13 +103,24 @@ def _adapted(module: nn.Module, run: Run) -> nn.Module:
     from .qlora import quantize_base
 
     assert run.lora is not None
-    names = run.lora.targets
-    if run.implementation == "transformers":
-        names = tuple("o_proj" if name == "out" else f"{name}_proj" for name in names)
-    adapt(module, run.lora.rank, names)
+    adapt(module, run.lora.rank, run.lora.targets)
     if run.lora.base is None:
         return module
     return quantize_base(module, run.lora.base, keep_wide=run.lora.keep_wide)
+
+
+def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
+    from .with_peft import with_peft
+
+    if isinstance(model, Causal):
+        raise ValueError(f"adapters are not built beside {model.family}, which is not described")
+    assert run.lora is not None
+    if run.lora.base is not None:
+        raise ValueError(
+            f"base={run.lora.base!r} under peft's adapters is not built here: bitsandbytes makes "
+            "codes of values, and a trace has none; estimate() describes the step"
+        )
+    return with_peft(module, model, run)
 
 
 def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:

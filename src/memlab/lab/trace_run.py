@@ -15,7 +15,7 @@ from ..measure.untraceable import CannotTrace
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of
+from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..step import described
 from .causal import Causal
@@ -60,6 +60,11 @@ def trace_run(
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe)
     described.dtype_of(chosen)
+    if chosen.master or step_name(chosen) == "wide_adamw":
+        raise ValueError(
+            f"recipe {chosen.name!r}: a step with wider copies or states beside the weights cannot "
+            "be traced; estimate() describes it"
+        )
     shaped = _shaped(model, chosen)
     if shaped.positions is not None and run.tokens > shaped.positions:
         raise ValueError(
@@ -90,7 +95,8 @@ def trace_run(
         )
 
     def stepped(parameters: Iterable[torch.nn.Parameter]) -> torch.optim.Optimizer:
-        return optimizer(chosen.optimizer, dict(zip(names, parameters, strict=True)), loop=loop)
+        named = dict(zip(names, parameters, strict=True))
+        return optimizer(chosen.optimizer, named, states=chosen.states, loop=loop)
 
     words = title or (
         f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "

@@ -6,6 +6,7 @@ sees a storage from its first use on, so it never sees these. Python's garbage c
 
 import gc
 import weakref
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -16,10 +17,14 @@ from .tracker import Tracker
 
 
 class Idle(NamedTuple):
-    """Tensors from before the block that it did not use: bytes of their storages, their number."""
+    """Tensors from before the block that it did not use: bytes of their storages, their number.
+
+    terms       the bytes by kind: parameters are weights, whole numbers inputs, all else other
+    """
 
     bytes: int
     storages: int
+    terms: Mapping[str, int] = {}
 
 
 class Before:
@@ -33,13 +38,22 @@ class Before:
 
     def idle(self, tracker: Tracker) -> Idle:
         """Those that are still alive and that the tracker has not met."""
-        found: dict[int, Storage] = {}
+        found: dict[int, tuple[Storage, str]] = {}
         for each in [one for ref in self._tensors if (one := ref()) is not None]:
             for part in plain(each):
                 storage = part.untyped_storage()
                 if tracker.device_counts(part.device) and not tracker.knows(storage):
-                    found[storage._cdata] = storage
-        return Idle(sum(one.nbytes() for one in found.values()), len(found))
+                    found[storage._cdata] = storage, _kind(each)
+        sizes: dict[str, int] = {}
+        for storage, kind in found.values():
+            sizes[kind] = sizes.get(kind, 0) + storage.nbytes()
+        return Idle(sum(sizes.values()), len(found), sizes)
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    if isinstance(tensor, torch.nn.Parameter):
+        return "weights"
+    return "other" if tensor.dtype.is_floating_point else "inputs"
 
 
 def _tensors() -> list[torch.Tensor]:

@@ -1,5 +1,6 @@
 """A tracker that knows lines: the line that made each storage, and what a step leaves."""
 
+import gc
 import linecache
 import sys
 import sysconfig
@@ -23,6 +24,7 @@ STDLIB = sysconfig.get_path("stdlib")
 # Code that runs on behalf of somebody else's line. memlab's models are somebody else's too.
 LIBRARIES = (OWN, TORCH, STDLIB, *(sysconfig.get_path(name) for name in ("purelib", "platlib")))
 DEEPEST = 200  # frames to look at; a recursion needs no more
+LOOKED = 2  # steps after which all modules are looked through; a third would find nothing new
 ENOUGH_STEPS = 3  # the first makes the optimizer's states; two more tell a trend
 
 
@@ -108,6 +110,22 @@ class LineTracker(Tracker):
             self.label(optimizer)
             self._named.add(optimizer)
         self.steps.append(len(self.timeline) - 1)
+        if len(self.steps) <= LOOKED:
+            self._uncalled()
+
+    def _uncalled(self) -> None:
+        """Name the weights of modules that are only held: averages, a reference."""
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.nn.Module) and each not in self._named:
+                for parameter in each.parameters(recurse=False):
+                    self._known(parameter, "weights")
+                for buffer in each.buffers(recurse=False):
+                    self._known(buffer, "buffers")
+
+    def _known(self, tensor: torch.Tensor, category: str) -> None:
+        """Name a storage that came up already; what was made before the block stays there."""
+        if tensor.layout == torch.strided and self.knows(tensor.untyped_storage()):
+            self._name(tensor, category, FOUND)
 
     def held(self, at: int | str | None = "peak") -> list[Held]:
         """What is alive then, by category and line, most bytes first.

@@ -8,6 +8,9 @@ from ..base.frozen import replace
 from ..base.messages import say
 from ..base.table import as_html, as_text, cell, signed
 from ..explain.explanation import Explanation, explain
+from ..explain.watched import STAYS, Watched
+from ..explain.watched import STEP as STEP
+from ..explain.watched import terms as _terms
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
@@ -18,10 +21,7 @@ from .before import Before, Idle
 from .line_tracker import ENOUGH_STEPS, Held
 from .line_tracker import LineTracker as LineTracker
 
-# What a step holds beside what stays: one row, since only a label tells logits from activations.
-STEP = "activations, logits and other"
 WORTH_SAYING = 100  # what is less than a hundredth of the peak explains nothing
-STAYS = ("weights", "buffers", "gradients", "optimizer", "inputs")
 
 
 class Live:
@@ -97,8 +97,29 @@ class Live:
         """
         if self._known is None:
             raise ValueError("nothing was predicted; give explain(model, recipe, …)")
-        found = explain(*self._known, seen=self.peak, level="tensors")
+        seen, terms, grows = self.peak, self._watched(), self._grows()
+        if self.predicted is not None and self._level(seen - self.predicted.total()):
+            # Nothing in the block accounts for more: then what lay there before it, if anything.
+            more = _terms(self.idle.terms) if self.idle.bytes * WORTH_SAYING >= seen else {}
+            seen += sum(more.values())
+            terms = {name: terms.get(name, 0) + more.get(name, 0) for name in {*terms, *more}}
+            grows = None if more else grows  # no step made it
+        watched = Watched(terms, grows)
+        found = explain(*self._known, seen=seen, level="tensors", watched=watched)
         return replace(found, notes=(*found.notes, *self._seen()))
+
+    def _watched(self) -> dict[str, int]:
+        return _terms(self.tracker.contents("peak"))
+
+    def _level(self, gap: int) -> bool:
+        """Whether the peak is as predicted, but for a thousandth."""
+        return 1000 * abs(gap) <= self.peak
+
+    def _grows(self) -> int | None:
+        """Bytes that each step leaves behind; None: too few steps tell nothing."""
+        if len(self.tracker.steps) < ENOUGH_STEPS:
+            return None
+        return sum(row.bytes for row in self.tracker.growth())
 
     def _seen(self) -> list[str]:
         """What the tracker knows of the gap, term by term, in sentences."""
@@ -149,9 +170,3 @@ def _rows(what: str, rows: list[Held], most: int) -> list[list[str]]:
         sums = sum(r.bytes for r in rest), sum(r.tensors for r in rest)
         body.append(["the rest", *map(cell, sums), f"{len(rest)} more", ""])
     return [[what, "bytes", "tensors", "line", "code"], *body]
-
-
-def _terms(contents: dict[str, int]) -> dict[str, int]:
-    found = {name: contents.get(name, 0) for name in STAYS}
-    found[STEP] = sum(contents.values()) - sum(found.values())
-    return {name: size for name, size in found.items() if size}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from ..model import Model
+from ..model.config import KEYS
 from ..terms.context import CONTEXT
 from ..units import text
 from . import words as say
@@ -15,13 +16,15 @@ from .highest import Highest, Missing, at_rest
 from .peak import TERMS
 from .request import OTHER_MODEL, checked
 from .sentences import left_out, of_config, said
+from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
     from ..run import Run
-    from .highest import Lookup
+    from .asked import State
+    from .highest import Lookup, Rows
 
 ORDER = ("weights", "master", "gradients", "accumulator", "optimizer") + TERMS[1:]
 
@@ -46,13 +49,56 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
     Raises      ValueError, TypeError for a state that cannot be; Missing
     """
     state = checked(given)
-    model, recipe, run, card = model_of(state), recipe_of(state), run_of(state), card_of(state)
+    if state["model"] == OTHER_MODEL and state["config"]["model_type"] not in KEYS:
+        return of_type(state, lookup)
+    model, recipe, run = model_of(state), recipe_of(state), run_of(state)
     check(model, run)
+    found = begun(state, model.name, repr(model), model.parameter_count)
+    limit = found["limit"]
+    try:
+        top = Highest(model, recipe, run, lookup)
+        rows, hills = top.rows(), top.hills
+        found["moment"] = top.moment
+        found["hills"] = [[name, hills[name], text(hills[name])] for name in sorted(hills)]
+    except Unknown as reason:
+        rows = at_rest(model, recipe, run)
+        found["peak"], found["why"] = False, str(reason)
+    summed(found, rows)
+    if not found["fits"] and found["peak"]:
+        best = cheapest(model, recipe, run, limit, lookup)
+        found["changes"] = [[name, cost, text(size)] for name, cost, size in best.steps]
+        found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
+    found["leaves_out"] = left_out(model, recipe, run, found["peak"])
+    if state["model"] == OTHER_MODEL:
+        found["leaves_out"] += of_config(model.family, given["config"])
+    found.update(said(found, model.name, recipe.name, run))
+    return found
+
+
+def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
+    """What stays of a model of a type that memlab does not describe.
+
+    Raises      ValueError, Missing as memlab.page.types.Typed
+    """
+    recipe, run = recipe_of(state), run_of(state)
+    model = Typed(state["config"], lookup)
+    count = model.parameter_count
+    found = begun(state, model.name, f"{model.family}: {count:,}", count)
+    summed(found, model.at_rest(recipe, run))
+    found["peak"], found["why"] = False, say.TRACE
+    found["leaves_out"] = model.left_out(run)
+    found.update(said(found, model.name, recipe.name, run))
+    return found
+
+
+def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any]:
+    """An answer to a state, still without figures."""
+    card = card_of(state)
     limit = max(0, card.limit - CONTEXT)  # as memlab.fit.limit_of
-    found: dict[str, Any] = {
-        "title": f"{model.name} · {recipe.name}",
-        "model": repr(model),
-        "parameters": model.parameter_count,
+    return {
+        "title": f"{name} · {recipe_of(state).name}",
+        "model": model,
+        "parameters": parameters,
         "card": card.name,
         "usable": card.limit,
         "limit": limit,
@@ -64,15 +110,11 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
         "changes": [],
         "why": "",
     }
-    try:
-        top = Highest(model, recipe, run, lookup)
-        rows, hills = top.rows(), top.hills
-        found["moment"] = top.moment
-        found["hills"] = [[name, hills[name], text(hills[name])] for name in sorted(hills)]
-    except Unknown as reason:
-        rows = at_rest(model, recipe, run)
-        found["peak"], found["why"] = False, str(reason)
-    total = sum([rows[name][0] for name in rows])
+
+
+def summed(found: dict[str, Any], rows: Rows) -> None:
+    """Put the rows into an answer, their sum, and whether it fits."""
+    limit, total = found["limit"], sum([rows[name][0] for name in rows])
     found["total"], found["total_text"] = total, text(total)
     found["rows"] = [
         {"term": name, "bytes": size, "text": text(size), "formula": formula}
@@ -80,15 +122,6 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
     ]
     found["fits"] = total <= limit
     found["left"] = text(abs(limit - total))
-    if not found["fits"] and found["peak"]:
-        best = cheapest(model, recipe, run, limit, lookup)
-        found["changes"] = [[name, cost, text(size)] for name, cost, size in best.steps]
-        found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
-    found["leaves_out"] = left_out(model, recipe, run, found["peak"])
-    if state["model"] == OTHER_MODEL:
-        found["leaves_out"] += of_config(model.family, given["config"])
-    found.update(said(found, model.name, recipe.name, run))
-    return found
 
 
 def check(model: Model, run: Run) -> None:

@@ -10,15 +10,20 @@ HERE = "page/there/"
 # As they are. Of the package itself, and of rooms of which it needs a part, MicroPython sees an
 # empty file.
 MODULES = (
-    "units devices run formats/__init__ formats/format_table formats/formats "
+    "units devices programs run_checks run formats/__init__ formats/format_table formats/formats "
     "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
     "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
     "model/config model/model "
     "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
-    "recipe/loops recipe/chosen "
+    "recipe/loops recipe/chosen recipe/offloaded "
     "step/keys step/windows explain/changes page/answer page/asked page/cheaper "
     "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
-    "page/words"
+    "page/sums page/types page/words"
+)
+# Of memlab.terms what those import; a page that is read for the first time waits for each byte.
+TERMS = (
+    "allocator context expandable experts gradients kv_cache lora low_rank optimizer "
+    "optimizer_step segments sharding tied weights"
 )
 EMPTY = ("", "base/", "step/", "explain/", "page/")
 FROZEN = (
@@ -42,8 +47,8 @@ def files() -> dict[str, str]:
     found["__future__.py"] = text(f"{HERE}future.py")
     for name in MODULES.split():
         found[f"memlab/{name}.py"] = text(f"{name}.py")
-    for path in sorted((CORE / "terms").glob("*.py")):
-        found[f"memlab/terms/{path.name}"] = path.read_text(encoding="utf-8")
+    for name in ["__init__", *TERMS.split()]:
+        found[f"memlab/terms/{name}.py"] = text(f"terms/{name}.py")
     found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
     known = text(f"{HERE}frozen.py")
     fields = json.dumps(fields_of_frozen())

@@ -113,17 +113,19 @@ def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
 def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
     """What the optimizer's loop needs for a moment, of a model on one device.
 
-    Where several divide it, AdamW's foreach has a root for each second moment that is there.
+    A master copy is updated by fp32 gradients, which the step makes of narrow ones. Where several
+    divide the model, AdamW's foreach has a root for each second moment that is there.
     """
     name, divided = recipe.optimizer, run.devices.ranks > 1
+    wide = kept["master"][0] if "master" in kept and recipe.gradients != recipe.master else 0
     if name == "galore" or name.startswith("galore/") or (divided and name != "adamw"):
-        return 0
+        return wide
     loop = loop_of(recipe, run)
     if name != "adamw":
-        return step_room(name, stepped(model), format=recipe.updated, loop=loop)
+        return wide + step_room(name, stepped(model), format=recipe.updated, loop=loop)
     if loop == "fused":
-        return 0
-    return kept["master"][0] if "master" in kept else kept["weights"][0]
+        return wide
+    return wide + (kept["master"][0] if "master" in kept else kept["weights"][0])
 
 
 def moments_of(

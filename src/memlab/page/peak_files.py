@@ -10,15 +10,19 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
+TYPES = "types"  # the name by which the page is asked for the tables of tensors
+
 
 def reader(folder: Path) -> Callable[[str, str], str]:
     """What memlab.page.answer.answer looks moments up with; "" for what has no file.
 
-    Shapes      folder: a pathlib.Path that holds <family>.<precision>.json
+    Shapes      folder: a pathlib.Path that holds <family>.<precision>.json; beside it types.json
     """
     known: dict[str, dict[str, Any] | None] = {}
 
     def lookup(name: str, kind: str) -> str:
+        if name == TYPES:
+            return table(folder.parent / f"{TYPES}.json", kind)
         if name not in known:
             file = folder / f"{name}.json"
             known[name] = unfolded(file.read_text(encoding="utf-8")) if file.exists() else None
@@ -28,6 +32,15 @@ def reader(folder: Path) -> Callable[[str, str], str]:
         return json.dumps(moments(found, kind))
 
     return lookup
+
+
+def table(file: Path, family: str) -> str:
+    """The table of a type's tensors with what all types share, "" for a type that is not known."""
+    told = json.loads(file.read_text(encoding="utf-8"))
+    if family not in told["types"] and family not in told["refused"]:
+        return ""
+    shared = {name: told[name] for name in ("common", "activations")}
+    return json.dumps(shared | {"table": told["types"].get(family)})
 
 
 def unfolded(text: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST = 10**9  # of any whole number that somebody may give
+MOST_LAYERS = 10_000  # more are no model, and take a page too long
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
@@ -29,6 +30,8 @@ LISTS = (
     "short_factor",
     "long_factor",
 )
+INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes
+REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
 OWN = "own"  # the attention that transformers gives a model of which nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 
@@ -44,6 +47,8 @@ OPTIMIZERS = {
     "adamw8bit": "AdamW, 8-bit states",
     "adamw4bit": "AdamW, 4-bit states",
     "adamw_fp8": "AdamW, FP8 states",
+    "bnb_adamw8bit": "AdamW, 8-bit states (bitsandbytes)",
+    "bnb_paged_adamw8bit": "AdamW, 8-bit states, paged (bitsandbytes)",
     "muon": "Muon",
     "lion": "Lion",
     "adafactor": "Adafactor",
@@ -162,8 +167,7 @@ def config_of(config: Any) -> dict[str, Any]:
     if not isinstance(family, str):
         raise ValueError(say.NO_FAMILY)
     if family not in KEYS:
-        known = ", ".join(sorted(KEYS))
-        raise ValueError(say.UNKNOWN_FAMILY.format(family=shown(family), known=known))
+        return flat(config)
     made: dict[str, Any] = {"model_type": family}
     rows = kinds(family)
     for key in sorted(rows):
@@ -181,8 +185,24 @@ def config_of(config: Any) -> dict[str, Any]:
             made[key] = shown(config[key])
         elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
             made[key] = plain(key, config[key])
+    layers = made.get(KEYS[family]["layers"][0])
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise ValueError(say.TOO_DEEP.format(layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
     if "_name_or_path" in config:
         made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])
+    return made
+
+
+def flat(config: Any) -> dict[str, Any]:
+    """A config's keys, those of the objects that hold sizes among them."""
+    made = {}
+    for key in config:
+        value = config[key]
+        if key in INSIDE and isinstance(value, dict):
+            for name in value:
+                made[f"{key}.{name}"] = value[name]
+        else:
+            made[key] = value
     return made
 
 

@@ -9,6 +9,7 @@ from ..run import Run
 from ..step.windows import windows
 from ..terms.context import CONTEXT
 from ..terms.kv_cache import windowed_cache
+from ..terms.optimizer import managed
 from ..units import text
 from . import words as say
 from .highest import HILLS
@@ -87,19 +88,30 @@ def advice(found: Said) -> str:
 def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     """What the total does not hold, one line each."""
     told = [say.WITHOUT.format(size=text(CONTEXT))]
+    paged = paged_of(model, recipe, run)
+    if paged:
+        told.append(say.PAGED.format(size=text(paged)))
     cache = cache_of(model, run)
     if cache:
         told.append(say.CACHE.format(size=text(cache)))
     if not peak:
         told.append(say.ONLY_IN_A_STEP)
         return told
-    if recipe.optimizer != "adamw":
+    if recipe.optimizer != "adamw" and run.devices.ranks > 1:
         told.append(say.OPTIMIZER_MOMENT)
-    if recipe.master:
-        told.append(say.COPIES)
     if run.devices.data > 1:
         told.append(say.BUCKETS)
     return told
+
+
+def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
+    """Bytes of states in managed memory, of the part that one of the devices has."""
+    return sum(
+        [
+            managed(recipe.optimizer, shape=run.devices.shape(tensor, "optimizer")) * tensor.copies
+            for tensor in run.devices.tensors(model)
+        ]
+    )
 
 
 def cache_of(model: Model, run: Run) -> int:
@@ -120,7 +132,11 @@ def cache_of(model: Model, run: Run) -> int:
 
 def of_config(family: str, config: dict[str, Any]) -> list[str]:
     """Which keys of a config were read, and which were not, and why."""
-    told = used(family, config)
+    return of_keys(used(family, config))
+
+
+def of_keys(told: dict[str, list[str]]) -> list[str]:
+    """The lines about keys that were read but for some, change nothing, and are not known."""
     said = (
         (say.CONFIG_READ, told["read"]),
         (say.CONFIG_NO_EFFECT, told["no effect"]),

@@ -41,14 +41,17 @@ WITHOUT = (
 )
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
 OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
-COPIES = "fp32 copies of gradients that some programs make to update the fp32 copy"
+PAGED = "states that the driver moves between host and card: {size}, in managed memory"
 BUCKETS = "the buckets in which gradients are sent"
 CACHE = "the KV cache, which a step does not have: {size} for the same tokens in bf16"
+NO_CACHE = "the KV cache, which is not described for this model"
+BUT_TEXT = "all parts of this {family} but the text"
 CONFIG_READ = "everything of your config but {keys}"
 CONFIG_NO_EFFECT = "keys of your config that change no byte here: {keys}"
 CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 
 # Why there is no peak.
+TRACE = "memlab trace CONFIG runs this model's own code"
 NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are not counted where matrices or layers are divided: chapter 21 is"
 ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
@@ -82,6 +85,18 @@ NO_SIZE = "{key}={value} is no size of a model: at most {most}"
 BEYOND = "{key}: a number beyond all measure"
 NO_VALUE = "{key} holds no number, text, true or false"
 THIS_VALUE = "this value"
+TOO_DEEP = "{layers} layers: this page counts up to {most}"
+NO_TABLE = (
+    "the page has no table of the tensors of a {family}; where transformers is installed, "
+    "memlab estimate CONFIG answers"
+)
+NEEDS_KEY = "the page needs {key}, which this config leaves out"
+LEAST_KEY = "{key}={value} is no whole number from {least} on"
+NO_PARTS = "the page needs {whole} to be a multiple of {parts}"
+NO_LAYERS = "the page needs {key} to be a list of {layers} layers"
+NO_ORDER = "the layers of this config are in an order that is not described on this page"
+ONE_DEVICE = "a {family} is counted on one device here"
+NO_MUON = "{optimizer} treats hidden matrices apart; which those of a {family} are is not described"
 
 # What memlab's functions say to a state of this page, and what the page's scripts say themselves;
 # a test holds each against its maker.

@@ -13,6 +13,7 @@ COLOURS = {
     "lm_head": "#7DBBE0",
     "master": "#004C7A",
     "written out": "#3F97CC",
+    "reference": "#8CC1E6",
     "gradients": "#56B4E9",
     "accumulator": "#A9D9F5",
     "optimizer": "#009E73",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import programs
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..run import Run
@@ -10,38 +12,70 @@ if TYPE_CHECKING:
 TORCH = (("forloop", "foreach", "fused"), {"cpu": "forloop", "cuda": "foreach"})
 ONE_BY_ONE = (("forloop",), {"cpu": "forloop", "cuda": "forloop"})
 TORCHAO = (("forloop", "compiled"), {"cpu": "compiled", "cuda": "compiled"})
+# bitsandbytes has one code for each backend, and none to choose.
+BNB: tuple[tuple[str, ...], dict[str, str]] = ((), {"cpu": "forloop", "cuda": "fused"})
+PAGED: tuple[tuple[str, ...], dict[str, str]] = ((), {"cuda": "fused"})
 
-# Recipe.optimizer: the loops that it has, and by backend the one it takes by itself.
+# step_name(recipe) without a rank: its loops, and by backend the one that it takes by itself.
 LOOPS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "adamw": TORCH,
     "amsgrad": TORCH,
+    "wide_adamw": (("fused",), {"cuda": "fused"}),
     "sgd": TORCH,
     "momentum": TORCH,
     "adafactor": (("forloop", "foreach"), TORCH[1]),
     "hf_adafactor": ONE_BY_ONE,
     "lion": ONE_BY_ONE,
     "muon": TORCH,  # of AdamW beside it; its own goes parameter by parameter
+    "muon8": TORCH,
+    "galore": TORCH,
     "adamw8bit": TORCHAO,
     "adamw4bit": TORCHAO,
     "adamw_fp8": TORCHAO,
-    "bnb_adamw8bit": (("fused",), {"cuda": "fused"}),  # on a CPU it is another code
+    "offload_adamw": (("fused",), {"cuda": "fused"}),
+    "bnb_adamw": BNB,
+    "bnb_adamw8bit": BNB,
+    "bnb_paged_adamw": PAGED,
+    "bnb_paged_adamw8bit": PAGED,
 }
+
+
+def step_name(recipe: Recipe) -> str:
+    """The name of the optimizer's step: its own, but for two that torch does not have.
+
+    muon8       Muon with its momentum in 8 bits
+    wide_adamw  AdamW with fp32 states beside narrow weights
+    """
+    if recipe.optimizer == "muon" and recipe.states == ("int8/128",):
+        return "muon8"
+    wide = recipe.states == ("fp32", "fp32") and recipe.updated in ("bf16", "fp16")
+    if recipe.optimizer == "adamw" and wide:
+        return "wide_adamw"
+    return recipe.optimizer
 
 
 def loop_of(recipe: Recipe, run: Run) -> str:
     """The optimizer's loop: the one that the run says, or what this optimizer takes by itself.
 
+    Source      transformers 5.23, training_args.py: optim is "adamw_torch_fused" from torch 2.8 on
     Raises      ValueError for an optimizer without a described step, and for a loop or a backend
                 that it does not have
     """
-    name = recipe.optimizer
+    name = step_name(recipe).partition("/")[0]
     if name not in LOOPS:
         raise ValueError(f"the step of {name!r} is not described; known: {', '.join(LOOPS)}")
     loops, own = LOOPS[name]
     if run.backend not in own:
+        if own is PAGED[1]:
+            plain = name.replace("paged_", "")
+            raise ValueError(
+                f"backend={run.backend!r}: bitsandbytes pages nothing on a CPU; {name} is "
+                f"{plain} there"
+            )
         raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        return own[run.backend]
-    if run.optimizer_impl not in loops:
-        raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {', '.join(loops)}")
+        return (programs.adamw(run) if name == "adamw" else "") or own[run.backend]
+    if run.optimizer_impl not in (loops or (own[run.backend],)):
+        has = ", ".join(loops) or f"{own[run.backend]} on {run.backend}"
+        raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {has}")
     return run.optimizer_impl

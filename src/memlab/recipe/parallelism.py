@@ -16,6 +16,10 @@ COUNTS = ("data", "tensor", "pipeline", "context")
 # By which axis of [outputs, inputs] tensor parallelism cuts a linear layer of each layer.
 COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
 ROWS = ("out", "down")
+# What `fully_shard` is told beside its ranks, and the words that two of them take.
+POLICY = ("param_dtype", "reduce_dtype", "reshard_after_forward", "gradient_sync")
+DTYPES = ("fp32", "bf16", "fp16")
+SYNCS = ("every", "last")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +31,15 @@ class Sharding:
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers
     context     ranks that divide the tokens of a sequence; their weights are shared like data's
-    Raises      ValueError for a count below 1 or an unknown stage of ZeRO
+    param_dtype     FSDP2's MixedPrecisionPolicy: the format in which weights are gathered and
+                computed with; None: as they are stored
+    reduce_dtype    of the same: the format in which gradients are reduced; None: as they come
+    reshard_after_forward   whether FSDP2 lets a layer go after its forward pass, to gather it again
+                for backward; the root's group (embedding, last norm, head) always stays
+    gradient_sync   every: gradients are reduced after each micro-batch; last: after the last one
+                alone, until which they are kept whole (set_requires_gradient_sync(False))
+    Raises      ValueError for a count below 1, an unknown stage of ZeRO, an unknown word, and for
+                a policy of FSDP2 without zero=3
     """
 
     data: int = 1
@@ -35,12 +47,28 @@ class Sharding:
     tensor: int = 1
     pipeline: int = 1
     context: int = 1
+    param_dtype: str | None = None
+    reduce_dtype: str | None = None
+    reshard_after_forward: bool = True
+    gradient_sync: str = "every"
 
     def __post_init__(self) -> None:
         for field in COUNTS:
             if whole(field, getattr(self, field)) == 0:
                 raise ValueError(f"{field}=0; at least 1 is needed")
         terms.divided("weights", zero=self.zero)
+        _check_policy(self)
+
+    @property
+    def fsdp(self) -> bool:
+        """Whether FSDP2 alone divides the run: its step is described."""
+        return self.zero == 3 and self.data > 1 and self.data == self.ranks
+
+    @property
+    def policy(self) -> dict[str, str | bool | None]:
+        """What of `fully_shard`'s policy does not stand at its default."""
+        told = {name: getattr(self, name) for name in POLICY}
+        return {name: told[name] for name in told if told[name] != getattr(Sharding, name)}
 
     @property
     def ranks(self) -> int:
@@ -116,7 +144,25 @@ class Sharding:
 
     def __str__(self) -> str:
         said = [f"{f} {getattr(self, f)}" for f in COUNTS if getattr(self, f) > 1]
-        return ", ".join(said + [f"ZeRO {self.zero}"] * (self.zero > 0)) or "one device"
+        said += [f"ZeRO {self.zero}"] * (self.zero > 0)
+        said += [f"{name}={value}" for name, value in self.policy.items()]
+        return ", ".join(said) or "one device"
+
+
+def _check_policy(devices: Sharding) -> None:
+    for field, known in (("param_dtype", DTYPES), ("reduce_dtype", DTYPES)):
+        value = getattr(devices, field)
+        if value is not None and value not in known:
+            raise ValueError(f"{field}={value!r} is not described; known: {', '.join(known)}")
+    if devices.gradient_sync not in SYNCS:
+        said = f"gradient_sync={devices.gradient_sync!r}"
+        raise ValueError(f"{said} is not described; known: {', '.join(SYNCS)}")
+    if not isinstance(devices.reshard_after_forward, bool):
+        value = devices.reshard_after_forward
+        raise TypeError(f"reshard_after_forward={value!r}; True or False is needed")
+    for field, value in devices.policy.items():
+        if devices.zero != 3:
+            raise ValueError(f"{field}={value!r} is FSDP2's, which is zero=3")
 
 
 def _axis(tensor: Tensor, model: Model) -> int | None:

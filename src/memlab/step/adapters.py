@@ -5,33 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..model import Model
+from ..run import Run
 from ..terms.lora import BLOCK as BLOCK
-from ..terms.lora import Lora
+from ..terms.lora import LEVELS, Lora
+from .dropped import dropout
 from .graph import Tensor, call
 from .ops import Ops
 from .storage_log import Dim
-from .widened import keep_wide, widen_again
+from .widened import keep_wide, linear_4bit, widen_again
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Callable
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+    Base = Callable[[Ops, Tensor, Mapping[str, Tensor], str], Tensor]
 
 # What is narrower than the rest, by the end of its name.
-DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32"}
+DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32", "levels": "fp32"}
+ADAPTERS = ("a", "b")
 
 # Where the layers that can carry an adapter are described.
+LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+THEIRS = (
+    *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
+    *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
+)
 KNOWN = (
     ("memlab", "gpt2"),
-    ("transformers", "gemma"),
     *(("memlab", family) for family in LLAMAS),
-    *(("transformers", family) for family in LLAMAS),
+    *(("transformers", family) for family in THEIRS),
 )
 
 
 def shapes(
-    lora: Lora, name: str, outputs: int, inputs: int, bias: bool
+    lora: Lora, name: str, outputs: int, inputs: int, bias: bool, *, peft: bool
 ) -> dict[str, tuple[int, ...]]:
     """A linear layer and the matrices beside it, in the order in which they are registered."""
     found: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
@@ -39,43 +46,95 @@ def shapes(
         codes = f"{name}.codes.kept" if lora.keep_wide else f"{name}.codes"
         found = {codes: (outputs, inputs // 2)}
         found[f"{name}.scales"] = (outputs, inputs // BLOCK)
+        if peft:
+            found[f"{name}.levels"] = (LEVELS,)
     if bias:
         found[f"{name}.bias"] = (outputs,)
-    r = Dim("r", lora.rank)
     if name in lora.targets:
+        r = Dim("r", lora.rank_of(name))
         found |= {f"{name}.a": (r, inputs), f"{name}.b": (outputs, r)}
     return found
 
 
-def check(lora: Lora, model: Model, implementation: str) -> None:
+def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     """Refuse what is not described of adapters.
 
-    Raises      ValueError for a family whose adapters are not described; what `Lora.check` raises
+    weights     the format of the model's own
+    Raises      ValueError for a family whose adapters are not described; what `Lora.check` and
+                `Lora.format` raise
     """
-    if (implementation, model.family) not in KNOWN:
-        raise ValueError(f"adapters are not described for {implementation} {model.family}")
+    if (run.implementation, model.family) not in KNOWN:
+        raise ValueError(f"adapters are not described for {run.implementation} {model.family}")
+    peft = run.implementation == "transformers"
+    for field in ("dropout", "ranks", "saved"):
+        if getattr(lora, field) and not peft:
+            value = getattr(lora, field)
+            raise ValueError(f"{field}={value!r} of adapters: peft has it, memlab.lab.lora has not")
+    if peft and lora.keep_wide:
+        raise ValueError("keep_wide=True is memlab.lab.quantized_linear's; bitsandbytes has it not")
+    if lora.base is not None and model.conv1d and peft:
+        raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
     lora.check(model)
+    lora.format(weights, peft=peft)
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     """A linear layer, with its adapter where it has one."""
-    if f"{name}.a" in weights:
-        return call(_adapted, f, x, weights, name)
-    return _base(f, x, weights, name)
+    return adapted(f, x, weights, name, _base)
 
 
-def _adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+def adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
+    """What `base` makes of x, and its adapter's product where there is one."""
+    if not f.adapters or f"{name}.a" not in weights:
+        return base(f, x, weights, name)
+    return call(_peft if f.peft else _ours, f, x, weights, name, base)
+
+
+def _ours(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
     """memlab.lab.lora.LoRALinear: base(x) + b(a(x)) · scale."""
     return f.add(
-        _base(f, x, weights, name),
+        base(f, x, weights, name),
         f.scale(f.linear(f.linear(x, weights[f"{name}.a"]), weights[f"{name}.b"])),
     )
+
+
+def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
+    """peft.tuners.lora.layer.Linear.forward: each adapter casts its input for itself.
+
+    Source      peft 0.21, tuners/lora/layer.py
+    """
+    a, b = weights[f"{name}.a"], weights[f"{name}.b"]
+    if f"{name}.levels" in weights:
+        return _peft_on_codes(f, x, weights, name)
+    result = base(f, x, weights, name)
+    dtype = result.dtype
+    cast = f.to(x, a.dtype)
+    result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
+    result = f.to(result, dtype)
+    return result
+
+
+def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+    """peft.tuners.lora.bnb.Linear4bit.forward: the base's result is copied, the product cast.
+
+    Source      peft 0.21, tuners/lora/bnb.py
+    """
+    a, b = weights[f"{name}.a"], weights[f"{name}.b"]
+    result = _base(f, x, weights, name)
+    result = f.copy(result)
+    cast = f.to(x, a.dtype)
+    output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
+    output = f.to(output, result.dtype)
+    result = f.add(result, output)
+    return result
 
 
 def _base(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     bias, scales = weights.get(f"{name}.bias"), weights.get(f"{name}.scales")
     if scales is None:
         return f.linear(x, weights[name], bias)
+    if f"{name}.levels" in weights:
+        return call(linear_4bit, f, x, weights[f"{name}.codes"])
     if f"{name}.codes" in weights:
         return widen_again(f, x, weights[f"{name}.codes"], scales)
     return keep_wide(f, x, weights[f"{name}.codes.kept"], scales, bias)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
+# What the gradient of a parameter is called: of one's own, and of one that FSDP2 gathered.
+GRADIENTS = {"weights": "gradients", "gathered weights": "whole gradients"}
+
+
 def backward(engine: Engine, loss: Tensor) -> None:
     """Leave gradients in the parameters behind `loss`."""
     assert loss.node is not None
@@ -59,6 +63,7 @@ def backward(engine: Engine, loss: Tensor) -> None:
                 heappush(ready, (-target.seq, turn, target))
         spent.clear()
         node.edges = []
+    engine.end_backward()  # the seed is still there
 
 
 def _run(engine: Engine, node: Node, grads: list[Any]) -> list[Tensor | None]:
@@ -88,11 +93,13 @@ def _accumulate(engine: Engine, parameter: Parameter, grads: list[Any]) -> None:
         return
     if getrefcount(grad) > 3:  # another node waits for it too
         grad = engine.new("clone", grad.shape, grad.dtype)
-    if parameter.record.category == "weights":
-        grad.record.category = "gradients"
+    if parameter.record.category in GRADIENTS:
+        grad.record.category = GRADIENTS[parameter.record.category]
     parameter.grad = engine.detach(grad)
     if engine.updates is not None and parameter.record.category == "weights":
         engine.updates(parameter)  # the gradient is held here until this has returned
+    if engine.drops_narrow and parameter.record.category == "weights":
+        parameter.grad = None
 
 
 def _alone(held: list[Any], slot: int) -> bool:

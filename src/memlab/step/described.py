@@ -8,9 +8,9 @@ from ..model.families import FAMILIES
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
-from ..recipe.loops import LOOPS
+from ..recipe.loops import LOOPS, step_name
 from ..run import Run
-from ..terms.lora import Lora
+from ..terms.optimizer import numel
 from . import keys
 from .networks import DROPOUT, NETWORKS
 
@@ -18,6 +18,10 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+# Optimizers that read and write one value at a time, so a part is updated as the whole would be.
+BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
+NARROW = ("bf16", "fp16")
 
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
@@ -41,17 +45,25 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
 
 
 def dtype_of(recipe: Recipe) -> str:
-    """The dtype of weights, gradients and states, which torch keeps alike.
+    """The dtype of the weights and of the gradients that autograd makes.
 
-    States of a format that an optimizer fixes by itself are that optimizer's.
+    States are in the format that the optimizer updates; those of a format that an optimizer fixes
+    by itself are that optimizer's. A step has gradients, also of a recipe that leaves them out.
     """
-    told = (recipe.weights, recipe.gradients, recipe.updated, recipe.other or recipe.weights)
-    plain = set(told) | set(recipe.states or ()) == {recipe.weights}
-    if recipe.optimizer not in LOOPS or not plain or recipe.master or recipe.accumulator:
+    name = step_name(recipe)
+    states = () if name in ("muon8", "wide_adamw") else recipe.states or ()
+    narrow = {recipe.gradients or recipe.weights, recipe.other or recipe.weights}
+    copied = recipe.weights in NARROW and recipe.master == "fp32"
+    if copied:
+        narrow.discard("fp32")  # the sum of the gradients
+    plain = narrow | {recipe.weights} == {recipe.weights} and set(states) <= {recipe.updated}
+    beside = recipe.accumulator in (None, "fp32") if copied else recipe.accumulator is None
+    master = copied or recipe.master is None
+    if name.partition("/")[0] not in LOOPS or not (plain and master and beside):
         raise ValueError(
             f"recipe {recipe.name!r} is not described for a step; known: weights, gradients and "
-            "states all in fp32, all in bf16 or all in fp16, with one of the optimizers "
-            f"{', '.join(LOOPS)}"
+            "states all in fp32, all in bf16 or all in fp16, or bf16 and fp16 with an fp32 master, "
+            f"with one of the optimizers {', '.join(LOOPS)}"
         )
     known = {("fp32", None), ("bf16", None), ("fp16", None), ("fp32", "bf16"), ("fp32", "fp16")}
     if (recipe.weights, recipe.autocast) not in known:
@@ -60,6 +72,19 @@ def dtype_of(recipe: Recipe) -> str:
             "not described; known: fp32, bf16, fp16, fp32 under autocast bf16 or fp16"
         )
     return recipe.weights
+
+
+def check_copies(recipe: Recipe, run: Run) -> None:
+    """What is not described beside an fp32 master."""
+    if recipe.master is None:
+        return
+    for field in ("lora", "frozen", "step_in_backward", "offload"):
+        if value := getattr(run, field):
+            raise ValueError(f"{field}={value!r} beside a master copy is not described")
+    if run.loop in ("trainer", "sft"):
+        raise ValueError(
+            f"loop={run.loop!r} beside a master copy: it is DeepSpeed's or Megatron's to update"
+        )
 
 
 def attentions(implementation: str, family: str) -> tuple[str, ...]:
@@ -87,7 +112,22 @@ def dropouts_of(model: Model, run: Run) -> dict[str, Any]:
     if run.implementation != "transformers":
         return {f"{part}_dropout": run.dropout or 0.0 for part in parts}
     told = dropouts(model.family, model.config, run.dropout)
+    if run.loop == "dpo":
+        told = _turned_off(model, told)
     return {f"{part}_dropout": p for part, p in told.items()}
+
+
+def _turned_off(model: Model, told: dict[str, float]) -> dict[str, float]:
+    """DPOTrainer's disable_dropout, which finds modules of dropout and no functions.
+
+    Raises      ValueError for a family with dropout that is not of modules alone
+    """
+    if any(told.values()) and model.family != "gpt2":
+        raise ValueError(
+            f"dropout of {model.family} in loop='dpo': the trainer turns off modules of dropout, "
+            "and here not all is of modules; dropout=0 is described"
+        )
+    return dict.fromkeys(told, 0.0)
 
 
 def check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
@@ -111,10 +151,20 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
+def check_away(recipe: Recipe, run: Run) -> None:
+    """Whose states may wait on a host: those of AdamW are described."""
+    for part in ("states", "optimizer"):
+        if part in run.offload and recipe.optimizer != "adamw":
+            raise ValueError(f"offload of {part} is described for adamw, not {recipe.optimizer}")
+
+
 def check_shape(model: Model, run: Run) -> None:
     """What no step of this model can have, and what is not described of it."""
-    if run.devices.ranks > 1:
-        raise ValueError(f"devices={run.devices}: the step of one device alone is described")
+    if run.devices.ranks > 1 and not run.devices.fsdp:
+        raise ValueError(
+            f"devices={run.devices}: the step of one device alone is described, or that of one of "
+            "FSDP2's ranks (ZeRO 3 over data alone)"
+        )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:
@@ -128,11 +178,34 @@ def check_shape(model: Model, run: Run) -> None:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
 
 
+def check_sharded(recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step under FSDP2.
+
+    Raises      ValueError that names it
+    """
+    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop", "clip"):
+        value = getattr(run, field)
+        if value != getattr(Run, field):
+            raise ValueError(f"{field}={value!r} is not described beside FSDP2")
+    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+        raise ValueError(
+            f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
+        )
+    if recipe.optimizer not in BY_VALUE:
+        known = ", ".join(BY_VALUE)
+        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
+    if recipe.autocast and run.devices.param_dtype:
+        raise ValueError(
+            f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
+        )
+
+
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
-    if model.family == "llama4_text" and (run.chunks or run.loss == "fused_head"):
+    loss = "fused_head" if run.fused_head else run.loss
+    if model.family == "llama4_text" and (run.chunks or run.fused_head):
         raise ValueError(
-            f"loss={run.loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
+            f"loss={loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
             "made from; loss='plain' is described"
         )
     if run.chunks and keys.scales_logits(model):
@@ -140,7 +213,7 @@ def check_config(model: Model, run: Run) -> None:
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"
         )
-    if run.loss == "fused_head" and run.backend == "cpu" and model.family == "gemma2":
+    if run.fused_head and run.backend == "cpu" and model.family == "gemma2":
         raise ValueError(
             "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
         )
@@ -150,11 +223,17 @@ def check_config(model: Model, run: Run) -> None:
         )
 
 
-def check_built(model: Model, built: int, dtype: str, lora: Lora | None) -> None:
+def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    wanted = storage(model.parameter_count, dtype)
-    if lora is not None:
-        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), dtype)
+    devices = run.devices
+    shapes = [(devices.shape(tensor, "weights"), tensor.copies) for tensor in model.tensors()]
+    wanted = storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
+    if (lora := run.lora) is not None:
+        theirs = lora.format(dtype, peft=run.implementation == "transformers")
+        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
+        wanted += storage(lora.saved_count(model), dtype)
+        if lora.base is not None and run.implementation == "transformers":
+            wanted += lora.level_bytes(model)
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from .away import Away, Offloaded
 from .backward import backward
 from .checkpoints import Checkpoints, Frame, Place, stop
-from .graph import Node, Parameter, Save, Tensor, component
+from .graph import Node, Parameter, Save, Tensor, call, component
 from .storage_log import Log, Record, Storage
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -48,10 +48,18 @@ class Engine:
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
+        self.adapters = True  # whether layers use theirs
         self.updates: Callable[[Parameter], None] | None = None
+        self.copied: Callable[[Parameter], None] | None = None  # puts copies beside a weight
+        self.drops_narrow = False  # each gradient, as soon as an fp32 sum has it
         self.offloaded: Offloaded | None = None  # what is saved on a host, or None: it stays here
         self.output: tuple[Tensor, ...] = ()  # what the caller of the model keeps beside the loss
         self.frozen: Sequence[str] = ()  # components whose weights are not trained
+        self.last_pass = True  # of the forward and backward passes before the optimizer's step
+        self.peft = False  # whose adapters stand beside linear layers: peft's, or memlab.lab's
+        self.doubled: Sequence[str] = ()  # tables of which a copy is trained beside the frozen one
+        self.lora_dropout = 0.0  # of what peft's adapters read
+        self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated
@@ -66,18 +74,29 @@ class Engine:
         )
 
     def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
-        """A weight, in the order in which the real module registers it."""
+        """A weight, in the order in which the real module registers it.
+
+        Where a copy of it is trained in its place (peft's modules_to_save), the copy comes second.
+        """
+        if name in self.doubled:
+            self._registered(name, shape, dtype)
+            return self._registered(f"{name}.copy", shape, dtype)
+        return self._registered(name, shape, dtype)
+
+    def _registered(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
         shape = tuple(shape)
         record = Record(name, shape, dtype, "weights", self.part)
         made = Parameter(shape, dtype, Storage(self.log, record), self.current)
         if component(name) not in self.frozen:
             made.node = Node.of(made)
+            if self.copied is not None:
+                self.copied(made)
         self.parameters.append(made)
         return made
 
     def require_grad(self, x: Tensor) -> None:
         """x.requires_grad_(): the graph holds x and its gradient until the loss is dropped."""
-        if x.node is None:
+        if x.node is None and self.grad:
             leaf = Parameter(x.shape, x.dtype, x.storage, None)
             x.node = Node.of(leaf)
             self.leaves.append(leaf)
@@ -154,6 +173,14 @@ class Engine:
             self.saves.append(Save("checkpoint", "input", x, self.current))
         return result
 
+    def region(self, checkpoint: bool) -> Callable[..., Any]:
+        """What a network calls each layer with: one may be a checkpoint, or a group of FSDP2."""
+        return self.checkpoint if checkpoint else call
+
+    def root(self, forward: Callable[..., Any], ids: Any) -> Any:
+        """The forward pass of the whole model."""
+        return forward(ids)
+
     def give(self, kept: Any) -> Any:
         """The storage that the graph kept, computed again if it stands for one."""
         if isinstance(kept, Away):
@@ -186,6 +213,9 @@ class Engine:
     def backward(self, loss: Tensor) -> None:
         """Run the graph behind `loss` backwards and leave gradients in the parameters."""
         backward(self, loss)
+
+    def end_backward(self) -> None:
+        """Called when the graph has run, by the engine that ran it."""
 
     def show(self, layers: int, first: int | None) -> None:
         """Simulate all layers; or with a number that many first ones besides those of `SHOWN`."""

@@ -46,15 +46,20 @@ class Tensor:
 
 
 class Parameter(Tensor):
-    """A leaf: its gradient stays. `layer` is the simulated layer it belongs to, or None."""
+    """A leaf: its gradient stays. `layer` is the simulated layer it belongs to, or None.
 
-    __slots__ = ("grad", "layer", "state")
+    master, sum     what memlab.step.optimizers.copies puts beside it, or None
+    """
+
+    __slots__ = ("grad", "layer", "master", "state", "sum")
 
     def __init__(self, shape: tuple[int, ...], dtype: str, storage: Storage, layer: int | None):
         super().__init__(shape, dtype, storage)
         self.grad: Tensor | None = None
         self.layer = layer
         self.state: list[Storage] = []
+        self.master: Parameter | None = None
+        self.sum: Storage | None = None
 
 
 class Node:
@@ -90,7 +95,7 @@ class Save:
 def component(name: str) -> str:
     """The component of memlab.Model.tensors that a parameter of a network belongs to."""
     base = name.split(".")[0]
-    if name.endswith((".a", ".b")):
+    if name.endswith((".a", ".b", ".copy")):
         return "lora"
     if base.endswith("norm"):
         return "norm"

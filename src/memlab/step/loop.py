@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 Tops = dict[str, dict[str, int]]
+IDS = 8  # bytes of one token's number, int64
 STORED = ("fp32", "bf16", "fp16")  # formats of checkpoints; of any other recipe's, bf16
 
 
@@ -33,6 +34,8 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
                 autocast
     Raises      ValueError for a combination that is not described
     """
+    if run.holds and run.devices.fsdp:
+        raise ValueError(f"holds={run.holds!r} is not described beside FSDP2")
     plain = run.replace(holds=())
     found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
     for what in run.holds:
@@ -53,13 +56,13 @@ def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
 def nearest(recipe: Recipe, run: Run) -> Recipe:
     """The recipe itself, or the nearest one whose step is described.
 
-    Raises      ValueError where adapters stand beside a recipe that is not described
+    Raises      ValueError where adapters or FSDP2 stand beside a recipe that is not described
     """
     try:
         described.dtype_of(recipe)
         return recipe
     except ValueError:
-        if run.lora is not None:
+        if run.lora is not None or run.devices.fsdp:
             raise
     if recipe.autocast:
         return Recipe.named("autocast")
@@ -85,7 +88,8 @@ def _step(model: Model, recipe: Recipe, run: Run) -> Step:
 @lru_cache(maxsize=1024)
 def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
     if run.tokens is None:
-        return {"resident": resident(model, recipe, run.devices)}
+        held = resident(model, recipe, run.devices)
+        return {"resident": held | _reference(held, run)}
     step = step_of(model, recipe, run)
     every = {
         name: {row.term: row.derived or 0 for row in ledger.rows}
@@ -97,15 +101,26 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
         for held in every.values():
             share = held.pop("gradients", 0)
             held |= {k: v for k, v in own.items() if k not in ("gradients", "accumulator")}
+            held |= _reference(own, run)
             held["gradients"] = own.get("gradients", 0) * share // whole if whole else 0
             held["accumulator"] = own.get("accumulator", 0)
     return every
 
 
+def _reference(own: dict[str, int], run: Run) -> dict[str, int]:
+    """A second model in the formats of the first, where the loop has one."""
+    if run.reference_model != "model":
+        return {}
+    if run.devices.ranks > 1:
+        raise ValueError(f"loop={run.loop!r} with a reference: one device alone is described")
+    return {"reference": own["weights"]}
+
+
 def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored: str) -> None:
     """One thing that the loop holds: see memlab.Run."""
     if what in ("state_dict", "model"):
-        return _everywhere(found, storage(model.parameter_count, stored))
+        copy = storage(model.parameter_count, stored)
+        return _everywhere(found, copy) if what == "state_dict" else _twice(found, copy)
     if run.tokens is None:
         raise ValueError(f"holds {what!r} changes a step: it needs tokens")
     if what == "gradients":
@@ -114,20 +129,42 @@ def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored:
             held["gradients"] = most
     elif what == "graph":
         _everywhere(found, graph(step_of(model, recipe, run)))
+    elif what == "logits":
+        _everywhere(found, _logits(model, recipe, run), "logits")
+    elif what == "batch":
+        _everywhere(found, IDS * run.rows, "inputs")
     elif "loss" in found:
         more = _output(model, recipe, run) if what == "output" else _wide(model, recipe, run)
         found["loss"]["logits"] = found["loss"].get("logits", 0) + more
 
 
-def _everywhere(found: Tops, more: int) -> None:
+def _everywhere(found: Tops, more: int, term: str = "other") -> None:
     for held in found.values():
-        held["other"] = held.get("other", 0) + more
+        held[term] = held.get(term, 0) + more
+
+
+def _twice(found: Tops, weights: int) -> None:
+    """A copy of the module: its buffers too, which no state dict of a checkpoint has."""
+    for held in found.values():
+        held["buffers"] = 2 * held.get("buffers", 0)
+        held["weights"] = held.get("weights", 0) + weights
+        if not held["buffers"]:
+            del held["buffers"]
+
+
+def _logits(model: Model, recipe: Recipe, run: Run) -> int:
+    """What a model puts out for one micro-batch, without its graph."""
+    if run.chunks or run.fused_head:
+        raise ValueError("holds 'logits': a loss in chunks never has all logits at once")
+    kind = nearest(recipe, run)
+    return storage(run.rows * model.vocab, kind.autocast or kind.weights)
 
 
 def _output(model: Model, recipe: Recipe, run: Run) -> int:
     """The model's output kept while the loss goes backward."""
-    if run.chunks:
-        raise ValueError("holds 'output': a loss in chunks never has all logits at once")
+    if run.chunks or run.fused_head:
+        what = "a loss in chunks" if run.chunks else "TRL's fused head"
+        raise ValueError(f"holds 'output': {what} never has all logits at once")
     kind = nearest(recipe, run)
     told: dict[str, Any] = {"vocab": model.vocab, "format": kind.autocast or kind.weights}
     held = logits.peak(run.rows, **told, kept=True)

@@ -9,8 +9,13 @@ from .storage_log import Log, Record
 
 TERMS = (
     "weights",
+    "gathered weights",
+    "all-gather buffers",
+    "reference",
     "buffers",
     "gradients",
+    "whole gradients",
+    "reduce-scatter buffers",
     "optimizer",
     "inputs",
     "activations",
@@ -59,7 +64,10 @@ class Step(Simulated):
 
 
 def term(record: Record) -> str:
-    """weights, gradients, optimizer, buffers, inputs, activations, logits or other.
+    """weights, gradients, optimizer, buffers, inputs, activations, logits or other; under FSDP2
+    gathered weights, whole gradients and the buffers of its collectives too.
+
+    The weights of a second model, which is not trained, are "reference".
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """

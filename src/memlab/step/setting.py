@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..base.frozen import dataclass
 from ..model import Model
 from ..terms.lora import Lora
-from .adapters import DTYPES
+from .adapters import ADAPTERS, DTYPES
 from .adapters import shapes as adapted_shapes
 from .storage_log import Dim
 
@@ -33,9 +33,12 @@ class Setting:
     checkpoint: bool = False  # of each layer
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
-    fused_head: bool = False  # TRL's loss
+    fused_head: tuple[str, ...] = ()  # what TRL's head gives for each token; (): another head
+    completion: int | None = None  # tokens of each sequence that are learned; None: all
     keeps_output: bool = False  # the caller keeps the model's output
+    counted: bool = False  # the loss is a sum, divided by the labels of all micro-batches
     lora: Lora | None = None  # adapters beside linear layers
+    peft: bool = False  # which peft makes, not memlab.lab
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
     def __getattr__(self, letter: str) -> Dim:
@@ -87,18 +90,26 @@ class Setting:
     ) -> dict[str, tuple[int, ...]]:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
         if self.lora is not None:
-            return adapted_shapes(self.lora, name, outputs, inputs, bias)
+            return adapted_shapes(self.lora, name, outputs, inputs, bias, peft=self.peft)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
         return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
 
     def dtype_of(self, name: str) -> str:
         """The format of one of these: codes and their scales have their own."""
-        return DTYPES.get(name.split(".")[-1], self.dtype)
+        end = name.split(".")[-1]
+        if self.lora is not None and end in ADAPTERS:
+            return self.lora.format(self.dtype, peft=self.peft)
+        return DTYPES.get(end, self.dtype)
 
     @property
     def rows(self) -> Dim:
         """All tokens of the batch: B·T."""
         return Dim("B·T", self.batch * self.tokens)
+
+    @property
+    def learned(self) -> Dim:
+        """Tokens of each sequence that have a label before them: those of the completion."""
+        return Dim("(T-1)", self.T - 1) if self.completion is None else Dim("C", self.completion)
 
     @property
     def queries(self) -> Dim:

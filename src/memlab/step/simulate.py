@@ -1,4 +1,7 @@
-"""Simulate two training steps of a model: what is held at each moment, the peak, its contents."""
+"""Simulate two training steps of a model: what is held at each moment, the peak, its contents.
+
+Long, because the order of a whole step stands in one place.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,27 @@ from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of
+from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
+from .clip import clipped
 from .graph import Parameter, Tensor
 from .inputs import inputs
-from .networks import network
 from .ops import Ops
-from .optimizers import optimizer
+from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
-from .optimizers.each import in_order, trained
+from .optimizers.each import in_order, taken, trained
+from .optimizers.on_host import let_go, on_host
+from .programs import Program, wanted
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
 from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
+from .sharded import operators
 from .storage_log import Log, Record
 from .windows import first_apart, windows
 
@@ -48,8 +54,8 @@ def simulate(
                 zero_grad(set_to_none=True); twice, in training mode, without a cache: the config's
                 use_cache is taken for false, as transformers' Trainer sets it
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
-                or fp16; an optimizer of memlab.step.optimizers; None: what the model's config says,
-                else fp32, with AdamW
+                or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
+                None: what the model's config says, else fp32, with AdamW
     run         how the step is executed: memlab.Run
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
@@ -80,16 +86,18 @@ def _played(
     every_layer: bool = False,
     steps: tuple[str, ...] = ("first", "second"),
 ) -> tuple[Ops, Setting, int]:
-    """These steps, and how many micro-batches were simulated in each."""
+    """These steps, and the number of the last micro-batch that was simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
     shaped = tied_as(model, chosen)
     dtype = described.dtype_of(chosen)
+    described.check_copies(chosen, run)
     attention = described.attention_of(shaped, chosen, run)
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
     described.check_frozen(run.frozen, shaped)
+    described.check_away(chosen, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
@@ -97,49 +105,66 @@ def _played(
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
-    f = Ops(chosen.autocast, backend=run.backend, in_place=in_place)
-    f.frozen = run.frozen
+    f, computed = operators(chosen, dtype, run, in_place=in_place)
+    f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:
-        adapters.check(run.lora, shaped, run.implementation)
+        adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
+        f.peft, f.lora_dropout, f.doubled = theirs, run.lora.dropout, run.lora.saved
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
+    copies.put_beside(f, chosen)
     assert run.tokens is not None  # check_shape saw to it
     setting = Setting(
         shaped,
-        dtype,
-        run.batch,
+        computed,
+        run.sequences,
         run.tokens,
         attention,
         extra=shaped.config,
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
-        fused_head=run.fused_head,
-        keeps_output=run.loop == "keeps-outputs",
+        fused_head=wanted(run),
+        completion=run.completion,
+        keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
+        counted=run.loop == "trainer",
         lora=run.lora,
+        peft=theirs,
         sliding=sliding,
         **dropouts,
     )
-    update = optimizer(chosen.optimizer)
+    update = optimizer(step_name(chosen))
+    if chosen.master:
+        update = copies.over(update)
     loop = loop_of(chosen, run)
     if run.step_in_backward:
         f.updates = partial(_step_one, f, update, loop)
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None
     tables = shared_state(chosen.optimizer)
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
-    written = network(run.implementation, shaped.family)(f, setting)
+    program = Program(f, setting, run)
     weights = f.log.contents(len(f.log.events), term)["weights"]
-    described.check_built(shaped, weights, dtype, run.lora)
+    described.check_built(shaped, weights, dtype, run)
+    program.add_reference()
     if "states" in run.offload:
         update = elsewhere
-    step = partial(update, f, trained(f, shaped.layers), loop)
-    passes = run.micro_batches
-    passes = passes if every_layer else min(passes, 2)
-    beside = inputs(f, setting, run)
-    _run(f, written, setting, step, passes, steps)
-    del shared, beside
-    return f, setting, passes
+    if "optimizer" in run.offload:
+        update = on_host
+    if "gradients" in run.offload:
+        f.updates = let_go
+    each = trained(f, shaped.layers)
+    step: Any = taken if run.step_in_backward else partial(update, f, each, loop)
+    clip = partial(clipped, f, each) if run.clips else None
+    passes = list(range(1, run.micro_batches + 1))
+    if not every_layer:  # the first, one that stands for those between, and the last if it is apart
+        apart = run.devices.fsdp and run.devices.gradient_sync == "last"
+        passes = passes[:2] + passes[2:][-1:] * apart
+    program.beside = inputs(f, setting, run)
+    _run(f, program, setting, (clip, step), passes, steps)
+    program.beside.clear()
+    del shared
+    return f, setting, passes[-1]
 
 
 def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
@@ -152,42 +177,61 @@ def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:
 
 
 def _run(
-    f: Ops, written: Any, setting: Setting, update: Any, passes: int, steps: tuple[str, ...]
+    f: Ops,
+    program: Program,
+    setting: Setting,
+    after: Any,
+    passes: list[int],
+    steps: tuple[str, ...],
 ) -> None:
     log, layers = f.log, setting.model.layers
-    ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
+    clip, update = after
+    batch = program.batch()
     output: tuple[Tensor, ...] = ()
+    last: Tensor | None = None  # a loss whose value is still wanted
+    norm = f.new("norm", (), setting.dtype) if program.keeps_norm else None
     for step in steps:
-        for number in range(1, passes + 1):
-            which = _which(number)
+        for number in passes:
+            which, f.last_pass = _which(number), number == passes[-1]
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
-            loss = written.forward(ids)
-            output = (*f.output, loss) if f.output else ()  # only now is the last one let go
+            copies.start_micro_batch(f, layers)
+            loss = f.root(program.loss, batch)
+            output = f.output  # only now is the last one let go
+            if program.holds_output:
+                output = (*output, loss)
             f.output = ()
-            if passes > 1:
+            whole = f.detach(loss) if program.divides_again else None
+            if passes[-1] > 1 or program.divides:
                 loss = f.scale(loss, "div")
             f.end_autocast()
+            if program.prefetches:
+                batch, last = program.batch(), None
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
             f.backward(loss)
-            del loss
+            last = f.detach(loss) if program.prefetches else whole
+            del loss, whole
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
-        if f.updates is None:
-            update()
+        if clip is not None:
+            norm = None
+            norm = clip()
+            if not program.keeps_norm:
+                norm = None
+        update()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
         log.mark(f"{step}.end")
-    del output
+    del output, last, norm
     log.closed = True  # what goes from here on is not the step's
 
 
-def _told(f: Ops, setting: Setting, passes: int) -> Step:
+def _told(f: Ops, setting: Setting, last: int) -> Step:
     log, layers = f.log, setting.model.layers
     moments = {
-        "after_forward": log.marks[f"second.backward{_which(passes)}"],
+        "after_forward": log.marks[f"second.backward{_which(last)}"],
         "after_backward": log.marks["second.optimizer"],
         "between_steps": log.marks["second.end"],
     }

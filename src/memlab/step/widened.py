@@ -34,6 +34,39 @@ def widen_again(f: Ops, x: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
     return out
 
 
+def linear_4bit(f: Ops, x: Tensor, codes: Tensor) -> Tensor:
+    """bitsandbytes.nn.Linear4bit: nothing of x is kept, and the weight is written out twice.
+
+    Where the stream is wide, as prepare_model_for_kbit_training leaves it, the product is in bf16:
+    bnb_4bit_compute_dtype=torch.bfloat16, and the weights were bf16 before they became codes.
+
+    Source      bitsandbytes 0.50, nn/modules.py: Linear4bit; autograd/_functions.py: MatMul4Bit;
+                backends/default/ops.py: _gemm_4bit_default_impl
+    Leaves out  CUDA's fused kernel for up to 1,536 rows, which some cards take in forward: it
+                writes no weight out
+    Raises      ValueError under autocast, where it is not described
+    """
+    if f.autocast:
+        raise ValueError("a base in nf4 is not described under autocast")
+    before = x.dtype
+    compute = "bf16" if before == "fp32" else before
+    x = f.to(x, compute)
+    outputs, half = codes.shape
+    wide = f.new("dequantize_4bit", (outputs, 2 * half), compute)
+    out = f.new("mm", (*x.shape[:-1], outputs), compute)
+    del wide
+    shape = x.shape
+
+    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+        wide = f.new("dequantize_4bit", (outputs, 2 * half), compute)
+        made = f.new("mm", shape, compute)
+        del wide
+        return [made]
+
+    f.apply("linear nf4", [x], [out], run, [("codes", codes)])
+    return f.to(out, before)
+
+
 def _product(f: Ops, x: Tensor, codes: Tensor, scales: Tensor) -> Tensor:
     wide = widened(f, codes, scales, x.dtype)
     out = f.new("mm", (*x.shape[:-1], wide.shape[0]), x.dtype)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ..model.tensors import Tensor
 
 BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
+LEVELS = 16  # of nf4: bitsandbytes keeps a table of them with each matrix
+DTYPES = ("fp32", "bf16", "fp16")
+TABLES = ("embedding", "lm_head")
 
 
 @dataclass(frozen=True)
@@ -23,19 +26,32 @@ class Lora:
 
     targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down
     base        the format of the frozen linear weights of the layers, if it is not the recipe's:
-                QLoRA. nf4 is described, widened to the format of the input where it is used
-    keep_wide   autograd keeps the widened weight until backward; else it is widened again there
+                QLoRA. nf4 is described, written out where it is used: on transformers by
+                bitsandbytes (bnb_4bit_compute_dtype=torch.bfloat16), else by memlab.lab.qlora. All
+                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it
+    keep_wide   memlab.lab: autograd keeps the weight that is written out until backward
+    dtype       the format of the adapters. None: that of whose code runs them: peft makes them in
+                fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
+                memlab.lab.lora in the weights' own. Said, it is fp32 or that of the weights
+    dropout     the probability with which values of an adapter's input are dropped
+    ranks       (target, its rank) of those that have another one: peft's rank_pattern
+    saved       tables that are trained in full, each a copy beside the frozen one, in the weights'
+                own format: embedding, lm_head. peft's modules_to_save
     Source      Hu et al. 2021, arXiv:2106.09685, and Dettmers et al. 2023, arXiv:2305.14314; run
-                as memlab.lab.lora and memlab.lab.qlora do
-    Leaves out  dropout on the adapter's input; adapters in another format than the other weights;
-                scales of scales; a base in nf4 under autocast or on CUDA
-    Raises      ValueError for rank 0, no targets, a base that is not described
+                as peft 0.21, or as memlab.lab.lora and memlab.lab.qlora do
+    Leaves out  scales of scales (bnb_4bit_use_double_quant); a base in nf4 under autocast, and that
+                of memlab.lab on CUDA
+    Raises      ValueError for rank 0, no targets, a base or a format that is not described
     """
 
     rank: int
     targets: tuple[str, ...] = ("q", "v")
     base: str | None = None
     keep_wide: bool = False
+    dtype: str | None = None
+    dropout: float = 0.0
+    ranks: tuple[tuple[str, int], ...] = ()
+    saved: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if whole("rank", self.rank) == 0:
@@ -47,6 +63,47 @@ class Lora:
             raise ValueError("targets=(): adapters need at least one layer to stand beside")
         if self.base not in (None, "nf4"):
             raise ValueError(f"base={self.base!r} is not described for adapters; known: nf4")
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise ValueError(f"dtype={self.dtype!r} of adapters; known: {', '.join(DTYPES)}")
+        object.__setattr__(self, "ranks", tuple([tuple(pair) for pair in self.ranks]))
+        for name, rank in self.ranks:
+            if name not in self.targets:
+                raise ValueError(f"ranks name {name!r}, which is none of the targets")
+            if whole(f"rank of {name}", rank) == 0:
+                raise ValueError(f"rank of {name}=0; an adapter has at least rank 1")
+        if isinstance(self.saved, str):
+            raise TypeError(f"saved={self.saved!r} is text; a tuple such as ('lm_head',)")
+        object.__setattr__(self, "saved", tuple(self.saved))
+        for name in self.saved:
+            if name not in TABLES:
+                raise ValueError(f"saved={name!r} is not described; known: {', '.join(TABLES)}")
+        p = self.dropout
+        if isinstance(p, bool) or not isinstance(p, (int, float)):
+            raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
+
+    def rank_of(self, target: str) -> int:
+        """The rank beside this target: its own, or the one of all."""
+        for name, rank in self.ranks:
+            if name == target:
+                return rank
+        return self.rank
+
+    def format(self, weights: str, *, peft: bool) -> str:
+        """The format of the adapters beside weights of this one.
+
+        peft        whether peft makes them, or memlab.lab.lora
+        Source      peft 0.21, tuners/tuners_utils.py: cast_adapter_dtype
+        Raises      ValueError for a format that such code does not make beside these weights
+        """
+        usual = "fp32" if peft and weights in ("bf16", "fp16") else weights
+        if self.dtype not in (None, weights, usual):
+            who = "peft" if peft else "memlab.lab.lora"
+            raise ValueError(
+                f"adapters in {self.dtype} beside weights in {weights}: {who} makes them in {usual}"
+            )
+        return self.dtype or usual
 
     def check(self, model: Model) -> None:
         """Refuse what this model has no place for.
@@ -59,6 +116,10 @@ class Lora:
                 raise ValueError(
                     f"target {name!r} is not described; known: {', '.join(sorted(known))}"
                 )
+        if self.saved and model.tied:
+            raise ValueError(
+                f"saved={self.saved!r}: tied tables that are trained are not described"
+            )
         for name in sorted(known) if self.base else ():
             inputs = known[name].shape[-1]
             if inputs % BLOCK:
@@ -75,14 +136,30 @@ class Lora:
         linear = sum(tensor.count for tensor in linear_layers(model).values())
         return storage(model.parameter_count - linear, dtype) + storage(linear, self.base)
 
+    def level_bytes(self, model: Model) -> int:
+        """Bytes of the tables of levels that bitsandbytes keeps, one with each matrix of codes.
+
+        Formula     16 levels · 4 bytes for each linear layer of a block
+        Source      bitsandbytes 0.50, functional.py: quantize_4bit
+        """
+        return 4 * LEVELS * sum([tensor.copies for tensor in linear_layers(model).values()])
+
     def parameter_count(self, model: Model) -> int:
         """Parameters of all adapters.
 
         Formula     sum over the adapted matrices [F, D] of r · (D + F)
         """
         known = linear_layers(model)
-        adapted = [known[name] for name in self.targets]
-        return sum(self.rank * sum(tensor.shape) * tensor.copies for tensor in adapted)
+        adapted = [(known[name], self.rank_of(name)) for name in self.targets]
+        return sum([rank * sum(tensor.shape) * tensor.copies for tensor, rank in adapted])
+
+    def saved_count(self, model: Model) -> int:
+        """Parameters of the copies that are trained in full beside the frozen originals.
+
+        Formula     V · D for each table
+        Source      peft 0.21, utils/other.py: ModulesToSaveWrapper
+        """
+        return sum([t.count for t in model.tensors() if t.component in self.saved])
 
 
 def linear_layers(model: Model) -> dict[str, Tensor]:

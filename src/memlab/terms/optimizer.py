@@ -35,8 +35,9 @@ QUANTIZED = {
 }
 
 
-# bitsandbytes/optim/optimizer.py: values that share one largest magnitude.
-BNB_BLOCK = 256
+# bitsandbytes/optim/optimizer.py: values that share one largest magnitude; the fewest values of a
+# tensor whose states are paged.
+BNB_BLOCK, BNB_PAGED = 256, 100_000
 
 # torchao/optim/adam.py: the learning rate of a parameter group is a tensor of one fp32 value.
 LEARNING_RATE_BYTES = 4
@@ -121,12 +122,74 @@ def bnb_adamw8bit(shape: Sequence[int], *, format: str | Format = "fp32") -> int
     Source      bitsandbytes 0.50, optim/optimizer.py, Optimizer2State.init_state; Dettmers et al.
                 2022, arXiv:2110.02861
     Leaves out  two tables of 256 fp32 values, one pair for all tensors; what transformers' Trainer
-                changes: it keeps the states of embeddings in fp32
+                changes: it keeps the states of embeddings in fp32, as `bnb_adamw`
     """
     count = numel(shape)
     if count < SMALLEST_QUANTIZED:
         return 2 * storage(count, "fp32")
     return 2 * (count + 4 * -(-count // BNB_BLOCK))
+
+
+def bnb_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes of bitsandbytes' AdamW: two moments in fp32, whatever the weights are in.
+
+    Formula     2 · P · 4
+    Shapes      state1, state2: the parameter's shape
+    Unit        bytes, a whole number
+    Source      bitsandbytes 0.50, optim/optimizer.py; the steps are counted in a plain number
+    """
+    return 2 * storage(numel(shape), "fp32")
+
+
+def managed(optimizer: str, *, shape: Sequence[int]) -> int:
+    """Bytes of a paged optimizer's states that the driver moves between a host and the device.
+
+    Formula     2 · P of bnb_paged_adamw8bit, 2 · P · 4 of bnb_paged_adamw; none for a tensor of
+                fewer than 100,000 values, and for other optimizers
+    Unit        bytes of CUDA's managed memory, which torch's allocator does not count
+    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer; functional.py, get_paged
+    Leaves out  the largest magnitudes of blocks, which stay on the device; a CPU, where nothing is
+                paged
+    Raises      ValueError for an unknown optimizer
+    """
+    _parsed(optimizer)
+    count = numel(shape)
+    if not optimizer.startswith("bnb_paged") or count < BNB_PAGED:
+        return 0
+    return 2 * count if optimizer.endswith("8bit") else 2 * storage(count, "fp32")
+
+
+def bnb_paged_adamw8bit(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes of bitsandbytes' PagedAdamW8bit that torch's allocator counts on the device.
+
+    Formula     that of bnb_adamw8bit; 2 · 4 · ⌈P / 256⌉ for a tensor of 100,000 values or more
+    Unit        bytes, a whole number
+    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer
+    Leaves out  what is `managed`
+    """
+    return bnb_adamw8bit(shape) - managed("bnb_paged_adamw8bit", shape=shape)
+
+
+def bnb_paged_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes of bitsandbytes' PagedAdamW that torch's allocator counts on the device.
+
+    Formula     2 · P · 4; 0 for a tensor of 100,000 values or more
+    Unit        bytes, a whole number
+    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer
+    Leaves out  what is `managed`
+    """
+    return bnb_adamw(shape) - managed("bnb_paged_adamw", shape=shape)
+
+
+def offload_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
+    """Bytes on the device of AdamW on a host: torchao's CPUOffloadOptimizer.
+
+    Formula     0; 2 · P · b + 4 for a tensor of fewer than 4,096 values
+    Unit        bytes, a whole number
+    Source      torchao 0.18, optim/cpu_offload.py; it needs CUDA, so no step of it ran here
+    Leaves out  on the host 4 · P · b: weights, gradients and both moments, the first two pinned
+    """
+    return adamw(shape, format=format) if numel(shape) < SMALLEST_QUANTIZED else 0
 
 
 def lion(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
@@ -209,7 +272,11 @@ OPTIMIZERS: dict[str, Callable[..., int]] = {
     "adamw8bit": quantized_adamw,
     "adamw4bit": quantized_adamw,
     "adamw_fp8": quantized_adamw,
+    "offload_adamw": offload_adamw,
+    "bnb_adamw": bnb_adamw,
     "bnb_adamw8bit": bnb_adamw8bit,
+    "bnb_paged_adamw": bnb_paged_adamw,
+    "bnb_paged_adamw8bit": bnb_paged_adamw8bit,
 }
 
 # How many numbers each keeps per parameter, and whether it counts steps: what a recipe that names
@@ -270,13 +337,13 @@ def shared_state(optimizer: str) -> int:
     """Bytes that an optimizer keeps once, for all of its parameters.
 
     Formula     `learning_rates` of torchao's low-bit AdamW; 2 · 256 · 4 for the two tables of
-                bitsandbytes' AdamW8bit; none for the others
+                bitsandbytes' AdamW8bit, paged or not; none for the others
     Unit        bytes, a whole number
     Source      bitsandbytes 0.50, optim/optimizer.py, fill_qmap; torchao/optim/adam.py
     Raises      ValueError for an unknown optimizer
     """
     rates = learning_rates(optimizer)
-    return 2 * 256 * 4 if optimizer == "bnb_adamw8bit" else rates
+    return 2 * 256 * 4 if optimizer.startswith("bnb") and optimizer.endswith("8bit") else rates
 
 
 def _parsed(optimizer: str) -> tuple[str, int]:

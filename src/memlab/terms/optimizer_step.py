@@ -122,16 +122,18 @@ def step_room(
 
     Formula     foreach: P · b (AdamW), the same over matrices and vectors in turn (Adafactor); one
                 by one: the largest n · b with what stays of the tensor before it (Lion), Muon's
-                n · b + 2 · n + max(6 · s², 4 · s² + 2 · n) beside AdamW's, the largest
-                `low_bit_room` (torchao); nothing for SGD, bitsandbytes and fused kernels
+                n · b + 2 · n + max(6 · s², 4 · s² + 2 · n) beside AdamW's, GaLore's 3 · r · C · b
+                + n · b, the largest `low_bit_room` (torchao); nothing for SGD, bitsandbytes on
+                CUDA, fused kernels and a step on a host
     Shapes      tensors: in the order of registration, those of a layer once for each layer (twice
-                will do but for foreach), and whether Muon takes them; s: the shorter side
+                will do but for foreach), and whether Muon takes them; s: the shorter side, C: the
+                longer one; optimizer: "muon8" and "galore/" with its rank r are memlab.lab's
     Unit        bytes, a whole number
     Source      memlab.step.optimizers, which tells each step operator by operator
     Raises      ValueError for an optimizer or a loop that has no formula here
     """
     sizes = [storage(numel(shape), format) for shape, _ in tensors]
-    if optimizer in ("sgd", "momentum", "bnb_adamw8bit"):
+    if optimizer in ("sgd", "momentum", "offload_adamw") or optimizer.startswith("bnb"):
         return 0
     if optimizer in QUANTIZED:
         yes = loop == "compiled"
@@ -143,9 +145,10 @@ def step_room(
         )
     if optimizer == "lion":
         return max([sizes[i] + (sizes[i - 1] if i else 0) for i in range(len(sizes))])
-    if optimizer == "muon":
+    base, _, rank = optimizer.partition("/")
+    if base in ("muon", "muon8", "galore"):
         rest = [each for each in tensors if not each[1]]
-        mine = [_orthogonal_room(shape, format) for shape, hidden in tensors if hidden]
+        mine = [_matrix_room(base, shape, format, rank) for shape, hidden in tensors if hidden]
         return max(mine + [step_room("adamw", rest, format=format, loop=loop)])
     if optimizer in ("adamw", "amsgrad") and loop == "fused":
         return 0
@@ -159,6 +162,22 @@ def step_room(
         more = max(0, sum(corners) - sum(vectors)) if optimizer == "adafactor" else 0
         return sum(sizes) + more
     raise ValueError(f"optimizer {optimizer!r} in the loop {loop!r} has no formula here")
+
+
+def _matrix_room(base: str, shape: Sequence[int], format: str | Format, rank: str) -> int:
+    """What the update of one matrix takes: Muon's, that of memlab.lab's Muon8, or its GaLore's."""
+    if base == "muon":
+        return _orthogonal_room(shape, format)
+    count, side = numel(shape), min(shape)
+    if base == "galore":  # the projected gradient, its two corrected means; the update
+        low = min(int(rank), side) * max(shape)
+        return 3 * storage(low, format) + storage(count, format)
+    # Torch's keeps the mean ahead as its first x; here it stays beside every x.
+    late = storage(count, format) + 2 * NARROW * count + 2 * NARROW * side * side
+    if count < SMALLEST_QUANTIZED or count % 128:
+        return late
+    # The momentum in fp32, what is rounded of it, the new codes and their scales.
+    return max(late, 9 * count + storage(count // 128, "fp32"))
 
 
 def _orthogonal_room(shape: Sequence[int], format: str | Format) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..adapters import adapted
 from ..cache import Cache
-from ..graph import Grads, Parameter, Tensor, call
+from ..graph import Grads, Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
@@ -21,6 +22,7 @@ from .hf_common import dropout, head_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 ACTIVATIONS = ("gelu_new", "gelu", "gelu_pytorch_tanh", "relu", "silu")
@@ -62,10 +64,9 @@ class GPT2:
         return w | self.conv1d_weights("up", s.D, s.F) | self.conv1d_weights("down", s.F, s.D)
 
     def conv1d_weights(self, name: str, inputs: int, outputs: int) -> Weights:
-        return {
-            name: self.f.parameter(name, (inputs, outputs), self.s.dtype),
-            f"{name}.bias": self.f.parameter(f"{name}.bias", (outputs,), self.s.dtype),
-        }
+        f, s = self.f, self.s
+        shapes = s.linear(name, outputs, inputs, True) | {name: (inputs, outputs)}
+        return {part: f.parameter(part, shape, s.dtype_of(part)) for part, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
         x = call(self.body, ids)
@@ -81,7 +82,7 @@ class GPT2:
         x = f.add(embeds, position_embeds)
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, x, s.embedding_dropout)
-        region = f.checkpoint if s.checkpoint else call
+        region = f.region(s.checkpoint)
         if s.checkpoint and mask is not None:
             mask.record.category = "activations"  # given by position, so kept by autograd
         for i in f.each_layer(s.L):
@@ -107,11 +108,11 @@ class GPT2:
 
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.s
-        q, k, v = self.heads(conv1d(f, x, w["qkv"], w["qkv.bias"]))
+        q, k, v = self.heads(conv1d(f, x, w, "qkv"))
         if self.cache is not None:
             k, v = self.cache.update(k, v)
         y, weights = attend(f, s, q, k, v, mask, upcast=False, part=True)
-        y = conv1d(f, y, w["out"], w["out.bias"])
+        y = conv1d(f, y, w, "out")
         return dropout(f, y, s.residual_dropout), weights
 
     def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,9 +127,9 @@ class GPT2:
 
     def mlp(self, w: Weights, x: Tensor) -> Tensor:
         f = self.f
-        hidden = conv1d(f, x, w["up"], w["up.bias"])
+        hidden = conv1d(f, x, w, "up")
         hidden = call(self.activation, hidden)
-        hidden = conv1d(f, hidden, w["down"], w["down.bias"])
+        hidden = conv1d(f, hidden, w, "down")
         return dropout(f, hidden, self.s.residual_dropout)
 
     def activation(self, x: Tensor) -> Tensor:
@@ -162,11 +163,15 @@ def tanh(f: Ops, x: Tensor) -> Tensor:
     return out
 
 
-def conv1d(f: Ops, x: Tensor, weight: Parameter, bias: Parameter) -> Tensor:
-    """A linear layer whose weight is stored [inputs, outputs]."""
-    w = f.cast(weight)
+def conv1d(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+    """A linear layer whose weight is stored [inputs, outputs], and its adapter where it has one."""
+    return adapted(f, x, weights, name, _conv1d)
+
+
+def _conv1d(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
+    w = f.cast(weights[name])
     a = f.cast(x)
-    b = f.cast(bias)
+    b = f.cast(weights[f"{name}.bias"])
     out = f.new("addmm", (*x.shape[:-1], w.shape[1]), a.dtype)
     shapes = (a.shape, w.shape)
 

@@ -80,7 +80,7 @@ class GPTNeoX:
         mask = eager_mask(f, s, positions=True)
         x = dropout(f, embeds, s.residual_dropout)
         angles = call(self.angles, x.dtype)
-        region = f.checkpoint if s.checkpoint else call
+        region = f.region(s.checkpoint)
         for i in f.each_layer(s.L):
             x = region(self.layer, x, self.layers[i], mask, angles, position_ids)
             x = f.boundary(x, i, s.L)

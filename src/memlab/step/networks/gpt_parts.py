@@ -7,6 +7,7 @@ one head, or only one sequence.
 
 from __future__ import annotations
 
+from ..adapters import linear as linear
 from ..graph import Grads, Parameter, Tensor
 from ..ops import Ops
 from ..setting import Setting
@@ -105,14 +106,8 @@ def norm_weights(f: Ops, s: Setting, name: str) -> Weights:
 
 def linear_weights(f: Ops, s: Setting, name: str, rows: int, columns: int, bias: bool) -> Weights:
     """A weight as it is stored, and a bias of the width `rows`."""
-    made = {name: f.parameter(name, (rows, columns), s.dtype)}
-    if bias:
-        made[f"{name}.bias"] = f.parameter(f"{name}.bias", (rows,), s.dtype)
-    return made
-
-
-def linear(f: Ops, x: Tensor, w: Weights, name: str) -> Tensor:
-    return f.linear(x, w[name], w.get(f"{name}.bias"))
+    shapes = s.linear(name, rows, columns, bias)
+    return {part: f.parameter(part, shape, s.dtype_of(part)) for part, shape in shapes.items()}
 
 
 def layer_norm(f: Ops, x: Tensor, w: Mapping[str, Tensor], name: str) -> Tensor:

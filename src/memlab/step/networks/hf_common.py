@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...terms.dropout import mask_format
-from ..fused_head import fused_head_loss
-from ..graph import Grads, Tensor
+from ..dropped import dropout as dropout
+from ..fused_head import fused_head
+from ..graph import Tensor
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
@@ -13,6 +13,7 @@ from ..storage_log import Dim
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 def packed_check(f: Ops, s: Setting) -> None:
@@ -155,31 +156,6 @@ def eager_shared_heads(
     return out, weights
 
 
-def dropout(f: Ops, x: Tensor, p: float) -> Tensor:
-    """On the CPU a product with a mask of x's own dtype, which is kept; on CUDA one kernel."""
-    if p == 0:
-        return x
-    if f.backend == "cuda":
-        return native_dropout(f, x)
-    noise = f.new("bernoulli", x.shape, mask_format(x.dtype, backend="cpu"))
-    return f.mul(x, noise)
-
-
-def native_dropout(f: Ops, x: Tensor) -> Tensor:
-    """One kernel on CUDA, which keeps what it dropped: one byte a value.
-
-    Source      aten/src/ATen/native/Dropout.cpp, is_fused_kernel_acceptable; derivatives.yaml
-    """
-    out = f.new("native_dropout", x.shape, x.dtype)
-    dropped = f.new("native_dropout", x.shape, mask_format(x.dtype, backend="cuda"))
-
-    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        return [f.new("native_dropout_backward", grads[0].shape, grads[0].dtype)]
-
-    f.apply("native_dropout", [x], [out], run, [("result1", dropped)])
-    return out
-
-
 def strided(f: Ops, s: Setting, x: Tensor, repeated: Tensor) -> bool:
     """Whether heads are not next to each other in memory: as projected, or one shared by all.
 
@@ -195,28 +171,35 @@ def head_loss(
     x: Tensor,
     head: Tensor,
     make: Callable[[Tensor], Tensor] | None = None,
-) -> Tensor:
+) -> Any:
     """The output head and the loss; in chunks, as lab.models.common computes it from the body.
+
+    With TRL's fused head, what the model returns: the trainer makes the loss from it.
 
     make        the logits of x; None: a product with the head
     """
     f.begin_loss()
     if s.fused_head:
-        return fused_head_loss(f, s, x, head)
+        return fused_head(f, s, x, head)
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
     if s.keeps_output:
         f.output = (logits,)
-    return causal_lm_loss(f, logits)
+    return causal_lm_loss(f, logits, counted=s.counted)
 
 
-def causal_lm_loss(f: Ops, logits: Tensor) -> Tensor:
-    """Cross-entropy of every next token, in fp32: labels shifted, then copied."""
+def causal_lm_loss(f: Ops, logits: Tensor, *, counted: bool = False) -> Tensor:
+    """Cross-entropy of every next token, in fp32: labels shifted, then copied.
+
+    counted     a sum, divided by the labels of all micro-batches, as Trainer counts them
+    """
     B, T, V = logits.shape
     wide = f.to(logits, "fp32")
     labels = f.new("pad", (B, Dim("(T+1)", T + 1)), "int64")
     shifted = labels if B == 1 else f.new("clone", (B, T), "int64")  # one row is contiguous
     loss = f.cross_entropy(f.view(wide, Dim("B·T", B * T), V), shifted)
+    if counted:
+        loss = f.scale(loss, "div")
     del labels
     return loss

@@ -92,7 +92,7 @@ class HFLlama(LlamaWeights):
         hidden = self.dropped(embeds)
         angles = call(self.rotary, embeds.dtype)
         for i in f.each_layer(layers):
-            region = f.checkpoint if s.checkpoint else call
+            region = f.region(s.checkpoint)
             hidden = region(
                 self.layer, hidden, self.layers[i], self.angles_of(angles, i), masks[i], positions
             )

@@ -86,7 +86,7 @@ class OPT:
         if self.projections:
             embeds = linear(f, embeds, self.projections, "project_in")
         x = f.add(embeds, position_embeds)
-        region = f.checkpoint if s.checkpoint else call
+        region = f.region(s.checkpoint)
         for i in f.each_layer(s.L):
             x = region(self.layer, x, self.layers[i], mask, position_ids)
             x = f.boundary(x, i, s.L)

@@ -45,7 +45,7 @@ class TinyGPT:
             f.add(f.embedding(self.embedding, ids), f.embedding(self.positions, positions)),
             p,
         )
-        region = f.checkpoint if self.setting.checkpoint else call
+        region = f.region(self.setting.checkpoint)
         for i in f.each_layer(layers):
             x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)

@@ -49,7 +49,7 @@ class TinyLlama:
         if self.factorized:
             x = f.linear(x, self.project_in)
         layers = self.setting.model.layers
-        region = f.checkpoint if self.setting.checkpoint else call
+        region = f.region(self.setting.checkpoint)
         for i in f.each_layer(layers):
             x = region(self.layer, x, self.layers[i])
             x = f.boundary(x, i, layers)

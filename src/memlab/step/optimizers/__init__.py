@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 # Recipe.optimizer: its module. The loops that each has stand in memlab.recipe.loops.
 MODULES = {
     "amsgrad": "adamw",
+    "wide_adamw": "adamw",
+    "offload_adamw": "adamw",
     "momentum": "sgd",
     "adamw8bit": "low_bit",
     "adamw4bit": "low_bit",
     "adamw_fp8": "low_bit",
+    "bnb_adamw": "bnb",
     "bnb_adamw8bit": "bnb",
+    "bnb_paged_adamw": "bnb",
+    "bnb_paged_adamw8bit": "bnb",
 }
 
 
 def optimizer(name: str) -> Callable[..., Any]:
-    """The function `update` of an optimizer."""
+    """The function `update` of an optimizer, by its name in memlab.recipe.loops.step_name."""
+    name, _, rank = name.partition("/")
     module = importlib.import_module(f".{MODULES.get(name, name)}", __name__)
-    made = getattr(module, name)
+    made = module.of_rank(int(rank)) if rank else getattr(module, name)
     return made  # type: ignore[no-any-return]

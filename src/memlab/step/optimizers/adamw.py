@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...terms.optimizer import SMALLEST_QUANTIZED, numel
 from ..engine import Engine
 from ..graph import Parameter
-from .each import Each, Made, Temporaries, make_states
+from .each import Each, Made, Temporaries, make_states, those
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -29,6 +30,34 @@ def amsgrad(engine: Engine, each: Each, loop: str) -> None:
     """One torch.optim.AdamW(amsgrad=True).step(): the root is that of the third state."""
     make_states(engine, each, lambda p: [*states(p), ("max_exp_avg_sq", p.shape, p.dtype)])
     _update(engine, each, loop)
+
+
+def wide_adamw(engine: Engine, each: Each, loop: str) -> None:
+    """AdamW with fp32 states beside narrow weights, in one kernel a parameter.
+
+    Source      the figure of 10 bytes a parameter in How to Scale Your Model; in PyTorch such a
+                step is bitsandbytes' AdamW. In JAX a compiled update holds what XLA plans: no
+                buffer of it is described here
+    """
+    make_states(
+        engine,
+        each,
+        lambda p: [
+            ("step", (), "fp32"),
+            ("exp_avg", p.shape, "fp32"),
+            ("exp_avg_sq", p.shape, "fp32"),
+        ],
+    )
+
+
+def offload_adamw(engine: Engine, each: Each, loop: str) -> None:
+    """One torchao.optim.CPUOffloadOptimizer.step(): small tensors are fused AdamW's on the device.
+
+    Gradients are copied to the host as they come, and stay here too (offload_gradients=False).
+
+    Source      torchao 0.18, optim/cpu_offload.py
+    """
+    make_states(engine, those(each, lambda p: numel(p.shape) < SMALLEST_QUANTIZED), states)
 
 
 def states(parameter: Parameter) -> Sequence[Made]:

@@ -30,6 +30,10 @@ def trained(engine: Engine, layers: int) -> Each:
     return each
 
 
+def taken() -> None:
+    """A step that was made in backward, one parameter after the other: nothing is left of it."""
+
+
 def those(each: Each, wanted: Callable[[Parameter], bool]) -> Each:
     """Some of them."""
 

@@ -30,10 +30,10 @@ def muon(engine: Engine, each: Each, loop: str) -> None:
 
 
 def is_hidden(p: Parameter) -> bool:
-    """A matrix of attention or of a feed-forward layer, and no router."""
+    """A matrix of attention or of a feed-forward layer: no router, and not the experts' biases."""
     name = p.record.op
     inside = component(name) in ("attention", "feed_forward") and "router" not in name
-    return inside and len(p.shape) == 2
+    return inside and len(p.shape) == 2 and not name.endswith("bias")
 
 
 def _orthogonal(engine: Engine, ahead: Tensor) -> Tensor:

@@ -1,0 +1,123 @@
+"""The exact flag or line with which a reader's library makes a change.
+
+Whose library it is, the run says: memlab's own models, transformers in a loop of one's own, its
+Trainer, or TRL's SFTTrainer. What a library has no flag for is not advised to its readers.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+    from ..run import Run
+
+OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
+LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
+INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
+PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
+ADAPTED = f"peft.get_peft_model(model, {PEFT})"
+NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
+HOST = "torchao.optim.CPUOffloadOptimizer"
+
+# Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
+# models where that is another one; None where there is none.
+# Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py;
+#             torch 2.13; torchao 0.18, torchao/optim; bitsandbytes 0.50; peft 0.21, mapping_func.py
+FLAGS: dict[str, dict[str, str | None]] = {
+    "fused AdamW": {
+        OWN: "torch.optim.AdamW(model.parameters(), fused=True)",
+        TRAINER: 'TrainingArguments(optim="adamw_torch_fused")',
+    },
+    "SDPA attention": {OWN: LOADED.format('attn_implementation="sdpa"'), MEMLAB: None},
+    "a loss in chunks": {
+        OWN: "memlab.lab.loss.chunked_cross_entropy(hidden, model.lm_head.weight, labels, 8)",
+        TRAINER: None,
+        MEMLAB: "memlab.lab.models.TinyLlama(model, loss_chunks=8)",
+    },
+    "TRL's trainer and its fused head": {
+        OWN: None,
+        TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments",
+    },
+    "a step inside backward": {OWN: INSIDE, TRAINER: None},
+    "autocast": {
+        OWN: 'torch.autocast("cuda", dtype=torch.bfloat16)',
+        TRAINER: "TrainingArguments(bf16=True)",
+    },
+    "pure bf16": {OWN: LOADED.format("dtype=torch.bfloat16"), MEMLAB: "model.bfloat16()"},
+    "8-bit states": {
+        OWN: "bitsandbytes.optim.AdamW8bit(model.parameters())",
+        TRAINER: 'TrainingArguments(optim="adamw_torch_8bit")',
+    },
+    "block checkpointing": {
+        OWN: "model.gradient_checkpointing_enable()",
+        TRAINER: "TrainingArguments(gradient_checkpointing=True)",
+        MEMLAB: "memlab.lab.models.TinyLlama(model, checkpoint=True)",
+    },
+    "states on the host": {
+        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW)",
+        TRAINER: f"Trainer(optimizer_cls_and_kwargs=({HOST}, dict(lr=lr))), max_grad_norm=0",
+    },
+    "states and gradients on the host": {
+        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW, offload_gradients=True)",
+        TRAINER: None,
+    },
+    "Adafactor": {
+        OWN: "torch.optim.Adafactor(model.parameters(), foreach=False)",
+        TRAINER: 'TrainingArguments(optim="adafactor")',
+    },
+    "LoRA of rank 16 on every linear layer": {
+        OWN: ADAPTED,
+        MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
+    },
+    "the same LoRA on a base in nf4": {
+        OWN: f"{LOADED.format(f'quantization_config={NF4}')}, then {ADAPTED}",
+        MEMLAB: None,
+    },
+}
+MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.step()"
+ACCUMULATED = (
+    "TrainingArguments(per_device_train_batch_size={batch}, gradient_accumulation_steps={passes})"
+)
+FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
+FEWER_SFT = "SFTConfig(max_length={tokens})"
+
+
+def library(run: Run) -> str:
+    """Whose flags this run's reader sets."""
+    if run.implementation == "memlab":
+        return MEMLAB
+    return run.loop if run.loop in (TRAINER, SFT) else OWN
+
+
+def flag(name: str, recipe: Recipe, run: Run) -> str | None:
+    """The line that makes the change of this name, in a run that has it already.
+
+    None        this library has none
+    """
+    of = library(run)
+    trainer = of in (TRAINER, SFT)
+    if name.endswith("micro-batches"):
+        words = ACCUMULATED if trainer else MICRO_BATCHES
+        return _of(words.format(passes=run.micro_batches, batch=run.batch), of)
+    if name.startswith("sequences of"):
+        return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
+    if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
+        return "torchao.optim.AdamW8bit(model.parameters())"
+    said = FLAGS[name]
+    found = said.get(TRAINER if trainer else of, said[OWN])
+    if found is not None and name == "a step inside backward":
+        found = found.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
+    return None if found is None else _of(found, of)
+
+
+STEPPED = {
+    "bnb_adamw8bit": "bitsandbytes.optim.AdamW8bit",
+    "adamw8bit": "torchao.optim.AdamW8bit",
+}
+
+
+def _of(words: str, of: str) -> str:
+    if of != SFT or words.startswith("trl."):
+        return words
+    words = words.replace("TrainingArguments", "SFTConfig")
+    return f"SFT{words}" if words.startswith("Trainer(") else words

@@ -1,0 +1,112 @@
+"""Changes that only the simulation knows, and those that stand last: another place, another result.
+
+FSDP over n cards belongs here as soon as the peak of one of them is described: a change of
+memlab.Run's `devices`, between the host and Adafactor, for it costs cards and no quality.
+"""
+
+from __future__ import annotations
+
+from ..recipe import Recipe
+from ..run import Run
+from ..terms.lora import Lora
+from .changes import CHANGES, Change
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .changes import Turn
+
+EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
+FEWEST = 256  # tokens: of shorter sequences a reader would no longer speak as of the same training
+EIGHT, ON_HOST, BOTH_ON_HOST = (
+    "8-bit states",
+    "states on the host",
+    "states and gradients on the host",
+)
+OTHER_STATES = ("fused AdamW", EIGHT, ON_HOST, BOTH_ON_HOST)
+INSIDE = "a step inside backward"
+
+
+def _sft(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+    return recipe, run.replace(loop="sft") if run.loop == "trainer" else run
+
+
+def _on_host(*parts: str) -> Turn:
+    def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+        if run.phase != "train" or recipe.optimizer != "adamw":
+            return recipe, run
+        return recipe, run.replace(offload=parts, optimizer_impl=None, step_in_backward=False)
+
+    return turn
+
+
+def _adafactor(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+    """torch's in a loop of one's own, its update one tensor at a time; transformers' in Trainer."""
+    if recipe.optimizer != "adamw":
+        return recipe, run
+    own = run.loop in ("plain", "keeps-outputs")
+    name = "adafactor" if own else "hf_adafactor"
+    made = recipe.replace(name=f"{recipe.name}, Adafactor", optimizer=name, states=None)
+    return made, run.replace(optimizer_impl="forloop" if own else None)
+
+
+def _adapters(base: str | None) -> Turn:
+    return lambda recipe, run: (recipe, run.replace(lora=Lora(16, EVERY_LINEAR, base)))
+
+
+SFT = Change(
+    "TRL's trainer and its fused head",
+    _sft,
+    "no time: another trainer, whose head makes the logits in tiles",
+)
+ADAPTERS = Change(
+    "LoRA of rank 16 on every linear layer",
+    _adapters(None),
+    "no time, but another result: the weights stay as they are",
+    (*OTHER_STATES, "Adafactor"),
+)
+# From what costs nothing to what costs most, as memlab.fit tries them.
+EVERY = (*CHANGES[:3], SFT, *CHANGES[3:])
+LAST = (
+    Change(
+        ON_HOST,
+        _on_host("optimizer"),
+        "the host computes each step, and gradients cannot be clipped",
+        (*OTHER_STATES, INSIDE),
+    ),
+    Change(
+        BOTH_ON_HOST,
+        _on_host("optimizer", "gradients"),
+        "the host computes each step, without clipping and without micro-batches",
+        (*OTHER_STATES, INSIDE),
+    ),
+    Change(
+        "Adafactor",
+        _adafactor,
+        "another optimizer: no mean of the gradients, learning rates of its own",
+        OTHER_STATES,
+    ),
+    ADAPTERS,
+    Change(
+        "the same LoRA on a base in nf4",
+        _adapters("nf4"),
+        "another result, and weights are widened again wherever they are used",
+        (*OTHER_STATES, "Adafactor", ADAPTERS.name),
+    ),
+)
+
+
+def fewer_tokens(run: Run) -> tuple[Change, ...]:
+    """Half of the tokens, a quarter, and so on: the last of all, for it is another task."""
+    found: list[Change] = []
+    names: list[str] = []
+    tokens = run.tokens or 0
+    while run.phase == "train" and tokens // 2 >= FEWEST:
+        tokens //= 2
+        name = f"sequences of {tokens:,} tokens"
+        found.append(Change(name, _of(tokens), "what is longer is cut off", tuple(names)))
+        names.append(name)
+    return tuple(found)
+
+
+def _of(tokens: int) -> Turn:
+    return lambda recipe, run: (recipe, run.replace(tokens=tokens))

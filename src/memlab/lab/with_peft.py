@@ -1,0 +1,78 @@
+"""Adapters as peft makes them, on a model of transformers."""
+
+import importlib
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..model import Model
+from ..model.module_names import end_names, module_names
+from ..run import Run
+from .quiet import quiet
+
+
+def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
+    """The model of transformers itself, with the run's adapters inside and all else frozen.
+
+    Returns     what peft.get_peft_model wraps, which is changed in place
+    Raises      ValueError where peft is not installed
+    """
+    peft, lora = _peft(), run.lora
+    assert lora is not None
+    inside, ends = module_names(model, lora.targets), end_names(model)
+    config = peft.LoraConfig(
+        task_type="CAUSAL_LM",
+        r=lora.rank,
+        target_modules=list(inside.values()),
+        rank_pattern={inside[name]: rank for name, rank in lora.ranks},
+        modules_to_save=[ends[name].split(".")[-1] for name in lora.saved] or None,
+        lora_dropout=lora.dropout,
+        fan_in_fan_out=model.conv1d,
+    )
+    with quiet():
+        own = next(module.parameters()).dtype
+        wide = lora.dtype is None or lora.format(_name(own), peft=True) == "fp32"
+        made = peft.get_peft_model(module, config, autocast_adapter_dtype=wide)
+        return made.get_base_model()  # type: ignore[no-any-return]
+
+
+def four_bits(module: nn.Module) -> nn.Module:
+    """Every linear layer but the output head as bitsandbytes.nn.Linear4bit in nf4, in place.
+
+    As from_pretrained has them with BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=
+    "nf4", bnb_4bit_compute_dtype=torch.bfloat16), scales in fp32 and not quantized themselves.
+
+    Raises      ValueError where bitsandbytes is not installed
+    """
+    with quiet():
+        try:
+            own = importlib.import_module("bitsandbytes").nn
+        except ModuleNotFoundError as error:
+            words = "a base in nf4 needs bitsandbytes: pip install bitsandbytes"
+            raise ValueError(words) from error
+    how = {"quant_type": "nf4", "compress_statistics": False}
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is nn.Linear and name != "lm_head":
+                weight = child.weight.data
+                compute = weight.dtype if weight.dtype != torch.float32 else torch.bfloat16
+                sizes = (child.in_features, child.out_features, child.bias is not None)
+                made = own.Linear4bit(*sizes, compute_dtype=compute, **how)
+                codes = own.Params4bit(weight.to(compute), requires_grad=False, module=made, **how)
+                made.weight, made.bias = codes, child.bias
+                setattr(parent, name, made.to(weight.device))
+    module.is_loaded_in_4bit = True  # type: ignore[assignment]
+    return module
+
+
+def _name(dtype: Any) -> str:
+    return {"torch.bfloat16": "bf16", "torch.float16": "fp16"}.get(str(dtype), "fp32")
+
+
+def _peft() -> Any:
+    with quiet():
+        try:
+            return importlib.import_module("peft")
+        except ModuleNotFoundError as error:
+            raise ValueError("adapters on transformers need peft: pip install peft") from error

@@ -1,0 +1,153 @@
+"""Models of types that memlab does not describe: what stays of them, by tables of their tensors.
+
+The tables are made by tools/type_tables.py, one for each type; the page fetches them when such a
+config is given. A config is flat here: a key inside an object has that object's name before it.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ..model.config import KEYS
+from ..model.tensors import Tensor
+from ..recipe.resident import tensor_bytes
+from ..terms.context import CONTEXT
+from ..terms.optimizer import numel, shared_state
+from ..units import text
+from . import words as say
+from .highest import Missing
+from .request import MOST_LAYERS, REFUSED, shown
+from .sentences import of_keys
+from .spelled import stored
+from .sums import Sizes, cache, tensors
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..recipe import Recipe
+    from ..run import Run
+    from .highest import Lookup, Rows
+
+    Config = dict[str, Any]
+
+FILE = "types"  # the name by which the page asks for the tables
+
+
+class Typed:
+    """A model by its config and the table of its type.
+
+    family      its model_type
+    copies      [(how many, shape, whether of a linear layer)]
+    Raises      ValueError, in one line, for a type without a table, and for a config that its
+                table does not tell whole; highest.Missing
+    """
+
+    def __init__(self, config: Config, lookup: Lookup) -> None:
+        self.family = family = config["model_type"]
+        found = lookup(FILE, family)
+        if found == "?":
+            raise Missing(FILE)
+        if not found:
+            every = ", ".join(sorted(KEYS))
+            raise ValueError(say.UNKNOWN_FAMILY.format(family=shown(family), known=every))
+        told = json.loads(found)
+        self._table = table = told["table"]
+        if table is None:
+            raise ValueError(say.NO_TABLE.format(family=family))
+        self._common = told["common"]
+        self._config = known(table, config)
+        acts(table, self._config, told["activations"])
+        self._sizes = Sizes(table, self._config)
+        layers = self._sizes.sum(table["layers"])
+        if layers > MOST_LAYERS:
+            raise ValueError(say.TOO_DEEP.format(layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
+        self.copies = tensors(table, self._sizes)
+        self.name = say.YOURS.format(family=family)
+        self.parameter_count = sum([copies * numel(shape) for copies, shape, _ in self.copies])
+
+    def at_rest(self, recipe: Recipe, run: Run) -> Rows:
+        """The rows that stay from step to step.
+
+        Formula     that of memlab.lab.causal_at_rest
+        Raises      ValueError for several devices, and for an optimizer that asks for components
+        """
+        if run.devices.ranks > 1:
+            raise ValueError(say.ONE_DEVICE.format(family=self.family))
+        if recipe.optimizer.startswith("muon"):
+            raise ValueError(say.NO_MUON.format(optimizer=recipe.optimizer, family=self.family))
+        figures: dict[str, int] = {}
+        for copies, shape, linear in self.copies:
+            each = tensor_bytes(Tensor("", shape, "other", linear=linear), recipe)
+            for term in each:
+                figures[term] = figures.get(term, 0) + copies * each[term]
+        figures["optimizer"] += shared_state(recipe.optimizer)
+        count = self.parameter_count
+        return {name: (figures[name], stored(name, count, recipe)) for name in figures}
+
+    def cache(self, run: Run) -> int:
+        """Bytes that all of its layers keep of the same tokens in bf16; 0 if that is not known."""
+        return cache(self._table, self._sizes, run.batch, run.tokens or 0, 2)
+
+    def left_out(self, run: Run) -> list[str]:
+        """What the total does not hold, and what of the config was not read: one line each."""
+        held = self.cache(run)
+        told = [say.WITHOUT.format(size=text(CONTEXT))]
+        told.append(say.CACHE.format(size=text(held)) if held else say.NO_CACHE)
+        told.append(say.ONLY_IN_A_STEP)
+        if self._table["inside"]:
+            told.append(say.BUT_TEXT.format(family=self.family))
+        return told + of_keys(self._keys())
+
+    def _keys(self) -> dict[str, list[str]]:
+        table = self._table
+        read = [row[0] for row in table["keys"] + table["flags"] + table["lists"]]
+        read += [key for key in table["fixed"]] + ["model_type"]
+        still = table["free"] + table["acts"]
+        made: dict[str, list[str]] = {"read": [], "no effect": [], "not known": []}
+        for key in sorted(self._config):
+            if key in read:
+                continue
+            none = key in still or key.split(".")[-1] in self._common
+            made["no effect" if none else "not known"].append(key)
+        return made
+
+
+def known(table: Config, config: Config) -> Config:
+    """A flat config by the names that its table has for its keys.
+
+    Raises      ValueError, by name, for a key with a value that the table says nothing about
+    """
+    made: Config = {}
+    for key in sorted(config):
+        value = config[key]
+        name = table["alias"].get(key, key)
+        last = key.split(".")[-1]
+        if last in REFUSED and value:
+            raise ValueError(say.KEY.format(key=last, value=shown(value)))
+        if name in made and made[name] != value:
+            raise ValueError(say.KEY.format(key=key, value=shown(value)))
+        made[name] = value
+    for key in table["must"]:
+        if key not in made:
+            raise ValueError(say.NEEDS_KEY.format(key=key))
+    for key in sorted(made):
+        value = made[key]
+        allowed = table["fixed"].get(key)
+        if allowed is not None and not [one for one in allowed if _same(one, value)]:
+            raise ValueError(say.KEY.format(key=key, value=shown(value)))
+    return made
+
+
+def _same(one: Any, two: Any) -> bool:
+    return bool(one == two) and isinstance(one, bool) == isinstance(two, bool)
+
+
+def acts(table: Config, config: Config, plain: list[str]) -> None:
+    """Refuse an activation that may have parameters of its own.
+
+    Raises      ValueError
+    """
+    for key in table["acts"]:
+        if config.get(key) is not None and config[key] not in plain:
+            raise ValueError(say.KEY.format(key=key, value=shown(config[key])))

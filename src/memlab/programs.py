@@ -1,0 +1,79 @@
+"""Whose program runs the steps, and what each of them can be asked."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .run import Run
+
+LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer", "sft", "dpo", "grpo")
+TRAINERS = ("trainer", "sft", "dpo", "grpo")  # transformers' Trainer and what is made from it
+TRL = ("sft", "dpo", "grpo")  # whose loss is the fused head's
+JUDGED = ("dpo", "grpo")  # which compare the model with a reference
+REFERENCES = ("model", "precomputed")
+
+
+def adamw(run: Run) -> str:
+    """The loop of AdamW that a program asks for; nothing: torch's own choice.
+
+    Source      transformers 5.23, training_args.py: optim="adamw_torch_fused"; nanoGPT, model.py:
+                configure_optimizers
+    """
+    asked = run.loop in TRAINERS or (run.loop == "nanogpt" and run.backend == "cuda")
+    return "fused" if asked else ""
+
+
+def reference_model(run: Run) -> str:
+    """What judges beside the policy: "model", "adapters off", or nothing that is called.
+
+    Source      trl 1.16, trainer/dpo_trainer.py and grpo_trainer.py: __init__
+    """
+    if run.loop == "grpo" and run.reference is not None:
+        return "model" if run.lora is None else "adapters off"
+    if run.loop != "dpo" or run.reference == "precomputed":
+        return ""
+    return run.reference or ("model" if run.lora is None else "adapters off")
+
+
+def check(run: Run) -> None:
+    """Refuse what no such program does.
+
+    Raises      ValueError that names the field, its value and what would be right
+    """
+    loop = run.loop
+    if run.fused_head and run.implementation != "transformers":
+        raise ValueError("loss='fused_head' is TRL's, for models of transformers")
+    if (loop in TRAINERS or loop == "nanogpt") and run.implementation != "transformers":
+        raise ValueError(f"loop={loop!r} runs models of transformers, not memlab's")
+    if loop in ("keeps-outputs", "nanogpt") and (run.chunks or run.fused_head):
+        raise ValueError(
+            f"loop={loop!r} with loss={run.loss!r}: all logits are never there at once"
+        )
+    if loop in TRAINERS and run.clip is False:
+        raise ValueError(
+            f"clip=False with loop={loop!r}: without a bound it takes the gradients' norm as well"
+        )
+    if loop in JUDGED and run.chunks:
+        raise ValueError(f"loop={loop!r} with loss='chunked': its loss is the fused head's")
+    if run.reference is not None and loop not in JUDGED:
+        raise ValueError(
+            f"reference={run.reference!r} is for loop={' or '.join(map(repr, JUDGED))}; this is "
+            f"{loop!r}"
+        )
+    if loop == "grpo" and run.reference == "precomputed":
+        raise ValueError("reference='precomputed' is for loop='dpo'; a rollout is new to grpo's")
+    if run.completion is not None:
+        _check_completion(run)
+
+
+def _check_completion(run: Run) -> None:
+    if run.loop not in TRL:
+        raise ValueError(
+            f"completion={run.completion} is for loop={', '.join(map(repr, TRL))}; in "
+            f"{run.loop!r} every token is learned"
+        )
+    if run.tokens is not None and not 1 <= run.completion < run.tokens:  # type: ignore[operator]
+        raise ValueError(
+            f"completion={run.completion}; of {run.tokens} tokens 1 to {run.tokens - 1} can be the "
+            "completion"
+        )

@@ -1,0 +1,35 @@
+"""What a training step cannot be: fields of a run that contradict each other."""
+
+from __future__ import annotations
+
+from . import programs
+from .recipe.offloaded import check_offload
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .run import Run
+
+
+def training(run: Run) -> None:
+    """Refuse fields of a training step that contradict each other.
+
+    Raises      ValueError that names the field, its value and what would be right
+    """
+    if run.tokens == 1:
+        raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
+    if run.loss_chunks is not None and run.loss != "chunked":
+        raise ValueError(f"loss_chunks={run.loss_chunks} without loss='chunked'")
+    programs.check(run)
+    if run.tokens is not None and run.chunks > run.rows:
+        raise ValueError(f"loss_chunks={run.chunks}; between 1 and {run.rows} (the rows) is needed")
+    for field in ("logits", "inference_mode"):
+        if getattr(run, field) != getattr(type(run), field):
+            raise ValueError(f"{field}={getattr(run, field)!r} is for prefill and decode")
+    if run.step_in_backward and run.micro_batches > 1:
+        raise ValueError(
+            f"step_in_backward with {run.micro_batches} micro-batches: each would be a step "
+            "of its own, for no gradient stays to be added to"
+        )
+    if run.step_in_backward and run.clip:
+        raise ValueError("clip=True with step_in_backward: no norm of all gradients is ever there")
+    check_offload(run)

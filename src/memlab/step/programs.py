@@ -1,0 +1,115 @@
+"""Whose program runs the steps: the models that it has, and the loss that it makes of a batch."""
+
+from __future__ import annotations
+
+from ..base.frozen import replace
+from ..programs import TRAINERS
+from ..run import Run
+from . import dpo, grpo
+from .fused_head import sft_loss
+from .graph import Tensor
+from .networks import network
+from .ops import Ops
+from .setting import Setting
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+WANTED = {"dpo": dpo.WANTED, "grpo": grpo.WANTED}
+SFT = ("log_probs", "entropy", "is_top1")
+
+
+def wanted(run: Run) -> tuple[str, ...]:
+    """What TRL's head gives for each token in this loop; nothing: another head makes the loss."""
+    return WANTED.get(run.loop, SFT) if run.fused_head else ()
+
+
+class Program:
+    """The policy and what stands beside it: how a loop makes the loss of a batch, and holds it.
+
+    plain           the loss is dropped after backward
+    keeps-outputs   the model's output, the loss in it, lives until the next one is there
+    nanogpt         logits and loss live so; before backward the next X and Y are there, and the
+                    graph alone holds the last X
+    trainer, ...    what transformers' Trainer and those of TRL do
+    Source          github.com/karpathy/nanoGPT, train.py; transformers 5.23, trainer.py:
+                    training_step; accelerate 1.15, accelerator.py: backward
+
+    policy      the network that is trained
+    reference   a second one, which is not; or the policy itself, with its adapters turned off
+    """
+
+    def __init__(self, f: Ops, s: Setting, run: Run) -> None:
+        self.f, self.setting, self.run = f, s, run
+        self.kind = network(run.implementation, s.model.family)
+        self.policy = self.kind(f, s)
+        self.reference: Any = None
+        self.beside: list[Tensor] = []  # what the loop has on the device
+        self.divides_again = run.loop in TRAINERS  # accelerate, before backward
+        self.divides = run.loop in (*TRAINERS, "nanogpt")  # by the micro-batches, even by one
+        self.prefetches = run.loop == "nanogpt"
+        self.holds_output = run.loop == "keeps-outputs"
+        self.keeps_norm = run.loop in TRAINERS  # of the last step's gradients
+
+    def add_reference(self) -> None:
+        """A second model where the loop has one, built after the policy has been looked at."""
+        if self.run.reference_model == "model":
+            self.reference = _second(self.f, self.setting, self.kind)
+        elif self.run.reference_model == "adapters off":
+            self.reference = self.policy
+
+    def batch(self) -> list[Tensor]:
+        """What a loop has of the batch that is run next: the ids first."""
+        s = self.setting
+        if self.run.loop == "grpo":
+            return []  # prompts and completions, which are joined in each pass
+        kinds = ("ids", "labels") if self.prefetches else ("ids",)
+        return [self.f.new(kind, (s.B, s.T), "int64", "inputs") for kind in kinds]
+
+    def loss(self, batch: list[Tensor]) -> Tensor:
+        """The loss of one micro-batch, a scalar with the graph behind it."""
+        f, s, run = self.f, self.setting, self.run
+        if run.loop == "grpo":
+            known: Tensor | None = None
+            if run.reference is not None:
+                known = Tensor((s.B, s.learned), "fp32", self.beside[0].storage)
+            return grpo.grpo_loss(f, s, lambda ids: self._forward(self.policy, ids), known)
+        ids = batch[0]
+        if run.loop == "dpo":
+            reference = None if self.reference is None else lambda: self._judged(ids)
+            return dpo.dpo_loss(f, s, lambda: self._forward(self.policy, ids), reference)
+        made = self.policy.forward(ids)
+        return sft_loss(f, made) if s.fused_head else made
+
+    def _forward(self, model: Any, ids: Tensor) -> Any:
+        """One call of a model, an autocast block of its own as accelerate makes it."""
+        made = model.forward(ids)
+        self.f.end_autocast()
+        return made
+
+    def _judged(self, ids: Tensor) -> Any:
+        """The reference's output: what comes after the policy's head is still the loss."""
+        f = self.f
+        part, mark = f.part, f.log.marks["loss"]
+        f.adapters = self.reference is not self.policy
+        made = self._forward(self.reference, ids)
+        f.adapters, f.part, f.log.marks["loss"] = True, part, mark
+        return made
+
+
+def _second(f: Ops, s: Setting, kind: Any) -> Any:
+    """A second model in evaluation mode, none of whose weights the optimizer knows.
+
+    They still ask for gradients, as TRL leaves them, so that autocast keeps their copies.
+    """
+    trained, frozen = len(f.parameters), f.frozen
+    f.frozen = ()
+    still: Any = {f"{part}_dropout": 0.0 for part in ("attention", "residual", "embedding")}
+    alone = replace(s, lora=None, checkpoint=False, fused_head=("log_probs",), **still)
+    made = kind(f, alone)
+    for parameter in f.parameters[trained:]:
+        parameter.record.category = "reference"
+    del f.parameters[trained:]
+    f.frozen = frozen
+    return made

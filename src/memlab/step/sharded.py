@@ -1,0 +1,246 @@
+"""FSDP2 in a simulated step: one rank's parts of all weights, gathered group by group for use.
+
+The program     for layer in layers: fully_shard(layer, mesh=mesh, mp_policy=policy)
+                fully_shard(model, mesh=mesh, mp_policy=policy)
+Groups          each layer's parameters, and the root's: all that no layer owns
+Forward         a group is gathered into one buffer, and copied from it into whole weights; the
+                buffer goes when the next group's is there and full, so two are alive at once. A
+                layer's whole weights go after its forward pass (`reshard_after_forward`), the
+                root's stay until the end of backward
+Backward        a layer's buffer is made while the layer above computes (the first one as soon as
+                backward begins), and goes when it has been copied. When the layer's gradients are
+                complete its whole weights go; the gradients are copied into one padded buffer,
+                which waits for the next layer's to take its place, and what comes back of it is the
+                rank's part. The root is reduced last
+Rank            the fullest one, rank 0; the last ones may have fewer rows in their states
+CUDA            the same order: PyTorch's allocator counts a block as free as soon as the program
+                lets go of it, on whichever stream, and FSDP2 holds what a stream still reads.
+                Buffers made on another stream leave holes there, which only the reserved bytes
+                show. Derived from the source and counted on CPUs; not yet measured on a GPU
+Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order),
+                _fsdp_collectives.py (buffers), _fsdp_param.py (padding), _fsdp_state.py (root)
+CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer, and a cut
+                (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp); NCCL has no such copy
+Leaves out      CPUOffloadPolicy, HSDP, other groups than these, explicit prefetching, buffers of
+                the communication library, scratch memory of one operator: a CPU pads in
+                torch._chunk_cat what CUDA's kernel copies at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
+from ..run import Run
+from ..terms.sharding import row_shard
+from .described import check_sharded
+from .gathered import Gathered, Group
+from .graph import Node, Parameter, Tensor, component
+from .ops import Ops
+from .storage_log import Record, Storage, count
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
+GATHERED, WHOLE = "gathered weights", "whole gradients"
+
+
+def operators(recipe: Recipe, dtype: str, run: Run, *, in_place: bool) -> tuple[Ops, str]:
+    """The operators, on weights of one device or of FSDP2, and the format that they compute in."""
+    options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
+    if not run.devices.fsdp:
+        return Ops(recipe.autocast, **options), dtype
+    check_sharded(recipe, run)
+    f = Sharded(recipe.autocast, stored=dtype, devices=run.devices, **options)
+    return f, f.computed
+
+
+class Sharded(Ops):
+    """All operators, on parameters that are whole only while their group computes.
+
+    stored      the format of the parts, of their gradients and of their states
+    devices     how many ranks there are, and FSDP2's policy
+    """
+
+    def __init__(self, *arguments: Any, stored: str, devices: Sharding, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.stored, self.ranks, self.devices = stored, devices.data, devices
+        param, reduce = devices.param_dtype, devices.reduce_dtype
+        self.computed = param or stored
+        self.reduced = self.computed if reduce is None else reduce
+        self.groups: dict[int | None, Group] = {None: Group()}
+        self.order: list[Group] = []  # in which the groups' forward passes ended
+        self.last_copied: Tensor | None = None  # the buffer that was copied last
+        self.sent: Tensor | None = None  # the buffer that was reduced last
+
+    def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
+        """The whole weight, which is empty until it is gathered; a part of it is stored.
+
+        Raises      ValueError for a weight of another format than the others
+        """
+        if dtype != self.computed:
+            raise ValueError(f"{name} in {dtype} beside {self.computed} is not described for FSDP2")
+        shape, cut = tuple(shape), row_shard(shape, ranks=self.ranks)
+        padded = (cut[0] * self.ranks, *cut[1:])
+        mine = Storage(self.log, Record(name, cut, self.stored, "weights", self.part))
+        empty = Gathered(self.log, Record(name, padded, dtype, GATHERED, self.part))
+        part = Parameter(cut, self.stored, mine, self.current)
+        whole = Parameter(shape, dtype, empty, self.current)
+        if component(name) not in self.frozen:
+            part.node, whole.node = Node.of(part), Node.of(whole)
+        group = self.groups.setdefault(self.current, Group())
+        group.parts.append(part)
+        group.wholes.append(whole)
+        self.parameters.append(part)
+        return whole
+
+    def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
+        """A fresh tensor.
+
+        Raises      ValueError for a buffer that a network makes in the format of its weights: it
+                    stays in the stored one, and is cast again and again
+        """
+        if category == "buffers" and dtype == self.computed != self.stored:
+            raise ValueError(
+                f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described"
+            )
+        return super().new(op, shape, dtype, category)
+
+    def region(self, checkpoint: bool) -> Callable[..., Any]:
+        inside = super().region(checkpoint)
+
+        def layer(function: Callable[..., Any], x: Tensor, *arguments: Any) -> Any:
+            group = self.groups[self.current]
+            self._before_forward(group)
+            x = self._passed(x, lambda: self._after_backward(group))
+            out = inside(function, x, *arguments)
+            if self.devices.reshard_after_forward:
+                self._empty(group)
+            self.order.append(group)
+            return self._passed(out, lambda: self._before_backward(group))
+
+        return layer
+
+    def root(self, forward: Callable[..., Any], ids: Any) -> Any:
+        group = self.groups[None]
+        self._before_forward(group)
+        loss = forward(ids)
+        self.order.append(group)
+        self.last_copied = None
+        return self._passed(loss, lambda: self._before_backward(group))
+
+    def end_backward(self) -> None:
+        """Reduce what has waited for the end: the root's group first."""
+        for group in self.groups.values():
+            if not group.done:
+                self._after_backward(group)
+        for group in self.groups.values():
+            group.begun = group.done = False
+            group.waiting = None
+        self.order.clear()
+        self.sent = None
+
+    def _passed(self, x: Tensor, hook: Callable[[], None]) -> Tensor:
+        """x as it is; in backward the hook is called when its gradient comes by."""
+        out = Tensor(x.shape, x.dtype, x.storage)
+
+        def run(grads: list[Any], saved: list[Any], needs: list[bool]) -> list[Any]:
+            hook()
+            return grads
+
+        self.apply("hook", [x], [out], run)
+        return out
+
+    def _gather(self, group: Group) -> None:
+        """One buffer for all that the ranks send of a group, if nobody has it yet."""
+        if group.is_whole or group.waiting is not None:
+            return
+        values = sum(count(part.shape) for part in group.parts)
+        narrow = None
+        if self.computed != self.stored:
+            narrow = self.new("all_gather_copy_in", (values,), self.computed, ALL_GATHER)
+        shape = (self.ranks * values,)
+        group.waiting = self.new("all_gather", shape, self.computed, ALL_GATHER)
+        del narrow
+
+    def _copy_out(self, group: Group) -> None:
+        for whole in group.wholes:
+            whole.storage.fill()  # type: ignore[attr-defined]
+        group.is_whole = True
+
+    def _empty(self, group: Group) -> None:
+        for whole in group.wholes:
+            whole.storage.empty()  # type: ignore[attr-defined]
+        group.is_whole = False
+
+    def _before_forward(self, group: Group) -> None:
+        self._gather(group)
+        if group.waiting is not None:
+            self.last_copied = None
+            self._copy_out(group)
+            self.last_copied, group.waiting = group.waiting, None
+
+    def _before_backward(self, group: Group) -> None:
+        if group.begun:
+            return
+        group.begun = True
+        self._gather(group)
+        if group.waiting is not None:
+            self._copy_out(group)
+            group.waiting = None
+        number = self.order.index(group)
+        if number:
+            self._gather(self.order[number - 1])
+
+    def _after_backward(self, group: Group) -> None:
+        """The group's gradients are complete: let its weights go, and reduce them or keep them."""
+        group.done = True
+        for i in group.kept:
+            group.wholes[i].grad = None  # it has been added to what was kept
+        if not (self.last_pass or self.devices.gradient_sync == "every"):
+            self._empty(group)
+            self._keep_wide(group)
+            return
+        given = []
+        for i, whole in enumerate(group.wholes):
+            grad = group.kept.pop(i, None) or whole.grad
+            whole.grad = None
+            if grad is not None:
+                given.append((group.parts[i], grad))
+        grad = None
+        self._empty(group)
+        self.sent = None
+        if given:
+            self._reduce(given)
+
+    def _keep_wide(self, group: Group) -> None:
+        """Gradients that are reduced later, in the format in which they are added up."""
+        for i, whole in enumerate(group.wholes):
+            if whole.grad is not None and whole.grad.dtype != self.reduced:
+                group.kept[i] = self.new("to", whole.shape, self.reduced, WHOLE)
+                whole.grad = None
+
+    def _reduce(self, given: list[tuple[Parameter, Tensor]]) -> None:
+        """Copy gradients into one padded buffer; the rank's parts are views of what comes back."""
+        parts = [part for part, _ in given]
+        values = sum(count(part.shape) for part in parts)
+        shape = (self.ranks * values,)
+        buffer = self.new("reduce_scatter_copy_in", shape, self.reduced, REDUCE_SCATTER)
+        last = given[-1]  # a loop's variable, which nobody clears: foreach_reduce
+        given.clear()
+        same = self.reduced == self.stored
+        kind = "gradients" if same else REDUCE_SCATTER
+        mine = self.new("reduce_scatter", (values,), self.reduced, kind)
+        if self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
+            copy = self.new("all_reduce", shape, self.reduced, REDUCE_SCATTER)
+            del copy
+        if not same:
+            mine = self.new("to", (values,), self.stored, "gradients")
+        for part in parts:
+            if part.grad is None:  # else they are added to it in place
+                part.grad = Tensor(part.shape, self.stored, mine.storage)
+        self.sent = buffer
+        del last
