@@ -15,6 +15,7 @@ LEVELS = ("tensors", "allocated", "reserved", "device", "process")
 MOST = 3  # causes in one sum
 TRIED = 8  # sums in which the allocator is replayed anew; in the others, as if it were alone
 NEAR = 3  # units that a sum may leave
+CHANCE = 10  # the part of a piece that a sum with a counted cause may leave
 SHOWN = 6
 # Of what was seen, the part that a figure of this level is true to: memlab's tracker has every
 # byte but the odd scalar, the allocator's blocks are rounded up.
@@ -156,9 +157,15 @@ class Search:
         return shown[:SHOWN]
 
     def _idle(self, joint: Sum, other: Sum) -> bool:
-        """Whether a sum is one that is shown already and a cause that adds next to nothing."""
+        """Whether a sum is one that is shown already and a cause that brings it no nearer.
+
+        Of a counted cause the number of pieces may be another one then: fewer of them leave room.
+        """
+        mine, shown = (
+            {name.rpartition(" × ")[2] for name in one.names} for one in (joint, other)
+        )
         adds = abs(joint.bytes - other.bytes)
-        return set(other.names) <= set(joint.names) and adds < self.unit and joint.left != 0
+        return shown <= mine and (adds < self.unit or other.left == 0) and joint.left != 0
 
     def _tells(self, cause: Cause) -> bool:
         """Whether meeting the gap with it means anything: small pieces add up to every number."""
@@ -169,11 +176,16 @@ class Search:
         return self._left(cause, self._pieces(cause, self.gap)) == 0
 
     def _score(self, causes: tuple[Cause, ...], joint: Sum) -> float:
-        """How likely: the logarithm of the priors, less what is left in units."""
+        """How likely: the logarithm of the priors, less what is left in units.
+
+        As alone, n pieces are the less likely the larger n is: small ones would fit every gap.
+        """
         from math import log
 
         left = max(abs(joint.left), self.off.get(joint.names, 0))
-        return sum(log(cause.prior) for cause in causes) - left / self.unit
+        pieces = [name.rpartition(" × ")[0].replace(",", "") for name in joint.names]
+        chance = sum(1 + log(int(many)) for many in pieces if many)
+        return sum(log(cause.prior) for cause in causes) - left / self.unit - chance
 
     def _joint(self, causes: tuple[Cause, ...], replays: bool = True) -> Sum | None:
         """What causes add together; a replay takes long, so its bytes may be those found alone."""
@@ -198,6 +210,9 @@ class Search:
                 if each <= 0:
                     return None
                 pieces = max(1, (self.gap - size + each // 2) // each)
+                rounding = 0 if self.level == "tensors" else self.unit
+                if abs(self.gap - size - pieces * each) > max(rounding, each // CHANCE):
+                    return None  # no nearer than pieces of this size come to any gap
                 size += pieces * each
                 names += (f"{pieces:,} × {counted.name}",)
                 held = _grown(held, piece.contents() if piece else {}, pieces)
