@@ -26,7 +26,22 @@ def types(root):
         f"| `{row['type']}` | {_cell(row['why'])} |" for row in rows if row["how"] == "refused"
     ]
     traced = ", ".join(f"`{row['type']}`" for row in rows if row["how"] == "traced")
-    return "\n".join([*lines, "", f"Traced by their own code: {traced}."])
+    return "\n".join([*lines, "", f"Traced by their own code: {traced}.", "", _page(root, rows)])
+
+
+def _page(root, rows):
+    """What the calculator of the page says without an installation, which has no code to trace."""
+    page = root / "book" / "calculator"
+    tables = json.loads((page / "types.json").read_text(encoding="utf-8"))["types"]
+    described = sum(row["how"] == "closed form" for row in rows)
+    peaks = len({path.name.partition(".")[0] for path in (page / "peaks").glob("*.json")})
+    cached = sum(bool(table["cache"]) for table in tables.values())
+    return (
+        f"The [calculator](calculator.md) has no code to trace. Of the {described} types that are "
+        f"described it gives the peak of a step for {peaks} and for the rest what stays between two "
+        f"steps, as for {len(tables)} types more, {cached} of them with a KV cache; it refuses "
+        f"{len(rows) - described - len(tables)} by name."
+    )
 
 
 def _cell(words):
