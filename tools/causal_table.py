@@ -38,7 +38,7 @@ def _page(root, rows):
     cached = sum(bool(table["cache"]) for table in tables.values())
     return (
         f"The [calculator](calculator.md) has no code to trace. Of the {described} types that are "
-        f"described it gives the peak of a step for {peaks} and for the rest what stays between two "
+        f"described it gives a step's peak for {peaks} and for the rest what stays between two "
         f"steps, as for {len(tables)} types more, {cached} of them with a KV cache; it refuses "
         f"{len(rows) - described - len(tables)} by name."
     )
