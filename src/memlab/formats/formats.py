@@ -72,6 +72,9 @@ def names() -> list[str]:
     return list(VALUES) + [name for name in BLOCKS if name not in VALUES]
 
 
+_KNOWN: dict[str, Format] = {}  # the named ones, each made once: it is asked for every tensor
+
+
 def format_of(name: "str | Format") -> Format:
     """The format of that name.
 
@@ -89,13 +92,17 @@ def format_of(name: "str | Format") -> Format:
             f"format={name!r} is a {type(name).__name__}; a name such as 'bf16' is needed"
         )
     words = ALIASES.get(words, words)
+    if words in _KNOWN:
+        return _KNOWN[words]
     if words in BLOCKS:
         spelled, tensor_bytes, source = BLOCKS[words]
         made = _spelled(spelled)
         made.name, made.tensor_bytes, made.source = words, tensor_bytes, source
+        _KNOWN[words] = made
         return made
     if words in VALUES:
-        return _elementary(words)
+        _KNOWN[words] = _elementary(words)
+        return _KNOWN[words]
     if "/" in words:
         return _spelled(words)
     raise ValueError(_unknown(words))

@@ -132,17 +132,15 @@ def step_room(
     Source      memlab.step.optimizers, which tells each step operator by operator
     Raises      ValueError for an optimizer or a loop that has no formula here
     """
-    sizes = [storage(numel(shape), format) for shape, _ in tensors]
+    format = format_of(format)
     if optimizer in ("sgd", "momentum", "offload_adamw") or optimizer.startswith("bnb"):
         return 0
     if optimizer in QUANTIZED:
-        yes = loop == "compiled"
+        yes, counts = loop == "compiled", {numel(shape) for shape, _ in tensors}
         return max(
-            [
-                low_bit_room(shape, kind=optimizer, format=format, compiled=yes)
-                for shape, _ in tensors
-            ]
+            [low_bit_room((n,), kind=optimizer, format=format, compiled=yes) for n in counts]
         )
+    sizes = [storage(numel(shape), format) for shape, _ in tensors]
     if optimizer == "lion":
         return max([sizes[i] + (sizes[i - 1] if i else 0) for i in range(len(sizes))])
     base, _, rank = optimizer.partition("/")
