@@ -37,7 +37,7 @@ from memlab.step.moments import hills
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
-MANY = 2000
+MANY = 800
 
 
 @pytest.fixture(scope="module")
