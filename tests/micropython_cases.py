@@ -474,6 +474,20 @@ TERMS = [
         )
     ),
     "sharded_step.gathered_kv(2, tokens=64, kv_heads=2, head_dim=32)",
+    *(f"engine_pool.budget(85899345920, utilization={u})" for u in (0.9, 1, 0, 1.5, "'a'", True)),
+    *(f"engine_pool.rank_heads({k}, ranks={r})" for k, r in ((8, 2), (4, 8), (1, 1), (8, 3))),
+    "engine_pool.forward_peak(8192, d_model=4096, wide=43008)",
+    *(
+        f"engine_pool.sampler_peak({rows}, vocab=128256, sort={sort})"
+        for rows, sort in ((256, True), (127, True), (1024, False), (-1, False))
+    ),
+    *(f"engine_pool.blocks(57220000000, page=65536, layers={n})" for n in (32, 0)),
+    *(f"engine_pool.groups({a}, {b})" for a, b in ((32, 0), (5, 26), (12, 13), (0, 0))),
+    *(f"engine_pool.request_blocks(8192{more})" for more in ("", ", window=128, chunk=2048")),
+    "engine_pool.request_blocks(100, window=0)",
+    "engine_pool.request_blocks(100, block=0)",
+    *(f"engine_pool.sequences(27288, tokens=8192, prefix={p})" for p in (0, 4000, 8192)),
+    "engine_pool.SOURCES",
     "sharding.gathered((9, 3), ranks=4)",
     *(f"sharding.at_least_one('ranks', {n})" for n in (4, 0, -1, 2.5)),
     "lora.linear_layers(model.Model.preset('gpt2'))['qkv'].count",

@@ -108,6 +108,7 @@ STEP = ["tiny-llama", "--tokens", "32"]
         ["estimate", *STEP, "--phase", "decode", "--precision", "bf16"],
         ["estimate", "tiny-llama", "--ranks", "4", "--zero", "2"],
         ["estimate", *STEP, "--against", "bf16"],
+        ["estimate", "tiny-llama", "--engine", "vllm", "--on", "RTX 4090"],
         ["fit", "tiny-llama", "--tokens", "32", "--on", "RTX 4090"],
         ["fit", "tiny-llama", "--batch", "2", "--on", "RTX 4090"],
         ["fit", *STEP, "--batch", "4", "--on", "14 MiB", "--spare", "0"],
@@ -120,7 +121,8 @@ STEP = ["tiny-llama", "--tokens", "32"]
 def test_answers_are_documents_of_their_schema(capsys, words):
     assert main([*words, "--json"]) in (0, 1)
     found = json.loads(capsys.readouterr().out)
-    command = "estimate --against" if "--against" in words else words[0]
+    more = [word for word in ("--against", "--engine") if word in words]
+    command = " ".join([words[0], *more])
     jsonschema.validate(found, schema(command))
     assert found["memlab"] == command and found["schema"] == 1
 

@@ -13,7 +13,7 @@ AGREE_OR_WHY = r"(\*\*|^#+ +)Why they differ|✓ \*Derived"
 # The title says what the reader will do. A verb that is missing here may be added.
 VERBS = """Add Balance Budget Build Calculate Catch Charge Check Choose Compress Compute Count Cut
 Estimate Explain Find Fit Follow Halve Hold Keep Load Look Measure Move Offload Open Pack Plan
-Predict Quantize Read Recompute Save Share Shard Shrink Size Spend Split Store Sum Trace Track
+Predict Quantize Read Recompute Save Serve Share Shard Shrink Size Spend Split Store Sum Trace Track
 Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
 # A cell tagged "device" shows the chapter's rows on a GPU, where there is one or a record of one.

@@ -18,6 +18,7 @@ TOLD_IN = {
     "tied": "weights",
     "host": "offloading",
     "recurrent": "kv-cache",
+    "engine_pool": "serving",
     "low_rank": "small-optimizers",
     "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",

@@ -13,7 +13,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import CacheAlone, Run
 from ..units import text
-from . import given
+from . import engine, given
 from .document import document
 from .estimate_json import as_json, shapes_as_json, wide_adapters
 from .simulated import simulated
@@ -43,13 +43,16 @@ def add_parser(commands: Any) -> None:
     given.add_run(parser)
     given.add_call(parser)
     given.add_devices(parser)
+    engine.add_engine(parser)
 
 
-def run(options: argparse.Namespace) -> str:
-    """What the command prints.
+def run(options: argparse.Namespace) -> str | tuple[str, int]:
+    """What the command prints; with --engine its status too.
 
     Raises      ValueError for --plot beside --against: a bar shows one recipe
     """
+    if engine.said(options):
+        return engine.answer(options)
     try:
         model = given.model_of(options.model)
     except UnknownFamily as error:

@@ -12,6 +12,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab estimate qwen3-0.6b --phase decode --tokens 8192", "what a conversation takes"),
         ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
         ("memlab estimate llama-3-8b --fsdp 8 --tokens 4096", "the peak of one, under FSDP2"),
+        ("memlab estimate llama-3-8b --engine vllm --on H100", "the pool of a server"),
     ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),

@@ -5,6 +5,7 @@ timeline        bytes over one step, stacked by category, the peak marked
 address_space   where the allocator puts every block of a trace, over time
 bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
+block_tables    which blocks of an engine's pool each sequence has
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
@@ -13,6 +14,7 @@ picture         any matplotlib figure, made stable and readable like the others
 
 from .address_space import address_space
 from .bar import ledger_bar
+from .block_tables import block_tables
 from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .layout import bits
@@ -28,6 +30,7 @@ __all__ = [
     "Picture",
     "address_space",
     "bits",
+    "block_tables",
     "colour_of",
     "curves",
     "ledger_bar",
