@@ -41,7 +41,8 @@ class Answer:
 
     @property
     def error(self):
-        """(predicted - posted) / posted."""
+        """(predicted - posted) / posted, of a reading that has a figure."""
+        assert self.bytes is not None
         return (self.bytes - self.reading.bytes) / self.reading.bytes
 
 

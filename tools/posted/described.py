@@ -1,6 +1,7 @@
 """What a mapping says of a reading: a model, a recipe and a run, or why there is none."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memlab import Model, Recipe, Run
 from memlab.cli.simulated import simulated
@@ -16,8 +17,8 @@ class Described:
     """A run in memlab's words, and which of its figures the counter read.
 
     figure      peak: of the tensors in a step or a call; allocated, reserved: of the allocator's
-                blocks and segments; between steps; resident: what stays, without a step; cache:
-                what a call leaves in it; a term's name: that row
+                blocks and segments; resident: what stays, without a step; cache: what a call
+                leaves in it; a term's name: that row
     stage       of a pipeline, whose last rank is the one that logs
     more        (name, bytes) of what the run holds and memlab.Run has no word for
     """
@@ -38,18 +39,20 @@ class Described:
 
     def own(self):
         """The same without `more`."""
-        if self.figure in ("allocated", "reserved"):
-            done = simulated(self.model, self.recipe, self.run, every_layer=True).replay()
-            return getattr(done, f"peak_{self.figure}")
-        if self.figure == "cache":
-            call = simulated(self.model, self.recipe, self.run)
-            return call.held_contents["after_call"]["kv_cache"]
-        if self.figure == "between steps":
-            return simulated(self.model, self.recipe, self.run).held["between_steps"]
-        ledger = estimate(self.model, self.recipe, self.run, stage=self.stage)
-        if self.figure in ("peak", "resident"):
-            return ledger.total()
-        return ledger[self.figure].derived
+        return _own(self.model, self.recipe, self.run, self.figure, self.stage)
+
+
+@lru_cache(maxsize=512)
+def _own(model, recipe, run, figure, stage):
+    if figure in ("allocated", "reserved"):
+        done = simulated(model, recipe, run, every_layer=True).replay()
+        return getattr(done, f"peak_{figure}")
+    if figure == "cache":
+        return simulated(model, recipe, run).held_contents["after_call"]["kv_cache"]
+    ledger = estimate(model, recipe, run, stage=stage)
+    if figure in ("peak", "resident"):
+        return ledger.total()
+    return ledger[figure].derived
 
 
 def capability(device):

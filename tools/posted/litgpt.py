@@ -53,7 +53,7 @@ def describe(reading):
     if what["quantize"]:
         raise Refused("NF4 in the modules of Lightning's plug-in for bitsandbytes")
     model = Model.preset(MODELS[what["model"]]).replace(tied=False)
-    told = {}
+    told: dict = {}
     if what["lora"]:
         said = what["lora"]
         names = [name for key, part in TARGETS.items() if said[key] == "true" for name in part]
@@ -69,4 +69,4 @@ def describe(reading):
         **told,
     )
     more = (("cuBLAS workspaces", cublas_workspaces(capability(reading.device))),)
-    return Described(model, Recipe.named("bf16"), run, "allocated", more=more)
+    return Described(model, Recipe.named("bf16"), run, more=more)

@@ -3,6 +3,9 @@
 Recipe      weights in bf16 or fp16, an fp32 master, fp32 gradients in one buffer and AdamW in
             fp32. --use-distributed-optimizer divides master and states among the data-parallel
             ranks, which is ZeRO 1
+fp16        only --bf16 turns on fp32 gradients; with --fp16 they are in fp16, and the optimizer's
+            fp32 copy of them (main_param.grad) stays until the next step, as large as the master
+            (megatron/training/arguments.py; core/optimizer/optimizer.py)
 Ranks       eight, all that a DGX has; what tensor, pipeline and context do not take is data
 Stage       the last one: the last rank is the one that logs
 Local       without Transformer Engine the scores of attention are multiplied into one buffer that
@@ -11,7 +14,7 @@ Workspaces  the tests set CUBLAS_WORKSPACE_CONFIG=:4096:8, 32 MiB. PyTorch's for
             forward and backward, and with Transformer Engine a third one, its own
 """
 
-from memlab import Model, Recipe, Run
+from memlab import Model, Recipe, Run, estimate
 from memlab.recipe.parallelism import Sharding
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -46,12 +49,14 @@ def describe(reading):
         raise Refused(PEAK)
     engine = what["impl"] == "transformer_engine"
     threads = cublas_workspaces(9)
-    more = [("cuBLAS workspaces", threads)]
+    more: list = [("cuBLAS workspaces", threads)]
     more += [("Transformer Engine's workspace", TRANSFORMER_ENGINE)] * engine
     if not engine:
         rows, tokens = int(what["mbs"]) * what["heads"] // what["tp"], int(what["seq"])
         more += [("buffer of the scores", 2 * rows * tokens**2)]
-    recipe = Recipe.named("megatron").replace(weights="bf16" if what["bf16"] else "fp16")
+    recipe = Recipe.named("megatron")
+    if not what["bf16"]:
+        recipe = recipe.replace(weights="fp16", gradients="fp16")
     split = what["tp"] * what["pp"] * what["cp"]
     devices = Sharding(
         data=what["gpus"] // split,
@@ -60,10 +65,11 @@ def describe(reading):
         context=what["cp"],
         zero=1 if what["dist_optimizer"] else 0,
     )
-    last = what["pp"] - 1
-    return Described(
-        model(what), recipe, Run(devices=devices), "resident", last, tuple(more)
-    )
+    shape, run, last = model(what), Run(devices=devices), what["pp"] - 1
+    if not what["bf16"]:
+        master = estimate(shape, recipe, run, stage=last)["master"].derived
+        more += [("fp32 copies of the gradients", master)]
+    return Described(shape, recipe, run, "resident", last, tuple(more))
 
 
 def model(what):

@@ -27,17 +27,17 @@ def describe(reading):
     model = Model.preset(name)
     positions = 2048 if quantized else 4096
     batch, tokens, new = what["batch"], what["tokens"], what["new_tokens"]
-    more = [
-        ("weights", packed.allocated(packed.weights(model, "gptq4" if quantized else None))),
+    more: list = [
+        ("weights", packed.held(model, "gptq4" if quantized else None)),
         ("tables", model.layers * 2 * 2 * positions * model.head_dim),
         ("cuBLAS workspace", cublas_workspaces(capability(reading.device), threads=1)),
         *buffers(model, what["experiment"]),
     ]
-    told = {"batch": batch, "attention": "sdpa"}
+    told: dict = {"batch": batch, "attention": "sdpa"}
     prompt = Run(phase="prefill", tokens=tokens, **told)
     rows = batch * tokens
     logits = [("hidden states", 2 * rows * model.d_model), ("logits", (2 + 4) * rows * model.vocab)]
-    found = [Described(model, FP16, prompt, "cache", more=tuple(more + logits))]
+    found: list = [Described(model, FP16, prompt, "cache", more=tuple(more + logits))]
     if new:
         last = tokens + new - 2  # in the cache, when the last token but one is read
         old = 2 * 2 * model.layers * batch * last * model.kv_heads * model.head_dim

@@ -11,6 +11,8 @@ Source      auto_gptq 0.5 and GPTQModel 2.2, QuantLinear.__init__: qweight, qzer
             FP8Linear.__init__
 """
 
+from functools import lru_cache
+
 from memlab.terms.allocator import CachingAllocator
 
 GROUP = 128  # quantize_config.json of the repositories that were run
@@ -54,6 +56,12 @@ def weights(model, kind=None, value=2):
         else:
             once += sizes
     return once + [size for _ in range(model.layers) for sizes in inside for size in sizes]
+
+
+@lru_cache(maxsize=64)
+def held(model, kind=None):
+    """What all weights of a model take on a device."""
+    return allocated(weights(model, kind))
 
 
 def allocated(sizes):

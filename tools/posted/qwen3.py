@@ -29,7 +29,7 @@ def describe(reading):
     before = what["input"] + what["new"] - 2  # in the cache, when the last token but one is read
     attention = "sdpa" if kind == "awq4" else "flash"
     run = Run(phase="decode", batch=what["batch"], tokens=before, attention=attention)
-    more = [("weights", packed.allocated(packed.weights(model, kind)))]
+    more = [("weights", packed.held(model, kind))]
     more += [("cuBLAS workspace", cublas_workspaces(capability(reading.device), threads=1))]
     if kind == "fp8" and model.tied:
         more += [("a second head", 2 * model.vocab * model.d_model)]

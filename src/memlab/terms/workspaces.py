@@ -1,4 +1,4 @@
-"""Scratch memory that PyTorch gives its libraries for matrix products, and that it never takes back.
+"""Workspaces: memory that PyTorch gives cuBLAS for matrix products, and never takes back.
 
 The first product on a stream makes a workspace for cuBLAS, with PyTorch's own allocator, so that
 `torch.cuda.memory_allocated()` counts it from then on. Each thread has its own handle of the
@@ -6,17 +6,20 @@ library, and a workspace belongs to a handle and a stream: a forward pass has on
 which autograd runs the backward pass has a second one.
 """
 
+from __future__ import annotations
+
+from ..units import KiB
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-KiB = 1024
 # CUBLAS_WORKSPACE_CONFIG=":4096:2:16:8", which is what PyTorch takes by itself: two parts of
 # 4,096 KiB and eight of 16 KiB; on Hopper and Blackwell eight parts of 4,096 KiB.
 SMALL = (2 * 4096 + 8 * 16) * KiB
 LARGE = 8 * 4096 * KiB
 # By the major number of the compute capability.
-CUBLAS: "Mapping[int, int]" = {7: SMALL, 8: SMALL, 9: LARGE, 10: LARGE, 12: LARGE}
+CUBLAS: Mapping[int, int] = {7: SMALL, 8: SMALL, 9: LARGE, 10: LARGE, 12: LARGE}
 
 
 def cublas_workspaces(capability: int, *, threads: int = 2, streams: int = 1) -> int:
