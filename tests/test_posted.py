@@ -11,6 +11,7 @@ from posted.described import Described, Refused
 from posted.floor import floor
 
 from memlab import Model, Recipe, Run
+from memlab.cli import main
 from memlab.recipe.least import least
 from memlab.terms.lora import Lora
 
@@ -117,6 +118,22 @@ def test_the_least_is_never_above_the_peak():
     ):
         said = Described(Model.preset("tiny-llama"), Recipe.named("fp32"), run)
         assert 0 < floor(said) <= said.bytes(), run
+
+
+def test_the_shell_says_that_a_posted_peak_cannot_be(capsys):
+    words = "estimate tiny-llama --tokens 32 --posted".split()
+    assert main([*words, "1 MB"]) == 0
+    assert (
+        "it cannot be, for the weights, gradients and optimizer states" in capsys.readouterr().out
+    )
+    assert main([*words, "20 MB", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    found, peak = document["posted"], document["peak"]["bytes"]
+    assert found["possible"] and found["least"] < peak < 20 * 10**6
+    assert found["error"] == pytest.approx((peak - 20 * 10**6) / (20 * 10**6))
+    assert main([*words, "20 MB", "--against", "bf16"]) != 0
+    assert "leave out --against" in capsys.readouterr().err
+    assert main([*words, "-1 MB"]) != 0
 
 
 def test_the_tables_say_what_is_stored():

@@ -1,4 +1,4 @@
-"""The tables of the page: by class, by source, the worst, what is refused; all from stored errors."""
+"""The tables of the page, from stored errors: classes, sources, the worst, what is refused."""
 
 from collections import Counter
 
