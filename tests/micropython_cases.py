@@ -71,6 +71,8 @@ TRACE = (
 
 # At least one call of every public function of memlab.terms; a test sees to that.
 TERMS = [
+    *(f"workspaces.cublas_workspaces({major})" for major in (7, 8, 9, 10, 12, 6)),
+    "workspaces.cublas_workspaces(8, threads=1, streams=2)",
     *(
         f"allocator.{f}({n})"
         for f, n in product(

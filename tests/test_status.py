@@ -87,6 +87,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "glossary",
         "laptop-and-device",
         "no-gain",
+        "posted",
         "smaller",
         "status",
     }

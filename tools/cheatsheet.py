@@ -26,6 +26,7 @@ TOLD_IN = {
     "expandable": "allocator",
     "replay": "allocator",
     "segments": "allocator",
+    "workspaces": "allocator",
 }
 # k and t are letters of one module each, and q, k, v elsewhere.
 LETTER = re.compile(r"(?<![A-Za-z_.`])([B-Zb]|k(?= (?:=|m|\\?>))|t(?= of))(?:_(\w+))?(?![\w'])")

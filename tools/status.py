@@ -15,6 +15,7 @@ import no_gain
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, peers
 from causal_table import types
+from posted import tables as posted
 
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
@@ -59,6 +60,11 @@ def fill(text, root):
         "peers": peers,
         "benchmark": benchmark,
         "types": types,
+        "posted_classes": posted.classes,
+        "posted_sources": posted.by_source,
+        "posted_worst": posted.worst,
+        "posted_refused": posted.refused,
+        "posted_impossible": posted.impossible,
     }
 
     def table(found):

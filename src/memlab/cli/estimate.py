@@ -13,7 +13,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..run import CacheAlone, Run
 from ..units import text
-from . import engine, given
+from . import engine, given, posted
 from .document import document
 from .estimate_json import as_json, shapes_as_json, wide_adapters
 from .simulated import simulated
@@ -39,6 +39,8 @@ def add_parser(commands: Any) -> None:
     given.add_model(parser)
     parser.add_argument("--against", metavar="RECIPE", help="a second recipe, side by side")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the ledger as a bar")
+    words = "a peak that somebody read: how far memlab is from it, or that it cannot be"
+    parser.add_argument("--posted", metavar="SIZE", help=words)
     given.add_recipe(parser)
     given.add_run(parser)
     given.add_call(parser)
@@ -62,6 +64,11 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         ledger = estimate(model, recipe, how)
     except CacheAlone as error:
         return _of_shapes(options, error, model)
+    beside = None
+    if options.posted is not None:
+        if options.against:
+            raise ValueError("--posted is held against one recipe; leave out --against")
+        beside = posted.compared(options.posted, model, recipe, how, ledger)
     if options.against:
         if options.plot:
             raise ValueError("--plot draws one recipe; leave out --against")
@@ -69,10 +76,9 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         return _compared(comparison, how) if options.json else str(comparison)
     _plot(ledger, options.plot)
     if options.json:
-        return as_json(model, recipe, how, ledger)
-    return "\n".join(
-        [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
-    )
+        return as_json(model, recipe, how, ledger, beside)
+    lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
+    return "\n".join([*lines, *([posted.line(beside, how)] if beside else [])])
 
 
 def _of_shapes(
@@ -84,7 +90,7 @@ def _of_shapes(
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
-    for flag in ("against", "ranks"):
+    for flag in ("against", "posted", "ranks"):
         if getattr(options, flag) is not None:
             raise ValueError(f"--{flag}: {unknown}")
     try:

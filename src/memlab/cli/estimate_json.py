@@ -33,8 +33,16 @@ ADAPTERS = (
 NO_COPIES = "torch.inference_mode(), where autocast keeps no copies of the weights"
 
 
-def as_json(model: Model, recipe: Recipe, how: Run, ledger: Ledger) -> str:
+def as_json(
+    model: Model,
+    recipe: Recipe,
+    how: Run,
+    ledger: Ledger,
+    posted: dict[str, Any] | None = None,
+) -> str:
     """The document as text.
+
+    posted      what memlab.cli.posted says of a figure that was given, if one was
 
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
@@ -45,7 +53,7 @@ def as_json(model: Model, recipe: Recipe, how: Run, ledger: Ledger) -> str:
     found = simulated(model, recipe, how)
     rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
     held = peak = allocator = None
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {} if posted is None else {"posted": posted}
     if how.tokens is not None:
         source = derived if found is None else found.rows
         rows = {name: source.get(name, 0) for name in TERMS}

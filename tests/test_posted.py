@@ -1,0 +1,156 @@
+"""What other people's GPUs said: the readings are whole, and memlab's errors do not grow."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from posted import misses, peft, picture, readings, stored, tables
+from posted.answers import MAPPINGS, Answer, answers, summary
+from posted.described import Described, Refused
+from posted.floor import floor
+
+from memlab import Model, Recipe, Run
+from memlab.cli import main
+from memlab.recipe.least import least
+from memlab.terms.lora import Lora
+
+UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
+HOST = {"implementation": "memlab", "optimizer_impl": "forloop"}
+AGAIN = "python tools/posted --write"
+
+
+@pytest.fixture(scope="module")
+def now():
+    """Everything that can be answered, computed anew."""
+    return answers()
+
+
+def test_every_reading_has_its_source_and_the_figure_that_was_printed():
+    heads = readings.sources()
+    assert set(heads) == set(MAPPINGS)
+    rows = [(head, row) for head in heads.values() for row in head["readings"]]
+    assert len({row["id"] for _, row in rows}) == len(rows) == 616
+    for head, row in rows:
+        told = head["every"] | row
+        assert head["licence"] and head["repository"] and head["not_stated"]
+        assert "address" in told or (
+            told["path"] and re.fullmatch("[0-9a-f]{9,10}", told["commit"])
+        )
+        said = float(told["printed"]) * UNITS[told["unit"]]
+        assert told["bytes"] == pytest.approx(said, abs=1), row["id"]
+        assert told["kind"] in readings.KINDS and told["counter"] and told["device"]
+
+
+def test_no_reading_is_missed_by_more_than_before(now):
+    before = stored.stored()
+    worse, other = [], []
+    for old, new in zip(before, now, strict=True):
+        if old == new:
+            continue
+        lost = old.counted and not new.counted
+        far = old.counted and new.counted and abs(new.error) > abs(old.error)
+        (worse if lost or far else other).append(new.reading.id)
+    assert not worse, f"memlab misses more than it did: {worse}"
+    assert not other, f"these answers changed for the better or have a new reason; {AGAIN}: {other}"
+
+
+def test_the_picture_shows_the_stored_answers():
+    assert picture.PATH.read_text(encoding="utf-8") == picture.picture(), AGAIN
+
+
+def test_each_large_miss_has_its_sentence_and_each_sentence_its_miss():
+    far = [a.reading for a in stored.stored() if misses.is_one(a)]
+    assert [reading.id for reading in far if not misses.why(reading)] == []
+    for pattern in misses.WHY:
+        assert any(re.search(pattern, reading.id) for reading in far), pattern
+
+
+def test_the_medians_are_those_that_we_aim_at():
+    """A median that leaves its goal is a change for the worse in many rows at once."""
+    found = stored.stored()
+    for group, goal in tables.GOALS.items():
+        middle = summary([a for a in found if a.reading.group == group])[3]
+        assert middle <= float(goal.split()[0]) / 100, group
+
+
+def test_only_stated_rules_take_a_reading_out_of_the_count():
+    out = [a for a in stored.stored() if a.bytes is not None and a.reason]
+    ruled = {a.reading.id for a in out if a.reason == "a length was read from it"}
+    assert ruled == set(peft.READ_FROM)
+    assert all(a.reason.startswith("cannot be: ") for a in out if a.reading.id not in ruled)
+    assert sum(a.reason.startswith("cannot be: ") for a in out) == 3
+
+
+def test_a_reason_is_one_for_many_readings():
+    """A mapping refuses kinds of runs and never a row that it would miss."""
+    reasons = Counter(a.reason for a in stored.stored() if a.bytes is None)
+    assert len(reasons) <= 30 and min(reasons.values()) >= 1
+    assert all(reason and not re.search(r"\d,\d{3}|%", reason) for reason in reasons)
+
+
+def test_a_peak_below_its_weights_gradients_and_states_cannot_be():
+    model, bf16 = Model.preset("llama-3.2-1b"), Recipe.named("bf16")
+    P, told = model.parameter_count, {"tokens": 64}
+    assert sum(least(model, bf16, Run(**told)).values()) == pytest.approx(8 * P, rel=1e-6)
+    inside = least(model, bf16, Run(step_in_backward=True, **told))
+    assert "gradients" not in inside and sum(inside.values()) == pytest.approx(6 * P, rel=1e-6)
+    away = least(model, bf16, Run(offload=("states",), **HOST, **told))
+    assert away == {"weights": 2 * P, "gradients": 2 * P}
+    lora = Lora(8)
+    trained = lora.parameter_count(model)
+    adapted = least(model, bf16, Run(lora=lora, **told))
+    assert sum(adapted.values()) == 2 * P + 16 * trained
+    norms_alone = least(model, bf16, Run(frozen=("embedding", "attention", "feed_forward"), **told))
+    norms = sum(t.count for t in model.tensors() if t.component == "norm")
+    assert norms_alone["weights"] == 2 * P and norms_alone["gradients"] == 2 * norms
+    assert least(model, bf16, Run(phase="decode", **told)) == {"weights": 2 * P}
+    assert floor(Described(model, bf16, Run(), "resident")) == 0
+
+
+def test_the_least_is_never_above_the_peak():
+    for run in (
+        Run(tokens=16),
+        Run(tokens=16, lora=Lora(4)),
+        Run(tokens=16, step_in_backward=True),
+        Run(tokens=16, frozen=("embedding",)),
+        Run(tokens=16, offload=("states",), **HOST),
+    ):
+        said = Described(Model.preset("tiny-llama"), Recipe.named("fp32"), run)
+        assert 0 < floor(said) <= said.bytes(), run
+
+
+def test_the_shell_says_that_a_posted_peak_cannot_be(capsys):
+    words = "estimate tiny-llama --tokens 32 --posted".split()
+    assert main([*words, "1 MB"]) == 0
+    assert (
+        "it cannot be, for the weights, gradients and optimizer states" in capsys.readouterr().out
+    )
+    assert main([*words, "20 MB", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    found, peak = document["posted"], document["peak"]["bytes"]
+    assert found["possible"] and found["least"] < peak < 20 * 10**6
+    assert found["error"] == pytest.approx((peak - 20 * 10**6) / (20 * 10**6))
+    assert main([*words, "20 MB", "--against", "bf16"]) != 0
+    assert "leave out --against" in capsys.readouterr().err
+    assert main([*words, "-1 MB"]) != 0
+
+
+def test_the_tables_say_what_is_stored():
+    found = stored.stored()
+    together = tables.classes(None).splitlines()[-1]
+    assert together.startswith(f"| all | {len(found)} | {sum(a.bytes is not None for a in found)} ")
+    assert tables.worst(None).count("\n") == 1 + tables.MOST
+    assert sum(map(int, re.findall(r"\| (\d+) \|$", tables.refused(None), re.M))) == sum(
+        bool(a.reason) for a in found
+    )
+    assert tables.impossible(None).count("`litgpt-hub/") == 3
+    assert tables.by_source(None).count("https://github.com/") == len(MAPPINGS)
+
+
+def test_what_a_mapping_refuses_is_refused_by_name():
+    (reading,) = [r for r in readings.read() if r.id == "vllm/llama3-8b/act"]
+    with pytest.raises(Refused, match="limits are not stated"):
+        MAPPINGS["vllm"].describe(reading)
+    assert Answer(reading, None, "x").counted is False
+    assert json.loads(stored.PATH.read_text(encoding="utf-8"))[reading.id][0] is None

@@ -1,0 +1,63 @@
+"""torchtune: the tables of its README and documentation. One GPU, bf16.
+
+Model       torchtune's own modules, which are nearer to memlab.lab's than to transformers'
+Run         full activation checkpointing is memlab's block; adapters are in bf16; the full
+            fine-tune on one card uses bitsandbytes' paged AdamW and steps in backward
+Logits      the model returns them in fp32 (modules/transformer.py: `self.output(h).float()`); in
+            2024-05 `logits` lives through backward (recipes/lora_finetune_single_device.py), from
+            2024-11 on `del logits` stands before it
+"""
+
+from memlab import Model, Recipe, Run
+from memlab.terms.lora import Lora
+from memlab.terms.workspaces import cublas_workspaces
+
+from .described import Described, Refused, capability
+
+BF16 = Recipe.named("bf16")
+
+
+def describe(reading):
+    """See the module.
+
+    Raises      Refused
+    """
+    name = reading.id.removeprefix("torchtune/")
+    if name.startswith("init/"):
+        return made(name)
+    if reading.group == "several GPUs":
+        raise Refused("FSDP of torchtune, with adapters or options that are not stated")
+    if "lengths" in reading.not_stated:
+        raise Refused("the length of the sequences is not stated")
+    if reading.what.get("compile") or name.startswith("2024-11/") and name != "2024-11/packed":
+        raise Refused("torch.compile")  # each row of 2024-11 adds one more thing to those above it
+    if name == "2024-11/packed":
+        run = Run(batch=2, tokens=4096, implementation="memlab", holds=("wide_logits",))
+        return trained("llama-3.2-3b", BF16, run, reading)
+    told: dict = {"batch": 4, "tokens": 2048, "checkpoint": "block", "implementation": "memlab"}
+    told["holds"] = ("output", "wide_logits")
+    if name == "2024-05/full-7b":
+        recipe = BF16.replace(optimizer="bnb_paged_adamw")
+        return trained("llama-2-7b", recipe, Run(step_in_backward=True, **told), reading)
+    return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading)
+
+
+def trained(name, recipe, run, reading):
+    """The peak of a step of this model."""
+    more = (("cuBLAS workspaces", cublas_workspaces(capability(reading.device))),)
+    return Described(Model.preset(name), recipe, run, more=more)
+
+
+def made(name):
+    """What a model with adapters holds before it trains.
+
+    Raises      Refused for a quantized one
+    """
+    if "qlora" in name:
+        raise Refused("NF4 weights while they are made, or lengths that are not stated")
+    if "3b" in name:
+        model, lora = Model.preset("llama-3.2-3b"), (64, ("q", "v", "out", "gate", "up", "down"))
+    else:
+        model, lora = Model.preset("llama-2-7b"), (8, ("q", "v"))
+    adapters = 2 * Lora(*lora).parameter_count(model)
+    return Described(model, BF16, Run(), "weights", more=(("adapters", adapters),))
