@@ -28,6 +28,7 @@ KNOWN = {
     "attention": ("sdpa", "eager", "flash"),
     "kernel": ("auto", "flash", "efficient", "math"),
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
+    "compile": ("inductor", "aot_eager_decomp_partition"),
     "checkpoint": ("none", "block"),
     "loss": ("plain", "chunked", "fused_head"),
     "loop": programs.LOOPS,
@@ -44,6 +45,7 @@ MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulate
 OF_TRAINING = (
     "micro_batches",
     "dropout",
+    "compile",
     "checkpoint",
     "loop",
     "completion",
@@ -83,6 +85,8 @@ class Run:
                 else what the family's configuration class says
     window      positions that a token sees, itself included, in a family with sliding windows; 0:
                 no window; None: what the config says, else the class
+    compile     the backend of torch.compile(model), which memlab.measure.trace alone asks: inductor
+                (torch's default), or the partitioner's two graphs run operator by operator
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
                 `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
@@ -135,6 +139,7 @@ class Run:
     kernel: str = "auto"
     dropout: float | None = None
     window: int | None = None
+    compile: str | None = None
     checkpoint: str = "none"
     loop: str = "plain"
     completion: int | None = None
@@ -155,7 +160,7 @@ class Run:
     def __post_init__(self) -> None:
         for field in KNOWN:
             value = getattr(self, field)
-            if value is None and field in ("attention", "optimizer_impl", "reference"):
+            if value is None and getattr(Run, field) is None:
                 continue
             _one_of(field, value, KNOWN[field])
         for field, known in (("frozen", None), ("offload", OFFLOAD), ("holds", HOLDS)):

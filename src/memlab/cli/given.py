@@ -78,6 +78,9 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", type=kind, metavar=metavar, help=words)
     for flag, words in WORDS:
         group.add_argument(f"--{flag}", choices=KNOWN[flag.replace("-", "_")], help=words)
+    words = "torch.compile's backend, for `memlab trace` (without one: inductor)"
+    choices = {"choices": KNOWN["compile"], "nargs": "?", "const": KNOWN["compile"][0]}
+    group.add_argument("--compile", help=words, **choices)
     for flag, words in LISTS:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"
@@ -177,7 +180,7 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     """
     told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
-    names += ["step_in_backward", "clip", "phase", "logits", "inference_mode"]
+    names += ["compile", "step_in_backward", "clip", "phase", "logits", "inference_mode"]
     said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-UNSAID = ("attention", "optimizer_impl", "reference")
+UNSAID = ("attention", "optimizer_impl", "reference", "compile")
 # memlab.Run says each in full; a null is what the config or torch says by itself.
 _RUN: dict[str, dict[str, Any]] = {
     name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN

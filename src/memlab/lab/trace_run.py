@@ -37,6 +37,7 @@ TRACED = (
     "loss",
     "loss_chunks",
     "optimizer_impl",
+    "compile",
     "lora",
 )
 
@@ -83,7 +84,7 @@ def trace_run(
         return loss_of(module, made[0], run)
 
     body = run.chunks and run.implementation == "transformers"
-    how = Run(backend=run.backend, kernel=_kernel(run))
+    how = Run(backend=run.backend, kernel=_kernel(run), compile=run.compile)
     with torch.device("meta"):
         module = subject(shaped, chosen, run)
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
@@ -101,7 +102,7 @@ def trace_run(
     words = title or (
         f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
         f"{run.implementation} on {run.backend}"
-    )
+    ) + (f", compiled by {run.compile}" if run.compile and not title else "")
     with _its_own(shaped):
         step = trace(
             module,
@@ -113,7 +114,7 @@ def trace_run(
         )
     if isinstance(shaped, Causal):
         step.parameters = sum(parameter.numel() for parameter in module.parameters())
-        step.notes = shaped.notes(module)
+        step.notes = (*step.notes, *shaped.notes(module))
     else:
         step.parameters = shaped.parameter_count
     return step

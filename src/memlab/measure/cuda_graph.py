@@ -36,6 +36,8 @@ class CudaGraph(TorchFunctionMode):
     Raises      ValueError for an unknown kind of attention
     """
 
+    replaced: dict[Any, Callable]  # REPLACED, below
+
     def __init__(self, attention: str = "auto") -> None:
         super().__init__()
         if attention not in KERNELS:
@@ -71,7 +73,7 @@ class CudaGraph(TorchFunctionMode):
             # autocast has cast the arguments; what happens inside is no call of its own.
             with torch.autocast("cpu", enabled=False):
                 return attention(*args, **kwargs, kernel=self.attention)
-        replacement = REPLACED.get(func)
+        replacement = self.replaced.get(func)
         return func(*args, **kwargs) if replacement is None else replacement(*args, **kwargs)
 
     def _open(self, func: Any) -> Callable | None:
@@ -177,3 +179,4 @@ REPLACED: dict[Any, Callable] = {
     torch.layer_norm: _layer_norm,
     torch.dropout: _dropout,
 }
+CudaGraph.replaced = REPLACED

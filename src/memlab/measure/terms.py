@@ -42,6 +42,14 @@ def rows(tracker: Tracker, marks: dict[str, int], births: dict[int, str]) -> dic
     return rows
 
 
+def wide_born_in_the_loss(
+    tracker: Tracker, births: dict[int, str], vocab: int | None
+) -> dict[int, str]:
+    """Of a compiled step, whose forward pass and loss are one graph: where its logits belong."""
+    wide = (i for i, record in tracker.records.items() if record.shape[-1:] == (vocab,))
+    return {ident: "loss" for ident in wide if births.get(ident) == "forward"}
+
+
 def name_logits(tracker: Tracker, births: dict[int, str], vocab: int | None) -> None:
     """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients."""
     for record in tracker.records.values():

@@ -19,17 +19,18 @@ from torch.optim import Optimizer
 from ..base.garbage import no_garbage
 from ..run import Run
 from ..units import whole
+from .compiled import CompiledTracker, compiled, eager
 from .cuda_graph import CudaGraph
 from .fakes import Fakes
 from .grouped_products import grouped_products
 from .hugging_face import pads, real_masks
 from .step_tracker import StepTracker
-from .terms import births, head, name_logits, rows, width
+from .terms import births, head, name_logits, rows, wide_born_in_the_loss, width
 from .traced import MOMENTS, Trace
 from .tracker import Tracker
 from .untraceable import explained
 
-OURS = ("backend", "kernel", "optimizer_impl")
+OURS = ("backend", "kernel", "optimizer_impl", "compile")
 LOOPS: dict[str, dict[str, Any]] = {
     "forloop": {"foreach": False},
     "foreach": {"foreach": True},
@@ -59,13 +60,14 @@ def trace(
     inputs      a tensor, a tuple of arguments or a dict of named ones, of which only shapes count;
                 or a function of the module that returns the loss, or None if it ran backward too
     optimizer   a function of the parameters, such as lambda p: SGD(p, momentum=0.9); None for none
-    run         its backend (Run.cpu() is the run on this machine), the kernel of SDPA on CUDA, and
-                AdamW's loop; a module and its inputs say all else themselves
+    run         its backend (Run.cpu() is the run on this machine), the kernel of SDPA on CUDA,
+                AdamW's loop, and torch.compile's backend (memlab.measure.compiled); a module and
+                its inputs say all else themselves
     autocast    "bf16" or "fp16": the forward pass and the loss run under torch.autocast
     loss        a function of the model's output, if that is no loss and has no `.loss`
     vocab       width of the logits, to give them a row of their own; found for most language models
-    Leaves out  scratch memory inside kernels, the CUDA context, compiled graphs, several devices;
-                counters that optimizers leave on the host count too (4 bytes a tensor)
+    Leaves out  scratch memory inside kernels, the CUDA context, several devices; counters that
+                optimizers leave on the host count too (4 bytes a tensor)
     Raises      CannotTrace, naming operation and line, where a step needs the values of tensors;
                 TypeError and ValueError for arguments that make no sense
     """
@@ -81,11 +83,15 @@ def trace(
         opt = None if optimizer is None else _made(optimizer, module, run)
         stack.enter_context(_foreach_takes_fakes())
         stack.enter_context(no_garbage())
-        stack.enter_context(real_masks(padding))
+        graphs = None
         stack.enter_context(grouped_products(backend))
-        if backend == "cuda":
-            stack.enter_context(CudaGraph(run.kernel))
-        tracker = StepTracker()
+        if run.compile is not None:
+            graphs = stack.enter_context(compiled(module, run))
+        else:
+            stack.enter_context(real_masks(padding))
+            if backend == "cuda":
+                stack.enter_context(CudaGraph(run.kernel))
+        tracker = StepTracker() if graphs is None else CompiledTracker()
         stack.enter_context(tracker)
         tracker.label(module)
         if opt is not None:
@@ -99,17 +105,21 @@ def trace(
             _forward_backward(module, given, loss, precision, tracker, marks)
             marks["after_backward"] = len(tracker.timeline) - 1
             if opt is not None:
-                with tracker.phase("optimizer"):
+                with tracker.phase("optimizer"), eager():
                     opt.step()
             with tracker.phase("zero_grad"):
                 module.zero_grad(set_to_none=True)
             marks["between_steps"] = len(tracker.timeline) - 1
             peaks.append(tracker.peak)
         born = births(tracker)
+        if graphs is not None:
+            born |= wide_born_in_the_loss(tracker, born, vocab or width(head(module)))
         kept = rows(tracker, marks, born)
         name_logits(tracker, born, vocab or width(head(module)))
     name = title or f"{_name(model, module)} · {backend}"
-    return Trace(name, tracker, kept, start, marks, peaks[0])
+    found = Trace(name, tracker, kept, start, marks, peaks[0])
+    found.notes = () if graphs is None else graphs.notes()
+    return found
 
 
 def _forward_backward(
@@ -126,7 +136,7 @@ def _forward_backward(
         if precision is not None:  # one around another would keep the casts of the inner one
             phase.enter_context(torch.autocast("cpu", precision))
         output = head(module)
-        if output is not None:  # what comes from the output head on is the loss
+        if output is not None and not isinstance(tracker, CompiledTracker):  # what comes from the output head on is the loss
 
             def begin(*_: Any) -> None:
                 phase.enter_context(tracker.phase("loss"))

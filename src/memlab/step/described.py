@@ -160,6 +160,11 @@ def check_away(recipe: Recipe, run: Run) -> None:
 
 def check_shape(model: Model, run: Run) -> None:
     """What no step of this model can have, and what is not described of it."""
+    if run.compile is not None:
+        raise ValueError(
+            f"compile={run.compile!r}: no formula says what a compiler keeps; `memlab trace CONFIG "
+            "--compile` asks it, on tensors without values"
+        )
     if run.devices.ranks > 1 and not run.devices.fsdp:
         raise ValueError(
             f"devices={run.devices}: the step of one device alone is described, or that of one of "
