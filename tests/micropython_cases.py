@@ -531,6 +531,7 @@ RUNS = [
     "run.Lora(16, 'q')",
     f"run.Lora(16).parameter_count({LLAMA})",
     f"run.Lora(16, ranks=(('q', 4),)).parameter_count({LLAMA})",
+    f"run.Lora(16, ('k', 'down'), dora=True).parameter_count({LLAMA})",
     f"run.Lora(16, saved=('embedding', 'lm_head')).saved_count({LLAMA})",
     f"run.Lora(16, base='nf4').level_bytes({LLAMA})",
     "run.Lora(16).format('bf16', peft=True)",

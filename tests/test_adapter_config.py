@@ -55,6 +55,8 @@ SAID = [
         {"modules_to_save": ["embed_tokens", "lm_head"], "lora_dropout": 0.1},
         {"saved": ("embedding", "lm_head"), "dropout": 0.1},
     ),
+    (LLAMA, {"target_modules": ["q_proj", "up_proj"], "use_dora": True}, {"dora": True}),
+    (GPT, {"use_dora": True}, {"targets": ("qkv",), "dora": True}),
     (GPT, {}, {"targets": ("qkv",)}),
     (GPT, {"target_modules": ["c_proj"]}, {"targets": ("out", "down")}),
     (GPT, {"target_modules": ["mlp.c_proj"]}, {"targets": ("down",)}),
@@ -81,7 +83,7 @@ def test_what_is_read_is_what_peft_makes(peft, config, said, wanted, tmp_path):
 
 
 REFUSED = [
-    ({"use_dora": True}, "use_dora=True is not described; known: False"),
+    ({"use_qalora": True}, "use_qalora=True is not described; known: False"),
     ({"bias": "all"}, "bias='all' is not described; known: 'none'"),
     ({"alpha": 3}, "alpha is no field of a LoraConfig that memlab knows"),
     ({"peft_type": "VERA"}, "peft_type='VERA' is not described; known: LORA"),

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-OF_LORA = ("targets", "base", "dtype", "dropout", "saved")  # --lora-NAME, beside --lora-rank
+OF_LORA = (
+    "targets",
+    "base",
+    "dtype",
+    "dropout",
+    "saved",
+    "dora",
+)  # --lora-NAME, beside --lora-rank
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
@@ -97,6 +104,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--lora-saved", metavar="A,B", help=words)
     words = "of what adapters read (default 0)"
     group.add_argument("--lora-dropout", type=float, metavar="P", help=words)
+    words = "a trained length for each row of an adapted weight: peft's use_dora"
+    group.add_argument("--lora-dora", action="store_true", default=None, help=words)
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:

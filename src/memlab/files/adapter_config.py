@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 READ = (
     *("r", "target_modules", "exclude_modules", "lora_dropout", "rank_pattern", "peft_type"),
-    *("layers_to_transform", "layers_pattern", "modules_to_save", "task_type"),
+    *("layers_to_transform", "layers_pattern", "modules_to_save", "task_type", "use_dora"),
 )
 # Where values come from, how they begin, how they are scaled: no byte of a step is another one.
 NO_BYTE = (
@@ -38,7 +38,6 @@ NO_BYTE = (
 # What is described of each is its default alone; nothing at all says the same.
 REFUSED: dict[str, Any] = {
     "bias": "none",
-    "use_dora": False,
     "lora_bias": False,
     "use_qalora": False,
     "trainable_token_indices": None,
@@ -76,6 +75,7 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any], model: Model) -> Lo
         dropout=said.get("lora_dropout", 0.0),
         ranks=tuple((name, rank) for name, rank in ranks.items() if rank != usual),
         saved=_saved(said, model),
+        dora=said.get("use_dora") or False,
     )
 
 

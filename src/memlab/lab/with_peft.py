@@ -29,6 +29,7 @@ def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
         modules_to_save=[ends[name].split(".")[-1] for name in lora.saved] or None,
         lora_dropout=lora.dropout,
         fan_in_fan_out=model.conv1d,
+        use_dora=lora.dora,
     )
     with quiet():
         own = next(module.parameters()).dtype

@@ -8,6 +8,7 @@ from ..model import Model
 from ..run import Run
 from ..terms.lora import BLOCK as BLOCK
 from ..terms.lora import LEVELS, Lora
+from .dora import dora
 from .dropped import dropout
 from .graph import Tensor, call
 from .ops import Ops
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 # What is narrower than the rest, by the end of its name.
 DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32", "levels": "fp32"}
-ADAPTERS = ("a", "b")
+ADAPTERS = ("a", "b", "magnitude")
 
 # Where the layers that can carry an adapter are described.
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
@@ -53,6 +54,8 @@ def shapes(
     if name in lora.targets:
         r = Dim("r", lora.rank_of(name))
         found |= {f"{name}.a": (r, inputs), f"{name}.b": (outputs, r)}
+        if lora.dora:
+            found[f"{name}.magnitude"] = (outputs,)
     return found
 
 
@@ -66,7 +69,7 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if (run.implementation, model.family) not in KNOWN:
         raise ValueError(f"adapters are not described for {run.implementation} {model.family}")
     peft = run.implementation == "transformers"
-    for field in ("dropout", "ranks", "saved"):
+    for field in ("dropout", "ranks", "saved", "dora"):
         if getattr(lora, field) and not peft:
             value = getattr(lora, field)
             raise ValueError(f"{field}={value!r} of adapters: peft has it, memlab.lab.lora has not")
@@ -75,7 +78,13 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if lora.base is not None and model.conv1d and peft:
         raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
     lora.check(model)
-    lora.format(weights, peft=peft)
+    own = lora.format(weights, peft=peft)
+    if lora.dora and lora.dropout and model.conv1d and own == weights:
+        raise ValueError(
+            f"dropout={lora.dropout} with dora=True is not described for {model.family} where "
+            "adapters are stored as the weights are: peft makes a parameter of each weight there, "
+            "whose gradient is computed as well (torch.nn.Parameter(weight.T))"
+        )
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
@@ -109,7 +118,10 @@ def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Bas
     result = base(f, x, weights, name)
     dtype = result.dtype
     cast = f.to(x, a.dtype)
-    result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
+    if f"{name}.magnitude" in weights:
+        result = dora(f, cast, weights, name, result)
+    else:
+        result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
     result = f.to(result, dtype)
     return result
 
@@ -123,6 +135,8 @@ def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) 
     result = _base(f, x, weights, name)
     result = f.copy(result)
     cast = f.to(x, a.dtype)
+    if f"{name}.magnitude" in weights:
+        return f.to(dora(f, cast, weights, name, result), result.dtype)
     output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
     output = f.to(output, result.dtype)
     result = f.add(result, output)

@@ -95,7 +95,7 @@ class Save:
 def component(name: str) -> str:
     """The component of memlab.Model.tensors that a parameter of a network belongs to."""
     base = name.split(".")[0]
-    if name.endswith((".a", ".b", ".copy")):
+    if name.endswith((".a", ".b", ".magnitude", ".copy")):
         return "lora"
     if base.endswith("norm"):
         return "norm"
