@@ -7,6 +7,7 @@ from test_step_cuda import traced
 
 from memlab import Run
 from memlab.step import Lora
+from memlab.terms.adapters import Ia3, Prompt, Vera
 
 SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
 LLAMA = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
@@ -33,17 +34,33 @@ DORA = [
     asked(WIDE, "fp32", lora=Lora(4, PAIR, "nf4", dora=True, dropout=0.1), **BLOCK),
 ]
 
+OTHERS = [
+    asked(LLAMA, "fp32", adapter=Ia3()),
+    asked(BIASED, "autocast-bf16", adapter=Ia3(), **BLOCK),
+    asked(GPT, "bf16", adapter=Ia3(("qkv", "down"))),
+    asked(LLAMA, "bf16", adapter=Ia3(("q", "up"), ("up",), dtype="bf16")),
+    asked(LLAMA, "fp32", adapter=Vera(8, (*PAIR, "v"))),
+    asked(LLAMA, "bf16", adapter=Vera(8, PAIR, dropout=0.1), **BLOCK),
+    asked(GPT, "bf16", adapter=Vera(8, ("qkv", "down"))),
+    asked(LLAMA, "bf16", adapter=Prompt(5)),
+    asked(LLAMA, "bf16", adapter=Prompt(3), micro_batches=2).replace(batch=1),
+    asked(BIASED, "autocast-bf16", adapter=Prompt(5)),
+    asked(GPT, "fp32", adapter=Prompt(5), **BLOCK),
+]
 
-@pytest.mark.parametrize("step", DORA, ids=str)
+
+@pytest.mark.parametrize("step", DORA + OTHERS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
     assert apart(real, found) == {}
     assert real.peak.phase == found.peak.moment
-    count = step.run.lora.parameter_count(step.model)
-    assert found.rows["gradients"] == (2 if step.run.lora.dtype == "bf16" else 4) * count
+    adapters = step.run.adapters
+    count = adapters.parameter_count(step.model)
+    assert found.rows["gradients"] == (2 if getattr(adapters, "dtype", None) else 4) * count
+    assert real.parameters == step.model.parameter_count + count or step.run.lora
 
 
-@pytest.mark.parametrize("step", DORA[1:8:3], ids=str)
+@pytest.mark.parametrize("step", [DORA[4], DORA[7], *OTHERS[1::5]], ids=str)
 def test_every_allocation_is_the_real_one(step):
     real = real_step(step, in_place=False)
     log = simulated(step, in_place=False, every_layer=True).log
@@ -53,11 +70,21 @@ def test_every_allocation_is_the_real_one(step):
     ]
 
 
-@pytest.mark.parametrize("step", [DORA[1], DORA[3], DORA[6]], ids=str)
+@pytest.mark.parametrize("step", [DORA[3], DORA[6], OTHERS[1], OTHERS[6]], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert real.peak == found.peak.bytes
     assert {moment: real.held[moment] for moment in found.held} == found.held
+
+
+def test_the_cuda_graph_of_a_prompt_brings_its_numbers_from_the_host():
+    """A trace has them on its one device: 8 n bytes all the time, and no copy for each sequence."""
+    step = asked(LLAMA, "bf16", adapter=Prompt(5))
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
+    resident, copied = 8 * 5, 8 * 5 * 2
+    apart = {moment: real.held[moment] - found.held[moment] for moment in found.held}
+    assert apart.pop("after_forward") == real.peak - found.peak.bytes == resident - copied
+    assert set(apart.values()) == {resident}
 
 
 def test_dora_keeps_two_results_of_each_layer_that_lora_does_not():

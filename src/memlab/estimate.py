@@ -93,8 +93,8 @@ def told(run: Run) -> str:
     if run.micro_batches > 1:
         words = f"{run.micro_batches} micro-batches of {words}"
     words += f", {run.implementation} on {run.backend}"
-    if run.lora is not None:
-        words += f", {run.lora.told()}"
+    if run.adapters is not None:
+        words += f", {run.adapters.told()}"
     if run.devices.ranks > 1:
         words += f", one rank of {run.devices.ranks:,} ({run.devices})"
     return words

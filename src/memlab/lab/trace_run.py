@@ -38,6 +38,7 @@ TRACED = (
     "loss_chunks",
     "optimizer_impl",
     "lora",
+    "adapter",
 )
 
 

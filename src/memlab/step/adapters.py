@@ -1,4 +1,4 @@
-"""LoRA adapters in a simulated step: a frozen base, thin matrices beside some of its layers."""
+"""Adapters in a simulated step: a frozen base, and beside some of its layers what is trained."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Mapping
 
 from ..model import Model
 from ..run import Run
+from ..terms.adapters import Ia3, Prompt, Vera
 from ..terms.lora import BLOCK as BLOCK
 from ..terms.lora import LEVELS, Lora
 from .dora import dora
 from .dropped import dropout
 from .graph import Tensor, call
+from .ia3 import ia3
 from .ops import Ops
 from .storage_log import Dim
+from .vera import vera
 from .widened import keep_wide, linear_4bit, widen_again
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 # What is narrower than the rest, by the end of its name.
 DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32", "levels": "fp32"}
-ADAPTERS = ("a", "b", "magnitude")
+ADAPTERS = ("a", "b", "magnitude", "ia3", "lambda_b", "lambda_d")
 
 # Where the layers that can carry an adapter are described.
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
@@ -31,6 +34,7 @@ THEIRS = (
     *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
     *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
 )
+PROMPTED = (*LLAMAS, "gpt2")  # families whose body is described from embeddings on
 KNOWN = (
     ("memlab", "gpt2"),
     *(("memlab", family) for family in LLAMAS),
@@ -57,6 +61,43 @@ def shapes(
         if lora.dora:
             found[f"{name}.magnitude"] = (outputs,)
     return found
+
+
+def other_shapes(
+    adapter: Ia3 | Vera | Prompt, name: str, outputs: int, inputs: int, bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """A linear layer and the vectors beside it, of a kind that is not LoRA."""
+    found: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
+    if bias:
+        found[f"{name}.bias"] = (outputs,)
+    if isinstance(adapter, Prompt) or name not in adapter.targets:
+        return found
+    if isinstance(adapter, Ia3):
+        found[f"{name}.ia3"] = (1, inputs) if adapter.scales_inputs(name) else (outputs, 1)
+        return found
+    found[f"{name}.lambda_b"] = (outputs,)
+    found[f"{name}.lambda_d"] = (Dim("r", adapter.rank),)
+    return found
+
+
+def check_other(adapter: Ia3 | Vera | Prompt, model: Model, run: Run, weights: str) -> None:
+    """Refuse what is not described of adapters that are not LoRA.
+
+    Raises      ValueError for a family, a loop or a loss that is not described beside them
+    """
+    what = adapter.told()
+    if run.implementation != "transformers" or model.family not in THEIRS:
+        raise ValueError(f"{what} is not described for {run.implementation} {model.family}")
+    if run.loop not in ("plain", "keeps-outputs"):
+        raise ValueError(f"loop={run.loop!r} with {what} is not described")
+    if isinstance(adapter, Prompt):
+        if model.family not in PROMPTED:
+            known = ", ".join(PROMPTED)
+            raise ValueError(f"{what} is not described for {model.family}; known: {known}")
+        if run.loss != "plain":
+            raise ValueError(f"loss={run.loss!r} with {what}: it is made of the body alone")
+    adapter.check(model)
+    adapter.format(weights, peft=True)
 
 
 def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
@@ -94,7 +135,12 @@ def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tenso
 
 def adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
     """What `base` makes of x, and its adapter's product where there is one."""
-    if not f.adapters or f"{name}.a" not in weights:
+    if not f.adapters:
+        return base(f, x, weights, name)
+    for end, other in (("ia3", ia3), ("lambda_b", vera)):
+        if f"{name}.{end}" in weights:
+            return call(other, f, x, weights, name, base)  # type: ignore[no-any-return]
+    if f"{name}.a" not in weights:
         return base(f, x, weights, name)
     return call(_peft if f.peft else _ours, f, x, weights, name, base)
 
