@@ -237,11 +237,8 @@ class Run:
         made = {name: getattr(self, name) for name in FIELDS}
         for name in ("frozen", "offload", "holds"):
             made[name] = list(made[name])
-        lora = self.lora
-        if lora is not None:
-            made["lora"] = {f: getattr(lora, f) for f in LORA}
-            made["lora"] |= {f: list(getattr(lora, f)) for f in ("targets", "saved")}
-            made["lora"]["ranks"] = [list(pair) for pair in lora.ranks]
+        if self.lora is not None:
+            made["lora"] = run_adapters.fields_of(self.lora)
         if self.adapter is not None:
             made["adapter"] = run_adapters.as_dict(self.adapter)
         made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}

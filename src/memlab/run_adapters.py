@@ -29,9 +29,13 @@ def check(run: Run) -> None:
 
 def as_dict(adapter: Any) -> dict[str, Any]:
     """Its kind and its fields, as JSON has them."""
-    made = {name: getattr(adapter, name) for name in fields(type(adapter))}
-    made = {name: list(v) if isinstance(v, tuple) else v for name, v in made.items()}
-    return {"kind": [name for name in KINDS if KINDS[name] is type(adapter)][0], **made}
+    (kind,) = [name for name in KINDS if KINDS[name] is type(adapter)]
+    return {"kind": kind, **fields_of(adapter)}
+
+
+def fields_of(adapter: Any) -> dict[str, Any]:
+    """What is said in each field, as JSON has it."""
+    return {name: _listed(getattr(adapter, name)) for name in fields(type(adapter))}
 
 
 def from_dict(given: dict[str, Any]) -> Any:
@@ -52,3 +56,7 @@ def from_dict(given: dict[str, Any]) -> Any:
 def fields(kind: Any) -> tuple[str, ...]:
     """The fields of a kind, in order."""
     return kind.__fields__  # type: ignore[no-any-return]
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(one) for one in value] if isinstance(value, tuple) else value
