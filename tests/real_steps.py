@@ -46,7 +46,7 @@ KEPT: list[Any] = []  # the output of a program that keeps it
 FOLLOWED = (
     *("batch", "tokens", "micro_batches", "implementation", "backend", "attention", "kernel"),
     *("dropout", "checkpoint", "loss", "loss_chunks", "optimizer_impl", "lora", "frozen"),
-    *("phase", "logits", "inference_mode", "loop"),
+    *("phase", "logits", "inference_mode", "loop", "adapter"),
 )
 
 
@@ -206,8 +206,8 @@ def build(step: Question) -> torch.nn.Module:
             raise ValueError(f"{name}={value!r}: no real step is run so")
     module = (_ours if step.run.implementation == "memlab" else _theirs)(step)
     lora = step.run.lora
-    if lora is not None and step.run.implementation == "transformers":
-        if lora.base is not None:
+    if step.run.adapters is not None and step.run.implementation == "transformers":
+        if lora is not None and lora.base is not None:
             module = _prepared(step)
         module = with_peft(module, step.model, step.run)
     elif lora is not None:

@@ -1,4 +1,4 @@
-"""An adapter_config.json: every field of LoraConfig, and the adapters that peft makes of it."""
+"""An adapter_config.json: every field of peft's configs, and the adapters that peft makes of it."""
 
 import dataclasses
 import json
@@ -9,9 +9,11 @@ from real_steps import hugging_face, quiet
 
 from memlab import Model, Run, estimate
 from memlab.cli import main
-from memlab.files import adapter_config
+from memlab.files import adapter_config, adapter_kinds
 from memlab.files.adapter_config import read
+from memlab.model.module_names import module_names
 from memlab.step import Lora
+from memlab.terms.adapters import Ia3, Prompt, Vera
 
 SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
 SHAPE |= {"max_position_embeddings": 64}
@@ -19,6 +21,14 @@ LLAMA = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value
 GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 61}
 OPT = {"model_type": "opt", **SHAPE, "ffn_dim": 80}
 NEOX = {"model_type": "gpt_neox", **SHAPE, "intermediate_size": 80, "tie_word_embeddings": False}
+
+
+FAMILIES = {"gpt2": GPT, "opt": OPT, "gpt_neox": NEOX}
+CONFIGS = {
+    "IA3": lambda peft: peft.IA3Config,
+    "VERA": lambda peft: peft.VeraConfig,
+    "PROMPT_TUNING": lambda peft: peft.PromptTuningConfig,
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +45,27 @@ def test_every_field_of_peft_has_its_place(peft):
     defaults = {f.name: f.default for f in dataclasses.fields(peft.LoraConfig)}
     for field, value in adapter_config.REFUSED.items():
         assert defaults[field] == value, field
+
+
+@pytest.mark.parametrize("kind", adapter_kinds.FIELDS)
+def test_every_field_of_the_other_kinds_has_its_place(peft, kind):
+    fields, same, refused = adapter_kinds.FIELDS[kind]
+    defaults = {f.name: f.default for f in dataclasses.fields(CONFIGS[kind](peft))}
+    assert sorted([*fields, *same, *refused, *adapter_kinds.EVERYWHERE]) == sorted(defaults)
+    for field, value in refused.items():
+        assert defaults[field] == value, field
+
+
+def test_peft_s_own_targets_are_those_that_are_known(peft):
+    constants = peft.utils.constants
+    own = {"IA3": adapter_kinds.SCALED, "VERA": adapter_kinds.USUAL, "LORA": adapter_kinds.USUAL}
+    for kind, usual in own.items():
+        mapping = getattr(constants, f"TRANSFORMERS_MODELS_TO_{kind}_TARGET_MODULES_MAPPING")
+        for family, names in usual.items():
+            model = Model.from_config(FAMILIES.get(family, LLAMA))
+            paths = module_names(model, names).values()
+            for path, name in zip(paths, mapping[family], strict=True):
+                assert path == name or path.endswith(f".{name}"), (kind, family)
 
 
 # A config, what is said to peft, and what of it memlab.Run takes.
@@ -55,6 +86,8 @@ SAID = [
         {"modules_to_save": ["embed_tokens", "lm_head"], "lora_dropout": 0.1},
         {"saved": ("embedding", "lm_head"), "dropout": 0.1},
     ),
+    (LLAMA, {"target_modules": ["q_proj", "up_proj"], "use_dora": True}, {"dora": True}),
+    (GPT, {"use_dora": True}, {"targets": ("qkv",), "dora": True}),
     (GPT, {}, {"targets": ("qkv",)}),
     (GPT, {"target_modules": ["c_proj"]}, {"targets": ("out", "down")}),
     (GPT, {"target_modules": ["mlp.c_proj"]}, {"targets": ("down",)}),
@@ -80,11 +113,61 @@ def test_what_is_read_is_what_peft_makes(peft, config, said, wanted, tmp_path):
         assert lora.parameter_count(model) + lora.saved_count(model) == trained
 
 
+IA3, VERA, PROMPT = ({"peft_type": kind} for kind in ("IA3", "VERA", "PROMPT_TUNING"))
+OTHER_KINDS = [
+    (LLAMA, IA3, Ia3(("k", "v", "down"), ("down",))),
+    (GPT, IA3, Ia3(("qkv", "down"), ("down",))),
+    (OPT, IA3, Ia3(("q", "k", "down"), ("down",))),
+    (
+        LLAMA,
+        IA3 | {"target_modules": ["q_proj", "up_proj"], "feedforward_modules": ["up_proj"]},
+        Ia3(("q", "up"), ("up",)),
+    ),
+    (LLAMA, VERA, Vera(256, ("q", "v"))),
+    (GPT, VERA | {"r": 4, "target_modules": ["c_proj"], "vera_dropout": 0.1}, ...),
+    (LLAMA, PROMPT | {"num_virtual_tokens": 6}, Prompt(6)),
+]
+
+
+@pytest.mark.parametrize("config, said, wanted", OTHER_KINDS, ids=lambda value: str(value)[:50])
+def test_another_kind_is_read_as_peft_makes_it(peft, config, said, wanted, tmp_path):
+    transformers, model = hugging_face(), Model.from_config(config)
+    own = CONFIGS[said["peft_type"]](peft)(
+        task_type="CAUSAL_LM",
+        **{name: value for name, value in said.items() if name != "peft_type"},
+    )
+    with quiet(), torch.device("meta"):
+        settings = transformers.AutoConfig.for_model(**config)
+        made = peft.get_peft_model(transformers.AutoModelForCausalLM.from_config(settings), own)
+    words = json.dumps(own.to_dict(), default=list)
+    (tmp_path / "adapter_config.json").write_text(words)
+    wanted = Vera(4, ("out", "down"), dropout=0.1) if wanted is ... else wanted
+    for source in (said | {"task_type": "CAUSAL_LM"}, tmp_path):
+        found = read(source, model)
+        assert found == wanted
+        trained = sum(p.numel() for p in made.parameters() if p.requires_grad)
+        assert found.parameter_count(model) == trained
+
+
 REFUSED = [
-    ({"use_dora": True}, "use_dora=True is not described; known: False"),
+    (IA3 | {"modules_to_save": ["lm_head"]}, r"modules_to_save=\['lm_head'\] is not described"),
+    (IA3 | {"r": 4}, "r is no field of a config of IA3 that memlab knows"),
+    (
+        IA3 | {"feedforward_modules": r"model\.layers\.0\..*", "target_modules": ["q_proj"]},
+        "names q in some of the layers alone",
+    ),
+    (VERA | {"bias": "all"}, "bias='all' is not described; known: 'none'"),
+    (VERA | {"layers_to_transform": [0]}, "q has adapters in 1 of 2 layers"),
+    (PROMPT | {"num_virtual_tokens": 4}, "task_type=None is not described; known: CAUSAL_LM"),
+    (PROMPT | {"task_type": "CAUSAL_LM"}, "num_virtual_tokens is missing"),
+    (
+        PROMPT | {"task_type": "CAUSAL_LM", "num_virtual_tokens": 4, "token_dim": 7},
+        "token_dim=7 is not described; known: 32",
+    ),
+    ({"use_qalora": True}, "use_qalora=True is not described; known: False"),
     ({"bias": "all"}, "bias='all' is not described; known: 'none'"),
     ({"alpha": 3}, "alpha is no field of a LoraConfig that memlab knows"),
-    ({"peft_type": "VERA"}, "peft_type='VERA' is not described; known: LORA"),
+    ({"peft_type": "BOFT"}, "peft_type='BOFT' is not described; known: LORA, IA3, VERA, PROMPT"),
     ({"task_type": "SEQ_CLS"}, "task_type='SEQ_CLS' is not described"),
     ({"init_lora_weights": "mica"}, "init_lora_weights='mica'"),
     ({"layers_to_transform": 1}, "q has adapters in 1 of 2 layers"),
@@ -130,3 +213,34 @@ def test_the_shell_reads_it_and_may_say_what_it_does_not(tmp_path, capsys):
         assert Run.from_dict(found["run"]) == run
     assert main([*words, "--lora-rank", "8"]) == 2
     assert "--lora-rank beside --adapter, which says it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "flags, adapter",
+    [
+        ("--ia3 k,v,down --lora-dtype bf16", Ia3(dtype="bf16")),
+        ("--vera-rank 8 --lora-targets q,up", Vera(8, ("q", "up"))),
+        ("--prompt-tokens 20", Prompt(20)),
+    ],
+)
+def test_the_shell_has_flags_of_the_other_kinds(flags, adapter, capsys):
+    words = "estimate tiny-llama --recipe bf16 --batch 2 --tokens 32 --json".split()
+    assert main([*words, *flags.split()]) == 0
+    found, run = json.loads(capsys.readouterr().out), Run(batch=2, tokens=32, adapter=adapter)
+    assert found["peak"]["bytes"] == estimate(Model.preset("tiny-llama"), "bf16", run).total()
+    assert Run.from_dict(found["run"]) == run
+
+
+@pytest.mark.parametrize(
+    "flags, words",
+    [
+        ("--ia3 q --lora-rank 4", "--lora-rank beside --ia3; one kind of adapters is trained"),
+        ("--prompt-tokens 4 --lora-dtype bf16", "--lora-dtype is not of --prompt-tokens"),
+        ("--ia3 q,x", "target 'x' is not described"),
+        ("--prompt-tokens 4 --loop trainer", "loop='trainer' with a prompt of 4 trained tokens"),
+        ("--vera-rank 4 --implementation memlab", "VeRA r=4 on q,v is not described for memlab"),
+    ],
+)
+def test_the_shell_refuses_what_no_kind_has(flags, words, capsys):
+    assert main("estimate tiny-llama --batch 2 --tokens 32".split() + flags.split()) == 2
+    assert words in capsys.readouterr().err

@@ -14,6 +14,7 @@ from memlab.fit import largest_batch, longest_sequence
 from memlab.run import FIELDS, HOLDS, KNOWN, OF_TRAINING, OFFLOAD
 from memlab.step import Lora, simulate
 from memlab.step.calls import decode, prefill
+from memlab.terms.adapters import Ia3, Prompt, Vera
 
 TINY = Model.preset("tiny-llama")
 TARGETS = ("q", "k", "v", "out", "gate", "up", "down")
@@ -35,6 +36,8 @@ def drawn(rng):
         base = rng.choice([None, "nf4"])
         more = rng.choice([{}, {"dtype": "fp32"}, {"saved": ("lm_head",)}])
         said["lora"] = Lora(rng.randint(1, 9), tuple(rng.sample(TARGETS, 2)), base, **more)
+    elif rng.random() < 0.2:
+        said["adapter"] = rng.choice([Ia3(("q",), ()), Vera(3, ("up",)), Prompt(7)])
     if rng.random() < 0.3:
         said["devices"] = Sharding(data=rng.randint(1, 8), zero=rng.randint(0, 3))
     for name, known in {"holds": HOLDS, "offload": OFFLOAD, "frozen": ("norm",)}.items():
@@ -150,6 +153,8 @@ WRONG = [
     ({"holds": ("graph",) * 4097}, "holds has 4,097 names"),
     *(({name: 1}, f"{name}=1; True or False") for name in ("step_in_backward", "inference_mode")),
     ({"lora": 8}, "lora=8; a Lora or None"),
+    ({"adapter": 8}, "adapter=8; an Ia3, a Vera, a Prompt or None"),
+    ({"adapter": Vera(4), "lora": Lora(4)}, "lora beside adapter=Vera(rank=4"),
     ({"devices": 8}, "devices=8; a Sharding"),
     ({"loss_chunks": 4}, "loss_chunks=4 without loss='chunked'"),
     ({"tokens": 8, "loss": "chunked", "loss_chunks": 0}, "loss_chunks=0; at least 1"),
@@ -191,6 +196,7 @@ WRONG = [
             "optimizer_impl": "fused",
             "step_in_backward": True,
             "lora": Lora(4),
+            "adapter": Prompt(4),
             "frozen": ("norm",),
             "offload": ("saved",),
             "holds": ("model",),
@@ -213,6 +219,8 @@ def test_every_wrong_value_is_refused_by_name(said, words):
         ({"devices": {"gpus": 8}}, "devices has no field 'gpus'; known: data"),
         ({"batch": 0}, "batch=0"),
         ({"lora": {"rank": 0}}, "rank=0"),
+        ({"adapter": {"kind": "boft"}}, "adapter has kind='boft'; known: ia3, vera, prompt"),
+        ({"adapter": {"kind": "ia3", "rank": 4}}, "adapter ia3 has no field 'rank'; known: targ"),
         ({"holds": "graph"}, "holds='graph'"),
         ([], "an object is needed"),
     ],
@@ -246,6 +254,7 @@ OTHERS = {
     "optimizer_impl": [{"optimizer_impl": "fused"}],
     "step_in_backward": [{"step_in_backward": True}],
     "lora": [{"lora": Lora(4)}, {"lora": Lora(4, dropout=0.1)}],
+    "adapter": [{"adapter": Ia3()}, {"adapter": Vera(4)}, {"adapter": Prompt(4)}],
     "frozen": [{"frozen": ("feed_forward",)}],
     "offload": [
         {"offload": ("saved",), "implementation": "memlab"},

@@ -93,11 +93,8 @@ def told(run: Run) -> str:
     if run.micro_batches > 1:
         words = f"{run.micro_batches} micro-batches of {words}"
     words += f", {run.implementation} on {run.backend}"
-    if run.lora is not None:
-        words += f", LoRA r={run.lora.rank} on {','.join(run.lora.targets)}"
-        words += f" in {run.lora.dtype}" if run.lora.dtype else ""
-        words += f" and {','.join(run.lora.saved)}" if run.lora.saved else ""
-        words += f" over {run.lora.base}" if run.lora.base else ""
+    if run.adapters is not None:
+        words += f", {run.adapters.told()}"
     if run.devices.ranks > 1:
         words += f", one rank of {run.devices.ranks:,} ({run.devices})"
     return words

@@ -9,9 +9,10 @@ stands in this one place.
 
 from __future__ import annotations
 
-from . import programs, run_checks
+from . import programs, run_adapters, run_checks
 from .base.frozen import dataclass, replace
 from .recipe.parallelism import Sharding
+from .terms.adapters import Ia3, Prompt, Vera
 from .terms.lora import Lora
 from .units import whole
 
@@ -56,6 +57,7 @@ OF_TRAINING = (
     "step_in_backward",
     "clip",
     "lora",
+    "adapter",
     "frozen",
     "offload",
     "holds",
@@ -112,6 +114,7 @@ class Run:
     clip        whether the gradients' norm is taken and bounded before the optimizer's step; None:
                 as the loop does by itself: plain and keeps-outputs do not
     lora        adapters, which alone are trained
+    adapter     those of another kind: memlab.terms.adapters, Ia3, Vera or Prompt
     frozen      components (memlab.model.tensors.COMPONENTS) whose weights are not trained
     offload     what waits on a host: "saved" tensors, the optimizer's "states", the "optimizer"
                 itself, which steps there (torchao's CPUOffloadOptimizer), and "gradients" for it
@@ -150,6 +153,7 @@ class Run:
     step_in_backward: bool = False
     clip: bool | None = None
     lora: Lora | None = None
+    adapter: Ia3 | Vera | Prompt | None = None
     frozen: tuple[str, ...] = ()
     offload: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
@@ -208,6 +212,11 @@ class Run:
         return self.loss == "fused_head" or (self.loop in programs.TRL and self.loss == "plain")
 
     @property
+    def adapters(self) -> Any:
+        """What is trained beside a frozen model, of whichever kind; None: the model itself."""
+        return self.lora or self.adapter
+
+    @property
     def reference_model(self) -> str:
         """What judges beside the policy: "model", "adapters off", or nothing that is called."""
         return programs.reference_model(self)
@@ -233,11 +242,10 @@ class Run:
         made = {name: getattr(self, name) for name in FIELDS}
         for name in ("frozen", "offload", "holds"):
             made[name] = list(made[name])
-        lora = self.lora
-        if lora is not None:
-            made["lora"] = {f: getattr(lora, f) for f in LORA}
-            made["lora"] |= {f: list(getattr(lora, f)) for f in ("targets", "saved")}
-            made["lora"]["ranks"] = [list(pair) for pair in lora.ranks]
+        if self.lora is not None:
+            made["lora"] = run_adapters.fields_of(self.lora)
+        if self.adapter is not None:
+            made["adapter"] = run_adapters.as_dict(self.adapter)
         made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}
         return made
 
@@ -254,6 +262,8 @@ class Run:
         for name in ("frozen", "offload", "holds"):
             if isinstance(made.get(name), list):
                 made[name] = tuple(made[name])
+        if isinstance(made.get("adapter"), dict):
+            made["adapter"] = run_adapters.from_dict(made["adapter"])
         for name, kind, known in (("lora", Lora, LORA), ("devices", Sharding, DEVICES)):
             inner = made.get(name)
             if isinstance(inner, dict):
@@ -311,8 +321,7 @@ class Run:
             raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
 
     def _check_kinds(self) -> None:
-        if self.lora is not None and not isinstance(self.lora, Lora):
-            raise TypeError(f"lora={self.lora!r}; a Lora or None is needed")
+        run_adapters.check(self)
         if not isinstance(self.devices, Sharding):
             raise TypeError(f"devices={self.devices!r}; a Sharding is needed")
         if self.backend == "cpu" and self.attention == "flash":

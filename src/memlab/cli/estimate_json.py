@@ -135,8 +135,7 @@ def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
 
 def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
     """What a figure about adapters takes for granted, where peft makes them wider than the rest."""
-    lora = how.lora
-    if lora is None or lora.dtype or recipe.weights not in ("bf16", "fp16"):
+    if recipe.weights not in ("bf16", "fp16") or getattr(how.adapters, "dtype", "none") is not None:
         return []
     return [ADAPTERS.format(weights=recipe.weights)] if how.implementation != "memlab" else []
 

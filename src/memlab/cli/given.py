@@ -1,7 +1,7 @@
 """What people give on the command line, as values: a model, a recipe, a run.
 
 No flag has a default here. What is not said is left to `Recipe` and `Run`, whose defaults are those
-of every other door. Long, because every flag is named here once.
+of every other door. Flags of adapters are in given_adapters.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 
-from ..base.frozen import replace
 from ..model import Model, presets
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..recipe.parallelism import DTYPES, SYNCS, Sharding
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
-from ..terms.lora import Lora
+from .given_adapters import adapters_of, add_adapters
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -26,7 +25,14 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-OF_LORA = ("targets", "base", "dtype", "dropout", "saved")  # --lora-NAME, beside --lora-rank
+OF_LORA = (
+    "targets",
+    "base",
+    "dtype",
+    "dropout",
+    "saved",
+    "dora",
+)  # --lora-NAME, beside --lora-rank
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
@@ -87,19 +93,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
     words = "clip the gradients' norm before the optimizer's step (default: as the loop does)"
     group.add_argument("--clip", action=argparse.BooleanOptionalAction, default=None, help=words)
-    words = "peft's adapter_config.json, or its folder: --lora-rank and what follows, from a file"
-    group.add_argument("--adapter", metavar="FILE", help=words)
-    group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
-    words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
-    group.add_argument("--lora-targets", metavar="A,B", help=words)
-    words = "store the frozen linear layers in nf4, as bitsandbytes does: QLoRA"
-    group.add_argument("--lora-base", metavar="FORMAT", help=words)
-    words = "of the adapters (default: peft's, fp32 beside weights in 16 bits)"
-    group.add_argument("--lora-dtype", metavar="FORMAT", help=words)
-    words = "tables trained in full beside the frozen ones: embedding, lm_head"
-    group.add_argument("--lora-saved", metavar="A,B", help=words)
-    words = "of what adapters read (default 0)"
-    group.add_argument("--lora-dropout", type=float, metavar="P", help=words)
+    add_adapters(group)
 
 
 def add_call(parser: argparse.ArgumentParser) -> None:
@@ -185,40 +179,10 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:
             said[name] = _names(told[name])
-    if (lora := _lora(options, model)) is not None:
-        said["lora"] = lora
+    said |= adapters_of(options, model)
     if isinstance(model, Model) and "ranks" in told:
         said["devices"] = _devices(options, model)
     return Run(**said)
-
-
-def _lora(options: argparse.Namespace, model: Configured | None) -> Lora | None:
-    told = {name: getattr(options, f"lora_{name}") for name in OF_LORA}
-    said = {name: value for name, value in told.items() if value is not None}
-    if options.adapter is not None:
-        return _read(options, said, model)
-    if options.lora_rank is None:
-        for name, value in said.items():
-            raise ValueError(f"--lora-{name} {value} is of adapters: --lora-rank")
-        return None
-    for name in ("targets", "saved"):
-        if name in said:
-            said[name] = _names(said[name])
-    return Lora(options.lora_rank, **said)
-
-
-def _read(options: argparse.Namespace, said: dict[str, Any], model: Configured | None) -> Lora:
-    """The adapters of a file, which says all of them but their format and that of the base."""
-    from ..files.adapter_config import read
-
-    if options.lora_rank is not None:
-        said["rank"] = options.lora_rank
-    for name in said:
-        if name not in ("dtype", "base"):
-            raise ValueError(f"--lora-{name} beside --adapter, which says it; give one of them")
-    if not isinstance(model, Model):
-        raise ValueError(f"--adapter {options.adapter} is read for a model that is described")
-    return replace(read(options.adapter, model), **said)
 
 
 def _devices(options: argparse.Namespace, model: Model) -> Sharding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..run import FIELDS as RUN_FIELDS
 from ..run import KNOWN, LORA
+from ..run_adapters import KINDS
 from .estimate_json import TERMS
 from .schema_parts import UNIT, field, record, several
 
@@ -27,6 +28,7 @@ _RUN |= {
     "step_in_backward": field("flag", "whether each weight is updated inside backward"),
     "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
     "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
+    "adapter": {"type": ["object", "null"], "description": f"kind: {', '.join(KINDS)}; its fields"},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),
     "holds": several({"type": "string"}, "what the loop keeps beside the step"),

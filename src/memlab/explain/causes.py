@@ -61,7 +61,7 @@ def _master(recipe: Recipe) -> Recipe | None:
 
 
 def _gradients(case: Case) -> Case | None:
-    if case.recipe.gradients in (None, "fp32") or case.run.lora is not None:
+    if case.recipe.gradients in (None, "fp32") or case.run.adapters is not None:
         return None
     return case.replace(recipe=case.recipe.replace(name="fp32 gradients", gradients="fp32"))
 
@@ -200,7 +200,7 @@ CAUSES = (
         "no adapters: all weights trained",
         SOMETIMES,
         "lora",
-        of_run(lambda run: run.replace(lora=None)),
+        of_run(lambda run: run.replace(lora=None, adapter=None)),
         "print(sum(p.numel() for p in model.parameters() if p.requires_grad))",
     ),
     Cause(

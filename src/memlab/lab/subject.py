@@ -53,7 +53,7 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
     else:
         build = _theirs if run.implementation == "transformers" else _ours
         module = build(model, run, dtype).train()
-    if run.lora is None:
+    if run.adapters is None:
         return module
     return _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
 
@@ -102,7 +102,8 @@ def _adapted(module: nn.Module, run: Run) -> nn.Module:
     from .lora import adapt
     from .qlora import quantize_base
 
-    assert run.lora is not None
+    if run.lora is None:
+        raise ValueError(f"{run.adapter.told()}: peft makes it, for models of transformers")  # type: ignore[union-attr]
     adapt(module, run.lora.rank, run.lora.targets)
     if run.lora.base is None:
         return module
@@ -114,8 +115,7 @@ def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
 
     if isinstance(model, Causal):
         raise ValueError(f"adapters are not built beside {model.family}, which is not described")
-    assert run.lora is not None
-    if run.lora.base is not None:
+    if run.lora is not None and run.lora.base is not None:
         raise ValueError(
             f"base={run.lora.base!r} under peft's adapters is not built here: bitsandbytes makes "
             "codes of values, and a trace has none; estimate() describes the step"

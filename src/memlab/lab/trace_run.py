@@ -39,6 +39,7 @@ TRACED = (
     "optimizer_impl",
     "compile",
     "lora",
+    "adapter",
 )
 
 

@@ -9,32 +9,48 @@ from torch import nn
 from ..model import Model
 from ..model.module_names import end_names, module_names
 from ..run import Run
+from ..terms.adapters import Ia3, Prompt, Vera
 from .quiet import quiet
 
 
 def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
     """The model of transformers itself, with the run's adapters inside and all else frozen.
 
-    Returns     what peft.get_peft_model wraps, which is changed in place
+    Returns     what peft.get_peft_model wraps, which is changed in place; with a prompt its wrapper
     Raises      ValueError where peft is not installed
     """
-    peft, lora = _peft(), run.lora
-    assert lora is not None
-    inside, ends = module_names(model, lora.targets), end_names(model)
-    config = peft.LoraConfig(
-        task_type="CAUSAL_LM",
-        r=lora.rank,
-        target_modules=list(inside.values()),
-        rank_pattern={inside[name]: rank for name, rank in lora.ranks},
-        modules_to_save=[ends[name].split(".")[-1] for name in lora.saved] or None,
-        lora_dropout=lora.dropout,
-        fan_in_fan_out=model.conv1d,
-    )
+    peft, adapters = _peft(), run.adapters
     with quiet():
         own = next(module.parameters()).dtype
-        wide = lora.dtype is None or lora.format(_name(own), peft=True) == "fp32"
+        fmt = adapters.format(_name(own), peft=True)
+        wide = getattr(adapters, "dtype", None) is None or fmt == "fp32"
+        config = _config(peft, model, adapters)
         made = peft.get_peft_model(module, config, autocast_adapter_dtype=wide)
-        return made.get_base_model()  # type: ignore[no-any-return]
+        # A prompt is joined to the embeddings by what wraps the model.
+        return made if isinstance(adapters, Prompt) else made.get_base_model()  # type: ignore[no-any-return]
+
+
+def _config(peft: Any, model: Model, adapters: Any) -> Any:
+    """What peft is told of these adapters."""
+    said: dict[str, Any] = {"task_type": "CAUSAL_LM"}
+    if isinstance(adapters, Prompt):
+        return peft.PromptTuningConfig(num_virtual_tokens=adapters.tokens, **said)
+    inside = module_names(model, adapters.targets)
+    said |= {"target_modules": list(inside.values()), "fan_in_fan_out": model.conv1d}
+    if isinstance(adapters, Ia3):
+        before = [name for name in adapters.targets if adapters.scales_inputs(name)]
+        return peft.IA3Config(feedforward_modules=[inside[name] for name in before], **said)
+    if isinstance(adapters, Vera):
+        return peft.VeraConfig(r=adapters.rank, vera_dropout=adapters.dropout, **said)
+    ends = end_names(model)
+    return peft.LoraConfig(
+        r=adapters.rank,
+        rank_pattern={inside[name]: rank for name, rank in adapters.ranks},
+        modules_to_save=[ends[name].split(".")[-1] for name in adapters.saved] or None,
+        lora_dropout=adapters.dropout,
+        use_dora=adapters.dora,
+        **said,
+    )
 
 
 def four_bits(module: nn.Module) -> nn.Module:

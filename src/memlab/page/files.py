@@ -10,7 +10,8 @@ HERE = "page/there/"
 # As they are. Of the package itself, and of rooms of which it needs a part, MicroPython sees an
 # empty file.
 MODULES = (
-    "units devices programs run_checks run formats/__init__ formats/format_table formats/formats "
+    "units devices programs run_adapters run_checks run "
+    "formats/__init__ formats/format_table formats/formats "
     "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
     "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
     "model/config model/model "
@@ -22,7 +23,7 @@ MODULES = (
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
-    "allocator context expandable experts gradients kv_cache lora low_rank optimizer "
+    "adapters allocator context expandable experts gradients kv_cache lora low_rank optimizer "
     "optimizer_step segments sharding tied weights"
 )
 EMPTY = ("", "base/", "step/", "explain/", "page/")
@@ -34,6 +35,9 @@ FROZEN = (
     "recipe.parallelism.Sharding",
     "run.Run",
     "terms.lora.Lora",
+    "terms.adapters.Ia3",
+    "terms.adapters.Vera",
+    "terms.adapters.Prompt",
     "terms.context.Reading",
     "explain.changes.Change",
     "explain.changes.Found",

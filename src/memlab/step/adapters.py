@@ -1,4 +1,4 @@
-"""LoRA adapters in a simulated step: a frozen base, thin matrices beside some of its layers."""
+"""Adapters in a simulated step: a frozen base, and beside some of its layers what is trained."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Mapping
 
 from ..model import Model
 from ..run import Run
+from ..terms.adapters import Ia3, Prompt, Vera
 from ..terms.lora import BLOCK as BLOCK
 from ..terms.lora import LEVELS, Lora
+from .dora import dora
 from .dropped import dropout
 from .graph import Tensor, call
+from .ia3 import ia3
 from .ops import Ops
 from .storage_log import Dim
+from .vera import vera
 from .widened import keep_wide, linear_4bit, widen_again
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 # What is narrower than the rest, by the end of its name.
 DTYPES = {"codes": "uint8", "kept": "uint8", "scales": "fp32", "levels": "fp32"}
-ADAPTERS = ("a", "b")
+ADAPTERS = ("a", "b", "magnitude", "ia3", "lambda_b", "lambda_d")
 
 # Where the layers that can carry an adapter are described.
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
@@ -30,6 +34,7 @@ THEIRS = (
     *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
     *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
 )
+PROMPTED = (*LLAMAS, "gpt2")  # families whose body is described from embeddings on
 KNOWN = (
     ("memlab", "gpt2"),
     *(("memlab", family) for family in LLAMAS),
@@ -53,7 +58,46 @@ def shapes(
     if name in lora.targets:
         r = Dim("r", lora.rank_of(name))
         found |= {f"{name}.a": (r, inputs), f"{name}.b": (outputs, r)}
+        if lora.dora:
+            found[f"{name}.magnitude"] = (outputs,)
     return found
+
+
+def other_shapes(
+    adapter: Ia3 | Vera | Prompt, name: str, outputs: int, inputs: int, bias: bool
+) -> dict[str, tuple[int, ...]]:
+    """A linear layer and the vectors beside it, of a kind that is not LoRA."""
+    found: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
+    if bias:
+        found[f"{name}.bias"] = (outputs,)
+    if isinstance(adapter, Prompt) or name not in adapter.targets:
+        return found
+    if isinstance(adapter, Ia3):
+        found[f"{name}.ia3"] = (1, inputs) if adapter.scales_inputs(name) else (outputs, 1)
+        return found
+    found[f"{name}.lambda_b"] = (outputs,)
+    found[f"{name}.lambda_d"] = (Dim("r", adapter.rank),)
+    return found
+
+
+def check_other(adapter: Ia3 | Vera | Prompt, model: Model, run: Run, weights: str) -> None:
+    """Refuse what is not described of adapters that are not LoRA.
+
+    Raises      ValueError for a family, a loop or a loss that is not described beside them
+    """
+    what = adapter.told()
+    if run.implementation != "transformers" or model.family not in THEIRS:
+        raise ValueError(f"{what} is not described for {run.implementation} {model.family}")
+    if run.loop not in ("plain", "keeps-outputs"):
+        raise ValueError(f"loop={run.loop!r} with {what} is not described")
+    if isinstance(adapter, Prompt):
+        if model.family not in PROMPTED:
+            known = ", ".join(PROMPTED)
+            raise ValueError(f"{what} is not described for {model.family}; known: {known}")
+        if run.loss != "plain":
+            raise ValueError(f"loss={run.loss!r} with {what}: it is made of the body alone")
+    adapter.check(model)
+    adapter.format(weights, peft=True)
 
 
 def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
@@ -66,7 +110,7 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if (run.implementation, model.family) not in KNOWN:
         raise ValueError(f"adapters are not described for {run.implementation} {model.family}")
     peft = run.implementation == "transformers"
-    for field in ("dropout", "ranks", "saved"):
+    for field in ("dropout", "ranks", "saved", "dora"):
         if getattr(lora, field) and not peft:
             value = getattr(lora, field)
             raise ValueError(f"{field}={value!r} of adapters: peft has it, memlab.lab.lora has not")
@@ -75,7 +119,13 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if lora.base is not None and model.conv1d and peft:
         raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
     lora.check(model)
-    lora.format(weights, peft=peft)
+    own = lora.format(weights, peft=peft)
+    if lora.dora and lora.dropout and model.conv1d and own == weights:
+        raise ValueError(
+            f"dropout={lora.dropout} with dora=True is not described for {model.family} where "
+            "adapters are stored as the weights are: peft makes a parameter of each weight there, "
+            "whose gradient is computed as well (torch.nn.Parameter(weight.T))"
+        )
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
@@ -85,7 +135,12 @@ def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tenso
 
 def adapted(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Base) -> Tensor:
     """What `base` makes of x, and its adapter's product where there is one."""
-    if not f.adapters or f"{name}.a" not in weights:
+    if not f.adapters:
+        return base(f, x, weights, name)
+    for end, other in (("ia3", ia3), ("lambda_b", vera)):
+        if f"{name}.{end}" in weights:
+            return call(other, f, x, weights, name, base)  # type: ignore[no-any-return]
+    if f"{name}.a" not in weights:
         return base(f, x, weights, name)
     return call(_peft if f.peft else _ours, f, x, weights, name, base)
 
@@ -109,7 +164,10 @@ def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Bas
     result = base(f, x, weights, name)
     dtype = result.dtype
     cast = f.to(x, a.dtype)
-    result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
+    if f"{name}.magnitude" in weights:
+        result = dora(f, cast, weights, name, result)
+    else:
+        result = f.add(result, f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b)))
     result = f.to(result, dtype)
     return result
 
@@ -123,6 +181,8 @@ def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) 
     result = _base(f, x, weights, name)
     result = f.copy(result)
     cast = f.to(x, a.dtype)
+    if f"{name}.magnitude" in weights:
+        return f.to(dora(f, cast, weights, name, result), result.dtype)
     output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
     output = f.to(output, result.dtype)
     result = f.add(result, output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from weakref import ref
 
 from .graph import Tensor, call
 from .storage_log import Log, Storage
@@ -23,13 +24,13 @@ class Frame:
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], part: str) -> None:
         self.function, self.arguments, self.part = function, arguments, part
-        self.places: list[Place] | None = []  # None once it has been computed again
+        self.places: list[ref[Place]] | None = []  # None once it has been computed again
 
 
 class Place:
     """Stands in the graph where a tensor is kept outside of checkpoints."""
 
-    __slots__ = ("frame", "storage")
+    __slots__ = ("__weakref__", "frame", "storage")
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
@@ -45,7 +46,7 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self._frame: Frame | None = None
-        self._again: Iterator[Place] | None = None  # the places that a second pass fills
+        self._again: Iterator[ref[Place]] | None = None  # the places that a second pass fills
         self._left = 0  # of them
 
     @property
@@ -75,13 +76,15 @@ class Checkpoints:
         if self._frame is None or self._again is not None:
             return None
         assert self._frame.places is not None
-        self._frame.places.append(Place(self._frame))
-        return self._frame.places[-1]
+        place = Place(self._frame)
+        self._frame.places.append(ref(place))
+        return place
 
     def give(self, storage: Storage) -> Storage:
-        """Put what the second pass made where the graph looks for it."""
+        """Put what the second pass made where the graph looks for it, if it is still there."""
         assert self._again is not None
-        next(self._again).storage = storage
+        if (place := next(self._again)()) is not None:
+            place.storage = storage
         self._left -= 1
         return storage
 

@@ -13,6 +13,7 @@ from ..run import Run
 from ..terms.optimizer import numel
 from . import keys
 from .networks import DROPOUT, NETWORKS
+from .prompt import prompted_tokens
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def check_copies(recipe: Recipe, run: Run) -> None:
     """What is not described beside an fp32 master."""
     if recipe.master is None:
         return
-    for field in ("lora", "frozen", "step_in_backward", "offload"):
+    for field in ("lora", "adapter", "frozen", "step_in_backward", "offload"):
         if value := getattr(run, field):
             raise ValueError(f"{field}={value!r} beside a master copy is not described")
     if run.loop in ("trainer", "sft"):
@@ -174,9 +175,10 @@ def check_shape(model: Model, run: Run) -> None:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
-    if model.learned_positions and run.tokens > model.positions:
+    tokens = run.tokens + prompted_tokens(run)
+    if model.learned_positions and tokens > model.positions:
         raise ValueError(
-            f"tokens={run.tokens:,}; {model.name} has {model.positions:,} learned positions"
+            f"tokens={tokens:,}; {model.name} has {model.positions:,} learned positions"
         )
     theirs = run.implementation == "transformers"
     if theirs and model.head_dim > 256 and model.kv_heads < model.heads:
@@ -188,7 +190,8 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
 
     Raises      ValueError that names it
     """
-    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop", "clip"):
+    fields = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
+    for field in fields:
         value = getattr(run, field)
         if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} is not described beside FSDP2")
@@ -239,6 +242,8 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
         wanted += storage(lora.saved_count(model), dtype)
         if lora.base is not None and run.implementation == "transformers":
             wanted += lora.level_bytes(model)
+    if (other := run.adapter) is not None:
+        wanted += storage(other.parameter_count(model), other.format(dtype, peft=True))
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

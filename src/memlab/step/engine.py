@@ -59,6 +59,7 @@ class Engine:
         self.peft = False  # whose adapters stand beside linear layers: peft's, or memlab.lab's
         self.doubled: Sequence[str] = ()  # tables of which a copy is trained beside the frozen one
         self.lora_dropout = 0.0  # of what peft's adapters read
+        self.shared: tuple[Tensor, ...] = ()  # frozen matrices that all of them read
         self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in

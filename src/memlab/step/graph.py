@@ -18,6 +18,8 @@ else:
 
 # The place of parameters in the order of the forward pass: behind every operator, as in torch.
 LAST = 1 << 60
+# What peft trains, by the end of its name.
+BESIDE = (".a", ".b", ".magnitude", ".ia3", ".lambda_b", ".lambda_d", ".copy")
 
 
 class Tensor:
@@ -95,7 +97,7 @@ class Save:
 def component(name: str) -> str:
     """The component of memlab.Model.tensors that a parameter of a network belongs to."""
     base = name.split(".")[0]
-    if name.endswith((".a", ".b", ".copy")):
+    if name == "prompt" or name.endswith(BESIDE):
         return "lora"
     if base.endswith("norm"):
         return "norm"

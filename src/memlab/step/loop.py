@@ -62,7 +62,7 @@ def nearest(recipe: Recipe, run: Run) -> Recipe:
         described.dtype_of(recipe)
         return recipe
     except ValueError:
-        if run.lora is not None or run.devices.fsdp:
+        if run.adapters is not None or run.devices.fsdp:
             raise
     if recipe.autocast:
         return Recipe.named("autocast")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from ..base.frozen import replace
 from ..programs import TRAINERS
 from ..run import Run
+from ..terms.adapters import Prompt, Vera
 from . import dpo, grpo
 from .fused_head import sft_loss
 from .graph import Tensor
 from .networks import network
 from .ops import Ops
+from .prompt import Prompted
 from .setting import Setting
+from .vera import shared
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -43,7 +46,10 @@ class Program:
     def __init__(self, f: Ops, s: Setting, run: Run) -> None:
         self.f, self.setting, self.run = f, s, run
         self.kind = network(run.implementation, s.model.family)
+        if isinstance(run.adapter, Vera):
+            f.shared = shared(f, run.adapter, s.model, run.adapter.format(s.dtype, peft=True))
         self.policy = self.kind(f, s)
+        self.prompt = Prompted(f, s, self.policy) if isinstance(run.adapter, Prompt) else None
         self.reference: Any = None
         self.beside: list[Tensor] = []  # what the loop has on the device
         self.divides_again = run.loop in TRAINERS  # accelerate, before backward
@@ -65,7 +71,8 @@ class Program:
         if self.run.loop == "grpo":
             return []  # prompts and completions, which are joined in each pass
         kinds = ("ids", "labels") if self.prefetches else ("ids",)
-        return [self.f.new(kind, (s.B, s.T), "int64", "inputs") for kind in kinds]
+        tokens = s.T if self.prompt is None else self.prompt.tokens
+        return [self.f.new(kind, (s.B, tokens), "int64", "inputs") for kind in kinds]
 
     def loss(self, batch: list[Tensor]) -> Tensor:
         """The loss of one micro-batch, a scalar with the graph behind it."""
@@ -79,6 +86,8 @@ class Program:
         if run.loop == "dpo":
             reference = None if self.reference is None else lambda: self._judged(ids)
             return dpo.dpo_loss(f, s, lambda: self._forward(self.policy, ids), reference)
+        if self.prompt is not None:
+            return self.prompt.forward(ids)
         made = self.policy.forward(ids)
         return sft_loss(f, made) if s.fused_head else made
 

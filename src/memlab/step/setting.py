@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from ..base.frozen import dataclass
 from ..model import Model
+from ..terms.adapters import Ia3, Prompt, Vera
 from ..terms.lora import Lora
-from .adapters import ADAPTERS, DTYPES
+from .adapters import ADAPTERS, DTYPES, other_shapes
 from .adapters import shapes as adapted_shapes
 from .storage_log import Dim
 
@@ -38,6 +39,7 @@ class Setting:
     keeps_output: bool = False  # the caller keeps the model's output
     counted: bool = False  # the loss is a sum, divided by the labels of all micro-batches
     lora: Lora | None = None  # adapters beside linear layers
+    adapter: Ia3 | Vera | Prompt | None = None  # of another kind
     peft: bool = False  # which peft makes, not memlab.lab
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
@@ -91,14 +93,17 @@ class Setting:
         """Shapes of a linear layer's weight, bias and adapter, in the order of registration."""
         if self.lora is not None:
             return adapted_shapes(self.lora, name, outputs, inputs, bias, peft=self.peft)
+        if self.adapter is not None:
+            return other_shapes(self.adapter, name, outputs, inputs, bias)
         shapes: dict[str, tuple[int, ...]] = {name: (outputs, inputs)}
         return shapes | {f"{name}.bias": (outputs,)} if bias else shapes
 
     def dtype_of(self, name: str) -> str:
         """The format of one of these: codes and their scales have their own."""
         end = name.split(".")[-1]
-        if self.lora is not None and end in ADAPTERS:
-            return self.lora.format(self.dtype, peft=self.peft)
+        beside = self.lora or self.adapter
+        if beside is not None and end in ADAPTERS:
+            return beside.format(self.dtype, peft=self.peft)
         return DTYPES.get(end, self.dtype)
 
     @property

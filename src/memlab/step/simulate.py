@@ -25,6 +25,7 @@ from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go, on_host
 from .programs import Program, wanted
+from .prompt import prompted_tokens
 from .result import TERMS as TERMS
 from .result import Peak as Peak
 from .result import Step as Step
@@ -111,6 +112,10 @@ def _played(
         adapters.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.peft, f.lora_dropout, f.doubled = theirs, run.lora.dropout, run.lora.saved
+    if run.adapter is not None:
+        adapters.check_other(run.adapter, shaped, run, dtype)
+        f.frozen = (*COMPONENTS, "other")
+        f.lora_dropout = getattr(run.adapter, "dropout", 0.0)
     first = first_apart(shaped) if theirs else 0
     f.show(shaped.layers, None if every_layer else first)
     copies.put_beside(f, chosen)
@@ -119,7 +124,7 @@ def _played(
         shaped,
         computed,
         run.sequences,
-        run.tokens,
+        run.tokens + prompted_tokens(run),
         attention,
         extra=shaped.config,
         window=near,
@@ -130,6 +135,7 @@ def _played(
         keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
         counted=run.loop == "trainer",
         lora=run.lora,
+        adapter=run.adapter,
         peft=theirs,
         sliding=sliding,
         **dropouts,

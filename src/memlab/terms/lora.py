@@ -37,8 +37,11 @@ class Lora:
     ranks       (target, its rank) of those that have another one: peft's rank_pattern
     saved       tables that are trained in full, each a copy beside the frozen one, in the weights'
                 own format: embedding, lm_head. peft's modules_to_save
-    Source      Hu et al. 2021, arXiv:2106.09685, and Dettmers et al. 2023, arXiv:2305.14314; run
-                as peft 0.21, or as memlab.lab.lora and memlab.lab.qlora do
+    dora        a length of its own for each row of an adapted weight, trained beside its direction:
+                a vector [F] with each adapter, peft's use_dora
+    Source      Hu et al. 2021, arXiv:2106.09685, Dettmers et al. 2023, arXiv:2305.14314, and Liu et
+                al. 2024, arXiv:2402.09353; run as peft 0.21, or as memlab.lab.lora and
+                memlab.lab.qlora do
     Leaves out  scales of scales (bnb_4bit_use_double_quant); a base in nf4 under autocast, and that
                 of memlab.lab on CUDA
     Raises      ValueError for rank 0, no targets, a base or a format that is not described
@@ -52,6 +55,7 @@ class Lora:
     dropout: float = 0.0
     ranks: tuple[tuple[str, int], ...] = ()
     saved: tuple[str, ...] = ()
+    dora: bool = False
 
     def __post_init__(self) -> None:
         if whole("rank", self.rank) == 0:
@@ -77,11 +81,20 @@ class Lora:
         for name in self.saved:
             if name not in TABLES:
                 raise ValueError(f"saved={name!r} is not described; known: {', '.join(TABLES)}")
+        if not isinstance(self.dora, bool):
+            raise TypeError(f"dora={self.dora!r}; True or False is needed")
         p = self.dropout
         if isinstance(p, bool) or not isinstance(p, (int, float)):
             raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
         if not 0 <= p < 1:
             raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
+
+    def told(self) -> str:
+        """What a title says of it."""
+        words = f"{'DoRA' if self.dora else 'LoRA'} r={self.rank} on {','.join(self.targets)}"
+        words += f" in {self.dtype}" if self.dtype else ""
+        words += f" and {','.join(self.saved)}" if self.saved else ""
+        return words + (f" over {self.base}" if self.base else "")
 
     def rank_of(self, target: str) -> int:
         """The rank beside this target: its own, or the one of all."""
@@ -147,11 +160,13 @@ class Lora:
     def parameter_count(self, model: Model) -> int:
         """Parameters of all adapters.
 
-        Formula     sum over the adapted matrices [F, D] of r · (D + F)
+        Formula     sum over the adapted matrices [F, D] of r · (D + F), with DoRA of F more
         """
         known = linear_layers(model)
         adapted = [(known[name], self.rank_of(name)) for name in self.targets]
-        return sum([rank * sum(tensor.shape) * tensor.copies for tensor, rank in adapted])
+        out = -1 if model.conv1d else 0  # where a matrix says its outputs
+        lengths = sum([t.shape[out] * t.copies for t, _ in adapted]) if self.dora else 0
+        return lengths + sum([rank * sum(t.shape) * t.copies for t, rank in adapted])
 
     def saved_count(self, model: Model) -> int:
         """Parameters of the copies that are trained in full beside the frozen originals.

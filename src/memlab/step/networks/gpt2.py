@@ -18,7 +18,7 @@ from .gpt_parts import (
     pieces,
     reordered,
 )
-from .hf_common import dropout, head_loss
+from .hf_common import dropout, embedded, head_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -72,9 +72,12 @@ class GPT2:
         x = call(self.body, ids)
         return head_loss(self.f, self.s, x, self.lm_head)
 
+    def embed(self, ids: Tensor) -> Tensor:
+        return embedded(self.f, self.wte, ids)
+
     def body(self, ids: Tensor) -> Tensor:
         f, s = self.f, self.s
-        embeds = f.embedding(self.wte, ids)
+        embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
         position_ids = counted_positions(f, s)

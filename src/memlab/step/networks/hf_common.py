@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def embedded(f: Ops, table: Tensor, ids: Tensor) -> Tensor:
+    """The embeddings of token ids; inputs_embeds, which are such embeddings, as they are."""
+    return f.embedding(table, ids) if ids.dtype == "int64" else ids
+
+
 def packed_check(f: Ops, s: Setting) -> None:
     """Whether position ids start again inside a row: several texts packed into one.
 

@@ -17,7 +17,7 @@ from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
-from .hf_common import eager_shared_heads, head_loss, mask_of
+from .hf_common import eager_shared_heads, embedded, head_loss, mask_of
 from .llama_weights import LlamaWeights
 from .llama_weights import Shapes as Shapes
 from .llama_weights import Weights as Weights
@@ -110,7 +110,7 @@ class HFLlama(LlamaWeights):
         ]  # which stays, used or not
 
     def embed(self, ids: Tensor) -> Tensor:
-        return self.f.embedding(self.embedding, ids)
+        return embedded(self.f, self.embedding, ids)
 
     def scaled_embeds(self, embeds: Tensor) -> Tensor:
         """What the body makes of the embedding's output: nothing."""

@@ -1,0 +1,108 @@
+"""Adapters other than plain LoRA, as peft makes them: real steps, simulated to the byte."""
+
+import pytest
+from real_steps import Question, real_step, simulated
+from test_step import apart
+from test_step_cuda import traced
+
+from memlab import Run
+from memlab.step import Lora
+from memlab.terms.adapters import Ia3, Prompt, Vera
+
+SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
+LLAMA = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
+BIASED = LLAMA | {"attention_bias": True}
+WIDE = LLAMA | {"hidden_size": 64, "intermediate_size": 128}  # rows that fill blocks of 64
+GPT = {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "vocab_size": 61}
+PAIR = ("q", "down")
+
+
+def asked(config, precision, **how):
+    return Question(config, precision, Run.cpu(batch=2, tokens=16, **how))
+
+
+BLOCK = {"checkpoint": "block"}
+DORA = [
+    asked(LLAMA, "fp32", lora=Lora(4, PAIR, dora=True)),
+    asked(LLAMA, "bf16", lora=Lora(4, PAIR, dora=True)),
+    asked(BIASED, "bf16", lora=Lora(4, PAIR, dora=True, dropout=0.1), **BLOCK),
+    asked(BIASED, "autocast-bf16", lora=Lora(4, PAIR, dora=True, dropout=0.1)),
+    asked(LLAMA, "bf16", lora=Lora(4, ("gate",), dora=True, dtype="bf16")),
+    asked(GPT, "fp32", lora=Lora(4, ("qkv", "down"), dora=True)),
+    asked(GPT, "bf16", lora=Lora(4, ("qkv", "down"), dora=True, dropout=0.1), **BLOCK),
+    asked(WIDE, "bf16", lora=Lora(4, PAIR, "nf4", dora=True)),
+    asked(WIDE, "fp32", lora=Lora(4, PAIR, "nf4", dora=True, dropout=0.1), **BLOCK),
+]
+
+OTHERS = [
+    asked(LLAMA, "fp32", adapter=Ia3()),
+    asked(BIASED, "autocast-bf16", adapter=Ia3(), **BLOCK),
+    asked(GPT, "bf16", adapter=Ia3(("qkv", "down"))),
+    asked(LLAMA, "bf16", adapter=Ia3(("q", "up"), ("up",), dtype="bf16")),
+    asked(LLAMA, "fp32", adapter=Vera(8, (*PAIR, "v"))),
+    asked(LLAMA, "bf16", adapter=Vera(8, PAIR, dropout=0.1), **BLOCK),
+    asked(GPT, "bf16", adapter=Vera(8, ("qkv", "down"))),
+    asked(LLAMA, "bf16", adapter=Prompt(5)),
+    asked(LLAMA, "bf16", adapter=Prompt(3), micro_batches=2).replace(batch=1),
+    asked(BIASED, "autocast-bf16", adapter=Prompt(5)),
+    asked(GPT, "fp32", adapter=Prompt(5), **BLOCK),
+]
+
+
+@pytest.mark.parametrize("step", DORA + OTHERS, ids=str)
+def test_every_figure_is_the_real_one(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+    assert real.peak.phase == found.peak.moment
+    adapters = step.run.adapters
+    count = adapters.parameter_count(step.model)
+    assert found.rows["gradients"] == (2 if getattr(adapters, "dtype", None) else 4) * count
+    assert real.parameters == step.model.parameter_count + count or step.run.lora
+
+
+@pytest.mark.parametrize("step", [DORA[4], DORA[7], *OTHERS[1::5]], ids=str)
+def test_every_allocation_is_the_real_one(step):
+    real = real_step(step, in_place=False)
+    log = simulated(step, in_place=False, every_layer=True).log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    assert [(size, total) for _, size, total in events if size > 0] == [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
+
+
+@pytest.mark.parametrize("step", [DORA[3], DORA[6], OTHERS[1], OTHERS[6]], ids=str)
+def test_the_cuda_graph_is_the_traced_one(step):
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
+    assert real.peak == found.peak.bytes
+    assert {moment: real.held[moment] for moment in found.held} == found.held
+
+
+def test_the_cuda_graph_of_a_prompt_brings_its_numbers_from_the_host():
+    """A trace has them on its one device: 8 n bytes all the time, and no copy for each sequence."""
+    step = asked(LLAMA, "bf16", adapter=Prompt(5))
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
+    resident, copied = 8 * 5, 8 * 5 * 2
+    apart = {moment: real.held[moment] - found.held[moment] for moment in found.held}
+    assert apart.pop("after_forward") == real.peak - found.peak.bytes == resident - copied
+    assert set(apart.values()) == {resident}
+
+
+def test_dora_keeps_two_results_of_each_layer_that_lora_does_not():
+    step = asked(LLAMA, "bf16", lora=Lora(4, ("down",)))
+    plain, dora = simulated(step), simulated(step.replace(lora=Lora(4, ("down",), dora=True)))
+    rows, width, layers = 2 * 16, 32, 2
+    # The base's result in bf16, the adapter's in fp32; in fp32 norms, lengths over norms, and the
+    # same less one, where the base's result asks for a gradient: not in the first layer.
+    kept = layers * (rows * width * (2 + 4) + 3 * 4 * width) - 4 * width
+    assert dora.rows["activations"] - plain.rows["activations"] == kept
+
+
+def test_what_is_not_described_of_dora_is_named():
+    step = asked(GPT, "fp32", lora=Lora(4, ("qkv",), dora=True, dropout=0.1))
+    with pytest.raises(ValueError, match="peft makes a parameter of each weight there"):
+        simulated(step)
+    ours = step.replace(implementation="memlab", lora=Lora(4, ("qkv",), dora=True))
+    with pytest.raises(ValueError, match="dora=True of adapters: peft has it"):
+        simulated(ours)
+    with pytest.raises(TypeError, match="dora=1; True or False"):
+        Lora(4, dora=1)
