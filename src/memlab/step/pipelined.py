@@ -18,7 +18,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
-from . import described, keys
+from . import described
 from .graph import Parameter, Tensor
 from .networks.hf_common import causal_lm_loss
 from .networks.llama_stage import LlamaStage
@@ -26,7 +26,7 @@ from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.each import in_order
 from .peaks import peak_of
-from .result import Step, term
+from .result import Peak, Step, term
 from .saved_table import SavedTable
 from .schedules import SCHEDULES, Rank
 from .setting import Setting
@@ -37,10 +37,9 @@ from .windows import windows
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=8)
 def step_of_stage(
     model: Model, recipe: Recipe | str | None, run: Run, stage: int, *, every_layer: bool = False
 ) -> Step:
@@ -57,15 +56,17 @@ def step_of_stage(
     return rank.told()
 
 
-def steps(model: Model, recipe: Recipe | str | None, run: Run) -> list[Step]:
-    """The same of every rank."""
-    return [step_of_stage(model, recipe, run, s) for s in range(run.devices.pipeline)]
+@lru_cache(maxsize=1024)
+def peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
+    """The peak of every rank's step."""
+    ranks = range(run.devices.pipeline)
+    return tuple(step_of_stage(model, recipe, run, stage).peak for stage in ranks)
 
 
 def fullest(model: Model, recipe: Recipe | str | None, run: Run) -> int:
     """The rank whose peak is highest."""
-    peaks = [step.peak.bytes for step in steps(model, recipe, run)]
-    return peaks.index(max(peaks))
+    found = [peak.bytes for peak in peaks(model, recipe, run)]
+    return found.index(max(found))
 
 
 class _Rank:
@@ -124,9 +125,8 @@ class _Rank:
 
     def trained(self) -> Iterator[Parameter]:
         """All parameters, module by module."""
-        each = ((len(n.layers), n) for n in self.networks)
         return chain.from_iterable(
-            in_order(self.f, net.setting.model.layers, net.parameters) for _, net in each
+            in_order(self.f, net.setting.model.layers, net.parameters) for net in self.networks
         )
 
     def chunk(self) -> Tensor:
