@@ -9,7 +9,7 @@ from memlab.cli import main
 from memlab.lab import pipelined
 from memlab.lab.ranks import on_ranks
 from memlab.step import simulate
-from memlab.step.pipelined import peaks, step_of_stage
+from memlab.step.pipelined import stage_peaks, step_of_stage
 from memlab.terms.sharded_step import in_flight, stage_buffers
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "head_dim": 8}
@@ -107,7 +107,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated():
 def test_every_door_answers_with_the_fullest_stage(capsys):
     words = "tiny-llama --pipeline 4 --schedule 1f1b --micro-batches 4 --tokens 64"
     run = Run(tokens=64, micro_batches=4, devices=Sharding(pipeline=4))
-    found = peaks(TINY, None, run)
+    found = stage_peaks(TINY, None, run)
     fullest = max(range(4), key=lambda stage: found[stage].bytes)
     ledger = estimate(TINY, None, run)
     assert f"stage {fullest} of 4" in ledger.title

@@ -159,10 +159,10 @@ def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int
 
 
 def _of_stage(model: Model, recipe: Recipe, run: Run, stage: int) -> tuple[str, dict[str, int]]:
-    from .step.pipelined import peaks, step_of_stage
+    from .step.pipelined import stage_peaks, step_of_stage
 
     stages = range(run.devices.pipeline)
-    known = peaks(model, recipe, run) if stage in stages else ()
+    known = stage_peaks(model, recipe, run) if stage in stages else ()
     at = known[stage] if known else step_of_stage(model, recipe, run, stage).peak  # which refuses
     return at.moment, dict(at.contents)
 

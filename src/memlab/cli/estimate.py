@@ -162,9 +162,9 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> list[str]:
     """The peak of each rank of a pipeline, a line each."""
     if not how.devices.pipelined:
         return []
-    from ..step.pipelined import peaks
+    from ..step.pipelined import stage_peaks
 
-    found = enumerate(peaks(model, recipe, how))
+    found = enumerate(stage_peaks(model, recipe, how))
     return [
         f"{f'peak of stage {stage}':22} {text(peak.bytes)}, in {peak.moment}"
         for stage, peak in found

@@ -94,7 +94,7 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:
     """The peak of each rank of a pipeline's step: bytes, moment, contents by term."""
     if how.tokens is None or not how.devices.pipelined:
         return {}
-    from ..step.pipelined import peaks
+    from ..step.pipelined import stage_peaks
 
     return {
         "stages": [
@@ -103,7 +103,7 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:
                 "moment": peak.moment,
                 "contents": {_key(name): size for name, size in peak.contents.items()},
             }
-            for peak in peaks(model, recipe, how)
+            for peak in stage_peaks(model, recipe, how)
         ]
     }
 

@@ -57,7 +57,7 @@ def step_of_stage(
 
 
 @lru_cache(maxsize=1024)
-def peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
+def stage_peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
     """The peak of every rank's step."""
     ranks = range(run.devices.pipeline)
     return tuple(step_of_stage(model, recipe, run, stage).peak for stage in ranks)
@@ -65,7 +65,7 @@ def peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ..
 
 def fullest(model: Model, recipe: Recipe | str | None, run: Run) -> int:
     """The rank whose peak is highest."""
-    found = [peak.bytes for peak in peaks(model, recipe, run)]
+    found = [peak.bytes for peak in stage_peaks(model, recipe, run)]
     return found.index(max(found))
 
 
