@@ -463,6 +463,16 @@ TERMS = [
     "sharding.stage_layers(2, stages=3, stage=0)",
     *(f"sharded_step.in_flight({m}, stages=4, stage={s})" for m in (0, 2, 8) for s in (0, 3)),
     *(
+        f"sharded_step.in_flight(8, stages=4, stage=1, schedule={schedule!r}, each={each})"
+        for schedule, each in (("gpipe", 1), ("interleaved1f1b", 2), ("interleaved1f1b", 0))
+    ),
+    "sharded_step.in_flight(8, stages=4, stage=1, schedule='zb')",
+    *(
+        "sharded_step.stage_buffers(1, tokens=64, d_model=128, micro_batches=8, stages=3, "
+        f"stage={s})"
+        for s in (0, 1, 2, 3)
+    ),
+    *(
         "sharded_step.layer_activations(2, tokens=64, d_model=128, d_ff=352, heads=4, kv_heads=2, "
         f"head_dim=32, {how})"
         for how in (

@@ -77,6 +77,7 @@ def test_one_rank_of_several(capsys):
     told = {"ranks": 16, "data": 8, "zero": 3, "tensor": 2, "pipeline": 1, "context": 1, "stage": 0}
     told |= {"param_dtype": None, "reduce_dtype": None}
     told |= {"reshard_after_forward": True, "gradient_sync": "every"}
+    told |= {"schedule": "1f1b", "stages_per_rank": 1, "return_outputs": True}
     assert document["sharding"] == told
     per_rank = document["rows"]["weights"] / document["parameters"]
     assert 2 / 16 < per_rank < 1.001 * 2 / 16

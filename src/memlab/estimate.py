@@ -47,9 +47,9 @@ def estimate(
     chosen = recipe_for(model, recipe)
     shaped = tied_as(model, chosen)
     if run.tokens is not None:
-        if stage is not None:
-            raise ValueError(f"stage={stage}: the step of one device alone is described")
-        return at_peak(shaped, chosen, run)
+        if stage is not None and not run.devices.pipelined:
+            raise ValueError(f"stage={stage}: this step is described without a pipeline")
+        return at_peak(shaped, chosen, run, stage)
     for field, value in run.said().items():
         if field not in AT_REST:
             raise ValueError(f"{field}={value!r} changes a step: it needs tokens")
@@ -62,19 +62,25 @@ def estimate(
     return Ledger.of("derived", figures, title=title)
 
 
-def at_peak(model: Model, recipe: Recipe, run: Run) -> Ledger:
+def at_peak(model: Model, recipe: Recipe, run: Run, stage: int | None = None) -> Ledger:
     """The ledger of a step's highest moment; its title names the moment.
 
+    stage       of a pipeline; None: the one that holds most
     Raises      ValueError for a step that is not described
     """
     from .step.result import TERMS  # only a peak needs the simulation
 
-    moment, held = _highest(model, recipe, run)
+    if run.devices.pipelined:
+        stage = fullest_stage(model, recipe, run) if stage is None else stage
+        moment, held = _of_stage(model, recipe, run, stage)
+    else:
+        moment, held = _highest(model, recipe, run)
     order = ["weights", "master", *(term for term in TERMS if term != "weights")]
     order.insert(order.index("activations"), "kv_cache")
     names = [name for name in order if held.get(name)]
     names += [name for name in held if held[name] and name not in order]
-    title = f"{model.name} · {recipe.name} · {told(run)}: the peak, in {moment}"
+    where = "" if stage is None else f", stage {stage} of {run.devices.pipeline}"
+    title = f"{model.name} · {recipe.name} · {told(run)}{where}: the peak, in {moment}"
     return Ledger.of("derived", {name: held[name] for name in names}, title=title)
 
 
@@ -101,10 +107,14 @@ def told(run: Run) -> str:
 
 
 def fullest_stage(model: Model, recipe: Recipe | str | None, run: Run) -> int:
-    """The pipeline stage whose ranks hold most; 0 without a pipeline.
+    """The pipeline stage whose ranks hold most: at the peak of a step, where the run has one.
 
     Raises      as `estimate`
     """
+    if run.tokens is not None and run.devices.pipelined:
+        from .step.pipelined import fullest as highest
+
+        return highest(model, recipe_for(model, recipe), run)
     return fullest(model, recipe_for(model, recipe), run.devices)[0]
 
 
@@ -143,6 +153,15 @@ def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int
 
     at = (calls.prefill if run.phase == "prefill" else calls.decode)(model, recipe, run).peak
     return at.moment, at.contents
+
+
+def _of_stage(model: Model, recipe: Recipe, run: Run, stage: int) -> tuple[str, dict[str, int]]:
+    from .step.pipelined import stage_peaks, step_of_stage
+
+    stages = range(run.devices.pipeline)
+    known = stage_peaks(model, recipe, run) if stage in stages else ()
+    at = known[stage] if known else step_of_stage(model, recipe, run, stage).peak  # which refuses
+    return at.moment, dict(at.contents)
 
 
 def _own_call(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int]]:

@@ -33,3 +33,25 @@ def training(run: Run) -> None:
     if run.step_in_backward and run.clip:
         raise ValueError("clip=True with step_in_backward: no norm of all gradients is ever there")
     check_offload(run)
+    if run.tokens is not None and run.devices.pipelined:
+        _micro_batches(run)
+
+
+def _micro_batches(run: Run) -> None:
+    """Refuse a number of micro-batches that the schedule of a pipeline does not take.
+
+    Source      torch 2.13, torch/distributed/pipelining/schedules.py: Schedule1F1B,
+                ScheduleInterleaved1F1B
+    """
+    count, ranks, schedule = run.micro_batches, run.devices.pipeline, run.devices.schedule
+    if schedule == "1f1b" and count < ranks:
+        raise ValueError(
+            f"micro_batches={count} with schedule='1f1b'; at least as many as its {ranks} ranks "
+            "are needed"
+        )
+    rounds = max(1, count // ranks)
+    if schedule == "interleaved1f1b" and count % rounds:
+        raise ValueError(
+            f"micro_batches={count} with schedule={schedule!r}; a multiple of its {rounds} rounds "
+            f"of {ranks} is needed"
+        )

@@ -163,4 +163,18 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
         moments = {**found.held, "peak of the first step": found.peak.first_step_bytes}
     else:
         moments = {**found.held, "each new token adds": found.per_token}
-    return [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
+    lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
+    return lines + _stages(model, recipe, how)
+
+
+def _stages(model: Model, recipe: Recipe, how: Run) -> list[str]:
+    """The peak of each rank of a pipeline, a line each."""
+    if not how.devices.pipelined:
+        return []
+    from ..step.pipelined import stage_peaks
+
+    found = enumerate(stage_peaks(model, recipe, how))
+    return [
+        f"{f'peak of stage {stage}':22} {text(peak.bytes)}, in {peak.moment}"
+        for stage, peak in found
+    ]

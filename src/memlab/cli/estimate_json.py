@@ -21,7 +21,9 @@ TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
-SHARDED_ONLY = "activations, logits, gathered weights, the peak: with --fsdp say --tokens too"
+SHARDED_ONLY = (
+    "activations, logits, gathered weights, the peak: with --fsdp or --pipeline say --tokens too"
+)
 AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
 WIRE = "buffers of the communication library (NCCL, gloo)"
@@ -77,6 +79,7 @@ def as_json(
             "ranks": how.devices.ranks,
             **how.to_dict()["devices"],
             "stage": stage,
+            **_stages(model, recipe, how),
         }
     return document(
         "estimate",
@@ -93,6 +96,24 @@ def as_json(
         leaves_out=_left_out(recipe, how, allocator is not None),
         **more,
     )
+
+
+def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:
+    """The peak of each rank of a pipeline's step: bytes, moment, contents by term."""
+    if how.tokens is None or not how.devices.pipelined:
+        return {}
+    from ..step.pipelined import stage_peaks
+
+    return {
+        "stages": [
+            {
+                "bytes": peak.bytes,
+                "moment": peak.moment,
+                "contents": {_key(name): size for name, size in peak.contents.items()},
+            }
+            for peak in stage_peaks(model, recipe, how)
+        ]
+    }
 
 
 def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str) -> str:

@@ -13,6 +13,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
         ("memlab estimate llama-3-8b --fsdp 8 --tokens 4096", "the peak of one, under FSDP2"),
         ("memlab estimate llama-3-8b --engine vllm --on H100", "the pool of a server"),
+        (
+            "memlab estimate llama-3-8b --pipeline 4 --micro-batches 8 --tokens 4096",
+            "of each stage of a pipeline",
+        ),
     ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),

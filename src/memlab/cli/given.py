@@ -12,7 +12,7 @@ import os
 from ..model import Model, presets
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
-from ..recipe.parallelism import DTYPES, SYNCS, Sharding
+from ..recipe.parallelism import DTYPES, SCHEDULES, SYNCS, Sharding
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
 from .given_adapters import adapters_of, add_adapters
 
@@ -108,7 +108,7 @@ def add_call(parser: argparse.ArgumentParser) -> None:
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
     """Flags that say what is divided among several devices."""
-    words = "what stays on one of them, and with --fsdp and --tokens the peak"
+    words = "what stays on one of them, and with --tokens the peak of --fsdp or of --pipeline"
     group = parser.add_argument_group("several devices", words)
     words = "FSDP2 over N ranks: --ranks N --zero 3, the batch of one rank"
     group.add_argument("--fsdp", type=int, metavar="N", help=words)
@@ -123,7 +123,14 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--zero", type=int, help="0 to 3: what data-parallel ranks divide")
     for name, what in SPLITS.items():
         words = f"ranks that divide {what} (default 1)"
-        group.add_argument(f"--{name}-parallel", type=int, metavar="N", help=words)
+        short = ["--pipeline"] * (name == "pipeline")
+        group.add_argument(f"--{name}-parallel", *short, type=int, metavar="N", help=words)
+    words = "of torch.distributed.pipelining (default 1f1b)"
+    group.add_argument("--schedule", choices=SCHEDULES, help=words)
+    words = "stages on each rank of interleaved1f1b (default 2 there)"
+    group.add_argument("--stages-per-rank", type=int, metavar="N", help=words)
+    words = "schedule.step(return_outputs=False): the last stage keeps no logits of a whole step"
+    group.add_argument("--no-outputs", action="store_true", default=None, help=words)
 
 
 def model_of(name: str) -> Model:
@@ -197,14 +204,16 @@ def _devices(options: argparse.Namespace, model: Model) -> Sharding:
     if options.no_reshard:
         policy["reshard_after_forward"] = False
     if options.fsdp is not None:
-        for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS)):
+        of_pipeline = ("schedule", "stages_per_rank", "no_outputs")
+        for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS), *of_pipeline):
             if (value := getattr(options, flag)) is not None:
                 raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
         if options.fsdp < 2:
             raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
         return Sharding(data=options.fsdp, zero=3, **policy)
     told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
-    sizes = {name: size for name, size in told.items() if size is not None}
+    sizes: dict[str, Any] = {name: size for name, size in told.items() if size is not None}
+    sizes |= _schedule(options)
     one = Sharding(zero=options.zero or 0, **sizes)
     one.check(model)
     ranks = one.ranks if options.ranks is None else options.ranks
@@ -212,6 +221,20 @@ def _devices(options: argparse.Namespace, model: Model) -> Sharding:
         product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
         raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
     return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
+
+
+def _schedule(options: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a pipeline say beside its ranks."""
+    said: dict[str, Any] = {}
+    if options.schedule is not None:
+        said["schedule"] = options.schedule
+    if options.stages_per_rank is not None:
+        said["stages_per_rank"] = options.stages_per_rank
+    elif options.schedule == "interleaved1f1b":
+        said["stages_per_rank"] = 2
+    if options.no_outputs:
+        said["return_outputs"] = False
+    return said
 
 
 def _names(words: str) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ ROWS = ("out", "down")
 POLICY = ("param_dtype", "reduce_dtype", "reshard_after_forward", "gradient_sync")
 DTYPES = ("fp32", "bf16", "fp16")
 SYNCS = ("every", "last")
+# What a pipeline is told beside its ranks, and its schedules.
+PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
+SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,7 @@ class Sharding:
     data        ranks that see different sequences, each with the whole network
     zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
-    pipeline    ranks that divide the layers
+    pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
     context     ranks that divide the tokens of a sequence; their weights are shared like data's
     param_dtype     FSDP2's MixedPrecisionPolicy: the format in which weights are gathered and
                 computed with; None: as they are stored
@@ -38,8 +41,14 @@ class Sharding:
                 for backward; the root's group (embedding, last norm, head) always stays
     gradient_sync   every: gradients are reduced after each micro-batch; last: after the last one
                 alone, until which they are kept whole (set_requires_gradient_sync(False))
+    schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
+                backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
+                stages on each rank
+    stages_per_rank     of interleaved1f1b alone: rank r of S has the stages r, r + S, ...
+    return_outputs      whether `schedule.step` gives back the outputs of all micro-batches, which
+                is its default: the last stage keeps them, and joins them in a copy
     Raises      ValueError for a count below 1, an unknown stage of ZeRO, an unknown word, and for
-                a policy of FSDP2 without zero=3
+                a policy of FSDP2 without zero=3, or a schedule without a pipeline
     """
 
     data: int = 1
@@ -51,6 +60,9 @@ class Sharding:
     reduce_dtype: str | None = None
     reshard_after_forward: bool = True
     gradient_sync: str = "every"
+    schedule: str = "1f1b"
+    stages_per_rank: int = 1
+    return_outputs: bool = True
 
     def __post_init__(self) -> None:
         for field in COUNTS:
@@ -58,6 +70,7 @@ class Sharding:
                 raise ValueError(f"{field}=0; at least 1 is needed")
         terms.divided("weights", zero=self.zero)
         _check_policy(self)
+        _check_schedule(self)
 
     @property
     def fsdp(self) -> bool:
@@ -65,9 +78,17 @@ class Sharding:
         return self.zero == 3 and self.data > 1 and self.data == self.ranks
 
     @property
+    def pipelined(self) -> bool:
+        """Whether a pipeline alone divides the run: its step is described, stage by stage."""
+        return self.pipeline > 1 and self.pipeline == self.ranks
+
+    @property
     def policy(self) -> dict[str, str | bool | None]:
         """What of `fully_shard`'s policy does not stand at its default."""
-        told = {name: getattr(self, name) for name in POLICY}
+        return self._said(POLICY)
+
+    def _said(self, names: tuple[str, ...]) -> dict[str, str | bool | None]:
+        told = {name: getattr(self, name) for name in names}
         return {name: told[name] for name in told if told[name] != getattr(Sharding, name)}
 
     @property
@@ -92,7 +113,19 @@ class Sharding:
                 "ranks alone"
             )
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
-        terms.stage_layers(model.layers, stages=self.pipeline, stage=0)
+        terms.stage_layers(model.layers, stages=self.pipeline * self.stages_per_rank, stage=0)
+
+    def layers(self, count: int, stage: int = 0) -> list[range]:
+        """The layers of a rank of the pipeline, of each of its stages: of `count` all together.
+
+        Raises      ValueError for a stage that does not exist
+        """
+        terms.stage_layers(count, stages=self.pipeline, stage=stage)
+        every = self.pipeline * self.stages_per_rank
+        sizes = [terms.stage_layers(count, stages=every, stage=s) for s in range(every)]
+        return [
+            range(sum(sizes[:s]), sum(sizes[: s + 1])) for s in range(stage, every, self.pipeline)
+        ]
 
     def tensors(self, model: Model, stage: int = 0) -> list[Tensor]:
         """The parameter tensors of one pipeline stage, each as tensor parallelism leaves it.
@@ -101,12 +134,7 @@ class Sharding:
         Raises      as `check`; ValueError for a stage that does not exist
         """
         self.check(model)
-        terms.stage_layers(model.layers, stages=self.pipeline, stage=stage)
-        size = [
-            terms.stage_layers(model.layers, stages=self.pipeline, stage=s)
-            for s in range(stage + 1)
-        ]
-        layers = range(sum(size[:-1]), sum(size))
+        layers = [layer for each in self.layers(model.layers, stage) for layer in each]
         last = stage == self.pipeline - 1
         found = []
         for tensor in model.tensors():
@@ -145,7 +173,7 @@ class Sharding:
     def __str__(self) -> str:
         said = [f"{f} {getattr(self, f)}" for f in COUNTS if getattr(self, f) > 1]
         said += [f"ZeRO {self.zero}"] * (self.zero > 0)
-        said += [f"{name}={value}" for name, value in self.policy.items()]
+        said += [f"{name}={value}" for name, value in self._said(POLICY + PIPELINED).items()]
         return ", ".join(said) or "one device"
 
 
@@ -163,6 +191,26 @@ def _check_policy(devices: Sharding) -> None:
     for field, value in devices.policy.items():
         if devices.zero != 3:
             raise ValueError(f"{field}={value!r} is FSDP2's, which is zero=3")
+
+
+def _check_schedule(devices: Sharding) -> None:
+    if devices.schedule not in SCHEDULES:
+        said = f"schedule={devices.schedule!r}"
+        raise ValueError(f"{said} is not described; known: {', '.join(SCHEDULES)}")
+    if not isinstance(devices.return_outputs, bool):
+        raise TypeError(f"return_outputs={devices.return_outputs!r}; True or False is needed")
+    each = whole("stages_per_rank", devices.stages_per_rank)
+    if each == 0:
+        raise ValueError("stages_per_rank=0; at least 1 is needed")
+    for field in PIPELINED:
+        value = getattr(devices, field)
+        if value != getattr(Sharding, field) and devices.pipeline == 1:
+            raise ValueError(f"{field}={value!r} is a pipeline's, of 2 ranks or more")
+    if (each > 1) != (devices.schedule == "interleaved1f1b"):
+        raise ValueError(
+            f"stages_per_rank={each} with schedule={devices.schedule!r}: interleaved1f1b has 2 "
+            "stages or more on each rank, the others have 1"
+        )
 
 
 def _axis(tensor: Tensor, model: Model) -> int | None:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 GRADIENTS = {"weights": "gradients", "gathered weights": "whole gradients"}
 
 
-def backward(engine: Engine, loss: Tensor) -> None:
-    """Leave gradients in the parameters behind `loss`."""
+def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
+    """Leave gradients in the parameters behind `loss`, whose own is 1, or what is given."""
     assert loss.node is not None
     waiting = _dependencies(loss.node)
-    seed = engine.new("ones_like", loss.shape, loss.dtype)
+    seed = engine.new("ones_like", loss.shape, loss.dtype) if grad is None else grad
     buffers: dict[Node, list[Any]] = {loss.node: [None] * loss.node.slots}
     buffers[loss.node][loss.slot] = seed
     ready = [(-loss.node.seq, 0, loss.node)]

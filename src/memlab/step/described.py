@@ -6,14 +6,15 @@ from ..formats import storage
 from ..model import Model
 from ..model.families import FAMILIES
 from ..model.fields import dropouts
-from ..model.tensors import COMPONENTS
+from ..model.tensors import COMPONENTS, Tensor
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS, step_name
 from ..run import Run
 from ..terms.optimizer import numel
 from . import keys
-from .networks import DROPOUT, NETWORKS
+from .networks import DROPOUT, LLAMAS, NETWORKS
 from .prompt import prompted_tokens
+from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -166,10 +167,10 @@ def check_shape(model: Model, run: Run) -> None:
             f"compile={run.compile!r}: no formula says what a compiler keeps; `memlab trace CONFIG "
             "--compile` asks it, on tensors without values"
         )
-    if run.devices.ranks > 1 and not run.devices.fsdp:
+    if run.devices.ranks > 1 and not (run.devices.fsdp or run.devices.pipelined):
         raise ValueError(
             f"devices={run.devices}: the step of one device alone is described, or that of one of "
-            "FSDP2's ranks (ZeRO 3 over data alone)"
+            "FSDP2's ranks (ZeRO 3 over data alone), or of a pipeline's alone"
         )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
@@ -208,6 +209,41 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
         )
 
 
+def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step in a pipeline.
+
+    Raises      ValueError that names it
+    """
+    beside = "is not described beside a pipeline"
+    if run.implementation != "transformers" or model.family not in LLAMAS:
+        raise ValueError(
+            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
+            + ", ".join(LLAMAS)
+        )
+    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop", "clip", "holds"):
+        value = getattr(run, field)
+        if value != getattr(Run, field):
+            raise ValueError(f"{field}={value!r} {beside}")
+    if recipe.autocast:
+        raise ValueError(f"autocast={recipe.autocast!r} {beside}: describe bf16 or fp32")
+    dtype_of(recipe)
+    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+        raise ValueError(f"recipe {recipe.name!r}: copies beside weights: {beside[3:]}")
+    if recipe.optimizer not in BY_VALUE:
+        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+    if model.tied:
+        raise ValueError(
+            "a tied table, which the first stage and the last one both have and whose gradients "
+            f"the program itself has to add up, {beside}"
+        )
+    run.devices.check(model)
+    check_shape(model, run)
+    keys.check(model.family, model.config)
+    check_config(model, run)
+    if windows(model, run.window)[1] is not None:
+        raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
+
+
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
     loss = "fused_head" if run.fused_head else run.loss
@@ -233,9 +269,7 @@ def check_config(model: Model, run: Run) -> None:
 
 def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    devices = run.devices
-    shapes = [(devices.shape(tensor, "weights"), tensor.copies) for tensor in model.tensors()]
-    wanted = storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
+    wanted = _stored(model.tensors(), dtype, run)
     if (lora := run.lora) is not None:
         theirs = lora.format(dtype, peft=run.implementation == "transformers")
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
@@ -244,6 +278,20 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
             wanted += lora.level_bytes(model)
     if (other := run.adapter) is not None:
         wanted += storage(other.parameter_count(model), other.format(dtype, peft=True))
+    _check_weights(model, built, wanted)
+
+
+def check_weights(model: Model, built: int, dtype: str, run: Run, stage: int) -> None:
+    """The same of one rank of a pipeline."""
+    _check_weights(model, built, _stored(run.devices.tensors(model, stage), dtype, run))
+
+
+def _stored(tensors: Sequence[Tensor], dtype: str, run: Run) -> int:
+    shapes = [(run.devices.shape(tensor, "weights"), tensor.copies) for tensor in tensors]
+    return storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
+
+
+def _check_weights(model: Model, built: int, wanted: int) -> None:
     if built == wanted:
         return
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}

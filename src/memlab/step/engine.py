@@ -211,9 +211,12 @@ class Engine:
         self.part = "loss"
         self.log.mark("loss")
 
-    def backward(self, loss: Tensor) -> None:
-        """Run the graph behind `loss` backwards and leave gradients in the parameters."""
-        backward(self, loss)
+    def backward(self, loss: Tensor, grad: Tensor | None = None) -> None:
+        """Run the graph behind `loss` backwards and leave gradients in the parameters.
+
+        grad        the gradient of `loss` where it is no scalar
+        """
+        backward(self, loss, grad)
 
     def end_backward(self) -> None:
         """Called when the graph has run, by the engine that ran it."""

@@ -34,8 +34,9 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
                 autocast
     Raises      ValueError for a combination that is not described
     """
-    if run.holds and run.devices.fsdp:
-        raise ValueError(f"holds={run.holds!r} is not described beside FSDP2")
+    if run.holds and (run.devices.fsdp or run.devices.pipelined):
+        beside = "FSDP2" if run.devices.fsdp else "a pipeline"
+        raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
     plain = run.replace(holds=())
     found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
     for what in run.holds:
@@ -56,13 +57,14 @@ def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
 def nearest(recipe: Recipe, run: Run) -> Recipe:
     """The recipe itself, or the nearest one whose step is described.
 
-    Raises      ValueError where adapters or FSDP2 stand beside a recipe that is not described
+    Raises      ValueError where adapters or several devices stand beside a recipe that is not
+                described
     """
     try:
         described.dtype_of(recipe)
         return recipe
     except ValueError:
-        if run.adapters is not None or run.devices.fsdp:
+        if run.adapters is not None or run.devices.ranks > 1:
             raise
     if recipe.autocast:
         return Recipe.named("autocast")
@@ -91,6 +93,8 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
         held = resident(model, recipe, run.devices)
         return {"resident": held | _reference(held, run)}
     step = step_of(model, recipe, run)
+    if run.devices.pipelined:  # the hills of micro-batches in flight are one
+        return {step.peak.moment: dict(step.peak.contents)}
     every = {
         name: {row.term: row.derived or 0 for row in ledger.rows}
         for name, ledger in hills(step).items()

@@ -12,6 +12,7 @@ TERMS = (
     "gathered weights",
     "all-gather buffers",
     "reference",
+    "pipeline buffers",
     "buffers",
     "gradients",
     "whole gradients",
@@ -28,7 +29,8 @@ TERMS = (
 class Peak:
     """The most bytes of a step, and when.
 
-    moment      forward (up to the output head), loss, backward or optimizer
+    moment      forward (up to the output head), loss, backward or optimizer; of a pipeline merge
+                too, where the outputs of all micro-batches are joined
     op          the operator whose result reached it
     contents    bytes by term; they add to `bytes`
     micro_batch the first one that reached it, counted from 1; 0 in the optimizer
@@ -65,7 +67,8 @@ class Step(Simulated):
 
 def term(record: Record) -> str:
     """weights, gradients, optimizer, buffers, inputs, activations, logits or other; under FSDP2
-    gathered weights, whole gradients and the buffers of its collectives too.
+    gathered weights, whole gradients and the buffers of its collectives too; of a pipeline's stage
+    the buffers that it receives into.
 
     The weights of a second model, which is not trained, are "reference".
 

@@ -24,6 +24,7 @@ from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go, on_host
+from .peaks import peak_of
 from .programs import Program, wanted
 from .prompt import prompted_tokens
 from .result import TERMS as TERMS
@@ -57,7 +58,8 @@ def simulate(
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
                 or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
                 None: what the model's config says, else fp32, with AdamW
-    run         how the step is executed: memlab.Run
+    run         how the step is executed: memlab.Run; of a pipeline the rank that holds most, and
+                memlab.step.pipelined has them all
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
@@ -67,6 +69,11 @@ def simulate(
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
+    if run.devices.pipelined:
+        from .pipelined import fullest, step_of_stage  # only a pipeline needs it
+
+        stage = fullest(model, recipe, run)
+        return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
     return _told(*_played(model, recipe, run, in_place=in_place, every_layer=every_layer))
 
 
@@ -250,12 +257,11 @@ def _told(f: Ops, setting: Setting, last: int) -> Step:
         "activations": _kept(log, moments["after_forward"], "layers"),
         "logits": _kept(log, moments["after_forward"], "loss"),
     }
-    first = max(total for _, _, total in log.events[_span(log, "first")])
     return Step(
         rows,
         {moment: log.events[at - 1][2] for moment, at in moments.items()},
         contents,
-        _peak(log, first),
+        peak_of(log),
         SavedTable.of_layer(f.saves, layers),
         log,
     )
@@ -272,19 +278,3 @@ def _kept(log: Log, at: int, part: str) -> int:
 def _which(micro_batch: int) -> str:
     """What the names of a micro-batch's moments end in: nothing for the first."""
     return f".{micro_batch}" if micro_batch > 1 else ""
-
-
-def _span(log: Log, step: str) -> slice:
-    return slice(log.marks[f"{step}.forward"], log.marks[f"{step}.end"])
-
-
-def _peak(log: Log, first: int) -> Peak:
-    span = _span(log, "second")
-    at = max(range(span.start, span.stop), key=lambda i: log.events[i][2])
-    record, _, total = log.events[at]
-    # The mark that was set last before it: "second.optimizer" or "second.backward.2", say.
-    before = [name for name, i in log.marks.items() if i <= at and name.startswith("second.")]
-    _, moment, *number = max(before, key=log.marks.__getitem__).split(".")
-    in_pass = int(number[0]) if number else int(moment in ("forward", "loss", "backward"))
-    found = {name: size for name, size in log.contents(at + 1, term).items() if size}
-    return Peak(total, moment, "" if record is None else record.op, found, first, in_pass)

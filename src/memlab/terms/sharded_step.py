@@ -10,18 +10,60 @@ from ..units import at_least_one, whole
 from .activations import attention, feed_forward, linear_input, rms_norm
 from .sharding import DIVIDED, check_tensor, part, stage_layers
 
+SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
 
-def in_flight(micro_batches: int, *, stages: int, stage: int) -> int:
-    """Micro-batches whose activations one stage keeps at once, one forward and one backward a time.
 
-    Formula     min(m, S - stage): the first stage waits longest for its first gradient
-    Unit        micro-batches, a whole number
-    Source      Narayanan et al. 2021, arXiv:2104.04473, section 2.2.1 (1F1B)
-    Leaves out  the other schedules: all forward first keeps m everywhere, interleaved ones more
+def in_flight(
+    micro_batches: int, *, stages: int, stage: int, schedule: str = "1f1b", each: int = 1
+) -> int:
+    """Micro-batches whose activations one of S ranks of a pipeline keeps at once.
+
+    Formula     1f1b: min(m, S - stage); gpipe: m; interleaved1f1b, of v stages a rank each:
+                min(m · v, (v - 1) · r + 2 · (S - 1 - stage) + 1)
+    Shapes      r = m / max(1, floor(m / S)) micro-batches go through a stage before the rank's next
+                one has its turn; v = `each`
+    Unit        micro-batches, a whole number; interleaved: of one of the rank's v stages
+    Source      Narayanan et al. 2021, arXiv:2104.04473, section 2.2; torch 2.13,
+                torch/distributed/pipelining/schedules.py: Schedule1F1B, _get_warmup_ops
+    Raises      as `stage_layers`; ValueError for an unknown schedule
+    """
+    stage_layers(stages, stages=stages, stage=stage)
+    count = at_least_one("micro_batches", micro_batches)
+    if schedule not in SCHEDULES:
+        raise ValueError(f"schedule={schedule!r} is not described; known: {', '.join(SCHEDULES)}")
+    if schedule == "gpipe":
+        return count
+    if schedule == "1f1b":
+        return min(count, stages - stage)
+    in_round = count // max(1, count // stages)
+    warm_up = (at_least_one("each", each) - 1) * in_round + 2 * (stages - 1 - stage)
+    return min(count * each, warm_up + 1)
+
+
+def stage_buffers(
+    batch: int,
+    *,
+    tokens: int,
+    d_model: int,
+    micro_batches: int,
+    stages: int,
+    stage: int,
+    value_bytes: int = 2,
+) -> int:
+    """Bytes that torch's PipelineStage keeps to receive into, from its first step on.
+
+    Formula     n · m · B · T · D · b, n = 2: the stream and its gradient, each micro-batch its own;
+                1 in the first stage and in the last one
+    Unit        bytes, a whole number
+    Source      torch 2.13, torch/distributed/pipelining/stage.py: _setup_forward_recv_info,
+                _create_grad_recv_info
+    Leaves out  several stages on one rank, each of which has its own
     Raises      as `stage_layers`
     """
     stage_layers(stages, stages=stages, stage=stage)
-    return min(at_least_one("micro_batches", micro_batches), stages - stage)
+    size = whole("batch", batch) * whole("tokens", tokens) * whole("d_model", d_model)
+    size *= whole("value_bytes", value_bytes) * at_least_one("micro_batches", micro_batches)
+    return size * ((stage > 0) + (stage < stages - 1))
 
 
 def layer_activations(

@@ -11,14 +11,20 @@ Each = Callable[[], Iterator[Parameter]]
 Made = tuple[str, Sequence[int], str]  # a state's or a temporary's name, shape and dtype
 
 
-def in_order(engine: Engine, layers: int) -> Iterator[Parameter]:
-    """Parameters in the order of registration, the layers between the simulated ones included."""
-    inside = [p for p in engine.parameters if p.layer is not None]
-    start = engine.parameters.index(inside[0])
-    yield from engine.parameters[:start]
+def in_order(
+    engine: Engine, layers: int, only: Sequence[Parameter] | None = None
+) -> Iterator[Parameter]:
+    """Parameters in the order of registration, the layers between the simulated ones included.
+
+    only        the parameters of one module among several; None: all that the engine has
+    """
+    known = engine.parameters if only is None else only
+    inside = [p for p in known if p.layer is not None]
+    start = known.index(inside[0])
+    yield from known[:start]
     for layer in engine.each_layer(layers):
         yield from (parameter for parameter in inside if parameter.layer == layer)
-    yield from (p for p in engine.parameters[start:] if p.layer is None)
+    yield from (p for p in known[start:] if p.layer is None)
 
 
 def trained(engine: Engine, layers: int) -> Each:

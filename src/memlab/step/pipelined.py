@@ -1,0 +1,205 @@
+"""Two training steps of each rank of a pipeline, as torch.distributed.pipelining runs them.
+
+The program     stages = [PipelineStage(Stage(model, ...), index, all, device) for each of the rank]
+                schedule = Schedule1F1B(stages[0], micro_batches, loss_fn=ForCausalLMLoss)
+                losses = []; schedule.step(ids) or schedule.step(target=ids, losses=losses)
+                optimizer.step(); optimizer.zero_grad()
+Source          memlab.step.stage, .schedules; memlab.lab.pipelined runs it for real
+CUDA            the same order; not yet measured on a GPU
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from itertools import chain
+
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.chosen import recipe_for
+from ..recipe.loops import loop_of, step_name
+from ..run import Run
+from . import described
+from .graph import Parameter, Tensor
+from .networks.hf_common import causal_lm_loss
+from .networks.llama_stage import LlamaStage
+from .ops import Ops
+from .optimizers import optimizer
+from .optimizers.each import in_order
+from .peaks import peak_of
+from .result import Peak, Step, term
+from .saved_table import SavedTable
+from .schedules import SCHEDULES, Rank
+from .setting import Setting
+from .stage import Stage
+from .storage_log import Dim, Log, Record
+from .windows import windows
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@lru_cache(maxsize=8)
+def step_of_stage(
+    model: Model, recipe: Recipe | str | None, run: Run, stage: int, *, every_layer: bool = False
+) -> Step:
+    """What one rank of a pipeline holds in a step, to the byte: its stage, or all of its stages.
+
+    Unit        bytes of storages; `held`: after_forward is the moment before the first backward
+    Raises      ValueError for what is not described of a pipeline, and for a stage without a rank
+    """
+    chosen = recipe_for(model, recipe)
+    described.check_pipelined(model, chosen, run)
+    rank = _Rank(model, chosen, run, stage, every_layer)
+    for name in ("first", "second"):
+        rank.step(name)
+    return rank.told()
+
+
+@lru_cache(maxsize=1024)
+def stage_peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
+    """The peak of every rank's step."""
+    ranks = range(run.devices.pipeline)
+    return tuple(step_of_stage(model, recipe, run, stage).peak for stage in ranks)
+
+
+def fullest(model: Model, recipe: Recipe | str | None, run: Run) -> int:
+    """The rank whose peak is highest."""
+    found = [peak.bytes for peak in stage_peaks(model, recipe, run)]
+    return found.index(max(found))
+
+
+class _Rank:
+    """One rank: its modules, its stages, its optimizer."""
+
+    def __init__(self, model: Model, recipe: Recipe, run: Run, rank: int, whole: bool) -> None:
+        self.f = f = Ops(backend=run.backend)
+        self.model, self.run, self.dtype = model, run, described.dtype_of(recipe)
+        dropouts = described.dropouts_of(model, run)
+        attention = described.attention_of(model, recipe, run)
+        devices, ranks = run.devices, run.devices.pipeline
+        every = ranks * devices.stages_per_rank
+        near, _ = windows(model, run.window)
+        assert run.tokens is not None  # check_pipelined saw to it
+        parts = devices.layers(model.layers, rank)
+        f.show(max(map(len, parts)), None if whole else 0)
+        networks = []
+        for index, layers in zip(range(rank, every, ranks), parts, strict=True):
+            setting = Setting(
+                model.replace(layers=len(layers), config={}),
+                self.dtype,
+                run.batch,
+                run.tokens,
+                attention,
+                extra=model.config,
+                window=near,
+                checkpoint=run.checkpoint == "block",
+                **dropouts,
+            )
+            ends: dict[str, bool] = {"first": index == 0, "last": index == every - 1}
+            networks.append(LlamaStage(f, setting, **ends))
+        self.networks, self.setting = networks, networks[0].setting
+        weights = f.log.contents(len(f.log.events), term)["weights"]
+        described.check_weights(model, weights, self.dtype, run, rank)
+        self.stages = [
+            Stage(f, each, index=index, chunks=run.micro_batches, keeps=devices.return_outputs)
+            for index, each in zip(range(rank, every, ranks), networks, strict=True)
+        ]
+        first, last = self.stages[0].first, self.stages[-1].last
+        batch = (Dim("B·m", run.batch * run.micro_batches), self.setting.T)
+        self.ids = [f.new("ids", batch, "int64", "inputs") for _ in range(first or last)]
+        self.losses: list[Tensor] = []
+        self.internal: list[Tensor] = []
+        self.rank = Rank(
+            self.stages,
+            self.forward,
+            self.backward,
+            rank=rank,
+            ranks=ranks,
+            micro_batches=run.micro_batches,
+            works_hold=run.backend == "cpu",
+        )
+        update = optimizer(step_name(recipe))
+        self.update = partial(update, f, self.trained, loop_of(recipe, run))
+        self.name = ""
+
+    def trained(self) -> Iterator[Parameter]:
+        """All parameters, module by module."""
+        return chain.from_iterable(
+            in_order(self.f, net.setting.model.layers, net.parameters) for net in self.networks
+        )
+
+    def chunk(self) -> Tensor:
+        """The ids of one micro-batch: a view of those of all."""
+        s = self.setting
+        return Tensor((s.B, s.T), "int64", self.ids[0].storage)
+
+    def forward(self, stage: Stage, number: int) -> Tensor:
+        f = self.f
+        f.log.mark(f"{self.name}.forward.{number + 1}.{stage.index}")
+        f.part, f.saves = "", []
+        output = stage.forward_one_chunk(number, self.chunk() if stage.first else None)
+        if stage.last:
+            f.part = "loss"
+            f.log.mark(f"{self.name}.loss.{number + 1}.{stage.index}")
+            self.internal.append(causal_lm_loss(f, output))
+        return output
+
+    def backward(self, stage: Stage, number: int) -> None:
+        log = self.f.log
+        if f"{self.name}.backward" not in log.marks:
+            log.mark(f"{self.name}.backward")
+        log.mark(f"{self.name}.backward.{number + 1}.{stage.index}")
+        stage.backward_one_chunk(number, self.internal[number] if stage.last else None)
+
+    def step(self, name: str) -> None:
+        """One step; its name stands before those of its moments."""
+        f, devices, s = self.f, self.run.devices, self.setting
+        self.name = name
+        f.log.mark(f"{name}.forward")
+        self.losses = []
+        for stage in self.stages:
+            stage.clear()
+        SCHEDULES[devices.schedule](self.rank)
+        self.losses, self.internal = self.internal, []
+        if self.stages[-1].last and devices.return_outputs:
+            f.log.mark(f"{name}.merge")
+            rows = Dim("B·m", self.run.batch * self.run.micro_batches)
+            merged = f.new("cat", (rows, s.T, s.V), self.dtype)
+            del merged
+        f.log.mark(f"{name}.optimizer")
+        self.update()
+        f.log.mark(f"{name}.zero_grad")
+        for parameter in self.trained():
+            parameter.grad = None
+        f.log.mark(f"{name}.end")
+
+    def told(self) -> Step:
+        log = self.f.log
+        log.closed = True
+        moments = {
+            "after_forward": log.marks["second.backward"],
+            "after_backward": log.marks["second.optimizer"],
+            "between_steps": log.marks["second.end"],
+        }
+        contents = {moment: log.contents(at, term) for moment, at in moments.items()}
+        stay, grads = contents["between_steps"], contents["after_backward"]
+        rows = {
+            "weights": stay["weights"],
+            "buffers": stay.get("buffers", 0),
+            "gradients": grads["gradients"],
+            "optimizer": stay.get("optimizer", 0),
+            "activations": _kept(log, moments["after_forward"], "layers"),
+            "logits": _kept(log, moments["after_forward"], "loss"),
+        }
+        held = {moment: log.events[at - 1][2] for moment, at in moments.items()}
+        layers = len(self.networks[-1].layers)
+        return Step(rows, held, contents, peak_of(log), SavedTable.of_layer([], layers), log)
+
+
+def _kept(log: Log, at: int, part: str) -> int:
+    def key(record: Record) -> str:
+        kept = record.category == "activations" and (record.part == "loss") == (part == "loss")
+        return "kept" if kept else "rest"
+
+    return log.contents(at, key).get("kept", 0)

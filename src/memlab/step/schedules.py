@@ -1,0 +1,144 @@
+"""The order in which a rank of a pipeline computes, and what its loop's variables keep alive.
+
+Works       what a sending operation returns. gloo's keep the tensor for as long as somebody has
+            the work; NCCL's let go of it when it has been sent
+Source      torch 2.13, torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B,
+            ScheduleInterleaved1F1B, _PipelineScheduleRuntime; csrc/distributed/c10d/
+            ProcessGroupGloo.hpp: SendWork
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .graph import Tensor
+from .stage import Stage
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+Ops = list[Tensor]  # what operations that send or receive refer to
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Rank:
+    """One rank's stages, and what it does with each micro-batch of each of them.
+
+    forward     (stage, number) -> output, on the last stage the loss as well
+    backward    (stage, number)
+    """
+
+    def __init__(
+        self,
+        stages: list[Stage],
+        forward: Callable[[Stage, int], Tensor],
+        backward: Callable[[Stage, int], None],
+        *,
+        rank: int,
+        ranks: int,
+        micro_batches: int,
+        works_hold: bool,
+    ) -> None:
+        self.stages, self.forward, self.backward = stages, forward, backward
+        self.rank, self.ranks, self.micro_batches = rank, ranks, micro_batches
+        self.works_hold = works_hold
+
+    def sent(self, ops: Ops) -> Ops:
+        """The works of operations that send."""
+        return list(ops) if self.works_hold else []
+
+
+def gpipe(rank: Rank) -> None:
+    """All micro-batches forward, then all backward; works are waited for at the end of each."""
+    stage = rank.stages[0]
+    fwd_sends_to_wait, bwd_sends_to_wait = [], []
+    output: Any = None
+    for number in range(rank.micro_batches):
+        ops: Ops = []
+        output = rank.forward(stage, number)
+        ops = stage.fwd_sends(number)
+        fwd_sends_to_wait.append(rank.sent(ops))
+    for number in range(rank.micro_batches):
+        ops = []
+        rank.backward(stage, number)
+        ops = stage.bwd_sends(number)
+        bwd_sends_to_wait.append(rank.sent(ops))
+    del output
+
+
+def one_f_one_b(rank: Rank) -> None:
+    """min(m, S - stage) forward passes, then one backward and one forward by turns."""
+    stage, count = rank.stages[0], rank.micro_batches
+    warm_up = min(count, rank.ranks - rank.rank)
+    send_work: Ops = []
+    fwd_sends: Ops = []
+    output: Any = None
+    for number in range(warm_up):
+        output = rank.forward(stage, number)
+        fwd_sends = stage.fwd_sends(number)
+        if number != warm_up - 1:
+            send_work = rank.sent(fwd_sends)
+    forward, backward = warm_up, 0
+    while True:
+        rank.backward(stage, backward)
+        bwd_sends = stage.bwd_sends(backward)
+        backward += 1
+        if forward == count:
+            break
+        output = rank.forward(stage, forward)
+        fwd_sends = stage.fwd_sends(forward)
+        forward += 1
+    send_work = rank.sent(bwd_sends)
+    while backward < count:
+        rank.backward(stage, backward)
+        bwd_sends = stage.bwd_sends(backward)
+        send_work = rank.sent(bwd_sends)
+        backward += 1
+    del output, send_work, fwd_sends
+
+
+def interleaved(rank: Rank) -> None:
+    """Several stages on each rank; works are kept until the step is over."""
+    send_ops = []
+    for what, local, number in actions(rank):
+        stage = rank.stages[local]
+        if what == FORWARD:
+            rank.forward(stage, number)
+            ops = stage.fwd_sends(number)
+        else:
+            rank.backward(stage, number)
+            ops = stage.bwd_sends(number)
+        send_ops.append(rank.sent(ops))
+        del ops
+    send_ops.clear()
+
+
+def actions(rank: Rank) -> list[tuple[str, int, int]]:
+    """What a rank does of the interleaved schedule: a pass, one of its stages, a micro-batch.
+
+    Source      _get_1f1b_rank_ops and _get_warmup_ops, without the pauses
+    """
+    each, count = len(rank.stages), rank.micro_batches
+    in_round = count // max(1, count // rank.ranks)
+    warm_up = min((each - 1) * in_round + 2 * (rank.ranks - 1 - rank.rank), count * each)
+    numbers = {FORWARD: [0] * each, BACKWARD: [0] * each}
+    found = []
+
+    def do(what: str, local: int) -> None:
+        found.append((what, local, numbers[what][local]))
+        numbers[what][local] += 1
+
+    for step in range(warm_up + count * each):
+        if step < count * each:
+            do(FORWARD, step // in_round % each)
+        if step >= warm_up:
+            do(BACKWARD, each - 1 - (step - warm_up) // in_round % each)
+    return found
+
+
+SCHEDULES: dict[str, Callable[[Rank], None]] = {
+    "gpipe": gpipe,
+    "1f1b": one_f_one_b,
+    "interleaved1f1b": interleaved,
+}

@@ -1,0 +1,167 @@
+"""The step that is derived for each rank of a pipeline, against real ranks that talk over gloo."""
+
+import json
+
+import pytest
+
+from memlab import Model, Recipe, Run, Sharding, estimate, text
+from memlab.cli import main
+from memlab.lab import pipelined
+from memlab.lab.ranks import on_ranks
+from memlab.step import simulate
+from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.terms.sharded_step import in_flight, stage_buffers
+
+SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "head_dim": 8}
+SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
+SMALL |= {"num_key_value_heads": 2, "model_type": "llama", "tie_word_embeddings": False}
+OF_PIPELINE = ("schedule", "stages_per_rank", "return_outputs")
+LLAMA = Model.preset("llama-3-8b").replace(layers=4)
+TINY = Model.preset("tiny-llama")
+INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
+
+
+def question(recipe="fp32", ranks=2, *, config=None, **said):
+    devices = {name: said.pop(name) for name in OF_PIPELINE if name in said}
+    run = {"batch": 2, "tokens": 16, "micro_batches": 4} | said
+    model = Model.from_config(SMALL | (config or {}))
+    return model, recipe, Run.cpu(**run, devices=Sharding(pipeline=ranks, **devices))
+
+
+# With two stages a rank the stages 1 and 2 are middle ones, which receive on both sides.
+QUESTIONS = (
+    question(),
+    question("bf16", micro_batches=5, config={"num_hidden_layers": 3}, return_outputs=False),
+    question(schedule="gpipe"),
+    question(schedule="gpipe", checkpoint="block", config={"model_type": "qwen3"}),
+    question(**INTERLEAVED, config={"num_hidden_layers": 7}),
+    question(Recipe(optimizer="sgd"), batch=1, tokens=9, config={"model_type": "qwen2"}),
+    question(config={"model_type": "mistral", "sliding_window": 8}, optimizer_impl="foreach"),
+)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return on_ranks(2, pipelined.several, QUESTIONS)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("number", range(len(QUESTIONS)), ids=str)
+def test_a_real_rank_holds_what_is_derived(number, rank, measured):
+    derived, found = step_of_stage(*QUESTIONS[number], rank), measured[rank][number]
+    assert found["peak"] == derived.peak.bytes
+    assert found["first_peak"] == derived.peak.first_step_bytes
+    for moment in ("after_backward", "between_steps"):
+        assert found[moment] == derived.held[moment], moment
+    for term in ("weights", "optimizer", "inputs"):
+        assert found["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
+
+
+def test_buffers_stay_for_each_micro_batch_and_on_both_sides_of_a_middle_stage():
+    run = Run(tokens=512, micro_batches=8, devices=Sharding(pipeline=4))
+    shape = dict(tokens=512, d_model=4096, micro_batches=8, stages=4)
+    for stage in (0, 1, 3):
+        buffers = stage_buffers(1, **shape, stage=stage)
+        held = step_of_stage(LLAMA, "bf16", run, stage).held_contents["between_steps"]
+        assert held["pipeline buffers"] == buffers
+
+
+@pytest.mark.parametrize("how", [{}, {"schedule": "gpipe"}, INTERLEAVED], ids=str)
+def test_as_many_micro_batches_are_in_flight_as_the_formula_says(how):
+    devices = Sharding(pipeline=4, return_outputs=False, **how)
+    told = {"schedule": devices.schedule, "each": devices.stages_per_rank}
+    run = Run(tokens=64, micro_batches=8, devices=devices)
+    model = LLAMA.replace(layers=8)
+    one = {}
+    for stage in (1, 2):  # alike, but for what is in flight
+        step = step_of_stage(model, "bf16", run, stage)
+        one[stage] = step.rows["activations"], in_flight(8, stages=4, stage=stage, **told)
+    (more, many), (less, few) = one[1], one[2]
+    if devices.schedule == "gpipe":
+        assert more == less and many == few == 8
+        return
+    each = (more - less) // (many - few)
+    assert 0.9 < more / (many * each) < 1.05  # the moment is before the first backward
+
+
+def test_the_last_stage_keeps_all_outputs_unless_it_is_told_otherwise():
+    def last(**how):
+        run = Run(tokens=512, micro_batches=8, devices=Sharding(pipeline=4, **how))
+        return step_of_stage(LLAMA, "bf16", run, 3)
+
+    kept, dropped = last(), last(return_outputs=False)
+    logits = 8 * 512 * LLAMA.vocab * 2
+    assert kept.held["between_steps"] - dropped.held["between_steps"] == logits
+    assert "cat" in {record.op for record, _, _ in kept.log.events if record is not None}
+
+
+def test_layers_that_are_counted_are_like_those_that_are_simulated():
+    model, recipe, run = question(**INTERLEAVED, config={"num_hidden_layers": 22}, micro_batches=2)
+    short = step_of_stage(model, recipe, run, 1)
+    whole = step_of_stage(model, recipe, run, 1, every_layer=True)
+    assert short.log.repeats and not whole.log.repeats
+    assert short.peak == whole.peak
+    assert short.held_contents == whole.held_contents
+
+
+def test_every_door_answers_with_the_fullest_stage(capsys):
+    words = "tiny-llama --pipeline 4 --schedule 1f1b --micro-batches 4 --tokens 64"
+    run = Run(tokens=64, micro_batches=4, devices=Sharding(pipeline=4))
+    found = stage_peaks(TINY, None, run)
+    fullest = max(range(4), key=lambda stage: found[stage].bytes)
+    ledger = estimate(TINY, None, run)
+    assert f"stage {fullest} of 4" in ledger.title
+    assert ledger.total() == found[fullest].bytes == simulate(TINY, None, run).peak.bytes
+    assert estimate(TINY, None, run, stage=1).total() == found[1].bytes
+    assert main(["estimate", *words.split()]) == 0
+    said = capsys.readouterr().out
+    assert str(ledger) in said
+    for stage, peak in enumerate(found):
+        assert f"peak of stage {stage}        {text(peak.bytes)}, in {peak.moment}" in said
+    assert main(["estimate", *words.split(), "--json", "--no-outputs"]) == 0
+    told = json.loads(capsys.readouterr().out)["sharding"]
+    assert told["return_outputs"] is False and told["stage"] == fullest
+    assert [each["bytes"] for each in told["stages"][:3]] == [peak.bytes for peak in found[:3]]
+    assert told["stages"][3]["bytes"] < found[3].bytes
+
+
+def test_a_run_goes_through_json_with_its_schedule():
+    run = question(**INTERLEAVED, return_outputs=False)[2]
+    assert Run.from_json(run.to_json()) == run
+
+
+@pytest.mark.parametrize(
+    ("said", "recipe", "message"),
+    [
+        ({"loss": "chunked"}, "fp32", "loss='chunked' is not described beside a pipeline"),
+        ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside a pipeline"),
+        ({"holds": ("model",)}, "fp32", "holds=.* is not described beside a pipeline"),
+        ({}, "autocast-bf16", "autocast='bf16' is not described beside a pipeline"),
+        ({}, Recipe(optimizer="muon"), "muon is not described beside a pipeline"),
+        ({}, "zero", "recipe 'zero': copies beside weights"),
+        ({"implementation": "memlab"}, "fp32", "memlab 'llama' is not described"),
+        ({"config": {"tie_word_embeddings": True}}, "fp32", "a tied table"),
+        ({"config": {"num_hidden_layers": 1}}, "fp32", "stages=2 is more than L=1"),
+    ],
+    ids=str,
+)
+def test_what_is_not_described_is_refused_by_name(said, recipe, message):
+    with pytest.raises(ValueError, match=message):
+        estimate(*question(recipe, **said))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"micro_batches": 1}, "micro_batches=1 with schedule='1f1b'; at least as many as its 2"),
+        ({"micro_batches": 5, **INTERLEAVED}, "micro_batches=5 .* a multiple of its 2 rounds of 2"),
+        ({"schedule": "zbv"}, "schedule='zbv' is not described; known: gpipe"),
+        ({"stages_per_rank": 2}, "stages_per_rank=2 with schedule='1f1b'"),
+        ({"schedule": "interleaved1f1b"}, "stages_per_rank=1 with schedule='interleaved1f1b'"),
+        ({"schedule": "gpipe", "ranks": 1}, "schedule='gpipe' is a pipeline's"),
+    ],
+    ids=str,
+)
+def test_what_a_pipeline_cannot_be_fails_by_name(said, message):
+    with pytest.raises(ValueError, match=message):
+        question(**said)
