@@ -8,6 +8,7 @@ curves          one line a run, such as losses beside a baseline's
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
+logits_in_time  every copy of the logits, from its birth to its end
 picture         any matplotlib figure, made stable and readable like the others
 """
 
@@ -15,6 +16,7 @@ from .address_space import address_space
 from .bar import ledger_bar
 from .canvas import Picture
 from .colours import COLOURS, colour_of
+from .copies import logits_in_time
 from .layout import bits
 from .lines import curves
 from .matrices import matrices
@@ -31,6 +33,7 @@ __all__ = [
     "colour_of",
     "curves",
     "ledger_bar",
+    "logits_in_time",
     "matrices",
     "picture",
     "ratios",
