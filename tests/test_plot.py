@@ -291,3 +291,19 @@ def test_the_copies_of_the_logits_are_as_high_as_their_bytes():
     assert sorted(high for (high,) in heights.values()) == [46.7] * 2 + [93.3] * 4
     assert "peak 6.955 GiB" in words(drawn)
     assert "peak 8.114 GiB" in words(logits_in_time(4096, vocab=151936, kept=True))
+
+
+def test_a_timeline_marks_every_hill_and_a_card():
+    tracker = Tracker(400)
+    plain, marked = words(timeline(tracker)), words(timeline(tracker, hills=True))
+    top = max(e.total for e in tracker.timeline if e.phase == "backward")
+    assert [word for word in marked if word not in plain] == [f"backward {sized(top)}"]
+    carded = timeline(Tracker(12), limit="RTX 4090")
+    assert f"limit {sized(limit_of('RTX 4090')[0])} (RTX 4090)" in words(carded)
+    # The scale leaves room for a line above all that is held.
+    heights = [
+        float(shape.get("d").split("L")[0].split()[1])
+        for shape in ET.fromstring(carded.svg).iter(f"{SVG}path")
+        if shape.get("stroke-dasharray") == "5 4"
+    ]
+    assert len(heights) == 1 and heights[0] >= 0

@@ -42,8 +42,8 @@ def _sequences(each: int = 4) -> int:
 exercise(
     "ex-logits-1",
     answer=_sequences,
-    hint="Which copy is allocated in backward, and in which format? Divide 3.91 GiB by the bytes of "
-    "one token's row.",
+    hint="Which copy is allocated in backward, and in which format? Divide 3.91 GiB by the bytes "
+    "of one token's row.",
     unit="sequences",
     wrong={
         lambda: _sequences(each=2): "That reads the tensor as bf16. The loss works on "
@@ -58,7 +58,7 @@ exercise(
 exercise(
     "ex-logits-2",
     answer=lambda: logits(4 * 2048, vocab=VOCAB),
-    hint="What does a slice of a tensor hold: the numbers that it shows, or the storage behind them?",
+    hint="What does a slice hold: the numbers that it shows, or the whole storage behind them?",
     wrong={
         lambda: logits(4, vocab=VOCAB): "That is what the slice shows. A slice is a view, and a "
         "view keeps the whole storage; `.clone()` would not.",
