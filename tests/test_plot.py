@@ -14,6 +14,7 @@ from memlab.plot import (
     bits,
     curves,
     ledger_bar,
+    logits_in_time,
     matrices,
     picture,
     ratios,
@@ -100,6 +101,9 @@ def pictures(ledger):
         bits("fp32", "tf32", "fp16", "bf16", "int8/128", title="Bits"),
         routing([(0, 1), (0, 3), (0, 1), (3, 4)], experts=6, title="Experts"),
         routing([(11,)], experts=12),
+        logits_in_time(4096, vocab=151936),
+        logits_in_time(8, vocab=50257, kept=True, title="Held by the caller"),
+        logits_in_time(1024, vocab=8192, format="fp32"),
         matrices({"one": [("q", 64, 8), ("out", 8, 64)], "a longer label": [("k", 1, 64)]}),
     ]
 
@@ -193,6 +197,7 @@ def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
         (lambda good: bits("fp7"), "unknown format 'fp7'"),
         (lambda good: picture(None, ""), "title is empty"),
         (lambda good: routing([], 2), "no tokens to draw"),
+        (lambda good: logits_in_time(0, vocab=8), "there is nothing to draw"),
         (lambda good: matrices({}), "no matrix to draw"),
         (lambda good: matrices({"a": [("q", 0, 3)]}), "a side of 0"),
         (lambda good: matrices({"a": [("q", 8, 8)] * 9}), "a: q has no room"),
@@ -272,3 +277,33 @@ def test_a_matplotlib_figure_becomes_a_picture(tmp_path):
     assert one.svg == two.svg and "tokens" in words(one) and "<dc:date>" not in one.svg
     one.save(tmp_path / "curve.svg")
     assert (tmp_path / "curve.svg").read_text(encoding="utf-8") == one.svg
+
+
+def test_the_copies_of_the_logits_are_as_high_as_their_bytes():
+    """Each copy is a rectangle of its bytes; three of fp32 stand on each other at the peak."""
+    drawn = logits_in_time(4096, vocab=151936)
+    boxes = [
+        (shape.get("fill"), float(shape.get("height")))
+        for shape in ET.fromstring(drawn.svg).iter(f"{SVG}rect")
+    ][1:]
+    heights = {fill: {high for of, high in boxes if of == fill} for fill, _ in boxes}
+    assert len(heights) == 6 and all(len(each) == 1 for each in heights.values())
+    assert sorted(high for (high,) in heights.values()) == [46.7] * 2 + [93.3] * 4
+    assert "peak 6.955 GiB" in words(drawn)
+    assert "peak 8.114 GiB" in words(logits_in_time(4096, vocab=151936, kept=True))
+
+
+def test_a_timeline_marks_every_hill_and_a_card():
+    tracker = Tracker(400)
+    plain, marked = words(timeline(tracker)), words(timeline(tracker, hills=True))
+    top = max(e.total for e in tracker.timeline if e.phase == "backward")
+    assert [word for word in marked if word not in plain] == [f"backward {sized(top)}"]
+    carded = timeline(Tracker(12), limit="RTX 4090")
+    assert f"limit {sized(limit_of('RTX 4090')[0])} (RTX 4090)" in words(carded)
+    # The scale leaves room for a line above all that is held.
+    heights = [
+        float(shape.get("d").split("L")[0].split()[1])
+        for shape in ET.fromstring(carded.svg).iter(f"{SVG}path")
+        if shape.get("stroke-dasharray") == "5 4"
+    ]
+    assert len(heights) == 1 and heights[0] >= 0

@@ -3,17 +3,14 @@
 from ..formats import storage
 from ..model import Model
 from ..terms.logits import chunked_peak, logits, peak
+from ..units import GiB
 from . import exercise
 
 LIMIT = 512 * 2**20
 
 
-def _llama(**how: bool) -> int:
-    return peak(8192, vocab=Model.preset("llama-3-8b").vocab, format="bf16", **how)
-
-
-def _qwen(rows: int = 4 * 2048, **how: bool) -> int:
-    return peak(rows, vocab=Model.preset("qwen3-0.6b").vocab, format="bf16", **how)
+VOCAB = 151936  # Qwen3-0.6B
+TRIED = 3.91 * GiB  # as a message says it, rounded
 
 
 def _fewest_chunks() -> int:
@@ -29,52 +26,47 @@ def _fewest_chunks() -> int:
 
 def _by_rows(each: int, beside: int = 0) -> int:
     """Chunks where a row of logits takes so many bytes, with so many bytes beside them."""
-    most = (LIMIT - beside) // (each * Model.preset("qwen3-0.6b").vocab)
+    most = (LIMIT - beside) // (each * VOCAB)
     return -(-4096 // most)
 
 
 def _gradients() -> int:
-    qwen = Model.preset("qwen3-0.6b")
-    return storage((4096 + qwen.vocab) * qwen.d_model, "bf16")
+    return storage((4096 + VOCAB) * Model.preset("qwen3-0.6b").d_model, "bf16")
+
+
+def _sequences(each: int = 4) -> int:
+    """Sequences of 1,024 tokens whose logits, of so many bytes each, PyTorch tried to allocate."""
+    return round(TRIED / (each * 1024 * Model.preset("llama-3-8b").vocab))
 
 
 exercise(
     "ex-logits-1",
-    answer=lambda: _llama(kept=True),
-    hint="Three copies in fp32 while the gradient is made, and who holds the bf16 logits?",
+    answer=_sequences,
+    hint="Which copy is allocated in backward, and in which format? Divide 3.91 GiB by the bytes "
+    "of one token's row.",
+    unit="sequences",
     wrong={
-        lambda: _llama(): "The script holds `out`, and `out.logits` with it: one copy more, in "
-        "bf16.",
-        lambda: logits(
-            8192, vocab=128256
-        ): "That is one copy, as the head made it. How many are alive at the peak?",
-        lambda: logits(
-            8192, vocab=128256, format="fp32"
-        ): "That is one copy, in fp32. How many are alive at the peak?",
-        lambda: peak(
-            8192, vocab=128256, format="fp32", kept=True
-        ): "The logits that `out` holds are bf16; only the loss works in fp32.",
-        lambda: _llama(upcast=False, kept=True): "The loss works on `logits.float()`, so its "
-        "copies take four bytes.",
+        lambda: _sequences(each=2): "That reads the tensor as bf16. The loss works on "
+        "`logits.float()`, so the copies that backward allocates take four bytes.",
+        lambda: _sequences(each=12): "12 bytes a logit are three copies; the message names one "
+        "tensor.",
+        lambda: 1024 * _sequences(): "Those are tokens; each sequence has 1,024.",
     },
 )
 
 
 exercise(
     "ex-logits-2",
-    answer=lambda: _qwen(backward=False),
-    hint="While log_softmax runs: the bf16 logits, their upcast, and its own result.",
+    answer=lambda: logits(4 * 2048, vocab=VOCAB),
+    hint="What does a slice hold: the numbers that it shows, or the whole storage behind them?",
     wrong={
-        lambda: _qwen(): "Those 12 B a logit need a backward pass; here two of the three copies "
-        "are never made.",
-        lambda: _qwen(2048, backward=False): "There are 4 sequences.",
-        lambda: logits(8192, vocab=151936): "That is the first copy alone.",
-        lambda: (
-            2 * logits(8192, vocab=151936, format="fp32")
-        ): "Nearly: the bf16 logits are still there while log_softmax reads their upcast.",
-        lambda: (
-            logits(8192, vocab=151936) + logits(8192, vocab=151936, format="fp32")
-        ): "log_softmax writes its result beside the upcast: one copy more.",
+        lambda: logits(4, vocab=VOCAB): "That is what the slice shows. A slice is a view, and a "
+        "view keeps the whole storage; `.clone()` would not.",
+        lambda: logits(2048, vocab=VOCAB): "There are 4 sequences.",
+        lambda: logits(4 * 2048, vocab=VOCAB, format="fp32"): "Without a loss nothing is cast: the "
+        "logits stay in bf16.",
+        lambda: peak(4 * 2048, vocab=VOCAB, backward=False): "There is no loss here, so there is "
+        "one copy.",
     },
 )
 
@@ -95,33 +87,22 @@ exercise(
 )
 
 
-def _in_chunks(beside: bool = True, each: int = 6) -> int:
-    qwen, limit = Model.preset("qwen3-0.6b"), _qwen(1024)
-    if not beside:
-        return 16 * (limit // (each * qwen.vocab))
-    low, high = 1024, 2**20  # bisect: the largest that fits
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = (
-            chunked_peak(middle, vocab=qwen.vocab, d_model=qwen.d_model, chunks=16, format="bf16")
-            <= limit
-        )
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+def _chunked(rows: int = 4096) -> int:
+    return chunked_peak(rows, vocab=VOCAB, d_model=1024, chunks=16, format="bf16")
 
 
 exercise(
     "ex-logits-4",
-    answer=_in_chunks,
-    hint="`peak(1024, vocab=V, format='bf16')` is the limit; raise R in `chunked_peak` until it is "
-    "passed.",
-    unit="tokens",
+    answer=lambda: min(_chunked(), peak(1024, vocab=VOCAB)),
+    hint="(a) is 12 B for each logit of 1,024 rows; (b) is `chunked_peak` of 4,096 rows.",
     wrong={
-        lambda: _in_chunks(beside=False): "Those are the chunks alone. The gradients of the head "
-        "and of its input wait beside them.",
-        lambda: _in_chunks(beside=False, each=4): "A chunk is there in fp32 and, for a moment, in "
-        "bf16 too; and gradients wait beside it.",
-        lambda: 16 * 1024: "In chunks a logit costs less, too: 6 B where the plain loss has 12.",
-        lambda: _in_chunks() + 1: "One too many: count the few numbers that each row keeps.",
+        lambda: peak(1024, vocab=VOCAB): "That is (a), and it is the larger one: a quarter of the "
+        "rows, at 12 B a logit.",
+        lambda: peak(4096, vocab=VOCAB): "Those are all rows with the plain loss: neither of the "
+        "two.",
+        lambda: _chunked(1024): "That is both at once: the answer's rows alone, and in chunks. It "
+        "is smaller than either, and worth doing.",
+        lambda: logits(1024, vocab=VOCAB): "That is one copy in bf16; the plain loss has three in "
+        "fp32 at its peak.",
     },
 )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..fit import limit_of
 from ..model import Model
 from ..run import Run
 from ..step import Step, simulate
@@ -15,7 +16,7 @@ PARTS = (1, 2, 4, 8, 16, 32)
 
 
 def _llama(**how: Any) -> Step:
-    gpu = Run(batch=1, tokens=4096, optimizer_impl="foreach")
+    gpu = Run(batch=1, tokens=8192)
     return simulate(Model.preset("llama-3-8b"), "bf16", gpu.replace(**how))
 
 
@@ -24,16 +25,17 @@ def _loss(step: Step, without: str = "") -> int:
     return sum(row.derived or 0 for row in hills(step)["loss"].rows if row.term != without)
 
 
-def _lean(**how: Any) -> Step:
-    return _llama(checkpoint="block", optimizer_impl="fused", **how)
+def _gradients() -> int:
+    return _llama().rows["gradients"]
 
 
-def _smallest(gradients: bool) -> int:
-    """The fewest micro-batches of 32 texts of 512 tokens whose loss fits below 80 GB."""
+def _smallest(gradients: bool = True, room: int | None = None) -> int:
+    """The fewest micro-batches of 32 sequences of 512 tokens whose loss fits on the H100."""
+    room = limit_of("H100 80GB")[0] if room is None else room
     for parts in PARTS:
         summed = parts if gradients else 1
         how = {"tokens": 512, "optimizer_impl": "fused", "micro_batches": summed}
-        if _loss(_llama(batch=32 // parts, **how)) <= 80 * GB:
+        if _loss(_llama(batch=32 // parts, **how)) <= room:
             return parts
     raise AssertionError("none fits")
 
@@ -53,37 +55,43 @@ exercise(
 
 exercise(
     "ex-step-2",
-    answer=lambda: _loss(_llama(), without="optimizer"),
-    hint="The same rows as in the second step, but for one that is made in the step's last line.",
+    answer=lambda: _llama().peak.bytes,
+    hint="The second step has the same hills, on higher ground: what did the first one create in "
+    "its last line?",
     wrong={
-        lambda: _loss(_llama()): "That is the second step. What does the first not have yet?",
-        lambda: _loss(_llama(), without="weights"): "The weights are there from the beginning.",
-        lambda: _llama().peak.first_step_bytes: (
-            "That is the peak of the first step, and it is in the optimizer."
-        ),
+        lambda: (
+            _llama().peak.first_step_bytes
+        ): "That is the first step again. The second one finds optimizer states in memory.",
+        lambda: _llama().peak.first_step_bytes + _gradients(): "Gradients are freed by "
+        "`zero_grad()` before the second forward pass. What is never freed?",
+        lambda: _llama().rows["optimizer"]: "That is what comes to the ground; add the first "
+        "step's peak.",
+        lambda: _llama().peak.bytes + _gradients(): "Gradients do not exist yet at the loss.",
     },
 )
 
 exercise(
     "ex-step-3",
-    answer=lambda: _loss(_lean(micro_batches=4)),
-    hint="The hill of the loss of one text, and one row that is there since the text before.",
+    answer=_gradients,
+    hint="Which row is in memory during the forward pass now, and was not before?",
     wrong={
-        lambda: _loss(_lean()): "That is the first text; from the second on, gradients are there.",
-        lambda: _loss(_lean()) + 3 * _lean().rows["gradients"]: (
-            "Gradients of several texts are summed in one place."
-        ),
-        lambda: _loss(_llama(micro_batches=4)): "Every layer is checkpointed here.",
+        lambda: 2 * _gradients(): "Gradients are in bf16: two bytes for each parameter.",
+        lambda: _llama().rows["optimizer"]: "Those are the states, which stay in either program.",
+        lambda: 0: "`set_to_none=False` fills the gradients with zeros and keeps them in memory.",
+        lambda: (
+            _llama().peak.bytes + _gradients()
+        ): "That is the new peak. By how much did it rise?",
     },
 )
 
 exercise(
     "ex-step-4",
-    answer=lambda: _smallest(gradients=True),
-    hint="For each number k: the hill of the loss of 32 / k texts, and the gradients under it.",
+    answer=_smallest,
+    hint="For each number k: the hill of the loss of 32 / k sequences, and the gradients under it.",
     unit="micro-batches",
     wrong={
         lambda: _smallest(gradients=False): "From the second micro-batch on, gradients are there.",
+        lambda: _smallest(room=80 * GB - 5 * GiB): "That fits, but half as many do as well.",
         lambda: 1: "In one batch the hill of the loss is more than twice as high as the card.",
     },
 )

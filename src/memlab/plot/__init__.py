@@ -9,6 +9,7 @@ block_tables    which blocks of an engine's pool each sequence has
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
+logits_in_time  every copy of the logits, from its birth to its end
 picture         any matplotlib figure, made stable and readable like the others
 """
 
@@ -17,6 +18,7 @@ from .bar import ledger_bar
 from .block_tables import block_tables
 from .canvas import Picture
 from .colours import COLOURS, colour_of
+from .copies import logits_in_time
 from .layout import bits
 from .lines import curves
 from .matrices import matrices
@@ -34,6 +36,7 @@ __all__ = [
     "colour_of",
     "curves",
     "ledger_bar",
+    "logits_in_time",
     "matrices",
     "picture",
     "ratios",

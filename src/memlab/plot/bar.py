@@ -38,7 +38,7 @@ def ledger_bar(
     if not any(sum(figures.values()) for figures in bars.values()):
         raise ValueError("the ledger has no figure above zero to draw")
     words = title if title is not None else getattr(ledger, "title", "")
-    line, named = _limit(limit)
+    line, named = line_of(limit)
 
     ends = {label: [text(sum(figures.values())), *notes[label]] for label, figures in bars.items()}
     sheet = Canvas()
@@ -82,7 +82,7 @@ def ledger_bar(
     return sheet.picture(words or "Ledger", y)
 
 
-def _limit(limit: int | str | None) -> tuple[int | None, str]:
+def line_of(limit: int | str | None) -> tuple[int | None, str]:
     """Where the line of a limit stands, and its words."""
     if limit is None:
         return None, ""

@@ -3,18 +3,28 @@
 from typing import Any
 
 from ..units import text
+from .bar import line_of
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, ink_on, n, width_of
-from .colours import GREY, INK, colour_of, in_order
+from .colours import GREY, INK, PAPER, colour_of, in_order
 from .ticks import step_of
 
 HIGH, SAMPLES = 260, 150
 
 
-def timeline(tracker: Any, *, start: int = 0, title: str = "Bytes over one step") -> Picture:
+def timeline(
+    tracker: Any,
+    *,
+    start: int = 0,
+    title: str = "Bytes over one step",
+    hills: bool = False,
+    limit: str | None = None,
+) -> Picture:
     """Draw what a `memlab.measure.Tracker` saw.
 
     Shapes      x: its events in order, each as wide as the next; y: bytes, stacked by category
                 start: index of the first event to draw, such as where the second step began
+                hills: mark the highest moment of each phase, and not only the peak
+                limit: a card, whose usable bytes less a CUDA context are a dashed line
     Unit        bytes
     Leaves out  beyond 150 events, all but the highest of each stretch; the peak is never left out
     Raises      ValueError for a tracker that saw nothing
@@ -23,11 +33,15 @@ def timeline(tracker: Any, *, start: int = 0, title: str = "Bytes over one step"
     if not events:
         raise ValueError(f"the tracker saw no event from {start} on; run the step in its block")
     kept = _sample([event.total for event in events])
+    highest = _highest(events)
+    if hills:
+        kept = sorted({*kept, *highest.values()})
     layers = [tracker.contents(at=events[i].index) for i in kept]
     terms = in_order([term for layer in layers for term in layer])
     terms = [term for term in terms if any(layer.get(term) for layer in layers)]
     totals = [sum(layer.values()) for layer in layers]
-    top_bytes = max(totals) or 1
+    line, card = (None, "") if limit is None else line_of(limit)
+    top_bytes = max(*totals, line or 1)
 
     sheet = Canvas()
     step = step_of(top_bytes, 5)
@@ -58,9 +72,26 @@ def timeline(tracker: Any, *, start: int = 0, title: str = "Bytes over one step"
             x, height = place
             sheet.words(left + x, base - height, term, "middle", ink_on(colour_of(term)))
     _phases(sheet, left, base, wide, cuts, phases)
-    _peak(sheet, left, base, wide, scale, totals, phases)
+    if line is not None:
+        sheet.line(left, base - line * scale, WIDTH, base - line * scale, INK, "5 4")
+        sheet.words(left + 4, base - line * scale - 10, f"limit {card}")
+    _peak(sheet, left, base, wide, scale, totals, phases, line is not None)
+    if hills:
+        del highest[phases[totals.index(max(totals))]]
+        for phase, at in highest.items():
+            _hill(sheet, left, base, wide, scale, totals, kept.index(at), phase)
     sheet.words(WIDTH, base + 36, "allocations and frees, in order →", "end", GREY)
     return sheet.picture(title, base + 48)
+
+
+def _highest(events) -> dict[str, int]:
+    """Of each phase but the last slope, zero_grad, the first of its highest moments."""
+    found: dict[str, int] = {}
+    for i, event in enumerate(events):
+        if event.phase not in found or event.total > events[found[event.phase]].total:
+            found[event.phase] = i
+    found.pop("zero_grad", None)
+    return found
 
 
 def _sample(totals: list[int]) -> list[int]:
@@ -123,11 +154,35 @@ def _phases(sheet: Canvas, left: float, base: float, wide: float, cuts: list[int
             taken.append((x - half, x + half))
 
 
-def _peak(sheet, left: float, base: float, wide: float, scale: float, totals, phases) -> None:
+def _peak(sheet, left: float, base: float, wide: float, scale: float, totals, phases, lined):
     at = totals.index(max(totals))
     moment = f", {phases[at]}" if phases[at] else ""
     words = f"peak {text(totals[at])}{moment}"
     x, y = left + (at + 0.5) * wide, base - totals[at] * scale
     half = width_of(words, bold=True) / 2
+    middle = min(max(x, left + half), WIDTH - half)
+    if lined:
+        _patch(sheet, middle - half, y - 14, 2 * half)
     sheet.dot(x, y)
-    sheet.words(min(max(x, left + half), WIDTH - half), y - 14, words, "middle", INK, bold=True)
+    sheet.words(middle, y - 14, words, "middle", INK, bold=True)
+
+
+def _hill(sheet, left: float, base: float, wide: float, scale: float, totals, at, phase) -> None:
+    """A dot at the top of a hill, its words on the side that looks away from the peak."""
+    peak = totals.index(max(totals))
+    words = f"{phase} {text(totals[at])}"
+    x, y = left + (at + 0.5) * wide, base - totals[at] * scale
+    room = width_of(words)
+    start, up = x + 8, 6
+    if at < peak:
+        start = max(x - 8 - room, left)
+    elif start + room > WIDTH:
+        start, up = WIDTH - room, 14
+    _patch(sheet, start, y - up, room)
+    sheet.dot(x, y)
+    sheet.words(start, y - up, words)
+
+
+def _patch(sheet: Canvas, x: float, middle: float, wide: float) -> None:
+    """Plain paper under words, so that no line runs through them."""
+    sheet.box(x - 2, middle - 8, wide + 4, 15, PAPER, edge="none")
