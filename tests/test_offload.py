@@ -229,10 +229,9 @@ def test_bad_input_is_named():
             simulate(LLAMA, "fp32", Run.cpu(offload=wrong, **how, **more))
     with pytest.raises(ValueError, match="states"):
         simulate(LLAMA, "fp32", Run.cpu(offload=("states",), step_in_backward=True, **how))
-    with pytest.raises(ValueError, match="offload of saved is described for memlab's models alone"):
-        simulate(
-            LLAMA, "fp32", Run.cpu(offload=("saved",), **how | {"implementation": "transformers"})
-        )
+    theirs = {"implementation": "transformers", "offload": ("saved",), "loop": "trainer"}
+    with pytest.raises(ValueError, match="saved under transformers' code is described for the"):
+        simulate(LLAMA, "fp32", Run.cpu(**how | theirs))
 
 
 def test_the_bus():

@@ -165,7 +165,10 @@ WRONG = [
     ({"logits": "last"}, "logits='last' is for prefill"),
     ({"inference_mode": True}, "inference_mode=True is for prefill and decode"),
     ({"step_in_backward": True, "micro_batches": 2}, "step_in_backward with 2 micro-batches"),
-    ({"offload": ("saved",)}, "offload of saved is described for memlab's models alone"),
+    (
+        {"offload": ("saved",), "loop": "trainer"},
+        "offload of saved under transformers' code is described for the plain loop",
+    ),
     ({"offload": ("gradients",)}, "offload of gradients is for an optimizer that steps there"),
     (
         {"offload": ("optimizer", "states"), "implementation": "memlab"}

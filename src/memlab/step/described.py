@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Optimizers that read and write one value at a time, so a part is updated as the whole would be.
 BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
 NARROW = ("bf16", "fp16")
+# Families that turn positions as complex numbers: what of these a hook is given is not described.
+SAVED_HERE = ("deepseek_v2", "llama4_text")
 
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
@@ -153,8 +155,10 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
-def check_away(recipe: Recipe, run: Run) -> None:
-    """Whose states may wait on a host: those of AdamW are described."""
+def check_away(model: Model, recipe: Recipe, run: Run) -> None:
+    """Whose states may wait on a host: those of AdamW; and whose saved tensors."""
+    if "saved" in run.offload and model.family in SAVED_HERE:
+        raise ValueError(f"offload of saved is not described for {model.family}")
     for part in ("states", "optimizer"):
         if part in run.offload and recipe.optimizer != "adamw":
             raise ValueError(f"offload of {part} is described for adamw, not {recipe.optimizer}")

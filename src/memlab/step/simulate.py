@@ -105,7 +105,7 @@ def _played(
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
     described.check_frozen(run.frozen, shaped)
-    described.check_away(chosen, run)
+    described.check_away(shaped, chosen, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
