@@ -6,6 +6,7 @@ Figures come from the claim where it has them. What the program does is asked of
 
 import re
 from functools import cache
+from unittest.mock import patch
 
 import torch
 from audit.judge import Finding, compare
@@ -35,6 +36,7 @@ from memlab.cases.nvfp4_trainer import Settings, Trainer, export, load, run
 from memlab.cases.packed_adam import PackedAdam
 from memlab.devices import device
 from memlab.lab import text as alice
+from memlab.lab.blocks import torchao
 from memlab.lab.models import TinyLlama
 from memlab.lab.quantize import dequantize
 from memlab.lab.train import one_thread
@@ -309,6 +311,27 @@ def cards(claim):
     return judged(good, "/".join(map(str, found)) + " GB", "wrong model", "/".join(map(str, found)))
 
 
+# Source: https://developer.nvidia.com/cuda-gpus
+CAPABILITY = {"A100": (8, 0), "H100": (9, 0), "L40S": (8, 9), "3090": (8, 6), "4090": (8, 9)}
+
+
+def fp4_cards(claim):
+    """torchao is asked what it would say on each card that the note recommends."""
+    said = {}
+    for name in re.findall(r"A100|H100|L40S|3090|4090|B200", claim.figures):
+        card = (CAPABILITY | {"B200": (10, 0)})[name]
+        with (
+            patch("torch.cuda.is_available", return_value=True),
+            patch("torch.version.cuda", "13.0"),
+            patch("torch.cuda.get_device_capability", return_value=card),
+        ):
+            said[name] = bool(torchao("utils").is_sm_at_least_100())
+    can = [name for name, yes in said.items() if yes]
+    found = f"FP4 products need compute capability 10.0: {len(can)} of {len(said)} cards have them"
+    right = "none of them: codes are written out in 16 bits, and multiplied so"
+    return judged(len(can) == len(said), found, "wrong about an API", right)
+
+
 def safe_on_24(claim):
     usable = max(device(name).limit for name in ("RTX 3090", "RTX 4090"))
     need = min(figures(claim)[0], 27) * 1e9
@@ -532,8 +555,18 @@ def table_row(claim, found, slip="missing term"):
     return compare(figure(claim) * 1e9, found, size, within=0.05, slip=slip)
 
 
-def wide_master(claim):
-    return table_row(claim, full(packed=False, master="fp32")["master"])
+@cache
+def as_it_ran():
+    """The terms of the run that the column "now" is of: the script's own defaults."""
+    return full(**DEFAULTS)
+
+
+def master_as_it_ran(claim):
+    found = as_it_ran()["master"]
+    if abs(figure(claim) * 1e9 / found - 1) < 0.05:
+        return Finding(size(found))
+    words = f"{size(found)} in {DEFAULTS['master']}, as the script has it (S1-43)"
+    return Finding(words, "wrong model", size(found))
 
 
 def gradients_beside_wide_master(claim):
@@ -545,14 +578,26 @@ def gradients_beside_wide_master(claim):
     return judged(p.grad.itemsize == 2, found, "contradicts itself", right)
 
 
-def states_of_adam(claim):
-    return table_row(claim, full(packed=False, master="fp32")["states"])
+def states_as_they_were(claim):
+    found = as_it_ran()["states"]
+    if abs(figure(claim) * 1e9 / found - 1) < 0.05:
+        return Finding(size(found))
+    words = f"{size(found)}, packed in {DEFAULTS['states']}, as the script has them (S1-30)"
+    return Finding(words, "wrong model", size(found))
 
 
 def table_activations(claim):
     said = figure(claim) * 1e9
     found = full()["activations"] + full()["logits"]
     return compare(said, found, size, within=0.2, slip="wrong model")
+
+
+def overhead_as_it_ran(claim):
+    """What one process held after loading, beyond its parameters, in a published reading."""
+    found = REPORT["model_loaded"] - 2 * REPORT_PARAMETERS
+    words = f"another run's report: {size(found)} of the process beyond its parameters, when loaded"
+    right = f"about {size(found)}, {text(found)}, as measured in another run"
+    return judged(figure(claim) * 1e9 > 0.9 * found, words, "missing term", right)
 
 
 def overhead(claim):

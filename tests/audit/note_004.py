@@ -76,7 +76,14 @@ def logits(tokens, model=SMALL_WIDE):
 
 
 def share(tokens, kind):
-    return RATES[tokens] * flops_per_token(SMALL_WIDE, tokens) / RTX_4090.flops[kind]
+    return RATES[tokens] * seconds_per_token(SMALL_WIDE, tokens, RTX_4090, kind)["products"]
+
+
+def fp8_takes(inputs, outputs):
+    """Whether some GPU's kernel of FP8 multiplies by a matrix of this shape."""
+    part = SimpleNamespace(device=SimpleNamespace(type="cuda"), shape=(inputs, outputs))
+    with mock.patch("torch.cuda.get_device_capability", return_value=(10, 0)):
+        return lab_fp8.kernel_takes(part, part)
 
 
 def percent(x):
@@ -113,14 +120,28 @@ def tokenizer(claim):
 
 def size_of_weights(claim):
     (claimed,) = numbers(claim.figures)
-    each = 1 if "FP8" in claim.claim else 2
-    size = each * 197e6  # what the model's name says
+    if "FP8" in claim.claim:
+        return size_in_fp8(claimed)
+    size = 2 * 197e6  # what the model's name says
     as_mb, as_mib = abs(claimed * MB / size - 1), abs(claimed * MiB / size - 1)
     right = f"{claimed} MiB, which are {claimed * MiB / MB:.1f} MB"
     if as_mb < 0.01:
         return Finding(f"{size / MB:.1f} MB")
     slip = "unit slip" if as_mib < 0.01 else "wrong model"
     return Finding(f"197 M parameters: {size / MiB:.1f} MiB, {size / MB:.1f} MB", slip, right)
+
+
+def size_in_fp8(claimed):
+    """One byte where a kernel of FP8 takes the matrix; the table is the head as well, and stays."""
+    m = SMALL_WIDE
+    table = 0 if fp8_takes(m.embed_dim, m.vocab) else m.embed_dim * m.vocab
+    mib = (matrices() + table) / MiB
+    found = f"layers 1 B, the {m.vocab:,} rows of the table and head {2 if table else 1} B: "
+    found += f"{mib:.1f} MiB; {claimed} is {claimed * MiB / matrices():.2f} B for each, in MiB"
+    if abs(claimed / mib - 1) < 0.005:
+        return Finding(found)
+    right = f"{mib:.1f} MiB at least: no kernel of FP8 takes {m.vocab:,} columns"
+    return Finding(found, "wrong model", right)
 
 
 def adam(claim):
@@ -623,6 +644,51 @@ def rate(claim):
     if abs(samples / found - 1) < 0.025 and abs(hours - needed) < 0.06:
         return Finding(words)
     return Finding(words, "arithmetic slip", words)
+
+
+# What a row of logits trains: the program compares token t with what is written at t + 1, so the
+# last of each sequence has no target (model_fp8_optimized.py: logits[..., :-1, :]).
+
+
+def targets(tokens):
+    ids = torch.arange(tokens).view(1, tokens)
+    return ids[:, 1:].numel()
+
+
+def rows_that_train(claim):
+    tokens, batch, claimed = map(int, numbers(claim.figures))
+    trained = batch * targets(tokens)
+    hours = 1e9 / (RATES[tokens] * targets(tokens) / tokens) / 3600
+    words = f"{trained:,} of {tokens * batch:,} rows have a target; the logits of the others train "
+    words += f"nothing; {hours:.2f} h to a billion targets at the rate of the table"
+    if claimed == trained:
+        return Finding(words)
+    return Finding(words, "missing term", f"{trained:,} targets; {hours:.2f} h")
+
+
+def fastest_stage(claim):
+    claimed = int(numbers(claim.figures)[0])
+    each = {T: RATES[T] * targets(T) / T for T in RATES}
+    best = max(each, key=each.get)
+    words = f"targets a second by its own rates: {each[claimed]:,.0f} at {claimed} tokens, "
+    words += f"{each[best]:,.0f} at {best}"
+    if best == claimed:
+        return Finding(words)
+    return Finding(words, "missing term", f"{best} tokens: {each[best]:,.0f} targets/s")
+
+
+def vocabulary_in_fp8(claim):
+    vocab = int(numbers(claim.figures)[0])
+    E, D = SMALL_WIDE.embed_dim, SMALL_WIDE.d_model
+    head = 6 * D * vocab
+    layers = flops_per_token(SMALL_WIDE, 8) - 6 * E * (SMALL_WIDE.vocab + D)
+    fitting = next(v for v in range(vocab, vocab + 17) if fp8_takes(E, v))
+    words = f"the kernel {'takes' if fitting == vocab else 'refuses'} {vocab:,} columns; with the "
+    words += f"program's own head {head / (head + layers):.0%} of the products".replace("%", " %")
+    if fitting == vocab:
+        return Finding(words + " could be in FP8")
+    right = f"pad it to {fitting:,}"
+    return Finding(words + " stay in bf16", "wrong about an API", right)
 
 
 def two_rates(claim):

@@ -147,11 +147,16 @@ def seconds_per_token(
 
     Formula     FLOP / stated FLOP/s; V · sum(LOSS_TRAFFIC) / bandwidth
     Unit        seconds
+    kind        of the products; in FP8 those of the head stay in bf16 where V is no multiple of 16,
+                since no kernel of FP8 takes such a matrix (memlab.lab.fp8.kernel_takes)
     Leaves out  all other traffic, launches, the optimizer: a bound, and no forecast
     """
     traffic = model.vocab * sum(LOSS_TRAFFIC.values())
+    head = 6 * (model.embed_dim or model.d_model) * model.vocab
+    of_head = "bf16" if kind == "fp8" and model.vocab % 16 else kind
+    layers = flops_per_token(model, tokens) - head
     return {
-        "products": flops_per_token(model, tokens) / roof.flops[kind],
+        "products": layers / roof.flops[kind] + head / roof.flops[of_head],
         "logits": traffic / roof.bandwidth,
     }
 
