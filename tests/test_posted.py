@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from posted import misses, peft, picture, readings, stored, tables
+from posted import megatron_peak, misses, peft, picture, readings, stored, tables
 from posted.answers import MAPPINGS, Answer, answers, summary
 from posted.described import Described, Refused
 from posted.floor import floor
@@ -146,6 +146,21 @@ def test_the_tables_say_what_is_stored():
     )
     assert tables.impossible(None).count("`litgpt-hub/") == 3
     assert tables.by_source(None).count("https://github.com/") == len(MAPPINGS)
+
+
+def test_a_layer_of_megatron_is_the_published_sum():
+    """34 · s · b · h without any split, 5 · a · s² · b more where attention is not fused."""
+    what = {"ffn": 2048, "d_model": 512, "tp": 1, "kv": 8, "heads": 8, "seq": "1024", "cp": 1}
+    what |= {"swiglu": False, "impl": "transformer_engine", "attention": None}
+    values = 1024 * 4 * 512
+    assert megatron_peak.layer(what, values) == 34 * values
+    parallel = what | {"tp": 2, "sequence_parallel": True}
+    assert megatron_peak.layer(parallel, values) == 17 * values
+    unfused = megatron_peak.layer(what | {"attention": "unfused"}, values)
+    assert unfused - 34 * values == 5 * 8 * 1024**2 * 4
+    turns = {"layers": 32, "pp": 4, "vp": "1", "gpus": 8, "gbs": 8, "mbs": "1"}
+    assert megatron_peak.in_flight(what | turns) == (8 - 1) * 4 + 1
+    assert megatron_peak.in_flight(what | turns | {"vp": None}) == 8
 
 
 def test_what_a_mapping_refuses_is_refused_by_name():

@@ -10,6 +10,7 @@ Ranks       eight, all that a DGX has; what tensor, pipeline and context do not 
 Stage       the last one: the last rank is the one that logs
 Local       without Transformer Engine the scores of attention are multiplied into one buffer that
             stays: [B · N / tensor, T, T] (megatron/core/transformer/dot_product_attention.py)
+Peak        what stays, and beside it what tools/posted/megatron_peak.py derives
 Workspaces  the tests set CUBLAS_WORKSPACE_CONFIG=:4096:8, 32 MiB. PyTorch's for the threads of
             forward and backward, and with Transformer Engine a third one, its own
 """
@@ -19,6 +20,7 @@ from memlab.recipe.parallelism import Sharding
 from memlab.terms.workspaces import cublas_workspaces
 
 from .described import Described, Refused
+from .megatron_peak import beside
 
 TRANSFORMER_ENGINE = 32 * 2**20  # get_cublas_workspace_size_bytes() on Hopper
 # Words in a test's name whose flags change what stays, and what of it memlab does not say.
@@ -28,12 +30,12 @@ OTHER = {
     "uneven_pipeline": "a pipeline of uneven stages",
     "account_for_embedding": "a pipeline of uneven stages",
     "multi_dist_optimizer_instances": "several instances of the distributed optimizer",
+    "defer_embedding_wgrad": "gradients of the output head that are put off",
     "_mla": "latent attention in Megatron's layout",
     "_release": "a release test, whose number of nodes is not stated",
     "_zp_z3": "Megatron's own FSDP",
     "native_fp8": "fp8 weights in Transformer Engine's layout",
 }
-PEAK = "the peak of Megatron's own layers, on several GPUs"
 
 
 def describe(reading):
@@ -45,8 +47,6 @@ def describe(reading):
     for word, reason in OTHER.items():
         if word in name:
             raise Refused(reason)
-    if "max_memory_allocated" in reading.counter:
-        raise Refused(PEAK)
     engine = what["impl"] == "transformer_engine"
     threads = cublas_workspaces(9)
     more: list = [("cuBLAS workspaces", threads)]
@@ -69,6 +69,8 @@ def describe(reading):
     if not what["bf16"]:
         master = estimate(shape, recipe, run, stage=last)["master"].derived
         more += [("fp32 copies of the gradients", master)]
+    if "max_memory_allocated" in reading.counter:
+        more += beside(what)
     return Described(shape, recipe, run, "resident", last, tuple(more))
 
 
