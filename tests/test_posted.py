@@ -5,15 +5,16 @@ import re
 from collections import Counter
 
 import pytest
-from posted import megatron_peak, misses, peft, picture, readings, stored, tables
+from posted import megatron_peak, misses, packed, peft, picture, readings, stored, tables
 from posted.answers import MAPPINGS, Answer, answers, summary
 from posted.described import Described, Refused
 from posted.floor import floor
 
-from memlab import Model, Recipe, Run
+from memlab import MiB, Model, Recipe, Run, text
 from memlab.cli import main
 from memlab.recipe.least import least
 from memlab.terms.lora import Lora
+from memlab.terms.workspaces import cublas_workspaces
 
 UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "MiB": 2**20, "GiB": 2**30}
 HOST = {"implementation": "memlab", "optimizer_impl": "forloop"}
@@ -161,6 +162,21 @@ def test_a_layer_of_megatron_is_the_published_sum():
     turns = {"layers": 32, "pp": 4, "vp": "1", "gpus": 8, "gbs": 8, "mbs": "1"}
     assert megatron_peak.in_flight(what | turns) == (8 - 1) * 4 + 1
     assert megatron_peak.in_flight(what | turns | {"vp": None}) == 8
+
+
+def test_the_page_repeats_what_the_code_says():
+    page = (readings.ROOT / "book" / "posted.md").read_text(encoding="utf-8")
+    assert f"takes {len(readings.read())} such" in page.replace("\n", " ")
+    assert text(cublas_workspaces(8, threads=1)) == "8.125 MiB" and "8.125 MiB each" in page
+    assert text(cublas_workspaces(9, threads=1)) == "32 MiB" and "32 MiB each" in page
+    llama = Model.preset("llama-2-13b")
+    (up,) = [t for t in llama.tensors() if t.name.endswith(".up")]
+    assert 2 * up.numel == 135 * MiB and packed.allocated([2 * up.numel]) == 136 * MiB
+    more = packed.held(llama) - sum(packed.weights(llama))
+    assert round(more / MiB) == 120 and "add up to 120 MiB" in page
+    near = [a for a in stored.stored() if a.reading.source == "megatron" and a.counted]
+    same = [a for a in near if abs(a.bytes - a.reading.bytes) <= 4096]
+    assert len(same) == 4 and "four of Megatron's tests agree within 4 KiB" in page
 
 
 def test_what_a_mapping_refuses_is_refused_by_name():

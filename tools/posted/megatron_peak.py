@@ -2,14 +2,14 @@
 
 s tokens of one rank · b sequences · h width · a heads · t tensor ranks · V rows of the vocabulary
 
-Layer       34 · s · b · h bytes without any split: ten for what each tensor rank holds whole (inputs
-            of two norms and of two products, two masks of dropout), 24 for what it holds a part of
-            (queries, keys, values, what they gave, and 16 in a feed-forward layer of 4 · h). With
-            sequence parallelism the ten are divided too; attention that is not fused adds
+Layer       34 · s · b · h bytes without any split: ten for what each tensor rank holds whole (the
+            inputs of two norms and two products, two masks of dropout), 24 for what it holds a part
+            of (queries, keys, values, what they gave, and 16 in a feed-forward layer of 4 · h).
+            Sequence parallelism divides the ten too; attention that is not fused adds
             5 · a · s² · b
-Moment      the loss on the last rank. Logits stand there in 16 bits and in fp32, which becomes their
-            exponential in place: six bytes each; --cross-entropy-loss-fusion makes the exponential
-            anew: ten
+Moment      the loss on the last rank. Logits stand there in 16 bits and in fp32, which becomes
+            their exponential in place: six bytes each; --cross-entropy-loss-fusion makes the
+            exponential anew: ten
 Pipeline    the last rank goes backward at once, so one micro-batch is in flight; with v chunks of
             layers a rank has (v - 1) · group + 1 of them in flight, group being as many as there
             are stages unless --microbatch-group-size-per-virtual-pipeline-stage says another
