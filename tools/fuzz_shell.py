@@ -74,6 +74,7 @@ MORE = {
         "--against": ["bf16", "zero", "x"],
         "--phase": ["train", "prefill", "decode"],
         "--logits": ["all", "last"],
+        "--posted": SIZES,
         "--ranks": COUNT,
         "--zero": ["0", "1", "2", "3", "4", "-1"],
     },
