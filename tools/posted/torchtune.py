@@ -56,8 +56,9 @@ def made(name):
     if "qlora" in name:
         raise Refused("NF4 weights while they are made, or lengths that are not stated")
     if "3b" in name:
-        model, lora = Model.preset("llama-3.2-3b"), (64, ("q", "v", "out", "gate", "up", "down"))
+        lora = Lora(64, ("q", "v", "out", "gate", "up", "down"))
+        model = Model.preset("llama-3.2-3b")
     else:
-        model, lora = Model.preset("llama-2-7b"), (8, ("q", "v"))
-    adapters = 2 * Lora(*lora).parameter_count(model)
+        model, lora = Model.preset("llama-2-7b"), Lora(8)
+    adapters = 2 * lora.parameter_count(model)
     return Described(model, BF16, Run(), "weights", more=(("adapters", adapters),))
