@@ -161,9 +161,7 @@ class Search:
 
         Of a counted cause the number of pieces may be another one then: fewer of them leave room.
         """
-        mine, shown = (
-            {name.rpartition(" × ")[2] for name in one.names} for one in (joint, other)
-        )
+        mine, shown = ({name.rpartition(" × ")[2] for name in one.names} for one in (joint, other))
         adds = abs(joint.bytes - other.bytes)
         return shown <= mine and (adds < self.unit or other.left == 0) and joint.left != 0
 
