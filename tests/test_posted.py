@@ -13,6 +13,7 @@ from posted.floor import floor
 from memlab import MiB, Model, Recipe, Run, text
 from memlab.cli import main
 from memlab.recipe.least import least
+from memlab.terms.adapters import Ia3
 from memlab.terms.lora import Lora
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -102,6 +103,8 @@ def test_a_peak_below_its_weights_gradients_and_states_cannot_be():
     trained = lora.parameter_count(model)
     adapted = least(model, bf16, Run(lora=lora, **told))
     assert sum(adapted.values()) == 2 * P + 16 * trained
+    vectors = least(model, bf16, Run(adapter=Ia3(), **told))
+    assert sum(vectors.values()) == 2 * P + 16 * Ia3().parameter_count(model)
     norms_alone = least(model, bf16, Run(frozen=("embedding", "attention", "feed_forward"), **told))
     norms = sum(t.count for t in model.tensors() if t.component == "norm")
     assert norms_alone["weights"] == 2 * P and norms_alone["gradients"] == 2 * norms
@@ -113,6 +116,7 @@ def test_the_least_is_never_above_the_peak():
     for run in (
         Run(tokens=16),
         Run(tokens=16, lora=Lora(4)),
+        Run(tokens=16, adapter=Ia3()),
         Run(tokens=16, step_in_backward=True),
         Run(tokens=16, frozen=("embedding",)),
         Run(tokens=16, offload=("states",), **HOST),

@@ -12,10 +12,12 @@ Lengths     no row states them, and they are the same for all, since all read th
             padding from the bytes after a step, the longest batch from the reserved ones
 After a step    any method: only what it trains, what its prompt adds to the outputs, and what it
             keeps beside it (named below) differ
-Peak        LoRA and what runs the same graph, full fine-tuning, and training the norms alone
+Peak        LoRA and what runs the same graph, DoRA, (IA)³, VeRA, prompt tuning, full fine-tuning,
+            and training the norms alone
 """
 
 from memlab import Model, Recipe, Run
+from memlab.terms.adapters import Ia3, Prompt, Vera
 from memlab.terms.lora import Lora
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -40,6 +42,17 @@ LORAS = {
     # One of the two matrices is not trained; both are in the graph, and what it saves is the same.
     "lora--llama-3.2-3B-rank32-lorafa": (32, ("q", "v")),
     "lora--llama-3.2-3B-rank32-mica": (32, ("q", "v")),
+}
+ALL = ("q", "k", "v", "out", "gate", "up", "down")
+# The others that memlab describes, each as its adapter_config.json beside the results says it.
+OTHERS = {
+    "ia3--llama-3.2-3B-default": Ia3(feed_forward=("down",)),
+    "ia3--llama-3.2-3B-lr_0.001": Ia3(feed_forward=("down",)),
+    "ia3--llama-3.2-3B-all-attn-5k-lr0.005": Ia3(ALL, feed_forward=("gate", "up", "down")),
+    "vera--llama-3.2-3B-default": Vera(256, ("q", "v")),
+    "prompt_tuning--llama-3.2-3B-default": Prompt(200),
+    "prompt_tuning--llama-3.2-3B-lr_0.001": Prompt(200),
+    "prompt_tuning--llama-3.2-3B-sample_vocab-lr_0.001": Prompt(200),
 }
 NORMS_ALONE = ("embedding", "attention", "feed_forward")
 
@@ -87,10 +100,14 @@ def at_peak(reading, method):
     if name in LORAS:
         rank, targets = LORAS[name]
         told["lora"] = Lora(rank, targets)
+    elif name in OTHERS:
+        told["adapter"] = OTHERS[name]
+    elif name == "lora--llama-3.2-3B-rank32-dora":
+        told["lora"] = Lora(32, ("q", "v"), dora=True)
     elif method == "ln_tuning":
         told["frozen"] = NORMS_ALONE
     elif method != "full-finetuning":
-        raise Refused("the peak of a method of peft other than LoRA")
+        raise Refused("the peak of a method of peft that is not described")
     run = Run(
         batch=reading.what["batch"],
         tokens=LONGEST,

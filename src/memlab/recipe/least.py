@@ -6,7 +6,7 @@ says: another optimizer ran, another precision, or none of its states was there 
 
 from __future__ import annotations
 
-from ..formats import bytes_per_value
+from ..formats import storage
 from ..model import Model
 from ..run import Run
 from .chosen import tied_as
@@ -27,7 +27,7 @@ def least(model: Model, recipe: Recipe, run: Run, stage: int | None = None) -> d
     shaped = tied_as(model, recipe)
     if run.phase != "train":
         return {"weights": resident(shaped, recipe, run.devices, stage or 0)["weights"]}
-    if run.lora is not None:
+    if run.adapters is not None:
         return _adapted(shaped, recipe, run)
     if run.frozen:
         found: dict[str, int] = {}
@@ -44,12 +44,12 @@ def least(model: Model, recipe: Recipe, run: Run, stage: int | None = None) -> d
 
 def _adapted(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
     """A frozen base, and adapters whose values are those of the format that they are stored in."""
-    lora = run.lora
-    assert lora is not None
-    theirs = bytes_per_value(lora.format(recipe.weights, peft=run.implementation != "memlab"))
-    trained = int(theirs * lora.parameter_count(model))
-    found = {"weights": lora.base_bytes(model, recipe.weights) + trained}
-    found |= {"gradients": trained}
+    theirs = run.adapters.format(recipe.weights, peft=run.implementation != "memlab")
+    trained = storage(run.adapters.parameter_count(model), theirs)
+    base = resident(model, recipe)["weights"]
+    if run.lora is not None and run.lora.base is not None:
+        base = run.lora.base_bytes(model, recipe.weights)
+    found = {"weights": base + trained, "gradients": trained}
     found["optimizer"] = 2 * trained if recipe.optimizer == "adamw" else 0
     return _there(found, run)
 
