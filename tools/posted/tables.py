@@ -28,7 +28,7 @@ def classes(root):
 def by_source(root):
     """One row a source: where it stands, and how memlab does on it."""
     found = stored()
-    head = "| source | licence | read at | readings | answered | counted | median error | worst |"
+    head = "| source | licence | date | readings | answered | counted | median error | worst |"
     lines = [head, "|---|---|---|---|---|---|---|---|"]
     for name, told in sources().items():
         where = f"[{told['source']}](https://github.com/{told['repository']})"
