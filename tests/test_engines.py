@@ -34,6 +34,13 @@ POSTED = [
     ),
     (
         "llama-3-8b",
+        gib(79.22),
+        {"activations": gib(1.26), "non_torch": gib(1.79)},
+        {"weights": (14.96, 0.01), "available": (53.29, 0.01)},
+        "pull/10511",
+    ),
+    (
+        "llama-3-8b",
         "H100 80GB",  # its cuBLAS takes 32 MiB
         V0 | {"batched": 8192},
         {"weights": (14.96, 0.01), "activations": (1.26, 0.01)},

@@ -12,6 +12,7 @@ from memlab.ledger import Ledger, Row
 from memlab.plot import (
     COLOURS,
     bits,
+    block_tables,
     curves,
     ledger_bar,
     logits_in_time,
@@ -104,6 +105,7 @@ def pictures(ledger):
         logits_in_time(4096, vocab=151936),
         logits_in_time(8, vocab=50257, kept=True, title="Held by the caller"),
         logits_in_time(1024, vocab=8192, format="fp32"),
+        block_tables({"a conversation": [1, 2, 9], "another": [1, 2, 16]}, 17, title="Tables"),
         matrices({"one": [("q", 64, 8), ("out", 8, 64)], "a longer label": [("k", 1, 64)]}),
     ]
 
@@ -198,6 +200,9 @@ def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
         (lambda good: picture(None, ""), "title is empty"),
         (lambda good: routing([], 2), "no tokens to draw"),
         (lambda good: logits_in_time(0, vocab=8), "there is nothing to draw"),
+        (lambda good: block_tables({}, 4), "no tables to draw"),
+        (lambda good: block_tables({"A": [0]}, 4), "A names block 0; the pool has 1 to 3"),
+        (lambda good: block_tables({"A": [1]}, 40), "blocks=40; the picture has room for 17"),
         (lambda good: matrices({}), "no matrix to draw"),
         (lambda good: matrices({"a": [("q", 0, 3)]}), "a side of 0"),
         (lambda good: matrices({"a": [("q", 8, 8)] * 9}), "a: q has no room"),
@@ -258,6 +263,12 @@ def test_every_copy_and_every_expert_is_drawn():
     tokens, copies, experts = 4, 8, 6
     assert drawn.count(COLOURS["weights"]) == experts
     assert drawn.count(COLOURS["activations"]) == 2 * copies + 2 * tokens
+
+
+def test_a_block_of_two_tables_is_drawn_as_shared():
+    drawn = fills(block_tables({"A": [1, 2, 3], "B": [1, 4]}, 6))
+    shared, own = COLOURS["embedding"], COLOURS["KV cache"]  # in tables, in the pool, in the key
+    assert (drawn.count(shared), drawn.count(own)) == (2 + 1 + 1, 3 + 3 + 1)
 
 
 def test_the_area_of_a_matrix_is_its_parameters():
