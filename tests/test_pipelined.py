@@ -10,6 +10,7 @@ from memlab.lab import pipelined
 from memlab.lab.ranks import on_ranks
 from memlab.step import simulate
 from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.terms.adapters import Ia3
 from memlab.terms.sharded_step import in_flight, stage_buffers
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "head_dim": 8}
@@ -134,6 +135,7 @@ def test_a_run_goes_through_json_with_its_schedule():
     ("said", "recipe", "message"),
     [
         ({"loss": "chunked"}, "fp32", "loss='chunked' is not described beside a pipeline"),
+        ({"adapter": Ia3()}, "fp32", "adapter=Ia3.* is not described beside a pipeline"),
         ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside a pipeline"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside a pipeline"),
         ({}, "autocast-bf16", "autocast='bf16' is not described beside a pipeline"),

@@ -224,7 +224,8 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
             f"{run.implementation} {model.family!r} {beside}; known: transformers' "
             + ", ".join(LLAMAS)
         )
-    for field in ("lora", "frozen", "offload", "step_in_backward", "loss", "loop", "clip", "holds"):
+    fields = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
+    for field in (*fields, "holds"):
         value = getattr(run, field)
         if value != getattr(Run, field):
             raise ValueError(f"{field}={value!r} {beside}")
