@@ -144,6 +144,7 @@ def test_a_run_goes_through_json_with_its_schedule():
         ({"implementation": "memlab"}, "fp32", "memlab 'llama' is not described"),
         ({"config": {"tie_word_embeddings": True}}, "fp32", "a tied table"),
         ({"config": {"num_hidden_layers": 1}}, "fp32", "stages=2 is more than L=1"),
+        ({"micro_batches": 1025}, "fp32", "micro_batches=1,025: 2,050 .* at most 2,048"),
     ],
     ids=str,
 )

@@ -77,6 +77,9 @@ MORE = {
         "--posted": SIZES,
         "--ranks": COUNT,
         "--zero": ["0", "1", "2", "3", "4", "-1"],
+        "--schedule": ["gpipe", "1f1b", "interleaved1f1b", "x"],
+        "--stages-per-rank": COUNT,
+        "--micro-batches": COUNT,
     },
     "fit": {"--on": SIZES, "--spare": SIZES},
     "explain": {"--seen": SIZES, "--level": ["tensors", "reserved", "process", "x"]}

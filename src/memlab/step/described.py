@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # Optimizers that read and write one value at a time, so a part is updated as the whole would be.
 BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
 NARROW = ("bf16", "fp16")
+# Micro-batches times stages of a pipeline: as many take half a minute.
+MOST_PASSES = 2048
 # Families that turn positions as complex numbers: what of these a hook is given is not described.
 SAVED_HERE = ("deepseek_v2", "llama4_text")
 
@@ -245,6 +247,12 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
     check_shape(model, run)
     keys.check(model.family, model.config)
     check_config(model, run)
+    passes = run.micro_batches * run.devices.pipeline * run.devices.stages_per_rank
+    if passes > MOST_PASSES:
+        raise ValueError(
+            f"micro_batches={run.micro_batches:,}: {passes:,} with the stages of the pipeline; at "
+            f"most {MOST_PASSES:,} are simulated, one by one"
+        )
     if windows(model, run.window)[1] is not None:
         raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
 
