@@ -24,7 +24,7 @@ INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
 
 def question(recipe="fp32", ranks=2, *, config=None, **said):
     devices = {name: said.pop(name) for name in OF_PIPELINE if name in said}
-    run = {"batch": 2, "tokens": 16, "micro_batches": 4} | said
+    run = {"batch": 2, "tokens": 16, "micro_batches": 3} | said
     model = Model.from_config(SMALL | (config or {}))
     return model, recipe, Run.cpu(**run, devices=Sharding(pipeline=ranks, **devices))
 
@@ -32,10 +32,10 @@ def question(recipe="fp32", ranks=2, *, config=None, **said):
 # With two stages a rank the stages 1 and 2 are middle ones, which receive on both sides.
 QUESTIONS = (
     question(),
-    question("bf16", micro_batches=5, config={"num_hidden_layers": 3}, return_outputs=False),
+    question("bf16", config={"num_hidden_layers": 3}, return_outputs=False),
     question(schedule="gpipe"),
     question(schedule="gpipe", checkpoint="block", config={"model_type": "qwen3"}),
-    question(**INTERLEAVED, config={"num_hidden_layers": 7}),
+    question(**INTERLEAVED, micro_batches=4, config={"num_hidden_layers": 7}),
     question(Recipe(optimizer="sgd"), batch=1, tokens=9, config={"model_type": "qwen2"}),
     question(config={"model_type": "mistral", "sliding_window": 8}, optimizer_impl="foreach"),
 )
