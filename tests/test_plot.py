@@ -9,6 +9,7 @@ import pytest
 from memlab.fit import limit_of
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
+from memlab.model import Model
 from memlab.plot import (
     COLOURS,
     bits,
@@ -20,16 +21,21 @@ from memlab.plot import (
     picture,
     ratios,
     routing,
+    saved_layer,
     timeline,
 )
 from memlab.plot.canvas import MARGIN, WIDTH, width_of
 from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
 from memlab.plot.layout import PARTS, parts
 from memlab.plot.ticks import step_of
+from memlab.run import Run
+from memlab.step import simulate
 from memlab.units import GiB, MiB
 from memlab.units import text as sized
 
 SVG = "{http://www.w3.org/2000/svg}"
+GPT2 = simulate(Model.preset("gpt2"), "bf16", Run(tokens=64)).saved
+LAYER = simulate(Model.preset("llama-3-8b"), "bf16", Run(tokens=8192)).saved
 
 
 @pytest.fixture
@@ -103,6 +109,7 @@ def pictures(ledger):
         routing([(0, 1), (0, 3), (0, 1), (3, 4)], experts=6, title="Experts"),
         routing([(11,)], experts=12),
         logits_in_time(4096, vocab=151936),
+        saved_layer(LAYER),
         logits_in_time(8, vocab=50257, kept=True, title="Held by the caller"),
         logits_in_time(1024, vocab=8192, format="fp32"),
         block_tables({"a conversation": [1, 2, 9], "another": [1, 2, 16]}, 17, title="Tables"),
@@ -203,6 +210,7 @@ def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
         (lambda good: block_tables({}, 4), "no tables to draw"),
         (lambda good: block_tables({"A": [0]}, 4), "A names block 0; the pool has 1 to 3"),
         (lambda good: block_tables({"A": [1]}, 40), "blocks=40; the picture has room for 17"),
+        (lambda good: saved_layer(GPT2), r"layer of the Llama family"),
         (lambda good: matrices({}), "no matrix to draw"),
         (lambda good: matrices({"a": [("q", 0, 3)]}), "a side of 0"),
         (lambda good: matrices({"a": [("q", 8, 8)] * 9}), "a: q has no room"),
@@ -318,3 +326,24 @@ def test_a_timeline_marks_every_hill_and_a_card():
         if shape.get("stroke-dasharray") == "5 4"
     ]
     assert len(heights) == 1 and heights[0] >= 0
+
+
+def test_a_layer_shows_every_saved_byte():
+    """Bars as wide as their bytes; the sizes beside them add up to what the layer saves."""
+    for implementation in ("transformers", "memlab"):
+        run = Run(tokens=8192, implementation=implementation)
+        table = simulate(Model.preset("llama-3-8b"), "bf16", run).saved
+        drawn = saved_layer(table)
+        said = [word for word in words(drawn) if re.fullmatch(r"[\d.]+ MiB", word)]
+        shown = sum(float(word.split()[0]) for word in said)
+        assert shown == pytest.approx(table.bytes / MiB, abs=0.5)  # each is rounded for reading
+        bars = [
+            float(shape.get("width"))
+            for shape in ET.fromstring(drawn.svg).iter(f"{SVG}rect")
+            if shape.get("height") == "28" and shape.get("x") != "0"
+        ]
+        large = [row.bytes for row in table.rows if row.bytes > 2 * MiB]
+        widths = [width for width in bars if width > 2]
+        assert [round(size / max(large), 2) for size in large] == [
+            pytest.approx(width / max(widths), abs=0.02) for width in widths
+        ]

@@ -9,6 +9,7 @@ block_tables    which blocks of an engine's pool each sequence has
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
+saved_layer     a layer's operations, and the tensors that autograd saves for each
 logits_in_time  every copy of the logits, from its birth to its end
 picture         any matplotlib figure, made stable and readable like the others
 """
@@ -25,6 +26,7 @@ from .matrices import matrices
 from .other import picture
 from .ratios import ratios
 from .routing import routing
+from .saved_layer import saved_layer
 from .steps import timeline
 
 __all__ = [
@@ -41,5 +43,6 @@ __all__ = [
     "picture",
     "ratios",
     "routing",
+    "saved_layer",
     "timeline",
 ]
