@@ -61,6 +61,7 @@ SHAPE = {"num_hidden_layers": 3, "hidden_size": 32, "num_attention_heads": 4, "v
 SMALL = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
 UNTIED = {"model_type": "gpt2", "n_layer": 3, "n_embd": 32, "n_head": 4, "vocab_size": 61}
 UNTIED["tie_word_embeddings"] = False
+TIED = SMALL | {"tie_word_embeddings": True}
 BOTH = ("embedding", "lm_head")
 
 
@@ -71,6 +72,9 @@ BOTH = ("embedding", "lm_head")
         (SMALL, "bf16", {"checkpoint": "block"}, Lora(4, saved=("embedding",), dropout=0.1)),
         (SMALL, "autocast-bf16", {"loss": "chunked"}, Lora(4, saved=BOTH[1:], ranks=(("v", 9),))),
         (UNTIED, "bf16", {"checkpoint": "block"}, Lora(4, ("qkv",), saved=BOTH)),
+        (TIED, "bf16", {}, Lora(4, saved=BOTH[:1])),
+        (TIED, "autocast-bf16", {}, Lora(4, saved=BOTH)),
+        (UNTIED | {"tie_word_embeddings": True}, "fp32", {}, Lora(4, ("qkv",), saved=BOTH[1:])),
         (UNTIED, "fp32", {}, Lora(4, ("qkv", "down"), saved=BOTH[:1], ranks=(("down", 2),))),
     ],
     ids=str,
@@ -186,7 +190,6 @@ def test_what_cannot_be_adapted_is_named():
         ("llama", (4, ("q",), None, False, None, 0.0, (("v", 3),)), "which is none of the targets"),
         ("llama", (4, ("q",), None, False, None, 0.0, (("q", 0),)), "rank of q=0"),
         ("llama", (4, ("q",), None, False, None, 0.0, (), ("norm",)), "saved='norm' is not"),
-        ("gpt2", (4, ("qkv",), None, False, None, 0.0, (), BOTH), "tied tables that are trained"),
         ("llama", (4, ("q",), None, False, None, 1.0), "dropout=1.0 is not a probability"),
     ],
 )

@@ -23,7 +23,6 @@ def asked(config, precision, **how):
 
 BLOCK = {"checkpoint": "block"}
 DORA = [
-    asked(LLAMA, "fp32", lora=Lora(4, PAIR, dora=True)),
     asked(LLAMA, "bf16", lora=Lora(4, PAIR, dora=True)),
     asked(BIASED, "bf16", lora=Lora(4, PAIR, dora=True, dropout=0.1), **BLOCK),
     asked(BIASED, "autocast-bf16", lora=Lora(4, PAIR, dora=True, dropout=0.1)),
@@ -60,7 +59,7 @@ def test_every_figure_is_the_real_one(step):
     assert real.parameters == step.model.parameter_count + count or step.run.lora
 
 
-@pytest.mark.parametrize("step", [DORA[4], DORA[7], *OTHERS[1::5]], ids=str)
+@pytest.mark.parametrize("step", [DORA[3], DORA[6], *OTHERS[1::5]], ids=str)
 def test_every_allocation_is_the_real_one(step):
     real = real_step(step, in_place=False)
     log = simulated(step, in_place=False, every_layer=True).log
@@ -70,7 +69,7 @@ def test_every_allocation_is_the_real_one(step):
     ]
 
 
-@pytest.mark.parametrize("step", [DORA[3], DORA[6], OTHERS[1], OTHERS[6]], ids=str)
+@pytest.mark.parametrize("step", [DORA[5], OTHERS[1], OTHERS[6]], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     real, found = traced(step), simulated(step.replace(backend="cuda"))
     assert real.peak == found.peak.bytes

@@ -154,7 +154,7 @@ WRONG = [
     *(({name: 1}, f"{name}=1; True or False") for name in ("step_in_backward", "inference_mode")),
     ({"lora": 8}, "lora=8; a Lora or None"),
     ({"adapter": 8}, "adapter=8; an Ia3, a Vera, a Prompt or None"),
-    ({"adapter": Vera(4), "lora": Lora(4)}, "lora beside adapter=Vera(rank=4"),
+    ({"adapter": Vera(4), "lora": Lora(4)}, "lora beside adapter (VeRA r=4 on q,v); one kind"),
     ({"devices": 8}, "devices=8; a Sharding"),
     ({"loss_chunks": 4}, "loss_chunks=4 without loss='chunked'"),
     ({"tokens": 8, "loss": "chunked", "loss_chunks": 0}, "loss_chunks=0; at least 1"),

@@ -24,13 +24,13 @@ def check(run: Run) -> None:
     if run.adapter is not None and type(run.adapter) not in KINDS.values():
         raise TypeError(f"adapter={run.adapter!r}; an Ia3, a Vera, a Prompt or None is needed")
     if run.lora is not None and run.adapter is not None:
-        raise ValueError(f"lora beside adapter={run.adapter!r}; one kind is trained")
+        raise ValueError(f"lora beside adapter ({run.adapter.told()}); one kind is trained")
 
 
 def as_dict(adapter: Any) -> dict[str, Any]:
     """Its kind and its fields, as JSON has them."""
     (kind,) = [name for name in KINDS if KINDS[name] is type(adapter)]
-    return {"kind": kind, **fields_of(adapter)}
+    return {"kind": kind} | fields_of(adapter)
 
 
 def fields_of(adapter: Any) -> dict[str, Any]:

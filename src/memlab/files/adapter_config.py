@@ -36,11 +36,12 @@ NO_BYTE = (
     *("auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode"),
     *("lora_alpha", "alpha_pattern", "use_rslora", "fan_in_fan_out", "megatron_core"),
     *("loftq_config", "eva_config", "corda_config", "lora_ga_config", "qalora_group_size"),
-    *("runtime_config", "ensure_weight_tying", "init_lora_weights"),
+    *("runtime_config", "init_lora_weights"),
 )
 # What is described of each is its default alone; nothing at all says the same.
 REFUSED: dict[str, Any] = {
     "bias": "none",
+    "ensure_weight_tying": False,
     "lora_bias": False,
     "use_qalora": False,
     "trainable_token_indices": None,

@@ -58,6 +58,7 @@ class Engine:
         self.last_pass = True  # of the forward and backward passes before the optimizer's step
         self.peft = False  # whose adapters stand beside linear layers: peft's, or memlab.lab's
         self.doubled: Sequence[str] = ()  # tables of which a copy is trained beside the frozen one
+        self.originals: dict[str, Parameter] = {}  # the frozen ones of these
         self.lora_dropout = 0.0  # of what peft's adapters read
         self.shared: tuple[Tensor, ...] = ()  # frozen matrices that all of them read
         self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
@@ -80,9 +81,18 @@ class Engine:
         Where a copy of it is trained in its place (peft's modules_to_save), the copy comes second.
         """
         if name in self.doubled:
-            self._registered(name, shape, dtype)
+            self.originals[name] = self._registered(name, shape, dtype)
             return self._registered(f"{name}.copy", shape, dtype)
         return self._registered(name, shape, dtype)
+
+    def tied_head(self, table: Parameter) -> Parameter:
+        """The head of a model whose table is its own: peft ties no copies, frozen or trained.
+
+        Source      peft 0.21, utils/other.py: ModulesToSaveWrapper, ensure_weight_tying=False
+        """
+        if "lm_head" in self.doubled:
+            return self._registered("lm_head.copy", table.shape, table.dtype)
+        return self.originals["embedding"] if "embedding" in self.doubled else table
 
     def _registered(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
         shape = tuple(shape)

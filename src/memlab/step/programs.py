@@ -112,13 +112,13 @@ def _second(f: Ops, s: Setting, kind: Any) -> Any:
 
     They still ask for gradients, as TRL leaves them, so that autocast keeps their copies.
     """
-    trained, frozen = len(f.parameters), f.frozen
-    f.frozen = ()
+    trained, frozen, doubled = len(f.parameters), f.frozen, f.doubled
+    f.frozen = f.doubled = ()
     still: Any = {f"{part}_dropout": 0.0 for part in ("attention", "residual", "embedding")}
     alone = replace(s, lora=None, checkpoint=False, fused_head=("log_probs",), **still)
     made = kind(f, alone)
     for parameter in f.parameters[trained:]:
         parameter.record.category = "reference"
     del f.parameters[trained:]
-    f.frozen = frozen
+    f.frozen, f.doubled = frozen, doubled
     return made

@@ -129,10 +129,6 @@ class Lora:
                 raise ValueError(
                     f"target {name!r} is not described; known: {', '.join(sorted(known))}"
                 )
-        if self.saved and model.tied:
-            raise ValueError(
-                f"saved={self.saved!r}: tied tables that are trained are not described"
-            )
         for name in sorted(known) if self.base else ():
             inputs = known[name].shape[-1]
             if inputs % BLOCK:
@@ -171,10 +167,11 @@ class Lora:
     def saved_count(self, model: Model) -> int:
         """Parameters of the copies that are trained in full beside the frozen originals.
 
-        Formula     V · D for each table
-        Source      peft 0.21, utils/other.py: ModulesToSaveWrapper
+        Formula     V · D for each table, of tied ones too: no two copies are tied
+        Source      peft 0.21, utils/other.py: ModulesToSaveWrapper, ensure_weight_tying=False
         """
-        return sum([t.count for t in model.tensors() if t.component in self.saved])
+        (table,) = [t for t in model.tensors() if t.component == "embedding"]
+        return table.count * len(set(self.saved))
 
 
 def linear_layers(model: Model) -> dict[str, Tensor]:

@@ -51,8 +51,9 @@ class GPT2:
         self.wpe = f.parameter("positions", (s.model.positions, s.D), s.dtype)
         self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
         self.final = norm_weights(f, s, "final_norm")
-        self.lm_head = self.wte
-        if not s.model.tied:
+        if s.model.tied:
+            self.lm_head = f.tied_head(self.wte)
+        else:
             self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
 
     def layer_weights(self) -> Weights:

@@ -53,8 +53,9 @@ class GPTNeoX:
         self.embedding = f.parameter("embedding", (s.V, s.D), s.dtype)
         self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
         self.final = norm_weights(f, s, "final_norm")
-        self.lm_head = self.embedding
-        if not m.tied:
+        if m.tied:
+            self.lm_head = f.tied_head(self.embedding)
+        else:
             self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
         self.rates = [f.new("inv_freq", (rates,), "fp32", "buffers") for _ in range(2)]
         self.scaled = Scaled(f, s, self.rates)

@@ -52,7 +52,9 @@ class HFLlama(LlamaWeights):
         self.final = self.final_weights()
         self.rotary_width = self.turned()
         self.rotary_buffers()
-        self.lm_head = self.embedding if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+        self.lm_head = (
+            f.tied_head(self.embedding) if m.tied else f.parameter("lm_head", (s.V, s.D), dtype)
+        )
 
     def embedding_buffers(self) -> None:
         """What the embedding keeps beside its table: nothing."""

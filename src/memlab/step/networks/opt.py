@@ -56,8 +56,9 @@ class OPT:
             self.projections |= linear_weights(f, s, "project_in", s.D, width, False)
         self.final = norm_weights(f, s, "final_norm") if m.final_norm else None
         self.layers = [self.layer_weights() for _ in f.each_layer(s.L)]
-        self.lm_head = self.embedding
-        if not m.tied:
+        if m.tied:
+            self.lm_head = f.tied_head(self.embedding)
+        else:
             self.lm_head = f.parameter("lm_head", (s.V, width), s.dtype)
 
     def layer_weights(self) -> Weights:
