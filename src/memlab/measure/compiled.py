@@ -63,13 +63,13 @@ class Graphs:
         said = [f"{made}{'s'[: self.count > 1]}{broken}; the optimizer is not compiled"]
         if self.run.compile != "inductor":
             said.append(
-                "the partitioner's graphs, operator by operator: nothing is fused, as Inductor would "
-                "fuse it, and so each result is in memory"
+                "the partitioner's graphs, operator by operator: nothing is fused, as Inductor "
+                "would fuse it, and so each result is in memory"
             )
         elif self.run.backend == "cuda":
             said.append(
-                "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits for "
-                "backward is cut the same way for a GPU, whose kernels may be fused otherwise; "
+                "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits "
+                "for backward is cut the same way for a GPU, whose kernels may be fused otherwise; "
                 "--compile aot_eager_decomp_partition is the same step with nothing fused"
             )
         else:

@@ -139,7 +139,9 @@ def _forward_backward(
         if precision is not None:  # one around another would keep the casts of the inner one
             phase.enter_context(torch.autocast("cpu", precision))
         output = head(module)
-        if output is not None and not isinstance(tracker, CompiledTracker):  # what comes from the output head on is the loss
+        if output is not None and not isinstance(
+            tracker, CompiledTracker
+        ):  # what comes from the output head on is the loss
 
             def begin(*_: Any) -> None:
                 phase.enter_context(tracker.phase("loss"))
