@@ -69,8 +69,8 @@ class Graphs:
         elif self.run.backend == "cuda":
             said.append(
                 "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits "
-                "for backward is cut the same way for a GPU, whose kernels may be fused otherwise; "
-                "--compile aot_eager_decomp_partition is the same step with nothing fused"
+                "for backward is cut by the same partitioner on a GPU, whose kernels may be fused "
+                "otherwise; --compile aot_eager_decomp_partition is the same step with nothing fused"
             )
         else:
             said.append("the buffers of the program that Inductor writes for a CPU")
