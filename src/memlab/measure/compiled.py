@@ -70,7 +70,7 @@ class Graphs:
             said.append(
                 "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits "
                 "for backward is cut by the same partitioner on a GPU, whose kernels may be fused "
-                "otherwise; --compile aot_eager_decomp_partition is the same step with nothing fused"
+                "otherwise; --compile aot_eager_decomp_partition is the step with nothing fused"
             )
         else:
             said.append("the buffers of the program that Inductor writes for a CPU")
