@@ -85,8 +85,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     for flag, words in WORDS:
         group.add_argument(f"--{flag}", choices=KNOWN[flag.replace("-", "_")], help=words)
     words = "torch.compile's backend, for `memlab trace` (without one: inductor)"
-    choices = {"choices": KNOWN["compile"], "nargs": "?", "const": KNOWN["compile"][0]}
-    group.add_argument("--compile", help=words, **choices)
+    known = KNOWN["compile"]
+    group.add_argument("--compile", choices=known, nargs="?", const=known[0], help=words)
     for flag, words in LISTS:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "update each weight as soon as its gradient is complete"

@@ -7,6 +7,7 @@ left out: it writes kernels, and a program that makes their buffers and calls th
 runs, on tensors without values, and its kernels do nothing.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import ModuleType
@@ -62,14 +63,14 @@ class Graphs:
         said = [f"{made}{'s'[: self.count > 1]}{broken}; the optimizer is not compiled"]
         if self.run.compile != "inductor":
             said.append(
-                "the partitioner's graphs, operator by operator: Inductor fuses operators, and what "
-                "passes between fused ones is never in memory"
+                "the partitioner's graphs, operator by operator: nothing is fused, as Inductor "
+                "would fuse it, and so each result is in memory"
             )
         elif self.run.backend == "cuda":
             said.append(
-                "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits for "
-                "backward is cut the same way for a GPU, whose kernels may be fused otherwise; "
-                "--compile aot_eager_decomp_partition is the same step with nothing fused"
+                "the buffers of Inductor's program for a CPU, with CUDA's attention: what waits "
+                "for backward is cut by the same partitioner on a GPU, whose kernels may be fused "
+                "otherwise; --compile aot_eager_decomp_partition is the step with nothing fused"
             )
         else:
             said.append("the buffers of the program that Inductor writes for a CPU")
@@ -85,7 +86,6 @@ def compiled(module: nn.Module, run: Run) -> Iterator[Graphs]:
     Source      torch 2.13, _inductor/graph.py and _dynamo/backends/debugging.py
     """
     graphs = Graphs(run)
-    backend = _backend(run.compile)
 
     def on_fakes(graph: Any, inputs: Any) -> Any:
         graphs.count += 1
@@ -94,14 +94,16 @@ def compiled(module: nn.Module, run: Run) -> Iterator[Graphs]:
         with _CudaAttention(run.kernel):
             return backend(graph, inputs)
 
-    torch._dynamo.reset()
-    module.compile(backend=on_fakes)
-    try:
-        with _without_kernels():  # to the end: backward is compiled when it runs first
-            yield graphs
-    finally:
-        module._compiled_call_impl = None
+    with ExitStack() as stack:  # to the end: backward is compiled when it runs first
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # the compiler's, about its own modules
+        stack.enter_context(_without_kernels())
+        backend = _backend(run.compile)
         torch._dynamo.reset()
+        stack.callback(torch._dynamo.reset)
+        module.compile(backend=on_fakes)
+        stack.callback(setattr, module, "_compiled_call_impl", None)
+        yield graphs
 
 
 def _backend(name: str | None) -> Callable[[Any, Any], Any]:
@@ -127,15 +129,13 @@ def _without_kernels() -> Iterator[None]:
     The compiler of C++ is never called. What a kernel's code looks like does not count here, and
     so it is that of a processor without vectors, which is the same on every machine.
     """
-    from torch._dynamo import config as dynamo
     from torch._functorch import config as functorch
     from torch._inductor import config, cpu_vec_isa
     from torch._inductor.graph import GraphLowering
 
     with ExitStack() as stack:
-        stack.enter_context(config.patch(force_disable_caches=True))
+        stack.enter_context(config.patch(fx_graph_cache=False, fx_graph_remote_cache=False))
         stack.enter_context(functorch.patch(enable_autograd_cache=False))
-        stack.enter_context(dynamo.patch(automatic_dynamic_local_pgo=False))
         stack.enter_context(patch.object(cpu_vec_isa, "valid_vec_isa_list", list))
         stack.enter_context(patch.object(GraphLowering, "_compile_to_module_lines", _loaded))
         yield

@@ -6,6 +6,7 @@ the storages that a real run would have.
 Long, because the one step it runs can be given in many ways, and each is checked first.
 """
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -111,6 +112,8 @@ def trace(
                 module.zero_grad(set_to_none=True)
             marks["between_steps"] = len(tracker.timeline) - 1
             peaks.append(tracker.peak)
+            if graphs is not None:  # the compiler's own cycles hold tensors of the first step
+                gc.collect()
         born = births(tracker)
         if graphs is not None:
             born |= wide_born_in_the_loss(tracker, born, vocab or width(head(module)))
@@ -136,7 +139,9 @@ def _forward_backward(
         if precision is not None:  # one around another would keep the casts of the inner one
             phase.enter_context(torch.autocast("cpu", precision))
         output = head(module)
-        if output is not None and not isinstance(tracker, CompiledTracker):  # what comes from the output head on is the loss
+        if output is not None and not isinstance(
+            tracker, CompiledTracker
+        ):  # what comes from the output head on is the loss
 
             def begin(*_: Any) -> None:
                 phase.enter_context(tracker.phase("loss"))
