@@ -14,8 +14,7 @@ def _each(name: str) -> int:
 def _waits(recipe: str, tokens: int, part: str = "") -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    model = Model.preset("qwen3-0.6b")
-    rows = simulate(model, recipe, Run.cpu(batch=1, tokens=tokens, implementation="memlab")).rows
+    rows = simulate(Model.preset("qwen3-0.6b"), recipe, Run(tokens=tokens)).rows
     return rows[part] if part else rows["activations"] + rows["logits"]
 
 

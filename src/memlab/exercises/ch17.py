@@ -13,7 +13,8 @@ def _count(name: str) -> int:
 def _peak(pieces: int, tokens: int) -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    run = Run.cpu(batch=2 // pieces, tokens=tokens, micro_batches=pieces, implementation="memlab")
+    batch = 2 // pieces
+    run = Run(batch=batch, tokens=tokens, micro_batches=pieces, optimizer_impl="fused")
     return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
 
 

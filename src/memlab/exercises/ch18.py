@@ -75,6 +75,6 @@ exercise(
     hint='Compare on_gpu(tokens, ("states",)) with ("states", "saved") for 256, 512 and so on.',
     unit="tokens",
     wrong={
-        lambda: _first(): "From there on it pays with the states on the device. Are they off in both?",
+        lambda: _first(): "From there on it pays with the states there. Are they off in both?",
     },
 )
