@@ -2,12 +2,15 @@
 
 import importlib
 import json
+from pathlib import Path
 
 import pytest
+from audit.turned import TURNS, turned
 
 from memlab.cli import main
 from memlab.files import claims
 
+AUDIT = Path(__file__).parent.parent / "book" / "audit.md"
 ALL = [(note, claim) for note in claims.notes() for claim in claims.read(note)]
 WHOLE = {
     "id": "S9-01",
@@ -24,10 +27,33 @@ WHOLE = {
     ("note", "claim"), [pair for pair in ALL if pair[1].check], ids=lambda x: getattr(x, "id", x)
 )
 def test_the_check_finds_what_is_stored(note, claim):
-    check = getattr(importlib.import_module(f"audit.note_{note}"), claim.check)
-    found = check(claim)
+    module = importlib.import_module(f"audit.note_{note}")
+    found = getattr(module, claim.check)(claim)
     stored = (claim.result, claim.verdict, claim.right_figure)
     assert (found.result, found.verdict, found.right_figure) == stored
+    # Behind it and not beside it: what the check has computed is still at hand.
+    if TURNS[claim.id]:
+        assert turned(module, claim).verdict != claim.verdict, f"nothing turns {claim.check}"
+
+
+def test_each_check_is_put_to_the_test_or_counted_on_the_page_as_one_that_is_not():
+    assert set(TURNS) == {claim.id for _, claim in ALL if claim.check}
+    kinds = claims.Claims([claim for _, claim in ALL]).kinds()
+    turned_by_figures = sum(turn is not None for turn in TURNS.values())
+    page = " ".join(AUDIT.read_text(encoding="utf-8").split())
+    assert f"Of {len(ALL)} claims, {kinds['check']} have a check" in page
+    assert f"{kinds['source']} a source" in page and f"{kinds['neither']} neither" in page
+    assert f"{turned_by_figures} of the {kinds['check']} checks" in page
+
+
+def test_the_base_models_of_the_chapters_are_asked_a_public_fact():
+    names = ("001", "003", "004")
+    trainer, small, free = (importlib.import_module(f"audit.note_{n}") for n in names)
+    # The one that fails, and that its chapter is about: the log's peak, of packed nvfp4 states.
+    assert 3 * trainer.most_alive(states="nvfp4") < trainer.PEAKS["bf16"]
+    assert round(small.weights("bf16") / 1e9, 1) == 2.2
+    kept, taken_back = (free.step(tokens, 512) for tokens in (8, 16))
+    assert free.fits(kept) and not free.fits(taken_back)
 
 
 def test_a_claim_that_does_not_hold_has_a_right_figure_or_a_reason():
@@ -42,7 +68,9 @@ def test_a_whole_claim_is_read_and_prints_itself():
     one = claims.Claims(claims.read([WHOLE]))
     assert str(one).splitlines()[1].split("   ")[0] == "S9-01"
     assert one.counts() == {"holds": 1}
-    assert "<td" in one._repr_html_()
+    page = one._repr_html_()
+    assert "<summary>holds: 1</summary>" in page and 'id="S9-01"' in page
+    assert "<code>one</code>" in page and one.kinds() == {"check": 1}
     assert claims.Claims(one.claims, "unit slip").claims == []
 
 
@@ -50,13 +78,19 @@ def test_a_whole_claim_is_read_and_prints_itself():
     ("change", "message"),
     [
         ({"verdict": "nearly"}, "claim S9-01: unknown verdict 'nearly'; known: holds, arithm"),
-        ({"check": None}, "claim S9-01 has neither a check nor a reason"),
+        ({"check": None}, "claim S9-01 has neither a check nor a source nor a reason"),
         ({"colour": "red"}, "claim S9-01 has colour, which no claim has"),
     ],
 )
 def test_a_claim_that_is_not_whole_is_refused_by_its_id(change, message):
     with pytest.raises(ValueError, match=message):
         claims.read([WHOLE | change])
+
+
+def test_what_was_read_says_where_and_not_that_it_was_computed():
+    seen = claims.Claims(claims.read([WHOLE | {"check": None, "source": "main.rs <at> 0524d2d"}]))
+    assert seen.kinds() == {"source": 1}
+    assert "source: main.rs &lt;at&gt; 0524d2d" in seen._repr_html_()
 
 
 def test_what_is_missing_is_named():
@@ -83,7 +117,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_shell_lists_them(folder, capsys):
     assert main(["claims"]) == 0
-    assert capsys.readouterr().out == "900   1 claims: 1 holds\n"
+    assert capsys.readouterr().out == "900   1 claims: 1 holds; judged 1 by check\n"
     assert main(["claims", "900", "--verdict", "holds"]) == 0
     assert "It takes 1 GB." in capsys.readouterr().out
     assert main(["claims", "900", "--json"]) == 0

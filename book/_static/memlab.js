@@ -53,8 +53,42 @@
       else box.removeAttribute("tabindex");
   }
 
+  // Claims are folded by verdict: a word typed above them leaves the rows that have it, and a link
+  // to one claim opens the fold that it is in.
+  function claims() {
+    for (const box of document.querySelectorAll(".memlab-claims")) {
+      const field = document.createElement("input");
+      field.type = "search";
+      field.placeholder = box.dataset.filter;
+      field.setAttribute("aria-label", box.dataset.filter);
+      field.addEventListener("input", () => {
+        const words = field.value.trim().toLowerCase();
+        for (const fold of box.querySelectorAll("details")) {
+          let left = 0;
+          for (const row of fold.querySelectorAll("tbody tr")) {
+            row.hidden = !row.textContent.toLowerCase().includes(words);
+            left += !row.hidden;
+          }
+          fold.hidden = !left;
+          fold.open = Boolean(words) && left > 0;
+        }
+      });
+      box.prepend(field);
+    }
+    const opened = () => {
+      const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      const fold = row?.closest(".memlab-claims details");
+      if (!fold) return;
+      fold.open = true;
+      row.scrollIntoView();
+    };
+    addEventListener("hashchange", opened);
+    opened();
+  }
+
   function start() {
     reachable();
+    claims();
     addEventListener("resize", reachable);
     document.querySelector(".bd-search-container form.bd-search input")?.focus();
     document.querySelector(".memlab-print")?.addEventListener("click", () => print());

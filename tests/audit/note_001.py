@@ -24,10 +24,8 @@ from memlab.cases.nvfp4_program import (
     GUARD_GB,
     OUT_OF_MEMORY,
     PEAKS,
-    REFUSES_RECOMPUTE,
     REPORT,
     REPORT_PARAMETERS,
-    SCRIPT_READS,
     STARTS_FROM,
     WAITING,
 )
@@ -52,10 +50,6 @@ ROUND = 4 * 10**9  # the note's number of parameters
 BASE = 10**9  # the note's driver, context, kernels
 OBSERVED = (16, 8, 32, 20, 4)  # GB, the table's columns
 FIXED = (8, 8, 8, 2, 2)
-# The files that it says it reads, and the lines of each that it then does.
-ANNOUNCED = ("Trainer.fs", "Nvfp4Optimizer.fs", "Qwen3Model.fs")
-READ = {"Trainer.fs": (401, 500, 564), "Qwen3Model.fs": (501, 600, 648)}
-RECOMPUTE = {"prediction": "on", "explanation": "off"}  # what each takes the run to do
 QUESTION = ("fp16", "bf16")  # the formats that the question names
 SHAPE = {"layers": 3, "d_model": 64, "d_ff": 256, "heads": 4, "kv_heads": 2, "head_dim": 32}
 TINY = Model(family="qwen3", vocab=256, positions=64, tied=False, **SHAPE)
@@ -119,14 +113,6 @@ def only_a_format_changes(claim):
     wide = [bytes_per_value(name) for name in QUESTION]
     found = f"fp16 {wide[0]:g} B, bf16 {wide[1]:g} B a value: the change moves no byte"
     return judged(wide[0] == wide[1], found, "wrong model", "another size")
-
-
-def reads_the_files(claim):
-    missing = [name for name in ANNOUNCED if name not in READ]
-    lines = sum(last - first + 1 for first, last, _ in READ.values())
-    found = f"{lines} of {sum(n for *_, n in READ.values()):,} lines of {len(READ)} files"
-    right = f"{', '.join(missing)} is not read"
-    return judged(not missing, found, "contradicts itself", right)
 
 
 def states_in_int8(claim):
@@ -215,10 +201,6 @@ def mixed_units(claim):
 # 3. What comes on top in a step
 
 
-def tokens(claim):
-    return compare(figure(claim), TOKENS, lambda n: f"{n:g} tokens, as the command says")
-
-
 def batch_by_rows(claim):
     few, many = (small_moments(rows=rows) for rows in (8, 64))
     moved = (few["forward"] - few["ready"]) - (many["forward"] - many["ready"])
@@ -266,28 +248,6 @@ def rounded_weights(claim):
 
 
 # 4. Flags and cards
-
-
-def flags(claim):
-    named = re.findall(r"--[a-z][a-z-]+", claim.claim)
-    unread = [name for name in named if name not in SCRIPT_READS]
-    if unread:
-        right = "the script that is run does not look it up"
-        return Finding(f"not read: {', '.join(unread)}", "wrong about an API", right)
-    return Finding(f"read: {', '.join(named)}")
-
-
-def recompute_with_ce(claim):
-    refused = COMMAND["--loss"] == REFUSES_RECOMPUTE and "--loss ce" in claim.claim
-    if "--grad-ckpt-chunk" in SCRIPT_READS and not refused:
-        return Finding("read, and taken with this loss")
-    right = "the script does not look it up, and Trainer.fs refuses it with --loss ce"
-    return Finding("not read: --grad-ckpt-chunk", "wrong about an API", right)
-
-
-def in_the_command(claim):
-    (value,) = figures(claim)[:1]
-    return compare(value, float(COMMAND["--step-chunk-rows"]), lambda n: f"{n:g}")
 
 
 def int8_saves(claim):
@@ -341,13 +301,6 @@ def safe_on_24(claim):
     )
 
 
-def a_full_card(claim):
-    limit = int(COMMAND["--gpu-limit-gb"])
-    found = f"the guard lets the run take {limit} GB, an A100 or H100 has at most 80"
-    right = "a device with more than the guard's limit"
-    return judged(limit <= 80, found, "contradicts itself", right)
-
-
 def guarded(claim):
     limit, poll = figures(claim)
     series = iter([40, 80, 107, 109])
@@ -377,20 +330,6 @@ def between_two_looks(claim):
 # 5. Cause 1: the optimizer
 
 
-def built_in_adam(claim):
-    unread = "--use-packed-optimizer" not in SCRIPT_READS
-    total = most_alive(packed=False) + BASE
-    found = "not looked up by the script: packed in any case"
-    right = f"packed; and stock Adam on a bf16 master would be {size(total)}"
-    return judged(not unread, found, "wrong model", right)
-
-
-def picks_adam(claim):
-    kinds = [type(_optimizer(packed=packed)) for packed in (True, False)]
-    good = kinds == [PackedAdam, torch.optim.Adam]
-    return judged(good, f"rebuilt: {kinds[1].__name__} where packed is off", "wrong model", "other")
-
-
 def adam_states_in_fp32(claim):
     p = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
     adam = torch.optim.Adam([p])
@@ -412,18 +351,6 @@ def int8_product(claim):
 
 
 # 6. Cause 2: activations
-
-
-def off_by_default(claim):
-    read = "--grad-ckpt-chunk" in SCRIPT_READS
-    right = "off at any value of the flag, with this script and this loss"
-    return judged(read, "off: nothing looks the flag up", "wrong about an API", right)
-
-
-def on_or_off(claim):
-    found = ", ".join(f"{where}: {state}" for where, state in RECOMPUTE.items())
-    right = "the prediction is of another run than the one explained"
-    return judged(len(set(RECOMPUTE.values())) == 1, found, "contradicts itself", right)
 
 
 def layers(claim):
@@ -494,12 +421,6 @@ def left_from_loading(claim):
 
 
 # 8. Cause 4, and the table
-
-
-def master_may_be_wide(claim):
-    found = f"the default is {DEFAULTS['master']}"
-    right = "bf16, whatever the command says: the script does not look the flag up"
-    return judged(DEFAULTS["master"] == "fp32", found, "wrong model", right)
 
 
 def narrow_master(claim):
@@ -636,12 +557,6 @@ def activations_fixed(claim):
 
 
 # 9. Do they explain 80?
-
-
-def causes_in_the_table(claim):
-    more = [a - b for a, b in zip(OBSERVED, FIXED, strict=True)]
-    found = f"rows: {' + '.join(map(str, more))} = {sum(more)} GB; loading is in none of them"
-    return judged("loading" in claim.figures, found, "contradicts itself", "three causes, not four")
 
 
 def narrow_reach(claim):

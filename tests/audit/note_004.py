@@ -313,13 +313,6 @@ def only_the_longest(claim):
     return Finding(found, "missing term", f"{needed[8]} micro-batches at 8 tokens already")
 
 
-def no_accumulation_logic(claim):
-    split = [T for T, n in PIECES.items() if n > 1]
-    found = f"its own configuration accumulates at {', '.join(map(str, split))} tokens"
-    right = f"{PIECES[2048]} steps at 2,048 tokens"
-    return Finding(found, "contradicts itself", right) if split else Finding(found)
-
-
 def no_worry(claim):
     worst = max(B / largest(T) for T, B in TABLE.items())
     found = f"the table asks for up to {worst:.0f} times the batch that fits"
@@ -403,12 +396,6 @@ def half_of_the_table(claim):
     return Finding(found, "arithmetic slip", found)
 
 
-def aggressive(claim):
-    ratio = max(CONFIG[T] / TABLE[T] for T in CONFIG)
-    found = f"{ratio:g} of the batches called optimal; its first line is called conservative"
-    return Finding(found, "contradicts itself", f"{ratio:g}") if ratio < 1 else Finding(found)
-
-
 def optimum_kept(claim):
     low, high = (n * 1000 for n in numbers(claim.figures))
     found = {T: T * CONFIG[T] * PIECES[T] for T in CONFIG}
@@ -417,24 +404,6 @@ def optimum_kept(claim):
     if not outside:
         return Finding(words)
     return Finding(words, "contradicts itself", f"{found[outside[0]]:,} at {outside[0]} tokens")
-
-
-def stages_listed(claim):
-    (listed,) = numbers(claim.figures)
-    missing = [T for T in TABLE if T not in CONFIG]
-    names = " and ".join(f"{T:,}" for T in missing)
-    found = f"{len(CONFIG)} of {len(TABLE)}; {names} are not there"
-    if listed == len(TABLE):
-        return Finding(found)
-    return Finding(found, "contradicts itself", f"{len(TABLE)} stages")
-
-
-def last_three(claim):
-    lengths = list(TABLE)[7:]
-    found = f"stages 8 to 10 of the table have {', '.join(f'{T:,}' for T in lengths)} tokens"
-    if numbers(claim.figures) == lengths:
-        return Finding(found)
-    return Finding(found, "contradicts itself", found)
 
 
 def vocabulary(claim):
@@ -501,15 +470,6 @@ def whole_or_in_pieces(claim):
     if count == 1 or batch * count > whole:
         return Finding(words)
     return Finding(words, "contradicts itself", f"{whole:g} in one piece, or {batch:g} x {count:g}")
-
-
-def same_batches(claim):
-    claimed = numbers(claim.figures)
-    same = sum(a == b for a, b in zip(claimed, CONFIG.values(), strict=True))
-    words = f"the same batch at {same} of {len(CONFIG)} lengths"
-    if same == len(CONFIG):
-        return Finding(words)
-    return Finding(words, "contradicts itself", words)
 
 
 def same_text(claim):
@@ -689,14 +649,6 @@ def vocabulary_in_fp8(claim):
         return Finding(words + " could be in FP8")
     right = f"pad it to {fitting:,}"
     return Finding(words + " stay in bf16", "wrong about an API", right)
-
-
-def two_rates(claim):
-    once, again = numbers(claim.figures)
-    words = f"{again:,.0f} in the table, {once:,.0f} in the text, at 8 tokens"
-    if once == again:
-        return Finding(words)
-    return Finding(words, "contradicts itself", f"{once:,.0f} or {again:,.0f}")
 
 
 def larger_is_slower(claim):

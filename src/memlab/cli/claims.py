@@ -46,4 +46,7 @@ def _plain(note: str, one: Claim) -> dict[str, Any]:
 
 def _counted(found: Claims) -> str:
     parts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts().items())
-    return f"{len(found.claims)} claims: {parts}" if parts else "no claim"
+    if not parts:
+        return "no claim"
+    by = ", ".join(f"{count} by {kind}" for kind, count in found.kinds().items())
+    return f"{len(found.claims)} claims: {parts}; judged {by}"

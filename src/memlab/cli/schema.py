@@ -84,12 +84,13 @@ CLAIM = record(
         "id": field("text", "of the claim"),
         "claim": field("text", "the statement, in our words"),
         "figures": field("text", "the note's own, as it prints them; may be empty"),
-        "check": field("text?", "the function that computes it anew; null: see reason"),
+        "check": field("text?", "the function that computes it anew; null: see source and reason"),
         "result": field("text", "what the check found"),
         "verdict": field("text", "what became of it", enum=list(VERDICTS)),
         "right_figure": field("text?", "what belongs there; null: the claim holds"),
-        "reason": field("text", "why there is no check; may be empty"),
+        "reason": field("text", "what to know beside it, or why no check; may be empty"),
         "new": field("flag", "found while auditing, and not on the list we began with"),
+        "source": field("text", "where it was read, if no check computes it; may be empty"),
     }
 )
 TERM = record(

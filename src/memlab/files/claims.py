@@ -1,8 +1,9 @@
 """What field notes claim about memory, each claim with its verdict and the check behind it.
 
-The claims stand in the package, in data/claims/<note>.json, one object each; their checks are
-functions in the tests, which compute the figure anew and fail when a stored verdict or value is not
-theirs.
+The claims stand in the package, in data/claims/<note>.json, one object each. Most have a check, a
+function in the tests (tests/audit), which computes the figure anew: a test fails when a stored
+verdict or value is not its own, or when nothing could turn its verdict. What could only compare one
+copied fact with another has a source instead, and what has neither says why.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..base.frozen import dataclass
-from ..base.table import as_html, as_text
+from ..base.table import as_text
+from .claims_html import as_html
 from .data import data_files
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -28,9 +30,10 @@ VERDICTS = {
     "wrong about an API": "the library has no such thing, or it does something else",
     "cannot be checked here": "it would take a device, a data set or a claim more precise",
 }
+KINDS = ("check", "source", "neither")
 FOLDER = Path(__file__).parent.parent / "data" / "claims"
 _NEEDED = ("id", "claim", "figures", "check", "result", "verdict", "right_figure")
-_MORE = ("reason", "new")
+_MORE = ("reason", "new", "source")
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,11 @@ class Claim:
     """One statement of a note, in our words.
 
     figures         the note's own, as it prints them; may be empty
-    check           the function that computes it anew, or None with a reason
+    check           the function that computes it anew, or None with a source or a reason
     result          what the check found, as text
     right_figure    what belongs there, or None where the claim holds
-    reason          why there is no check
+    reason          what a reader has to know beside the verdict; or why there is no check
+    source          where it was read: a fact of a program or of the note itself, compared by eye
     new             not on the list we began with: found while auditing
     """
 
@@ -54,6 +58,7 @@ class Claim:
     right_figure: str | None
     reason: str = ""
     new: bool = False
+    source: str = ""
 
 
 def read(source: str | Path | list[Mapping[str, Any]]) -> list[Claim]:
@@ -91,6 +96,11 @@ class Claims:
         all_of_them = [claim.verdict for claim in self.claims]
         return {v: all_of_them.count(v) for v in VERDICTS if v in all_of_them}
 
+    def kinds(self) -> dict[str, int]:
+        """How many claims are judged by a check, by a source, by neither."""
+        by = [kind(claim) for claim in self.claims]
+        return {name: by.count(name) for name in KINDS if name in by}
+
     def table(self) -> list[list[str]]:
         head = ["id", "claim", "verdict", "right"]
         return [head] + [[c.id, c.claim, c.verdict, c.right_figure or ""] for c in self.claims]
@@ -101,9 +111,13 @@ class Claims:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The table in words: a claim that begins with a figure stands left, and long ones wrap."""
-        table = as_html(self.table()).replace("<td>", '<td class="words">')
-        return table.replace('class="memlab-ledger"', 'class="memlab-ledger claims"', 1)
+        """Folded by verdict, with what was found, and by which check or source."""
+        return as_html(self.claims, self.counts())
+
+
+def kind(claim: Claim) -> str:
+    """By what a claim is judged: one of KINDS."""
+    return "check" if claim.check else "source" if claim.source else "neither"
 
 
 def _load(source: str | Path) -> list[Mapping[str, Any]]:
@@ -132,6 +146,6 @@ def _claim(fields: Mapping[str, Any], place: int) -> Claim:
     if fields["verdict"] not in VERDICTS:
         known = ", ".join(VERDICTS)
         raise ValueError(f"claim {name}: unknown verdict {fields['verdict']!r}; known: {known}")
-    if not fields["check"] and not fields.get("reason"):
-        raise ValueError(f"claim {name} has neither a check nor a reason")
+    if not fields["check"] and not fields.get("reason") and not fields.get("source"):
+        raise ValueError(f"claim {name} has neither a check nor a source nor a reason")
     return Claim(**fields)
