@@ -1,4 +1,7 @@
-"""What is described of a training step, and what is refused, by name."""
+"""What is described of a training step, and what is refused, by name.
+
+Long, because each thing that a run can say has its refusal here, one after the other.
+"""
 
 from __future__ import annotations
 

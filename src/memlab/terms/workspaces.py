@@ -36,6 +36,6 @@ def cublas_workspaces(capability: int, *, threads: int = 2, streams: int = 1) ->
     Raises      ValueError for another capability
     """
     if capability not in CUBLAS:
-        known = ", ".join([str(number) for number in CUBLAS])
+        known = ", ".join([str(number) for number in sorted(CUBLAS)])
         raise ValueError(f"capability={capability!r} is not described; known: {known}")
     return threads * streams * CUBLAS[capability]
