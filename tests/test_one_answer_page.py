@@ -118,10 +118,10 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
 
 def test_what_no_change_helps_is_refused_at_both(lookup):  # noqa: F811
     smallest = min(devices(), key=lambda card: card.limit).name
-    state = {"model": "llama-3-8b", "tokens": 256, "card": smallest}
+    state = {"model": "llama-3-70b", "tokens": 256, "card": smallest}
     assert "No change helps" in json.loads(answer(json.dumps(state), lookup))["advice"]
-    with pytest.raises(CannotFit):  # adapters, which the page has not, do not help either
-        cheapest_change(Model.preset("llama-3-8b"), "bf16", Run(tokens=256), on=smallest)
+    with pytest.raises(CannotFit):  # nor do adapters and NF4, which the page has not
+        cheapest_change(Model.preset("llama-3-70b"), "bf16", Run(tokens=256), on=smallest)
 
 
 def test_only_changes_without_moments_are_left_out():
