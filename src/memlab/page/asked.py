@@ -47,6 +47,8 @@ def run_of(state: State) -> Run:
     if said.get("optimizer_impl") not in LOOPS[state.get("optimizer", "adamw")][0]:
         said.pop("optimizer_impl", None)  # AdamW's loop, which this optimizer does not have
     shared = {name: state[name] for name in OF_DEVICES if name in state}
+    if shared.get("pipeline", 1) > 1:  # what stays, which no schedule changes; this one takes any
+        shared["schedule"] = "gpipe"  # number of micro-batches
     return Run(devices=Sharding(**shared), **said)
 
 
