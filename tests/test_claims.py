@@ -69,7 +69,7 @@ def test_a_whole_claim_is_read_and_prints_itself():
     assert str(one).splitlines()[1].split("   ")[0] == "S9-01"
     assert one.counts() == {"holds": 1}
     page = one._repr_html_()
-    assert "<summary>holds: 1</summary>" in page and 'id="S9-01"' in page
+    assert "<summary><span>holds</span>: 1</summary>" in page and 'id="S9-01"' in page
     assert "<code>one</code>" in page and one.kinds() == {"check": 1}
     assert claims.Claims(one.claims, "unit slip").claims == []
 

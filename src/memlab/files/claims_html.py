@@ -25,7 +25,7 @@ def _fold(verdict: str, claims: list[Claim]) -> str:
     head = "".join(f'<th scope="col">{_said(name)}</th>' for name in HEAD)
     rows = "".join(map(_row, claims))
     return (
-        f"<details><summary>{_said(verdict)}: {len(claims)}</summary>"
+        f"<details><summary><span>{_said(verdict)}</span>: {len(claims)}</summary>"
         '<table class="memlab-ledger claims">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )

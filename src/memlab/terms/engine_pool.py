@@ -45,7 +45,7 @@ def budget(total: int, *, utilization: float = 0.9) -> int:
 def rank_heads(kv_heads: int, *, ranks: int) -> int:
     """Key/value heads that each rank keeps: where there are fewer than ranks, one is kept twice.
 
-    Formula     max(1, K / R)
+    Formula     K / R, and at least 1
     Unit        heads, a whole number
     Source      vLLM, llama.py, LlamaAttention
     Leaves out  latent attention, whose one latent every rank keeps whole
