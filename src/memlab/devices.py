@@ -4,7 +4,8 @@ Three numbers, because they differ. The size on the box is a round number of GB.
 what the driver manages, in MiB. A program gets less: the driver keeps a part for itself (and for
 error correction on some cards), and what is left is `total_memory` in torch.cuda, "total capacity"
 in an out-of-memory message, totalGlobalMem in CUDA. All of them shift a little with driver,
-operating system and ECC; each number below is one reading, and its source says whose.
+operating system and ECC; each number below is one reading, and its source says whose. A long file,
+because it is one table.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
 NOISE = "nvidia geforce tesla gpu tensor core card sxm sxm2 sxm4 sxm5 pcie hbm2 hbm2e hbm3 hbm3e"
+NOISE += " generation blackwell workstation server edition"
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,20 @@ def _gib(hundredths: int) -> int:
 _SMI = "https://github.com/modal-labs/modal-client/pull/2797 (nvidia-smi)"
 _DEVICES = (
     Device(
+        "RTX 3060",
+        12,
+        None,
+        _gib(1176),
+        ("https://github.com/TencentARC/PhotoMaker/issues/47 (PyTorch's message)",),
+    ),
+    Device(
+        "RTX 3080",
+        10,
+        None,
+        _gib(978),
+        ("https://github.com/zai-org/CogVideo/issues/34 (PyTorch's message)",),
+    ),
+    Device(
         "RTX 3090",
         24,
         _mib(24576),
@@ -85,6 +101,13 @@ _DEVICES = (
         ),
     ),
     Device(
+        "RTX 5060 Ti 16GB",
+        16,
+        None,
+        _mib(15816),
+        ("https://github.com/Luce-Org/lucebox/issues/407 (CUDA-visible memory)",),
+    ),
+    Device(
         "RTX 4060 Laptop",
         8,
         None,
@@ -95,6 +118,13 @@ _DEVICES = (
         ),
     ),
     Device(
+        "RTX A4000",
+        16,
+        None,
+        _gib(1561),
+        ("https://github.com/DengKaiCQ/VGGT-Long/issues/6 (PyTorch's message)",),
+    ),
+    Device(
         "RTX A6000",
         48,
         _mib(49140),
@@ -103,6 +133,60 @@ _DEVICES = (
             "https://github.com/noonghunna/club-3090/issues/1047 (nvidia-smi)",
             "https://github.com/google-research/semivl/issues/18 (PyTorch's message)",
         ),
+    ),
+    Device(
+        "RTX 6000 Ada",
+        48,
+        _mib(46068),
+        _gib(4443),
+        ("https://github.com/DINGYANB/MTVCrafter/issues/21 (nvidia-smi, and PyTorch's message)",),
+    ),
+    Device(
+        "RTX PRO 6000",
+        96,
+        _mib(97887),
+        _gib(9497),
+        ("https://github.com/antirez/ds4/issues/431 (nvidia-smi, and cudaMemGetInfo)",),
+    ),
+    Device(
+        "T4",
+        16,
+        _mib(15360),
+        _gib(1456),
+        (
+            _SMI,
+            "https://github.com/Zheng-Chong/CatVTON/issues/133 (PyTorch's message)",
+        ),
+    ),
+    Device(
+        "V100 16GB",
+        16,
+        None,
+        _gib(1578),
+        ("https://github.com/kchengiva/Shift-GCN/issues/34 (PyTorch's message)",),
+    ),
+    Device(
+        "V100 32GB",
+        32,
+        None,
+        _gib(3174),
+        ("https://github.com/haotian-liu/LLaVA/issues/812 (PyTorch's message)",),
+    ),
+    Device("L4", 24, _mib(23034), None, (_SMI,)),
+    Device("A10", 24, _mib(23028), None, (_SMI,)),
+    Device(
+        "A30",
+        24,
+        None,
+        _gib(2353),
+        ("https://github.com/google/RB-Modulation/issues/5 (PyTorch's message)",),
+    ),
+    Device(
+        "L40",
+        48,
+        None,
+        _gib(4440),
+        ("https://github.com/NVlabs/Eagle/issues/68 (PyTorch's message)",),
     ),
     Device(
         "L40S",

@@ -53,6 +53,9 @@ def estimate(
     for field, value in run.said().items():
         if field not in AT_REST:
             raise ValueError(f"{field}={value!r} changes a step: it needs tokens")
+    if run.devices.cpu_offload:
+        said = f"cpu_offload={run.devices.cpu_offload!r}"
+        raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")
     at = fullest_stage(shaped, chosen, run) if stage is None else stage
     figures = resident(shaped, chosen, run.devices, at)
     title = f"{shaped.name} · {chosen.name}"
@@ -102,7 +105,8 @@ def told(run: Run) -> str:
     if run.adapters is not None:
         words += f", {run.adapters.told()}"
     if run.devices.ranks > 1:
-        words += f", one rank of {run.devices.ranks:,} ({run.devices})"
+        whose = "DeepSpeed: " if run.devices.deepspeed else ""
+        words += f", one rank of {run.devices.ranks:,} ({whose}{run.devices})"
     return words
 
 

@@ -11,6 +11,7 @@ TRAINERS = ("trainer", "sft", "dpo", "grpo")  # transformers' Trainer and what i
 TRL = ("sft", "dpo", "grpo")  # whose loss is the fused head's
 JUDGED = ("dpo", "grpo")  # which compare the model with a reference
 REFERENCES = ("model", "precomputed")
+TEXTS = ("full", "padded", "packed")  # how the rows of a batch are filled
 
 
 def adamw(run: Run) -> str:
@@ -64,6 +65,34 @@ def check(run: Run) -> None:
         raise ValueError("reference='precomputed' is for loop='dpo'; a rollout is new to grpo's")
     if run.completion is not None:
         _check_completion(run)
+    _check_texts(run)
+    _check_evaluation(run)
+
+
+def _check_texts(run: Run) -> None:
+    if run.texts == "full":
+        return
+    if run.loop in ("nanogpt", "grpo") or (run.texts == "packed" and run.loop == "dpo"):
+        raise ValueError(f"texts={run.texts!r} with loop={run.loop!r} is not described")
+    if run.chunks:
+        raise ValueError(
+            f"texts={run.texts!r} with loss='chunked' is not described; with loop='sft' it is"
+        )
+    if run.texts == "packed" and run.completion is not None:
+        raise ValueError(f"completion={run.completion} with texts='packed' is not described")
+
+
+def _check_evaluation(run: Run) -> None:
+    """An evaluation is Trainer's: one in a loop of one's own is a call without gradients."""
+    if run.eval_batch is None:
+        if run.eval_logits:
+            raise ValueError(f"eval_logits={run.eval_logits} without eval_batch")
+        return
+    if run.loop != "trainer":
+        raise ValueError(f"eval_batch={run.eval_batch} is for loop='trainer'; this is {run.loop!r}")
+    if run.texts == "packed" or run.adapters is not None:
+        beside = "texts='packed'" if run.texts == "packed" else "adapters"
+        raise ValueError(f"eval_batch={run.eval_batch} beside {beside} is not described")
 
 
 def _check_completion(run: Run) -> None:

@@ -33,11 +33,13 @@ KNOWN = {
     "checkpoint": ("none", "block"),
     "loss": ("plain", "chunked", "fused_head"),
     "loop": programs.LOOPS,
+    "texts": programs.TEXTS,
     "reference": programs.REFERENCES,
     "logits": ("all", "last"),
 }
 OFFLOAD = ("saved", "states", "optimizer", "gradients")
-HOLDS = ("output", "wide_logits", "gradients", "graph", "logits", "batch", "state_dict", "model")
+HOLDS: tuple[str, ...] = ("output", "wide_logits", "gradients", "graph", "logits", "batch")
+HOLDS += ("state_dict", "model", "fp32_model")
 CHUNKS = 8  # of a chunked loss, if nothing is said
 MOST = 10**9  # sequences, tokens
 MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
@@ -49,6 +51,9 @@ OF_TRAINING = (
     "compile",
     "checkpoint",
     "loop",
+    "texts",
+    "eval_batch",
+    "eval_logits",
     "completion",
     "reference",
     "loss",
@@ -101,6 +106,14 @@ class Run:
                 with an attention mask, and loss="fused_head" unless it says another; dpo:
                 trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`;
                 grpo: trl.GRPOTrainer's step on `batch` completions, after the rollout
+    texts       full: each row is one text; padded: shorter ones are padded to `tokens`, with an
+                attention mask that says so, and their labels are not the ids; packed: the texts of
+                a micro-batch, two or more, lie in one row of batch · tokens tokens, whose positions
+                begin again with each (DataCollatorWithFlattening, and TRL's packing)
+    eval_batch  sequences of one batch of an evaluation between steps, as Trainer has it at
+                eval_steps (per_device_eval_batch_size, 8 unless said); None: no evaluation
+    eval_logits batches of an evaluation whose logits wait on the device for compute_metrics: all,
+                or as many as eval_accumulation_steps; 0: losses alone, as without compute_metrics
     completion  tokens of each sequence that a loop of TRL learns, the prompt's left out; None: all
                 but the first
     reference   model: a second one, never trained; precomputed: its log-probabilities come with the
@@ -109,7 +122,8 @@ class Run:
     optimizer_impl  the optimizer's loop: forloop, foreach, fused (torch's), compiled (torchao's);
                 None: what the optimizer takes by itself: torch's foreach on CUDA and forloop on a
                 CPU, torchao's compiled; Trainer and those made from it take fused AdamW,
-                and so does nanogpt on CUDA
+                and so does nanogpt on CUDA. Of ranks that divide matrices it is forloop, which has
+                to be said (foreach=False): torch's other loops refuse DTensors beside plain weights
     step_in_backward    each weight is updated as soon as its gradient is complete
     clip        whether the gradients' norm is taken and bounded before the optimizer's step; None:
                 as the loop does by itself: plain and keeps-outputs do not
@@ -122,12 +136,14 @@ class Run:
                 the model's "output" during backward, a fp32 copy of the logits ("wide_logits"), the
                 "gradients" of the last step, the "graph" of a loss, the "logits" of a step before,
                 the ids of another "batch", the checkpoint's "state_dict", a second "model"
-                (averaged weights, a reference), whose buffers are there twice as well
+                (averaged weights, a reference), whose buffers are there twice as well, weights
+                averaged in fp32 ("fp32_model")
     logits      prefill: of all tokens, or of the last one as generate() asks
     inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
     devices     how many there are, and what they divide; batch is that of one rank. A step is
-                described on one device, on one rank of FSDP2 (zero=3 over data alone), and on each
-                rank of a pipeline alone
+                described on one device, on one rank of FSDP2 (zero=3 over data alone) or of
+                DeepSpeed (zero=1 and 2), on each rank of a pipeline alone, and on one of those
+                that divide each matrix (tensor alone)
     Source      torch 2.13, torch/optim/optimizer.py: _default_to_fused_or_foreach;
                 transformers 5.23, from_pretrained without further arguments
     Raises      ValueError and TypeError that name the field, its value and what would be right
@@ -146,6 +162,9 @@ class Run:
     compile: str | None = None
     checkpoint: str = "none"
     loop: str = "plain"
+    texts: str = "full"
+    eval_batch: int | None = None
+    eval_logits: int = 0
     completion: int | None = None
     reference: str | None = None
     loss: str = "plain"
@@ -194,8 +213,16 @@ class Run:
     @property
     def optimizer_loop(self) -> str:
         """AdamW's loop: the one that was asked for, Trainer's, or torch's own on this backend."""
-        own = "foreach" if self.backend == "cuda" else "forloop"
+        alone = self.steps_on == "cuda" and not self.devices.tensor_parallel
+        own = "foreach" if alone else "forloop"
+        if self.tokens is not None and self.devices.deepspeed and self.backend == "cuda":
+            own = "fused"  # DeepSpeed's FusedAdam
         return self.optimizer_impl or (programs.adamw(self) or own)
+
+    @property
+    def steps_on(self) -> str:
+        """Whose kernels the optimizer's step takes: the host's, where FSDP2 keeps weights there."""
+        return "cpu" if self.devices.cpu_offload else self.backend
 
     @property
     def clips(self) -> bool:
@@ -224,13 +251,20 @@ class Run:
 
     @property
     def sequences(self) -> int:
-        """Those of one micro-batch: a pair is two."""
+        """Rows of one micro-batch: a pair is two, and packed texts lie in one."""
+        if self.texts == "packed":
+            return 1
         return 2 * self.batch if self.loop == "dpo" else self.batch
+
+    @property
+    def length(self) -> int:
+        """Tokens of one row. 0 without tokens."""
+        return (self.batch if self.texts == "packed" else 1) * (self.tokens or 0)
 
     @property
     def rows(self) -> int:
         """Tokens of one micro-batch: B · T. 0 without tokens."""
-        return self.sequences * (self.tokens or 0)
+        return self.sequences * self.length
 
     def said(self) -> dict[str, Any]:
         """The fields that do not stand at their defaults."""
@@ -306,6 +340,7 @@ class Run:
         sizes += [("tokens", MOST)] * (self.tokens is not None)
         sizes += [("loss_chunks", MOST_PARTS)] * (self.loss_chunks is not None)
         sizes += [("completion", MOST)] * (self.completion is not None)
+        sizes += [("eval_batch", MOST)] * (self.eval_batch is not None)
         for field, most in sizes:
             value = getattr(self, field)
             if whole(field, value) == 0:
@@ -315,6 +350,8 @@ class Run:
                 raise ValueError(f"{field}={value:,}; at most {most:,} are taken")
         if self.window is not None:
             whole("window", self.window)
+        if whole("eval_logits", self.eval_logits) > MOST_PARTS:
+            raise ValueError(f"eval_logits={self.eval_logits:,}; at most {MOST_PARTS:,} are taken")
         p = self.dropout
         if p is not None and (isinstance(p, bool) or not isinstance(p, (int, float))):
             raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")

@@ -66,6 +66,12 @@ PEAKS = {"fp16": 99653 * MiB, "bf16": 92545 * MiB}
 EARLIER = {"backward_done": 82602 * MiB, "most in the step": int(117.5 * GiB)}
 EARLIER_STATES = int(5847.5 * MiB)
 OUT_OF_MEMORY = {"allocated": int(101.31 * GiB), "reserved beside": int(2.25 * GiB)}
+# notes/00028.gemini.txt at 85b053b: the next question of the same conversation. Its author sees the
+# figure swing between these two while the optimizer's step goes on, 8 rows at a time.
+SWING = (48 * 10**9, 65 * 10**9)
+# doc/DevLog.md at 8fb9763, 2026-02-26: the script of the note on 192 tokens, 8 rows at a time, all
+# projections of 36 layers trained and the head not; the most that the guard saw, "about 83 GB".
+SAME_SCRIPT, SAME_SCRIPT_TOKENS = 83 * 10**9, 192
 
 
 def forgotten(command: dict[str, str]) -> list[str]:

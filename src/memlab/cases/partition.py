@@ -25,13 +25,16 @@ from ..measure.saved import Row
 class Cut:
     """What crosses from forward to backward; `bytes` counts each storage once, whole.
 
-    rows        one a tensor: the operator that made it, dtype, shape, bytes of the storage
+    rows        one a tensor: the operator that made it, dtype, shape, bytes of the storage, and
+                whose storage it shares: another row's, or that of something given
+    given       weights and inputs; a view of one of them, such as a transposed bf16 weight, is no
+                memory of its own
     Leaves out  weights and inputs, which are there anyway
     """
 
-    def __init__(self, crossing: list[tuple[str, Tensor]]) -> None:
+    def __init__(self, crossing: list[tuple[str, Tensor]], given: list[Tensor]) -> None:
         self.rows: list[Row] = []
-        first: dict[int, str] = {}
+        first = {tensor.untyped_storage()._cdata: "given" for tensor in given}
         for op, tensor in crossing:
             storage = tensor.untyped_storage()
             dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
@@ -57,9 +60,14 @@ def cut(net: nn.Module, *inputs: Tensor) -> Cut:
                 flash kernel of the CPU, which keeps as much as FlashAttention)
     """
     crossing: list[tuple[str, Tensor]] = []
+    there: list[Tensor] = []
 
     def forward(graph: Any, given: Any) -> Any:
         (end,) = (node for node in graph.graph.nodes if node.op == "output")
+        for node in graph.graph.nodes:
+            value = node.meta.get("val")
+            if node.op == "placeholder" and isinstance(value, Tensor):
+                there.append(value)
         for node in end.args[0][1:]:  # the first is the loss
             value = node.meta.get("val")
             if node.op != "placeholder" and isinstance(value, Tensor):
@@ -85,7 +93,7 @@ def cut(net: nn.Module, *inputs: Tensor) -> Cut:
         )
         with suppress(_Known):
             compiled(weights, buffers, fakes.inputs(list(inputs)))
-    return Cut(crossing)
+    return Cut(crossing, there)
 
 
 class _Known(Exception):  # noqa: N818, no error: the cut has been seen

@@ -29,6 +29,7 @@ COMMANDS = {
     "formats": "lists",
     "recipes": "lists",
     "claims": "claims",
+    "audit": "audit",
 }
 
 
@@ -51,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    options = _parser(words[0]).parse_args(words)
+    options = parser(words[0]).parse_args(words)
     try:
         answer = options.run(options)
         if isinstance(answer, int):
@@ -79,17 +80,17 @@ def _any_encoding() -> None:
             stream.reconfigure(errors="memlab")
 
 
-def _parser(asked: str) -> argparse.ArgumentParser:
+def parser(asked: str) -> argparse.ArgumentParser:
     """The parser of one command, or of all where it is not known (help, a slip)."""
-    parser = argparse.ArgumentParser(
+    whole = argparse.ArgumentParser(
         prog="memlab", description="Where every byte of memory goes when a language model trains."
     )
-    parser.add_argument("--version", action="version", version=f"memlab {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    whole.add_argument("--version", action="version", version=f"memlab {__version__}")
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
     names = [asked] if asked in COMMANDS else COMMANDS
     for module in dict.fromkeys(COMMANDS[name] for name in names):
         import_module(f"{__name__}.{module}").add_parser(commands)
     for name, one in commands.choices.items():
         one.formatter_class = argparse.RawDescriptionHelpFormatter
         one.epilog = "\n\n".join(filter(None, [one.epilog, epilog(name)]))
-    return parser
+    return whole

@@ -164,7 +164,16 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
     else:
         moments = {**found.held, "each new token adds": found.per_token}
     lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
-    return lines + _stages(model, recipe, how)
+    return lines + _host(found, how) + _stages(model, recipe, how)
+
+
+def _host(found: Any, how: Run) -> list[str]:
+    """What a rank of FSDP2 has on its host at most, a line and its terms; or nothing."""
+    if getattr(found, "host", None) is None:
+        return []
+    terms = ", ".join(f"{term} {text(size)}" for term, size in found.host.contents.items())
+    title = f"on the {how.devices.cpu_offload} host"
+    return [f"{title:22} {text(found.host.bytes)} of one rank, in {found.host.moment}: {terms}"]
 
 
 def _stages(model: Model, recipe: Recipe, how: Run) -> list[str]:

@@ -16,17 +16,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..lab.causal import Causal
+    from ..step import Peak
 
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
 SHARDED_ONLY = (
-    "activations, logits, gathered weights, the peak: with --fsdp or --pipeline say --tokens too"
+    "activations, logits, gathered weights, the peak: with --fsdp, --zero, --pipeline or "
+    "--tensor say --tokens too"
 )
 AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
 WIRE = "buffers of the communication library (NCCL, gloo)"
+STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
 ADAPTERS = (
     "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
@@ -49,6 +52,7 @@ def as_json(
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
+    host        of one rank under CPUOffloadPolicy: the host's highest moment, its terms
     allocator   both steps replayed in PyTorch's caching allocator, on cuda
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
@@ -69,6 +73,8 @@ def as_json(
     if found is not None:
         assert peak is not None
         held, allocator = dict(found.held), _allocator(model, recipe, how)
+        if getattr(found, "host", None) is not None:
+            more["host"] = _peak(found.host)
         if how.phase == "train":
             peak["first_step_bytes"] = found.peak.first_step_bytes
         else:  # of the cache, by all sequences of the batch together
@@ -104,15 +110,14 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:
         return {}
     from ..step.pipelined import stage_peaks
 
+    return {"stages": [_peak(peak) for peak in stage_peaks(model, recipe, how)]}
+
+
+def _peak(peak: Peak) -> dict[str, Any]:
     return {
-        "stages": [
-            {
-                "bytes": peak.bytes,
-                "moment": peak.moment,
-                "contents": {_key(name): size for name, size in peak.contents.items()},
-            }
-            for peak in stage_peaks(model, recipe, how)
-        ]
+        "bytes": peak.bytes,
+        "moment": peak.moment,
+        "contents": {_key(name): size for name, size in peak.contents.items()},
     }
 
 
@@ -168,6 +173,7 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
     elif how.phase != "train" and how.implementation == "transformers":
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR]), CONTEXT]
+    left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)
     left += wide_adapters(recipe, how)
     if how.phase != "train" and recipe.autocast and not how.inference_mode:

@@ -12,10 +12,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab estimate qwen3-0.6b --phase decode --tokens 8192", "what a conversation takes"),
         ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
         ("memlab estimate llama-3-8b --fsdp 8 --tokens 4096", "the peak of one, under FSDP2"),
+        (
+            "memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 2 --tokens 4096",
+            "and under DeepSpeed",
+        ),
         ("memlab estimate llama-3-8b --engine vllm --on H100", "the pool of a server"),
         (
             "memlab estimate llama-3-8b --pipeline 4 --micro-batches 8 --tokens 4096",
             "of each stage of a pipeline",
+        ),
+        (
+            "memlab estimate llama-3-8b --tensor 8 --sequence --tokens 4096",
+            "of one of eight that divide each matrix, and the norms by tokens",
         ),
     ),
     "trace": (
@@ -51,10 +59,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab claims 004", "one note, claim by claim"),
         ("memlab claims --verdict 'unit slip'", "of all notes"),
     ),
+    "audit": (
+        ("memlab audit --form", "a file to begin with: memlab audit --form > card.md"),
+        ("memlab audit card.md", "its claims, each with what memlab answers"),
+        ("memlab audit card.md --json", "for programs"),
+    ),
 }
 STATUS = """\
-exit status   0 the answer, or yes; 1 no: it does not fit, or a run took other bytes
-              than derived; 2 input that makes no sense; 130 stopped by Ctrl-C"""
+exit status   0 the answer, or yes; 1 no: it does not fit, a run took other bytes than
+              derived, or a claim does not hold; 2 input that makes no sense; 130
+              stopped by Ctrl-C"""
 JSON = """\
 --json        one object: "memlab" names the command, "schema" the version of its
               fields; memlab.cli.schema describes every one of them"""

@@ -91,6 +91,30 @@ CLAIM = record(
         "reason": field("text", "what to know beside it, or why no check; may be empty"),
         "new": field("flag", "found while auditing, and not on the list we began with"),
         "source": field("text", "where it was read, if no check computes it; may be empty"),
+        "link": field("text", "its address, in the version that was read; empty without a source"),
+        "quote": field("text", "the note's own words, without markup; may be empty"),
+        "line": field("count", "where they stand in the note; 0: no quote"),
+        "money": {"type": ["object", "null"], "description": "predicted, right: what it is about"},
+    }
+)
+FIGURE: dict[str, Any] = {"type": ["number", "boolean", "null"]}
+AUDITED = record(
+    {
+        "line": field("count", "of the file, where the claim begins"),
+        "claim": field("text", "its heading there"),
+        "figure": field("text", "as it was posted"),
+        "ask": field("text?", "the command; null: it cannot be checked"),
+        "term": field("text?", "the line of its answer; null likewise"),
+        "posted": FIGURE
+        | {"description": "the figure, in bytes or as a count; null: nothing said"},
+        "low": field("number?", "the least that the figure allows; null: no end"),
+        "high": field("number?", "the most that it allows; null: no end"),
+        "within": field("number?", "a share of it that is near enough; null: its own digits say"),
+        "ours": FIGURE | {"description": "what memlab answers; null: it was not asked"},
+        "difference": field("number?", "ours less posted; null: nothing to subtract"),
+        "verdict": field("text", "holds, unit slip, does not hold, or by the file's own word"),
+        "reason": field("text", "what to know beside it; may be empty"),
+        "where": field("text?", "where it was read; null: the file does not say"),
     }
 )
 TERM = record(
@@ -127,6 +151,12 @@ FIELDS: dict[str, dict[str, Any]] = {
     "formats": {"formats": several(FORMAT, "the storage formats")},
     "recipes": {"recipes": several(RECIPE, "the named recipes")},
     "claims": {"claims": several(CLAIM, "those of NOTE, or all; with --verdict, those with it")},
+    "audit": {
+        "title": field("text", "of the file"),
+        "unit": UNIT,
+        "verdicts": {"type": "object", "description": "how many claims have each verdict"},
+        "claims": several(AUDITED, "in the order of the file"),
+    },
     "measure": {
         "title": field("text", "model and recipe"),
         "unit": UNIT,

@@ -18,8 +18,8 @@ def _copied(name: str) -> int:
 
 
 def _embedding() -> int:
-    """Bytes of the matrix that Qwen3-0.6B's embedding and head share, in bf16."""
-    return _sizes("qwen3-0.6b")[0]
+    """Bytes of the matrix that Qwen3-4B's embedding and head share, in bf16."""
+    return _sizes("qwen3-4b")[0]
 
 
 def _largest_file() -> int:
@@ -60,13 +60,13 @@ exercise(
 
 exercise(
     "ex-loading-3",
-    answer=lambda: sum(_sizes("qwen3-0.6b")) + _embedding(),
+    answer=lambda: sum(_sizes("qwen3-4b")) + _embedding(),
     hint="to_empty gives memory to every parameter by its name. How many names has the matrix?",
     wrong={
-        lambda: sum(_sizes("qwen3-0.6b")): (
+        lambda: sum(_sizes("qwen3-4b")): (
             "So it was before: to_empty does not see that two names mean one matrix."
         ),
-        lambda: 2 * (sum(_sizes("qwen3-0.6b")) + _embedding()): "Two bytes a value in bf16.",
+        lambda: 2 * (sum(_sizes("qwen3-4b")) + _embedding()): "Two bytes a value in bf16.",
         lambda: _embedding(): "That is the shared matrix alone.",
         lambda: 2 * _embedding(): "Those are the two matrices; the layers come on top.",
     },

@@ -12,7 +12,7 @@ from . import exercise
 @cache
 def _stranger() -> dict[str, int]:
     """Qwen3-4B between two steps: the fields of memory_stats that the exercise shows."""
-    run = Run.cpu(batch=4, tokens=2048)
+    run = Run(batch=4, tokens=2048)
     step = simulate(Model.preset("qwen3-4b"), "bf16", run, every_layer=True)
     end = step.replay().allocator
     mixed = [blocks for _, blocks in end.segments() if len(blocks) > 1]
@@ -48,7 +48,7 @@ def _tiny(what: str) -> int:
 def _llama(what: str) -> int:
     """Whole GiB that a step of Llama-3-8B needs, allocates and reserves, rounded up."""
     llama = Model.preset("llama-3-8b")
-    step = simulate(llama, "bf16", Run.cpu(batch=1, tokens=2048), every_layer=True)
+    step = simulate(llama, "bf16", Run(batch=1, tokens=2048), every_layer=True)
     if what != "least":
         return -(-getattr(step.replay(), what) // GiB)
     low = _llama("peak_allocated")  # less cannot be enough
@@ -110,7 +110,7 @@ exercise(
         "them are too small for the next tensor. Try it with big.replay.",
         lambda: _llama("peak_reserved"): "With so much nothing is ever given back. Try less: a "
         "full allocator empties its cache and asks again.",
-        lambda: _llama("peak_reserved") - 1: "It reserves less where there is less. Try even "
-        "smaller numbers.",
+        lambda: _llama("least") - 1: "Nearly: with one GiB less a tensor finds no gap that is "
+        "large enough. Try it with big.replay.",
     },
 )

@@ -26,9 +26,9 @@ def _longest(recipe: str = "bf16", base: str | None = "nf4", limit: int = 24 * 2
     from ..step.simulate import simulate
 
     def peak(tokens: int) -> int:
-        llama, lora = Model.preset("llama-3-8b"), Lora(16, ALL, base)
-        run = Run.cpu(batch=1, tokens=tokens, implementation="memlab", lora=lora)
-        return simulate(llama, recipe, run).peak.bytes
+        lora = Lora(16, ALL, base, dtype=recipe)
+        run = Run(batch=1, tokens=tokens, lora=lora)
+        return simulate(Model.preset("llama-3-8b"), recipe, run).peak.bytes
 
     tokens = 256
     while peak(tokens + 256) <= limit:

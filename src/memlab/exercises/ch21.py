@@ -1,9 +1,8 @@
-"""Exercises of chapter 21, more than one device."""
+"""Exercises of chapter 21, ranks that see other data."""
 
 from ..formats import storage
 from ..model import Model
-from ..terms.sharded_step import in_flight, layer_activations
-from ..terms.sharding import gathered, row_shard, stage_layers, whole_tensors
+from ..terms.sharding import gathered, row_shard, whole_tensors
 from . import exercise
 
 
@@ -20,23 +19,6 @@ def _fullest(states: int = 2) -> int:
     tensors = Model.preset("qwen3-4b").tensors()
     counts = [tensor.numel for tensor in tensors for _ in range(tensor.copies)]
     return states * storage(max(whole_tensors(counts, ranks=64)), "fp32")
-
-
-def _layer() -> int:
-    m = Model.preset("llama-3-8b")
-    return layer_activations(
-        1,
-        tokens=4096,
-        d_model=m.d_model,
-        d_ff=m.d_ff,
-        heads=m.heads,
-        kv_heads=m.kv_heads,
-        head_dim=m.head_dim,
-    )
-
-
-def _stage(stage: int = 2) -> int:
-    return stage_layers(32, stages=8, stage=stage) * in_flight(16, stages=8, stage=stage) * _layer()
 
 
 exercise(
@@ -74,12 +56,9 @@ exercise(
 
 exercise(
     "ex-sharding-4",
-    answer=_stage,
-    hint="4 layers, and min(16, 8 - 2) micro-batches alive at once.",
+    answer=lambda: storage(_count("qwen3-4b"), "bf16"),
+    hint="DDP has buckets: one more copy of something, in its format.",
     wrong={
-        lambda: 4 * _layer(): "That is one micro-batch; how many are under way?",
-        lambda: 4 * 16 * _layer(): "1F1B: stage 2 of 8 never has all 16 under way.",
-        lambda: _stage(1): "Stages count from 0: stage 2 is the third.",
-        lambda: _stage(3): "Stages count from 0: stage 2 is the third.",
+        lambda: storage(_count("qwen3-4b"), "fp32"): "Buckets have the format of the gradients.",
     },
 )

@@ -6,7 +6,6 @@ from ..terms.optimizer import adamw, muon
 from . import exercise
 
 _UP = (6656, 1664)
-_TABLES = 708_837_376
 
 
 def _states() -> int:
@@ -25,6 +24,14 @@ def _held(batch: int) -> dict[str, int]:
 
 def _spared(batch: int = 8, terms: tuple[str, ...] = ("activations", "logits")) -> int:
     return sum(_held(16)[term] - _held(batch)[term] for term in terms)
+
+
+def _weights(each: int | None = None) -> int:
+    """Bytes of d26's weights: as each is stored, or of one width for all."""
+    from ..cases.nanochat_step import on_meta
+
+    weights = list(on_meta().parameters())
+    return sum(p.nbytes if each is None else each * p.numel() for p in weights)
 
 
 def _linear() -> int:
@@ -48,12 +55,12 @@ exercise(
 
 exercise(
     "ex-fp8-half-2",
-    answer=lambda: storage(4 * _TABLES, "bf16"),
-    hint="Four tensors of that size, two bytes a value: weight, gradient, two moments.",
+    answer=lambda: _weights() - _weights(2),
+    hint="Matrices, head and scalars are in fp32, the tables in bf16: add up `p.nbytes`.",
     wrong={
-        lambda: 16 * _TABLES: "That is the note's rule. Here nothing is in fp32.",
-        lambda: storage(2 * _TABLES, "bf16"): "The optimizer keeps two moments besides.",
-        lambda: 12 * _TABLES: "The moments are in the format of their parameter, bf16.",
+        lambda: _weights(): "Those are the true bytes; the script says some of them.",
+        lambda: _weights(2): "That is what the script says.",
+        lambda: _weights(4) - _weights(): "That is what fp32 would be too much for the tables.",
     },
 )
 
@@ -64,6 +71,7 @@ exercise(
     wrong={
         lambda: _spared(terms=("activations",)): "And the logits at the peak.",
         lambda: _spared(terms=("logits",)): "And the activations.",
+        lambda: _held(16)["logits"] * 15 // 16: "That is (b), the smaller of the two.",
         lambda: sum(_held(8).values()): "That is what is left with 8; the difference is asked for.",
         lambda: sum(_held(16).values()) // 2: "The copies of the weights are not halved.",
     },

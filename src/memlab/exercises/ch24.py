@@ -6,24 +6,35 @@ from ..formats import storage
 from ..model import Model
 from ..run import Run
 from ..step import simulate
+from ..units import GB
 from . import exercise
 
 ROUND = 4_000_000_000
 QWEN = "qwen3-4b"
+USED = [40 * GB, 40 * GB, 120 * GB, 40 * GB, 40 * GB, 40 * GB]  # every 30 ms
 
 
 def _kept(packed: str = "fp4_e2m1/16:fp8_e4m3", rest: int = 2 + 2 + 1 + 1) -> int:
     return storage(ROUND, packed) + rest * ROUND
 
 
-def _states(value_bytes: int = 2, states: int = 2) -> int:
-    return states * value_bytes * Model.preset(QWEN).parameter_count
+def _saved(again: bool = False, states: str = "nvfp4", moment: str = "fuller") -> int:
+    """Bytes that other settings save: at the fuller moment, or at the end of forward."""
+    from ..cases.nvfp4_ledger import fullest, in_step  # only who asks for it needs torch
+    from ..cases.nvfp4_trainer import Settings
+
+    full = Model.preset(QWEN).replace(tied=False)
+    look = fullest if moment == "fuller" else in_step
+    said = sum(look(full, Settings(), batch=1, tokens=96).values())
+    return said - sum(look(full, Settings(states=states, again=again), batch=1, tokens=96).values())
 
 
-def _rounded(value_bytes: int = 2, whole_model: bool = False) -> int:
-    parts = Model.preset(QWEN).parameters()
-    values = sum(parts.values()) if whole_model else parts["attention"] + parts["feed_forward"]
-    return value_bytes * values
+def _highest() -> int:
+    """What a guard reports that looks every 50 ms at a use that changes every 30 ms."""
+    from ..cases.memory_guard import guard
+
+    looks = iter([USED[ms // 30] for ms in range(0, 180, 50)])
+    return guard(lambda: next(looks, None), limit=108 * GB, wait=lambda seconds: None).highest
 
 
 def _tokens(room: int = 20 * 10**9, recipe: str = "bf16") -> int:
@@ -45,22 +56,22 @@ exercise(
 
 exercise(
     "ex-predicted-28-2",
-    answer=_states,
-    hint="Adam keeps two states, each in the format of its parameter.",
+    answer=_highest,
+    hint="Which of the six figures stands at 0, 50, 100 and 150 ms?",
     wrong={
-        partial(_states, 4): "The parameters are in bf16, and so are the states.",
-        partial(_states, 2, 1): "Two states of two bytes each, a mean and a mean of squares.",
+        lambda: max(USED): "The peak lasts from 60 to 90 ms, and no look falls into it.",
+        lambda: 108 * GB: "That is the limit. No figure that the guard read was above it.",
     },
 )
 
 exercise(
     "ex-predicted-28-3",
-    answer=_rounded,
-    hint="One bf16 value for each weight of attention and feed-forward; the rest is not rounded.",
+    answer=_saved,
+    hint="Add up `fullest(full, settings, batch=1, tokens=96)` for `said` and for either change.",
     wrong={
-        partial(_rounded, 2, True): "Embedding, head and norms are not rounded.",
-        partial(_rounded, 4): "What is kept has the format of the master, bf16.",
-        lambda: storage(_rounded(1), "fp4_e2m1/16:fp8_e4m3"): "Written out, not as codes.",
+        partial(_saved, True, "int8/row", "end of forward"): "That is what (a) takes off the end "
+        "of forward. The fuller moment is the end of backward, which has no rounded weights.",
+        lambda: 0: "That is (a): it changes a moment that is not the fuller one.",
     },
 )
 

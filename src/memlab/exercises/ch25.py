@@ -6,7 +6,7 @@ from . import exercise
 
 _TEST = 2_621_440
 _P, _H = 282_491_136, 205_258_752
-_TABLE = 50_000 * 2048
+_TABLE = 50_257 * 256
 
 
 def _qwen(eight: bool = True) -> int:
@@ -15,8 +15,13 @@ def _qwen(eight: bool = True) -> int:
     return sum(states(Model.preset("qwen3-0.6b"), eight=eight).values())
 
 
-def _report() -> int:
-    return storage(_H, "int8/128") + storage(_P - _H, "fp32")
+def _promised() -> int:
+    """The script of the second exercise: two states of four bytes become one byte and a scale."""
+    return storage(2 * _P, "fp32") - storage(_P, "int8/128")
+
+
+def _saved() -> int:
+    return storage(_H, "fp32") - storage(_H, "int8/128")
 
 
 exercise(
@@ -32,24 +37,26 @@ exercise(
 
 exercise(
     "ex-status-report-2",
-    answer=_report,
-    hint="1.03125 bytes for each of Muon's values, 4 for each of the others.",
+    answer=lambda: _promised() - _saved(),
+    hint="What the script prints, less 4 - 1.03125 bytes for each of Muon's values.",
     wrong={
-        lambda: storage(_P, "int8/128"): "Lion's momentum is not quantized.",
-        lambda: storage(_H, "int8/128"): "Embedding, head and norms have a momentum too: Lion's.",
-        lambda: storage(_P, "fp32"): "That is before anything is quantized.",
-        lambda: storage(2 * _P, "fp32"): "Neither Muon nor Lion has a second state.",
+        _promised: "That is what the script prints. How much of it is not saved?",
+        _saved: "That is what is saved. By how much does the script promise more?",
+        lambda: _promised() - storage(_P, "fp32") + storage(_P, "int8/128"): (
+            "That mends the second state. Lion's momentum is not quantized either."
+        ),
+        lambda: _promised() - 2 * _saved(): "Muon has one state, not two.",
     },
 )
 
 exercise(
     "ex-status-report-3",
-    answer=lambda: 3 * storage(_TABLE, "fp32"),
-    hint="What else has the shape of the weight at that moment?",
+    answer=lambda: 2 * storage(_TABLE, "fp32"),
+    hint="(b) removes a weight and the momentum that belongs to it, four bytes a value each.",
     wrong={
-        lambda: storage(_TABLE, "fp32"): "That is the weight. It has a gradient and a momentum.",
-        lambda: 2 * storage(_TABLE, "fp32"): "Weight, gradient, momentum: three of that shape.",
-        lambda: 4 * storage(_TABLE, "fp32"): "Lion keeps one momentum; AdamW would keep two.",
+        lambda: storage(_TEST, "fp32") - storage(_TEST, "int8/128"): "That is (a).",
+        lambda: storage(_TABLE, "fp32"): "That is the weight. Its momentum goes with it.",
+        lambda: 3 * storage(_TABLE, "fp32"): "Between two steps there is no gradient.",
     },
 )
 

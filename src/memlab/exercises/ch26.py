@@ -1,9 +1,11 @@
 """Exercises of chapter 26, a small model in little memory."""
 
 from ..estimate import estimate
+from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
-from ..terms.kv_cache import kv_cache
+from ..run import Run
+from ..step import Lora, simulate
 from . import exercise
 
 
@@ -12,20 +14,15 @@ def _weights(model: str, format: str = "int4/128:fp16", rest: str = "fp16") -> i
     return estimate(Model.preset(model), recipe)["weights"].derived or 0
 
 
-def _cache(heads: int | None = None, format: str = "fp16") -> int:
-    m = Model.preset("tinyllama-1.1b")
-    return kv_cache(
-        m.layers,
-        kv_heads=heads or m.kv_heads,
-        head_dim=m.head_dim,
-        batch=1,
-        tokens=2048,
-        format=format,
-    )
+def _peak(pieces: int = 1, checkpoint: str = "none") -> int:
+    """The peak of the QLoRA fine-tune of the chapter's notebook."""
+    targets = ("q", "k", "v", "out", "gate", "up", "down")
+    run = Run(batch=8 // pieces, tokens=512, micro_batches=pieces, checkpoint=checkpoint)
+    run = run.replace(lora=Lora(16, targets, "nf4"))
+    return simulate(Model.preset("tinyllama-1.1b"), "bf16", run).peak.bytes
 
 
-def _sequences(room: int = 4 * 10**9, weights: int | None = None) -> int:
-    return (room - (_weights("tinyllama-1.1b") if weights is None else weights)) // _cache()
+UP = storage(22 * 5632 * 2048, "fp32")
 
 
 exercise(
@@ -41,12 +38,13 @@ exercise(
 
 exercise(
     "ex-small-model-2",
-    answer=_cache,
-    hint="Keys and values: 2 · L · T · K · H values of two bytes.",
+    answer=lambda: 2 * UP,
+    hint="What does PyTorch keep for a pruned weight: the weight, a mask, and what else?",
     wrong={
-        lambda: _cache(32): "Four heads keep keys and values, not all 32.",
-        lambda: _cache() // 2: "Keys and values, both.",
-        lambda: _cache(format="fp32"): "The cache is in fp16.",
+        lambda: UP // 2: "That would be half of them. A zero takes as many bytes as any number.",
+        lambda: UP: "A mask, yes; and beside it the product of mask and weight.",
+        lambda: 3 * UP: "Those are all three tensors; one of them was there before.",
+        lambda: 0: "That is so after `prune.remove`; until then a mask and a product are kept.",
     },
 )
 
@@ -63,12 +61,11 @@ exercise(
 
 exercise(
     "ex-small-model-4",
-    answer=_sequences,
-    hint="What the weights leave, divided by one cache of 2,048 tokens, rounded down.",
-    unit="sequences",
+    answer=lambda: min(_peak(8), _peak(1, "block")),
+    hint="Simulate both: `run.replace(batch=1, micro_batches=8)`, and `checkpoint='block'`.",
     wrong={
-        lambda: _sequences(4 * 2**30): "4 GB are 4,000,000,000 bytes.",
-        lambda: _sequences(weights=0): "The weights need room as well.",
-        lambda: _sequences(weights=_weights("tinyllama-1.1b", "fp16")): "The layers are in int4.",
+        lambda: max(_peak(8), _peak(1, "block")): "That is the higher of the two peaks.",
+        _peak: "That is the fine-tune before either change.",
+        lambda: _peak(8, "block"): "That is both at once: lower than either.",
     },
 )

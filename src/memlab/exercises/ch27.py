@@ -19,18 +19,20 @@ def _plan(tokens: int, batch: int) -> tuple[int, int]:
     return stage.pieces, stage.batch
 
 
-def _states() -> int:
-    from ..cases.planner import SMALL_WIDE
-
-    return storage(2 * SMALL_WIDE.parameter_count, "fp32")
-
-
-def _qwen(spare: int = GiB, backend: str = "cuda") -> int:
-    qwen, run = (
-        Model.preset("qwen3-0.6b"),
-        Run(tokens=128, implementation="memlab", backend=backend),
-    )
+def _qwen(spare: int = GiB, loss: str = "plain", checkpoint: str = "none") -> int:
+    run = Run(tokens=128, implementation="memlab", checkpoint=checkpoint)
+    if loss == "chunked":
+        run = run.replace(loss="chunked", loss_chunks=64)
+    qwen = Model.preset("qwen3-0.6b")
     return largest_batch(qwen, "bf16", run, on="RTX 4090", spare=spare).value
+
+
+def _better(spare: int = GiB) -> int:
+    return max(_qwen(spare, loss="chunked"), _qwen(spare, checkpoint="block"))
+
+
+def _worse() -> int:
+    return min(_qwen(loss="chunked"), _qwen(checkpoint="block"))
 
 
 exercise(
@@ -46,11 +48,12 @@ exercise(
 
 exercise(
     "ex-free-memory-2",
-    answer=_states,
-    hint="Two numbers for each parameter, four bytes each.",
+    answer=lambda: 10**9 // 8 * 7,
+    hint="Of the 8 tokens of a sequence, how many have a next token to be compared with?",
+    unit="targets",
     wrong={
-        lambda: _states() * 10 // 8: "That is the note's ten bytes; two of them are the weight.",
-        lambda: _states() // 2: "AdamW keeps two states for each parameter.",
+        lambda: 10**9: "Those are the tokens. The last one of each sequence has no target.",
+        lambda: 10**9 // 8: "Those are the tokens without a target.",
     },
 )
 
@@ -68,12 +71,14 @@ exercise(
 
 exercise(
     "ex-free-memory-4",
-    answer=_qwen,
-    hint="largest_batch(Model.preset('qwen3-0.6b'), 'bf16', Run(tokens=128, "
-    "implementation='memlab'), on='RTX 4090', spare=spare).",
+    answer=_better,
+    hint="largest_batch(qwen, 'bf16', plain.replace(tokens=128, …), on='RTX 4090', spare=spare), "
+    "with loss='chunked', loss_chunks=64, and with checkpoint='block'.",
     unit="sequences",
     wrong={
-        lambda: _qwen(backend="cpu"): "With the kernels of a CPU. A Run asks for CUDA's.",
-        lambda: _qwen(spare=0): "Leave the usual 1 GiB for the context.",
+        _worse: "That is the other of the two.",
+        _qwen: "That is with neither.",
+        lambda: _qwen(loss="chunked", checkpoint="block"): "That is with both; you may have one.",
+        lambda: _better(0): "Leave the usual 1 GiB for the context.",
     },
 )

@@ -3,29 +3,21 @@
 from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
-from ..recipe import Recipe
 from ..run import Run
 from ..step import simulate
+from ..units import MiB
 from . import exercise
 
 _TINY = Model.preset("tiny-llama")
-_LLAMA = Model.preset("llama-3-8b")
+# A log: what the counters of PyTorch and of the card say.
+_NOW, _MOST = 11_240_000_000, {"allocated": 12_400_000_000, "reserved": 24_900_000_000}
+_DEVICE = 24_190 * MiB
 
 
 def _validate(graphs: int) -> int:
     """The peak of the first script with so many graphs kept."""
     run = Run.cpu(batch=8, tokens=64, implementation="memlab", holds=graphs * ("graph",))
     return estimate(_TINY, "fp32", run).total()
-
-
-def _optimizer(name: str) -> int:
-    recipe = Recipe(weights="bf16", gradients="bf16", optimizer=name)
-    return estimate(_LLAMA, recipe)["optimizer"].derived or 0
-
-
-def _wide() -> int:
-    recipe = Recipe(weights="bf16", gradients="bf16", states=("fp32", "fp32"))
-    return estimate(_LLAMA, recipe)["optimizer"].derived or 0
 
 
 def _attend(tokens: int, checkpoint: str, attention: str) -> int:
@@ -50,7 +42,7 @@ exercise(
 exercise(
     "ex-missing-gigabytes-2",
     answer=lambda: _validate(9),
-    hint="The mended peak, and a graph for every validation that is over: derived + n · graph.",
+    hint="The fixed peak, and a graph for every validation that is over: derived + n · graph.",
     wrong={
         lambda: _validate(10): "During the last step of training, how many validations are over?",
         lambda: _validate(9) - _validate(0): "That is what is missing; the step itself is on top.",
@@ -59,11 +51,14 @@ exercise(
 
 exercise(
     "ex-missing-gigabytes-3",
-    answer=lambda: _wide() - _optimizer("adamw8bit"),
-    hint="The optimizer's row of two estimates: states=('fp32', 'fp32') and optimizer='adamw8bit'.",
+    answer=lambda: _MOST["reserved"] - _MOST["allocated"],
+    hint="Compare what belongs together: the two maxima, and the device with what is reserved.",
     wrong={
-        _wide: "That is all that AdamW keeps in fp32. The 8-bit states had been expected.",
-        lambda: _optimizer("adamw") - _optimizer("adamw8bit"): "Those states are in bf16.",
+        lambda: _MOST["reserved"] - _NOW: "`memory_allocated` is of this moment, and the other "
+        "figure is a maximum: compare the two maxima.",
+        lambda: _DEVICE - _MOST["reserved"]: "That is about a context, which every process has.",
+        lambda: _DEVICE - _MOST["allocated"]: "Those are two gaps in one; one of them is the "
+        "context.",
     },
 )
 

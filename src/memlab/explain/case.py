@@ -46,16 +46,7 @@ class Case:
         Source      memlab.step.loop.tops
         Raises      ValueError for a combination that is not described
         """
-        found = tops(self.model, self.recipe, self.run, stored=self.stored)
-        if "loading" in self.beside:
-            found["loading"] = {"weights": _loading(self.model, self.recipe, self.stored)}
-        if "context" in self.beside:
-            for held in found.values():
-                held["other"] = held.get("other", 0) + READINGS[0].context
-        top = max(found.values(), key=lambda held: sum(held.values()))
-        if "allocator" in self.beside:
-            top["allocator"] = _reserved(self.model, self.recipe, self.run.replace(holds=()))
-        return {term: size for term, size in top.items() if size}
+        return dict(_contents(self))
 
     def peak(self) -> int:
         """The most bytes at once."""
@@ -106,6 +97,20 @@ def beside(what: str) -> Callable[[Case], Case | None]:
         return case.replace(beside=(*case.beside, what))
 
     return turned
+
+
+@lru_cache(maxsize=2048)  # a search asks for the same few again and again
+def _contents(case: Case) -> dict[str, int]:
+    found = tops(case.model, case.recipe, case.run, stored=case.stored)
+    if "loading" in case.beside:
+        found["loading"] = {"weights": _loading(case.model, case.recipe, case.stored)}
+    if "context" in case.beside:
+        for held in found.values():
+            held["other"] = held.get("other", 0) + READINGS[0].context
+    top = max(found.values(), key=lambda held: sum(held.values()))
+    if "allocator" in case.beside:
+        top["allocator"] = _reserved(case.model, case.recipe, case.run.replace(holds=()))
+    return {term: size for term, size in top.items() if size}
 
 
 def _loading(model: Model, recipe: Recipe, stored: str | None) -> int:

@@ -10,6 +10,7 @@ from ..base.frozen import dataclass
 from ..recipe import Recipe
 from ..run import Run
 from .case import Case, beside, holding, of_recipe, of_run
+from .evaluations import gathered, gathers
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Cause:
     look        the experiment that confirms it or rules it out
     level       the narrowest count that shows it: "tensors", "reserved" or "device"
     counted     it comes in pieces, and `turn` adds one of them
+    sized       of a cause whose pieces are no multiples: the case with as many as come nearest to
+                a gap, and how many they are
     """
 
     name: str
@@ -40,6 +43,7 @@ class Cause:
     look: str
     level: str = "tensors"
     counted: bool = False
+    sized: Callable[[Case, int], tuple[Case, int] | None] | None = None
 
 
 def _fp32(recipe: Recipe) -> Recipe | None:
@@ -78,6 +82,15 @@ def _together(run: Run) -> Run | None:
     if run.micro_batches == 1:
         return None
     return run.replace(micro_batches=1, batch=run.batch * run.micro_batches)
+
+
+def _texts(kind: str) -> Callable[[Run], Run | None]:
+    return lambda run: run.replace(texts=kind) if run.texts == "full" else None
+
+
+def _wide_average(case: Case) -> Case | None:
+    """Beside weights in fp32 a second model is the same."""
+    return None if case.recipe.weights == "fp32" else holding("fp32_model")(case)
 
 
 def _longer(case: Case) -> Case | None:
@@ -190,6 +203,28 @@ CAUSES = (
         "del out after backward, or take out.loss alone: does the peak fall?",
     ),
     Cause(
+        "padding: a mask, kept in every layer",
+        SOMETIMES,
+        "texts",
+        of_run(_texts("padded")),
+        "print(batch['attention_mask'].all()); pad nothing: does the peak fall?",
+    ),
+    Cause(
+        "texts packed into one row, without flash attention",
+        SELDOM,
+        "texts",
+        of_run(_texts("packed")),
+        "print(batch['input_ids'].shape, 'position_ids' in batch)",
+    ),
+    Cause(
+        "logits of an evaluation gathered on the device",
+        SOMETIMES,
+        "evaluation",
+        gathers,
+        "TrainingArguments(eval_accumulation_steps=1), or no compute_metrics: does the peak fall?",
+        sized=gathered,
+    ),
+    Cause(
         "micro-batches taken at once",
         SOMETIMES,
         "batch",
@@ -232,6 +267,7 @@ CAUSES = (
         holding("model"),
         LINES,
     ),
+    Cause("weights averaged in fp32", SELDOM, "copy", _wide_average, LINES),
     Cause(
         "fragmentation and rounding",
         OFTEN,

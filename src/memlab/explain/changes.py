@@ -92,12 +92,14 @@ class Found:
     """What a search came to: the changes with their peaks, or the least that was reached.
 
     recipe, run     with all of the changes made
+    reached         the recipe and the run after each of them
     """
 
     steps: list[tuple[str, str, int]]
     least: int
     recipe: Recipe | None = None
     run: Run | None = None
+    reached: tuple[tuple[Recipe, Run], ...] = ()
 
 
 def cheapest(
@@ -167,10 +169,13 @@ def cheapest(
     made.sort(key=lambda c: order.index(c.name if c.name in order else ""))
     for change in reversed(list(made)):  # the costliest first: is it still needed?
         without = [other for other in made if other is not change]
-        if held(without) <= limit:
-            made = without
+        try:
+            made = without if held(without) <= limit else made
+        except ValueError:  # the rest is described only beside it
+            continue
     every = [made[: i + 1] for i in range(len(made))]
-    return Found([(some[-1].name, some[-1].cost, held(some)) for some in every], least, *at(made))
+    steps = [(some[-1].name, some[-1].cost, held(some)) for some in every]
+    return Found(steps, least, *at(made), reached=tuple([at(some) for some in every]))
 
 
 def _micro_batches(run: Run, parts: int) -> Change:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.frozen import replace
 from ..estimate import estimate, told
 from ..ledger import Ledger
 from ..model import Model
@@ -9,14 +10,18 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
 from ..step.loop import stored_as
+from ..terms.context import READINGS
+from ..terms.workspaces import cublas_workspaces
 from ..units import BINARY, DECIMAL, parse, text, whole
 from .case import Case
-from .causes import EMPTY, GRADES, OFTEN, SELDOM
+from .causes import EMPTY, GRADES, OFTEN, SELDOM, SOMETIMES
 from .findings import Explanation as Explanation
 from .findings import Finding
 from .search import LEVELS as LEVELS
 from .search import Search
 from .watched import Watched
+
+MIB = 2**20
 
 
 def explain(
@@ -52,26 +57,85 @@ def explain(
         estimate(model, chosen, run)
     case = Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))
     ledger = Ledger.of("derived", case.contents(), title=_title(case))
-    search = Search(case, total - ledger.total(), total, level, watched)
+    known_to = rounding(seen, level)
+    search = Search(case, total - ledger.total(), total, level, watched, known_to)
     notes = _notes(seen, total, predicted, ledger.total())
     sums = search.sums()
     causes, ruled_out = search.alone()
     together = {name.rpartition(" × ")[2] for one in sums for name in one.names}
     ruled_out = [one for one in ruled_out if one.name not in together]
-    unknown = _looks(level, search.gap)
+    unknown = _looks(level, search.gap, run)
     first = unknown if level == "process" else []  # always there, and large beside small models
     causes = [*first, *causes, *_slip(seen, search.gap + search.unit)]
     causes += [one for one in unknown if one not in first]
-    return Explanation(ledger, total, tuple(causes), tuple(sums), tuple(ruled_out), tuple(notes))
+    found = Explanation(ledger, total, tuple(causes), tuple(sums), tuple(ruled_out), tuple(notes))
+    return replace(found, equal=search.equal, rounding=known_to)
 
 
-def _looks(level: str, gap: int) -> list[Finding]:
-    """What has no formula: only a look can tell."""
-    if gap <= 0 or level not in ("device", "process"):
+def rounding(seen: int | str, level: str) -> int:
+    """To how many bytes a figure is known, by how it was given and what was counted.
+
+    A tracker counts every byte. Of a text the last digit tells; a whole number of MiB is what
+    nvidia-smi prints; any other number of bytes is taken for what it says.
+
+    Unit        bytes
+    """
+    if level == "tensors":
+        return 0
+    if isinstance(seen, str):
+        words = seen.strip()
+        unit = words.lstrip("+-0123456789., ")
+        digits = len(words[: len(words) - len(unit)].strip().partition(".")[2])
+        return max(1, parse(f"1 {unit or 'B'}") // 10**digits)
+    return MIB if seen % MIB == 0 else 1
+
+
+def _looks(level: str, gap: int, run: Run) -> list[Finding]:
+    """What has no formula, or lies outside every line of the program: only a look can tell."""
+    if gap <= 0 or level == "tensors":
         return []
     if level == "process":
         return [Finding("Python, PyTorch and their libraries", None, 1, GRADES[OFTEN], EMPTY)]
-    return [Finding("another process on the card", None, 1, GRADES[SELDOM], "nvidia-smi")]
+    reach, found = LEVELS.index(level), []
+    for at, name, likely, size, look in OUTSIDE if run.backend == "cuda" else OUTSIDE[-1:]:
+        if LEVELS.index(at) <= reach and (size or 0) <= gap:
+            found.append(Finding(name, size, 1, GRADES[likely], look))
+    return found
+
+
+# What no line of a training script allocates: the count that shows it, and where to look. A
+# workspace is that of the largest cards, for a forward and a backward thread.
+OUTSIDE = (
+    (
+        "allocated",
+        "workspaces of cuBLAS",
+        SOMETIMES,
+        cublas_workspaces(9),
+        "CUBLAS_WORKSPACE_CONFIG=:16:8 makes them small: does the gap change?",
+    ),
+    (
+        "reserved",
+        "the private pool of a CUDA graph",
+        SELDOM,
+        None,
+        "segments of torch.cuda.memory_snapshot() whose segment_pool_id is not (0, 0)",
+    ),
+    (
+        "device",
+        "buffers of NCCL, with several GPUs",
+        SELDOM,
+        None,
+        "NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS: does the gap change?",
+    ),
+    (
+        "device",
+        "a second CUDA context",
+        SELDOM,
+        READINGS[0].context,
+        "nvidia-smi: more than one process of yours? a loader's worker that touches CUDA has one",
+    ),
+    ("device", "another process on the card", SELDOM, None, "nvidia-smi"),
+)
 
 
 def _slip(seen: int | str, gap: int) -> list[Finding]:

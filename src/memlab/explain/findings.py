@@ -47,6 +47,9 @@ class Explanation:
     causes      what can account for some of the gap, likeliest first
     sums        one to three causes together, by likelihood and closeness
     ruled_out   causes that cannot: they add nothing to this peak, or more than the gap
+    equal       those of `causes` that close the gap, as far as the figure is known; of two or more
+                the figure cannot tell which it is
+    rounding    bytes to which the figure is known
     """
 
     predicted: Ledger
@@ -55,6 +58,8 @@ class Explanation:
     sums: tuple[Sum, ...]
     ruled_out: tuple[Finding, ...]
     notes: tuple[str, ...]
+    equal: tuple[str, ...] = ()
+    rounding: int = 0
 
     @property
     def gap(self) -> int:
@@ -71,6 +76,10 @@ class Explanation:
             size = "?" if one.bytes is None else text(one.bytes)
             each = f" ({one.pieces:,} times)" if one.pieces > 1 else ""
             lines += [f"{size:>10}   {one.name}{each}, {one.likely}", f"{'':13}{one.look}"]
+        if len(self.equal) > 1:
+            known = f"known to {text(self.rounding)}" if self.rounding > 1 else "known to the byte"
+            words = f"These {len(self.equal)} causes fit equally: {', '.join(self.equal)}."
+            lines += ["", f"{words} A figure {known} cannot tell them apart; a look can."]
         if self.sums:
             lines += ["", "what comes near it together"]
         for sum_ in self.sums:
@@ -97,6 +106,8 @@ class Explanation:
             "sums": [_plain(one) for one in self.sums],
             "ruled_out": [_plain(one) for one in self.ruled_out],
             "notes": list(self.notes),
+            "equal": list(self.equal),
+            "rounding_bytes": self.rounding,
         }
 
 

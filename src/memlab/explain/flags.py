@@ -17,6 +17,7 @@ INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
 ADAPTED = f"peft.get_peft_model(model, {PEFT})"
 NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
+QUANTIZED = f"quantization_config={NF4}"
 HOST = "torchao.optim.CPUOffloadOptimizer"
 
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
@@ -70,7 +71,7 @@ FLAGS: dict[str, dict[str, str | None]] = {
         MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
     },
     "the same LoRA on a base in nf4": {
-        OWN: f"{LOADED.format(f'quantization_config={NF4}')}, then {ADAPTED}",
+        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
         MEMLAB: None,
     },
 }

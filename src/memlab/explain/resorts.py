@@ -1,6 +1,6 @@
 """Changes that only the simulation knows, and those that stand last: another place, another result.
 
-FSDP over n cards belongs here as soon as the peak of one of them is described: a change of
+FSDP over n cards belongs here too, now that the peak of one of them is described: a change of
 memlab.Run's `devices`, between the host and Adafactor, for it costs cards and no quality.
 """
 

@@ -1,4 +1,7 @@
-"""The causes of one gap: each derived alone, then up to three of them together."""
+"""The causes of one gap: each derived alone, then up to three of them together.
+
+Long, because how well one cause fits and how well a sum does are asked of the same figures.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,13 @@ class Search:
     """The causes of one gap, each derived once."""
 
     def __init__(
-        self, case: Case, gap: int, seen: int, level: str, watched: Watched | None = None
+        self,
+        case: Case,
+        gap: int,
+        seen: int,
+        level: str,
+        watched: Watched | None = None,
+        rounding: int = 0,
     ) -> None:
         self.case, self.gap, self.watched, self.level = case, gap, watched, level
         self.base = case.peak()
@@ -45,7 +54,10 @@ class Search:
         # A sum is judged by what it leaves, in hundredths of what was seen; a tracker's figure is
         # exact, and what is left of it is worth ten times as much.
         self.unit = max(1, seen // (1000 if level == "tensors" else 100))
+        self.rounding = rounding  # of the figure, in bytes
         self.sizes: dict[str, int] = {}
+        self.pieces: dict[str, int] = {}  # of the causes that are sized by the gap
+        self.equal: tuple[str, ...] = ()  # what closes the gap, as far as the figure tells
         self.held: dict[str, Mapping[str, int]] = {}
         self.off: dict[tuple[str, ...], int] = {}  # by how much a sum misses what was watched
         self.known: list[Cause] = []
@@ -58,7 +70,12 @@ class Search:
 
     def _try(self, cause: Cause) -> None:
         try:
-            turned = cause.turn(self.case)
+            if cause.sized is None:
+                turned = cause.turn(self.case)
+            elif (sized := cause.sized(self.case, self.gap)) is not None:
+                turned, self.pieces[cause.name] = sized
+            else:
+                return
             if turned is not None:
                 held = turned.contents()
                 self.sizes[cause.name] = sum(held.values()) - self.base
@@ -70,25 +87,30 @@ class Search:
     def alone(self) -> tuple[list[Finding], list[Finding]]:
         """Those that fit into the gap and those that do not, by how well they fit and how likely.
 
-        A tracker's figure is exact, so that a cause which closes its gap to the byte stands first.
-        Otherwise what counts is the logarithm of how often a cause is the one, less that of what it
-        leaves: the gap, or the difference term by term where the run was watched.
+        First stand those that close the gap as far as the figure is known: of a cause that is not
+        the one, chance seldom makes that. They are `equal`, and only how often each is the one
+        orders them. Of the others what counts is the logarithm of how often a cause is the one,
+        less that of what it leaves: the gap, or the difference term by term where the run was
+        watched.
         """
         fits: list[tuple[tuple[float, ...], Finding]] = []
         not_: list[tuple[tuple[float, ...], Finding]] = []
         for cause in self.known:
             size = self.sizes[cause.name]
-            pieces = self._pieces(cause, self.gap) if self._tells(cause) else 1
-            found = Finding(cause.name, size * pieces, pieces, GRADES[cause.prior], cause.look)
+            tells = self._tells(cause) or self._closed_by_pieces(cause)
+            pieces = self._pieces(cause, self.gap) if tells else 1
+            many = self.pieces.get(cause.name, pieces)
+            found = Finding(cause.name, size * pieces, many, GRADES[cause.prior], cause.look)
             left = self._left(cause, pieces)
-            exact = left == 0 and self.level == "tensors" and self._tells(cause)
-            order = (not exact, -self._likely(cause, pieces, left), -size * pieces)
-            if 0 < size <= self.gap + self.unit:  # one unit may be rounding
+            closes = left <= self.rounding and (tells or self.level != "tensors")
+            order = (not closes, -self._likely(cause, many, left), -size * pieces)
+            if 0 < size <= self.gap + max(self.unit, self.rounding):  # one unit may be rounding
                 fits.append((order, found))
             elif size > 0 or cause.name in BLAMED:
                 not_.append(((-cause.prior, -size), found))
         for pair in (fits, not_):
             pair.sort(key=lambda one: one[0])
+        self.equal = tuple(found.name for order, found in fits if not order[0])
         return [found for _, found in fits], [found for _, found in not_]
 
     def _left(self, cause: Cause, pieces: int) -> int:
@@ -106,8 +128,9 @@ class Search:
         """
         from math import log
 
-        found = log(cause.prior) - log(1 + left / self.fine)
-        if cause.counted:
+        over = max(0, left - self.rounding)
+        found = log(cause.prior) - log(1 + over / self.fine)
+        if cause.counted or cause.sized is not None:
             found -= 1 + log(pieces)
         return found + self._growth(cause, pieces)
 
@@ -135,6 +158,7 @@ class Search:
         from itertools import combinations
 
         usable = [c for c in self.known if self.sizes[c.name] > 0 and self._tells(c)]
+        usable = [c for c in usable if c.sized is None]  # a number made for the whole gap
         guesses = []
         for count in range(1, MOST + 1):
             for causes in combinations(usable, count):
@@ -172,6 +196,13 @@ class Search:
         if self.watched is None:
             return False
         return self._left(cause, self._pieces(cause, self.gap)) == 0
+
+    def _closed_by_pieces(self, cause: Cause) -> bool:
+        """Whether small pieces close the gap as far as it is known, and larger than that are."""
+        size = self.sizes[cause.name]
+        if self.watched is not None or size <= 2 * self.rounding:
+            return False
+        return self._left(cause, self._pieces(cause, self.gap)) <= self.rounding
 
     def _score(self, causes: tuple[Cause, ...], joint: Sum) -> float:
         """How likely: the logarithm of the priors, less what is left in units.

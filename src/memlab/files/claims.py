@@ -20,6 +20,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..base.grid import Grid
+
 VERDICTS = {
     "holds": "the figure follows, from the settings that are given",
     "arithmetic slip": "the formula is right, the sum is not",
@@ -30,10 +32,14 @@ VERDICTS = {
     "wrong about an API": "the library has no such thing, or it does something else",
     "cannot be checked here": "it would take a device, a data set or a claim more precise",
 }
-KINDS = ("check", "source", "neither")
+KINDS = {
+    "check": "judged by a check",
+    "source": "judged by a source",
+    "neither": "neither check nor source",
+}
 FOLDER = Path(__file__).parent.parent / "data" / "claims"
 _NEEDED = ("id", "claim", "figures", "check", "result", "verdict", "right_figure")
-_MORE = ("reason", "new", "source")
+_MORE = ("reason", "new", "source", "link", "quote", "line", "money")
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,11 @@ class Claim:
     right_figure    what belongs there, or None where the claim holds
     reason          what a reader has to know beside the verdict; or why there is no check
     source          where it was read: a fact of a program or of the note itself, compared by eye
+    link            the address of that, in the version that was read
     new             not on the list we began with: found while auditing
+    quote, line     the note's own words, in its language and without markup, and where they stand;
+                    of what is implied or left out, the words that imply it or leave it out
+    money           for the figure that a note is about: {"predicted": "28 GB", "right": "30 GB"}
     """
 
     id: str
@@ -59,6 +69,10 @@ class Claim:
     reason: str = ""
     new: bool = False
     source: str = ""
+    link: str = ""
+    quote: str = ""
+    line: int = 0
+    money: Mapping[str, str] | None = None
 
 
 def read(source: str | Path | list[Mapping[str, Any]]) -> list[Claim]:
@@ -100,6 +114,17 @@ class Claims:
         """How many claims are judged by a check, by a source, by neither."""
         by = [kind(claim) for claim in self.claims]
         return {name: by.count(name) for name in KINDS if name in by}
+
+    def summary(self) -> Grid:
+        """How many claims met which fate, and below the rule by what they were judged."""
+        from ..base.grid import Grid  # when asked for: the command line never does
+
+        rows = [["verdict", "claims"]]
+        rows += [[verdict, f"{count}"] for verdict, count in self.counts().items()]
+        foot = [["in all", f"{len(self.claims)}"]]
+        foot += [["added while auditing", f"{sum(claim.new for claim in self.claims)}"]]
+        foot += [[KINDS[name], f"{count}"] for name, count in self.kinds().items()]
+        return Grid(rows + foot, foot=len(foot))
 
     def table(self) -> list[list[str]]:
         head = ["id", "claim", "verdict", "right"]
@@ -148,4 +173,6 @@ def _claim(fields: Mapping[str, Any], place: int) -> Claim:
         raise ValueError(f"claim {name}: unknown verdict {fields['verdict']!r}; known: {known}")
     if not fields["check"] and not fields.get("reason") and not fields.get("source"):
         raise ValueError(f"claim {name} has neither a check nor a source nor a reason")
+    if bool(fields.get("source")) != fields.get("link", "").startswith("https://"):
+        raise ValueError(f"claim {name}: a source needs a link, an https address, and a link one")
     return Claim(**fields)

@@ -3,6 +3,7 @@
 B batch of one micro-batch · T tokens · D width · V vocabulary · m micro-batches
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,8 +21,8 @@ from ..recipe.loops import loop_of
 from ..run import Run
 from .optim import optimizer
 from .subject import DTYPES, subject
+from .two_steps import Held, Marks, each, now, told, update
 
-Held = dict[str, Any]
 SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 
 
@@ -117,32 +118,20 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) 
     more: Any = {"return_outputs": run.devices.return_outputs}
     if rank == ranks - 1:
         more["target"] = ids_BT
-    held: Held = {}
-    peaks = []
+    marks: Marks = {}
     with no_garbage(), tracker:
         tracker.label([*modules, chosen])
         if given or "target" in more:
             tracker.label(ids_BT, "inputs")
-        for _ in range(2):
-            tracker.reset_peak()
+        for step in ("first", "second"):
+            marks[step] = now(tracker)
             losses: list[Tensor] = []
             if rank == ranks - 1:
                 more["losses"] = losses
             with tracker.phase("schedule"):
                 schedule.step(*given, **more)
-            held["after_backward"] = tracker.current
-            with tracker.phase("optimizer"):
-                chosen.step()
-            chosen.zero_grad()
-            held["between_steps"] = tracker.current
-            peaks.append(tracker.peak)
-    top = tracker.peak_event
-    assert top is not None
-    held |= {"peak": top.total, "first_peak": peaks[0], "phase": top.phase, "op": top.op}
-    contents = tracker.contents(top.index)
-    return held | {"contents": {name: size for name, size in contents.items() if size}}
+            update(tracker, marks, chosen)
+    return told(tracker, marks)
 
 
-def several(questions: list[tuple[Model, Recipe | str, Run]]) -> list[Held]:
-    """`steps` of several questions, so that processes start only once."""
-    return [steps(*question) for question in questions]
+several = partial(each, steps)

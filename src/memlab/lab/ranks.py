@@ -24,7 +24,7 @@ CHILD = "import sys; from memlab.lab.ranks import _child; _child(*sys.argv[1:])"
 
 
 def on_ranks(
-    ranks: int, function: Callable[..., Any], *arguments: Any, seconds: float = 120
+    ranks: int, function: Callable[..., Any], *arguments: Any, seconds: float = 300
 ) -> list[Any]:
     """What `function(*arguments)` returns on each of `ranks` processes, in the order of ranks.
 
@@ -62,6 +62,14 @@ def on_ranks(
         return [pickle.loads(Path(folder, f"done{rank}").read_bytes()) for rank in range(ranks)]
 
 
+def in_turn(*calls: tuple[Any, ...]) -> list[Any]:
+    """What several functions return, one after the other: (function, its arguments ...) each.
+
+    For `on_ranks`, so that processes start only once.
+    """
+    return [function(*arguments) for function, *arguments in calls]
+
+
 def _child(folder: str, ranks: str, rank: str) -> None:
     torch.set_num_threads(1)
     store = dist.FileStore(f"{folder}/store", int(ranks))
@@ -74,22 +82,31 @@ def _child(folder: str, ranks: str, rank: str) -> None:
 
 
 @contextmanager
-def fake_ranks(data: int, tensor: int = 1) -> Iterator[tuple[DeviceMesh, DeviceMesh]]:
-    """Make this process rank 0 of `data` · `tensor` ranks; tensors made inside have no values.
+def fake_group(ranks: int) -> Iterator[None]:
+    """Make this process rank 0 of so many: every collective returns at once, its result unwritten.
 
-    Shapes      gives two meshes: the ranks that see other data, and those that divide matrices
     Source      torch.testing._internal.distributed.fake_pg, with which PyTorch tests itself
     Leaves out  other ranks, time on the wire, buffers inside a communication library
     """
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
-    store, count = FakeStore(), data * tensor
-    dist.init_process_group("fake", store=store, rank=0, world_size=count)
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=ranks)
     try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+@contextmanager
+def fake_ranks(data: int, tensor: int = 1) -> Iterator[tuple[DeviceMesh, DeviceMesh]]:
+    """Make this process rank 0 of `data` · `tensor` ranks; tensors made inside have no values.
+
+    Shapes      gives two meshes: the ranks that see other data, and those that divide matrices
+    Leaves out  as `fake_group`
+    """
+    with fake_group(data * tensor):
         # Meshes hold numbers of ranks and look at them: they are made before the tensors are fake.
         mesh = init_device_mesh("cpu", (data, tensor), mesh_dim_names=("data", "tensor"))
         meshes = mesh["data"], mesh["tensor"]
         with FakeTensorMode(allow_non_fake_inputs=True):
             yield meshes
-    finally:
-        dist.destroy_process_group()

@@ -3,15 +3,21 @@
 B batch of one rank · T tokens · R ranks
 """
 
-import time
 from contextlib import nullcontext
-from operator import gt
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
 from torch.distributed.fsdp._fully_shard._fsdp_collectives import (
     DefaultAllGather,
     DefaultReduceScatter,
@@ -27,38 +33,23 @@ from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from .optim import optimizer
+from .settled import settled, settled_all_reduce
 from .sharded import gathered_weights
 from .subject import DTYPES, loss_of, subject
-
-Held = dict[str, Any]
-PATIENCE = 10  # seconds
+from .two_places import TwoPlaces
+from .two_steps import Held, Marks, each, now, one_pass, told, update
 
 
 class _Settled:
-    """A collective that returns when gloo's own thread has let go of its tensors as well.
-
-    That thread needs Python's lock to free what a tracker looks at, so without this some bytes
-    would be counted for a moment longer, or would not, from run to run.
-    """
+    """A collective of FSDP2 that is over when it returns: memlab.lab.settled."""
 
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
         self.tracker = tracker
 
     def __call__(self, output_tensor: Tensor, input_tensor: Tensor, *args: Any, **more: Any) -> Any:
-        before = self._held(output_tensor, input_tensor)
-        work = super().__call__(output_tensor, input_tensor, *args, **more)  # type: ignore[misc]
-        until = time.monotonic() + PATIENCE
-        while any(map(gt, self._held(output_tensor, input_tensor), before)):
-            if time.monotonic() > until:
-                raise RuntimeError("gloo keeps a buffer of a collective that is over")
-            time.sleep(0.001)
-        return work
-
-    def _held(self, *tensors: Tensor) -> list[int]:
-        """How many hold each of them, and all bytes that are counted, gloo's copy among them."""
-        counts = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
-        return [*counts, self.tracker.current]
+        with settled(self.tracker, output_tensor, input_tensor):
+            return super().__call__(output_tensor, input_tensor, *args, **more)  # type: ignore[misc]
 
 
 class AllGather(_Settled, DefaultAllGather):
@@ -75,10 +66,16 @@ def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -
         param_dtype=DTYPES.get(devices.param_dtype or ""),
         reduce_dtype=DTYPES.get(devices.reduce_dtype or ""),
     )
+    how: Held = {"mp_policy": policy, "offload_policy": OffloadPolicy()}
+    if devices.cpu_offload:
+        how["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    if devices.replicas > 1:
+        sizes = (devices.replicas, devices.sharers)
+        how["mesh"] = init_device_mesh("cpu", sizes, mesh_dim_names=("replicate", "shard"))
     lists = (part for part in module.modules() if isinstance(part, nn.ModuleList))
     for layer in next(part for part in lists if len(part) == layers):
-        fully_shard(layer, mp_policy=policy, reshard_after_forward=devices.reshard_after_forward)
-    fully_shard(module, mp_policy=policy)
+        fully_shard(layer, reshard_after_forward=devices.reshard_after_forward, **how)
+    fully_shard(module, **how)
     for part in module.modules():
         if isinstance(part, FSDPModule):
             part.set_custom_all_gather(AllGather(tracker))
@@ -91,51 +88,43 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
 
     Shapes      every rank reads [B, T] token ids of its own in each micro-batch
     Unit        bytes of storages; gradients that meet are added in place, as autograd adds them
+    Host        under CPUOffloadPolicy "host" has the same of the host: memlab.lab.two_places
     Leaves out  scratch memory inside one operator, buffers of gloo
     Raises      ValueError for another number of ranks than the run has
     """
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe = recipe_for(model, recipe)
+    recipe, sync = recipe_for(model, recipe), run.devices.gradient_sync
     tracker = StepTracker()
     net: Any = shard(subject(model, recipe, run), model.layers, run.devices, tracker)
     named = dict(net.named_parameters())
     chosen = optimizer(recipe.optimizer, named, loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     narrow = recipe.autocast
-    cast: Any = torch.autocast("cpu", DTYPES[narrow]) if narrow else nullcontext()
-    held: Held = {}
-    peaks = []
-    with no_garbage(), tracker:
+    cast = torch.autocast("cpu", DTYPES[narrow]) if narrow else None
+    places = TwoPlaces(tracker) if run.devices.cpu_offload else None
+    marks: Marks = {}
+    loss = partial(loss_of, net, ids_BT, run)
+
+    def gathered() -> None:
+        tracker.label(list(gathered_weights(net)), "gathered weights")
+
+    with no_garbage(), settled_all_reduce(tracker), tracker, places or nullcontext():
         tracker.label([net, chosen])
         tracker.label(ids_BT, "inputs")
-        for _ in range(2):
-            tracker.reset_peak()
+        for step in ("first", "second"):
+            marks[step] = now(tracker)
             for number in range(1, run.micro_batches + 1):
                 last = number == run.micro_batches
-                net.set_requires_gradient_sync(last or run.devices.gradient_sync == "every")
-                with tracker.phase("forward"), cast:
-                    loss = loss_of(net, ids_BT, run)
-                    loss = loss / run.micro_batches if run.micro_batches > 1 else loss
-                held["after_forward"] = tracker.current
-                tracker.label(list(gathered_weights(net)), "gathered weights")
-                with tracker.phase("backward"):
-                    loss.backward()
-                del loss
-            held["after_backward"] = tracker.current
-            with tracker.phase("optimizer"):
-                chosen.step()
-            chosen.zero_grad()
-            held["between_steps"] = tracker.current
-            peaks.append(tracker.peak)
-    top = tracker.peak_event
-    assert top is not None
-    held |= {"peak": top.total, "first_peak": peaks[0], "phase": top.phase, "op": top.op}
-    contents = tracker.contents(top.index)
-    return held | {"contents": {name: size for name, size in contents.items() if size}}
+                net.set_requires_gradient_sync(last or sync != "last")
+                net.set_requires_all_reduce(last or sync != "shards")
+                one_pass(tracker, marks, loss, run, cast=cast, between=gathered)
+            update(tracker, marks, chosen)
+    if places is None:
+        return told(tracker, marks)
+    here = told(tracker, marks, lambda ident: not places.hosts(ident))
+    return here | {"host": told(tracker, marks, places.hosts)}
 
 
-def several(questions: list[tuple[Model, Recipe | str, Run]]) -> list[Held]:
-    """`steps` of several questions, so that processes start only once."""
-    return [steps(*question) for question in questions]
+several = partial(each, steps)

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..base.garbage import no_garbage
 from ..measure.cuda_graph import CudaGraph
 from ..measure.fakes import Fakes
 from ..measure.grouped_products import grouped_products
 from ..measure.hugging_face import real_masks
+from ..measure.shapes_mode import shapes_mode
 from ..measure.step_tracker import StepTracker
 from ..measure.terms import head
 from ..measure.traced_call import TracedCall
@@ -62,10 +62,15 @@ def trace_call(
 
 
 def _called(built: nn.Module, recipe: Recipe, run: Run, title: str) -> TracedCall:
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = shapes_mode()
     grad = torch.inference_mode if run.inference_mode else torch.no_grad
     with explained(), mode, ExitStack() as stack:
-        for context in (no_garbage(), grad(), real_masks(False), grouped_products(run.backend)):
+        for context in (
+            no_garbage(collect=False),
+            grad(),
+            real_masks(False),
+            grouped_products(),
+        ):
             stack.enter_context(context)
         if run.backend == "cuda":
             stack.enter_context(CudaGraph(run.kernel))

@@ -6,6 +6,7 @@ values.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
@@ -34,6 +35,7 @@ TRACED = (
     "dropout",
     "window",
     "checkpoint",
+    "texts",
     "loss",
     "loss_chunks",
     "optimizer_impl",
@@ -58,6 +60,8 @@ def trace_run(
     for field, value in run.said().items():
         if field not in TRACED:
             raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
+    if run.texts == "packed" or (run.texts == "padded" and run.implementation == "memlab"):
+        raise ValueError(f"texts={run.texts!r} cannot be traced; estimate() may describe it")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe)
@@ -74,9 +78,12 @@ def trace_run(
             f"{shaped.name}"
         )
     ids = torch.empty(run.batch, run.tokens, dtype=torch.long, device="meta")
-    given = (
-        {"input_ids": ids, "labels": ids} if run.implementation == "transformers" else (ids, ids)
-    )
+    given: Any = (ids, ids)
+    if run.implementation == "transformers":
+        given = {"input_ids": ids, "labels": ids}
+    if run.texts == "padded" and not isinstance(given, tuple):
+        given = {"input_ids": ids}
+        given |= {name: torch.empty_like(ids) for name in ("labels", "attention_mask")}
     made: list[torch.Tensor] = []
 
     def chunked(module: torch.nn.Module) -> torch.Tensor:

@@ -29,6 +29,16 @@ class CompiledTracker(StepTracker):
     def ignore_compile_internals(cls) -> bool:
         return True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Here Dynamo is at work, and is to leave the tracker's own code alone."""
+        return True
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
     def __enter__(self) -> "CompiledTracker":
         super().__enter__()
         assert self._open is not None

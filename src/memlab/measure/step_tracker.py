@@ -4,9 +4,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import DataDependentOutputException
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
 
 from .tracker import Tracker
+
+DEVICE = torch.ops.prim.device.default  # what autograd asks of every gradient
 
 
 class StepTracker(Tracker):
@@ -29,6 +31,16 @@ class StepTracker(Tracker):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if func is DEVICE and not self.follow and self._knows_device(args[0]):
+            return args[0].fake_device
+        with torch._C.DisableTorchFunction():  # a mode's own calls are not the model's
+            return self._step(func, types, args, kwargs)
+
+    def _knows_device(self, tensor: Any) -> bool:
+        """Whether there is nothing to write down of a tensor whose device is asked for."""
+        return type(tensor) is FakeTensor and self.knows(tensor.untyped_storage())
+
+    def _step(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any] | None) -> Any:
         backward = torch._C._current_graph_task_id() != -1
         if self.follow and backward != (self._phase == "backward"):
             if backward and self.turned < 0:

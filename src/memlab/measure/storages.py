@@ -23,6 +23,11 @@ _SPARSE = {
 }
 
 
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is made of no others."""
+    return not hasattr(type(tensor), "__tensor_flatten__") and tensor.layout is torch.strided
+
+
 def plain(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """The tensors with a storage of their own that `tensor` is made of, often just itself.
 

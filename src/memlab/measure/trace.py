@@ -25,6 +25,7 @@ from .cuda_graph import CudaGraph
 from .fakes import Fakes
 from .grouped_products import grouped_products
 from .hugging_face import pads, real_masks
+from .shapes_mode import shapes_mode
 from .step_tracker import StepTracker
 from .terms import births, head, name_logits, rows, wide_born_in_the_loss, width
 from .traced import MOMENTS, Trace
@@ -76,16 +77,18 @@ def trace(
     backend = run.backend
     precision = _precision(autocast)
     built, padding = _built(model), pads(inputs)
-    mode = active_fake_mode() or FakeTensorMode(allow_non_fake_inputs=True)
+    mode = active_fake_mode()
+    if mode is None:  # a compiler brings sizes of its own kind
+        mode = FakeTensorMode(allow_non_fake_inputs=True) if run.compile else shapes_mode()
     with explained(), mode, ExitStack() as stack:
         fakes = Fakes(mode)
         module = fakes.module(built)
         given = inputs if callable(inputs) else fakes.inputs(inputs)
         opt = None if optimizer is None else _made(optimizer, module, run)
         stack.enter_context(_foreach_takes_fakes())
-        stack.enter_context(no_garbage())
+        stack.enter_context(no_garbage(collect=run.compile is not None))
         graphs = None
-        stack.enter_context(grouped_products(backend))
+        stack.enter_context(grouped_products())
         if run.compile is not None:
             graphs = stack.enter_context(compiled(module, run))
         else:

@@ -19,10 +19,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .log import Record
 from .patches import watch_resizes, watch_saves
 from .recorded import CATEGORIES, Recorded
-from .storages import Living, Storage, plain, tensors
+from .storages import Living, Storage, is_plain, plain, tensors
 
 # How sure a category is. A later finding replaces an earlier one unless that one was surer.
 UNKNOWN, SAVED, FOUND, SAID = range(4)
+FAKE = torch._C._TorchDispatchModeKey.FAKE  # the place of a FakeTensorMode among the modes
 
 
 class Tracker(Recorded, TorchDispatchMode):
@@ -45,6 +46,11 @@ class Tracker(Recorded, TorchDispatchMode):
     """
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch would wrap each call to keep Dynamo out, which the block's stance does already."""
+        return False
 
     def __init__(self, device: str | torch.device | None = None, *, round_to: int = 1) -> None:
         TorchDispatchMode.__init__(self)
@@ -132,38 +138,48 @@ class Tracker(Recorded, TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if any(hasattr(kind, "__tensor_flatten__") for kind in types):
-            return NotImplemented  # let the subclass unwrap: its inner operators come by here
+        for held in types:
+            if hasattr(held, "__tensor_flatten__"):
+                return NotImplemented  # let the subclass unwrap: its inner operators come by here
         kwargs = kwargs or {}
-        if active_fake_mode() is not self._fake_mode:
+        if torch._C._get_dispatch_mode(FAKE) is not self._fake_mode:
             return func(*args, **kwargs)  # shapes being worked out (DTensor), not memory
         # torch.tensor(...) makes its storage out of sight and lifts it at once: it is new.
         kind = "alloc" if func is torch.ops.aten.lift_fresh.default else "seen"
-        for given in _arguments((args, kwargs)):
+        for given in _arguments(args):
             self._meet(given, kind, func)
+        if kwargs:
+            for given in _arguments(kwargs):
+                self._meet(given, kind, func)
         result = func(*args, **kwargs)
-        for made in tensors(result):
-            self._meet(made, "alloc", func)
+        if isinstance(result, torch.Tensor):
+            self._meet(result, "alloc", func)
+        elif result is not None:
+            for made in tensors(result):
+                self._meet(made, "alloc", func)
         return result
 
     def _meet(self, thing: torch.Tensor | Storage, kind: str, func: Any) -> None:
         """Write down storages not known yet, and known ones that have another size now."""
-        for part in plain(thing) if isinstance(thing, torch.Tensor) else (thing,):
-            storage = part.untyped_storage() if isinstance(part, torch.Tensor) else part
+        single = isinstance(thing, Storage) or is_plain(thing)
+        for part in (thing,) if single else plain(thing):  # type: ignore[arg-type]
+            storage = part if isinstance(part, Storage) else part.untyped_storage()
             record = self._living.get(storage)
-            size = -(-storage.nbytes() // self._round_to) * self._round_to
+            size = storage.nbytes()
+            if self._round_to > 1:
+                size = -(-size // self._round_to) * self._round_to
             if record is not None:
                 if size != record.bytes and not self._done:
                     record.bytes = size
                     self._log.note("resize", record.ident, size, str(func), self._phase)
-            elif self._counts(part.device):
+            elif self._counts(device := _device(part)):
                 tensor = part if isinstance(part, torch.Tensor) else None
                 record = Record(
                     next(self._idents),
                     "other",
                     UNKNOWN,
                     size,
-                    str(part.device),
+                    str(device),
                     "" if tensor is None else str(tensor.dtype).removeprefix("torch."),
                     () if tensor is None else tuple(tensor.shape),
                     str(func),
@@ -244,6 +260,11 @@ class Tracker(Recorded, TorchDispatchMode):
 def _first(hooks: Any, key: int) -> None:
     """Put one hook before the others, which may step and drop the gradient at once."""
     hooks.update({other: hooks.pop(other) for other in list(hooks) if other != key})
+
+
+def _device(thing: torch.Tensor | Storage) -> torch.device:
+    """Where it is; a fake tensor knows it without asking its mode."""
+    return getattr(thing, "fake_device", None) or thing.device
 
 
 def _default(thing: Any) -> str:

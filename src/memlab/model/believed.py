@@ -23,6 +23,7 @@ DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
 UNDIVIDED = (
     "qwen2",
     "phi3",
+    "olmo",
     "olmo2",
     "smollm3",
     "granite",
@@ -48,6 +49,7 @@ FLAGS = (
     "rope_interleave",
     "attn_temperature_tuning",
     "use_qk_norm",
+    "output_router_logits",
 )
 # Factors and bounds of activations.
 FACTORS = (
@@ -57,7 +59,7 @@ FACTORS = (
     "logits_scaling",
     "logit_scale",
 )
-BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping")  # or null for none
+BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping", "clip_qkv")  # or null for none
 # Families whose embedding treats no padding token apart. In the others it must be one of its rows.
 UNPADDED = ("gpt2", "gpt_neox")
 # Padding tokens of the classes, where a config says nothing; the others' have none.
@@ -65,6 +67,7 @@ PADDING = {
     "gemma": 0,
     "opt": 1,
     "phi3": 32000,
+    "olmo": 1,
     "olmo2": 1,
     "smollm3": 128004,
     "glm4": 151329,

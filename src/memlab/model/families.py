@@ -56,6 +56,7 @@ _OWN: dict[str, dict[str, Any]] = {
     "opt": _CLASSIC | {"tied": True, "learned_positions": True, "position_offset": 2},
     "gpt_neox": _CLASSIC | {"fused_qkv": True},
     "phi3": {"fused_qkv": True, "fused_gate": True},
+    "olmo": {"norm": "layernorm", "norm_affine": False},
     "olmo2": {"qk_norm": True, "wide_qk_norm": True},
     "smollm3": {"tied": True},
     "granite": {},

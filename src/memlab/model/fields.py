@@ -139,6 +139,7 @@ _OWN = {
         "resid_pdrop": STEP,
         "embd_pdrop": NOTHING,  # the class has it, the model has none
     },
+    "olmo": _LLAMA | {"clip_qkv": STEP},
     "olmo2": _LLAMA,
     "smollm3": _LLAMA
     | dict.fromkeys(("use_sliding_window", "sliding_window", "layer_types"), STEP)
@@ -170,10 +171,12 @@ _OWN = {
     | dict.fromkeys(("attention_multiplier", "logits_scaling"), NOTHING),
 }
 
+# Families whose class adds the router's own loss where its logits are asked for.
+BALANCED = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "gpt_oss")
 _MIXED = _LLAMA | {
     "norm_topk_prob": STEP,
     "output_router_logits": ONLY,
-    "router_aux_loss_coef": NOTHING,  # a number by which a loss that is not asked for is weighed
+    "router_aux_loss_coef": NOTHING,  # a number by which the router's loss is weighed
     "experts_implementation": ONLY,
     "_experts_implementation": ONLY,
 }
@@ -212,6 +215,8 @@ _OWN["llama4_text"] = (
     | {"attn_temperature_tuning": STEP, "floor_scale": NOTHING, "attn_scale": NOTHING}
     | {"router_jitter_noise": NOTHING}  # the class has it, the model does not ask
 )
+for _name in BALANCED:
+    _OWN[_name]["output_router_logits"] = STEP
 for _name in ("mixtral", "gpt_oss", "llama4_text"):  # whose weights of experts always add to one
     del _OWN[_name]["norm_topk_prob"]
 
@@ -234,7 +239,7 @@ HARMLESS: dict[str, tuple[tuple[Any, ...], str]] = {
     "reorder_and_upcast_attn": ((False,), "known: False"),
     "use_bidirectional_attention": ((False, None), "known: false"),
     "layerdrop": ((0, 0.0), "layers would be skipped at random; known: 0"),
-    "output_router_logits": ((False,), "adds a loss of the router's; known: false"),
+    "output_router_logits": ((False,), "this class makes no loss of them; known: false"),
     "experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
     "_experts_implementation": ((None, "grouped_mm"), "known: grouped_mm"),
     "router_jitter_noise": ((0, 0.0), "multiplies what a router reads by noise; known: 0"),
@@ -259,6 +264,7 @@ DROPOUTS: dict[str, dict[str, tuple[str, float]]] = dict.fromkeys(MIXTURES, _OF_
     "qwen2": _OF_ATTENTION,
     "qwen3": _OF_ATTENTION,
     "gemma": _OF_ATTENTION,
+    "olmo": _OF_ATTENTION,
     "olmo2": _OF_ATTENTION,
     "smollm3": _OF_ATTENTION,
     "granite": _OF_ATTENTION,

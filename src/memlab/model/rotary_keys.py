@@ -20,6 +20,17 @@ ONCE = ("default", "linear", "llama3", "yarn", "proportional")  # scaled when th
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 # Kinds of rotary base that scale a share of the head, where one is said.
 SCALED = ("linear", "dynamic", "yarn", "longrope", "llama3")
+# Kinds that read the width of a head as the config has it, and a family whose class leaves it null.
+BY_HEAD, NULL_HEAD = ("dynamic", "yarn", "longrope"), ("mixtral",)
+
+# What a kind of scaling cannot be without (RotaryEmbeddingConfigMixin.validate_rope).
+NEEDED = {
+    "linear": ("factor",),
+    "dynamic": ("factor",),
+    "yarn": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor"),
+    "longrope": ("short_factor", "long_factor"),
+}
 
 
 def check_chunks(config: Mapping[str, Any]) -> None:
@@ -80,6 +91,15 @@ def check_rotary(family: str, config: Mapping[str, Any]) -> None:
             raise ValueError(f"{key} by kind of layer is for gemma3_text; {family} has one for all")
         if family == "phi3" and scaled in LONG:
             _factors(config, told or {})
+    told = config.get("rope_scaling") or config.get("rope_parameters") or {}  # as transformers has
+    scaling = told.get("rope_type") or told.get("type")
+    if family in NULL_HEAD and scaling in BY_HEAD and config.get("head_dim") is None:
+        raise ValueError(
+            f"rope_type={scaling!r} reads head_dim, which is null in a {family} config unless "
+            "it is said; say hidden_size / num_attention_heads"
+        )
+    if family != "phi3":  # it has one kind, which is complete by now
+        _whole(told)
     _share("rotary_pct", config.get("rotary_pct"))
     share = config.get("partial_rotary_factor", 1)
     if share is None and family in ("phi3", "glm4"):
@@ -101,8 +121,17 @@ def _by_kind(key: str, told: Mapping[str, Any]) -> None:
     for row in rows:
         scaling = row.get("rope_type") or row.get("type") or "default"
         one_of(f"{key}'s rope_type", scaling, ONCE)
+        _whole(row)
         if row.get("partial_rotary_factor") not in (None, 1):
             raise ValueError(f"{key}'s partial_rotary_factor: gemma3_text turns whole heads")
+
+
+def _whole(told: Mapping[str, Any]) -> None:
+    """A scaling with all that its kind needs."""
+    kind = told.get("rope_type") or told.get("type")
+    for key in NEEDED.get(str(kind), ()):
+        if key not in told:
+            raise ValueError(f"{key}=None is not described: rope_type={kind!r} needs a value")
 
 
 def _factors(config: Mapping[str, Any], told: Mapping[str, Any]) -> None:

@@ -90,6 +90,7 @@ KEYS: dict[str, dict[str, tuple[str, Any]]] = {
         "positions": ("max_position_embeddings", 2048),
     },
     "phi3": _GROUPED | {"positions": ("max_position_embeddings", 4096)},
+    "olmo": _GROUPED | _ATTENTION_BIAS | {"positions": ("max_position_embeddings", 2048)},
     "olmo2": _GROUPED | _ATTENTION_BIAS | {"positions": ("max_position_embeddings", 2048)},
     "smollm3": _GROUPED
     | _ATTENTION_BIAS

@@ -54,6 +54,12 @@ class Tensor:
     linear: bool = False
 
     @property
+    def hidden(self) -> bool:
+        """Whether it is a matrix that Muon and GaLore take: routers stay with AdamW."""
+        inside = self.linear and self.component in ("attention", "feed_forward")
+        return inside and "router" not in self.name
+
+    @property
     def numel(self) -> int:
         return numel(self.shape)
 
@@ -99,9 +105,9 @@ def _linear(
 
 
 def _attention(m: Model) -> Iterator[Tensor]:
-    yield from _latent(m, m.latent) if m.latent is not None else _projections(m)
-    if m.sinks:
+    if m.sinks:  # which stand before all matrices of a layer: an optimizer steps in this order
         yield Tensor("layers.attention.sinks", (m.heads,), "attention", m.layers)
+    yield from _latent(m, m.latent) if m.latent is not None else _projections(m)
 
 
 def _projections(m: Model) -> Iterator[Tensor]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 
+from ..explain.flags import flag
 from ..model import Model
 from ..model.config import KEYS
 from ..terms.context import CONTEXT
 from ..units import text
 from . import words as say
-from .asked import card_of, model_of, recipe_of, run_of
+from .asked import card_of, controls_of, model_of, recipe_of, run_of
 from .cheaper import cheapest
+from .command import command, script
 from .described import Unknown
 from .highest import Highest, Missing, at_rest
 from .peak import TERMS
-from .request import OTHER_MODEL, checked
+from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
 from .types import Typed
 
@@ -22,6 +24,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..explain.changes import Found
     from ..run import Run
     from .asked import State
     from .highest import Lookup, Rows
@@ -66,7 +69,7 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
     summed(found, rows)
     if not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, limit, lookup)
-        found["changes"] = [[name, cost, text(size)] for name, cost, size in best.steps]
+        changed(found, state, best)
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     if state["model"] == OTHER_MODEL:
@@ -108,8 +111,25 @@ def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any
         "moment": "",
         "hills": [],
         "changes": [],
+        "sets": [],
+        "flags": [],
         "why": "",
+        "command": command(state),
+        "script": script(state),
     }
+
+
+def changed(found: dict[str, Any], state: State, best: Found) -> None:
+    """Put the changes into an answer, with what each sets, and its line in the reader's library."""
+    now = first()
+    now.update(state)
+    for i in range(len(best.steps)):
+        name, cost, size = best.steps[i]
+        recipe, run = best.reached[i]
+        shown = controls_of(recipe, run)
+        found["changes"].append([name, cost, text(size)])
+        found["sets"].append({key: shown[key] for key in shown if shown[key] != now[key]})
+        found["flags"].append(flag(name, recipe, run) or "")
 
 
 def summed(found: dict[str, Any], rows: Rows) -> None:

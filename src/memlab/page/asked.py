@@ -8,14 +8,17 @@ from ..recipe import Recipe
 from ..recipe.loops import LOOPS
 from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..units import GiB, text
 from . import words as say
-from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_MODEL, OWN, PRECISIONS
+from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_CARD, OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
     State = dict[str, Any]
+
+FORMATS = ("weights", "other", "head", "master", "gradients", "accumulator", "autocast")
 
 
 def model_of(state: State) -> Model:
@@ -53,5 +56,21 @@ def run_of(state: State) -> Run:
 
 
 def card_of(state: State) -> Device:
-    """The card of that name."""
+    """The card of that name, or one of the size that is told."""
+    if state["card"] == OTHER_CARD:
+        size = state["gib"] * GiB
+        return Device(say.YOUR_CARD.format(size=text(size)), 0, None, size, ())
     return [each for each in devices() if each.name == state["card"]][0]
+
+
+def controls_of(recipe: Recipe, run: Run) -> State:
+    """What the controls show for a recipe and a run: the way back from recipe_of and run_of."""
+    made: State = {name: getattr(run, name) for name in OF_RUN}
+    made["attention"] = run.attention or OWN
+    made["optimizer_impl"] = run.optimizer_loop
+    made["optimizer"] = recipe.optimizer
+    for name in PRECISIONS:
+        usual = Recipe.named(PRECISIONS[name][1])
+        if all([getattr(recipe, each) == getattr(usual, each) for each in FORMATS]):
+            made["precision"] = name
+    return made

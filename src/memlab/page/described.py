@@ -8,11 +8,12 @@ from __future__ import annotations
 from ..model import Model
 from ..model.families import FAMILIES
 from ..model.fields import DROPOUTS
+from ..model.latent import KEYS as WIDTHS
 from ..run import Run
 from ..step import keys
 from ..step.windows import windows
 from . import words as say
-from .forms import EAGER_ALONE, attention_of, form_of, layers_of, pattern
+from .forms import EAGER_ALONE, FORMS_OF, THREE, UNTIED, attention_of, form_of, layers_of, pattern
 from .peak import LEAST, LEAST_LAYERS
 from .request import shown
 
@@ -42,20 +43,22 @@ COUNTED: dict[str, dict[str, Any]] = {
 MEASURED = (
     "gpt2 opt gpt_neox llama mistral qwen2 qwen3 gemma phi3 olmo2 smollm3 granite starcoder2 glm4 "
     "seed_oss ministral gemma2 gemma3_text cohere2 mixtral qwen3_moe olmoe qwen2_moe glm4_moe "
-    "gpt_oss"
+    "gpt_oss deepseek_v2 deepseek_v3 llama4_text olmo"
 ).split()
 COUNTED_SHARE = 0.25  # rotary_pct by its newer name
 ALWAYS_TIED = ("gpt2", "opt")
 SQUARE = ALWAYS_TIED + ("gpt_neox",)
 # Families of which steps were counted with the mask that a window needs, or that have both masks
 # whatever the kinds of their layers.
-MASKED = ("mistral", "ministral", "phi3", "starcoder2", "gemma3_text", "cohere2")
+MASKED = ("mistral", "ministral", "phi3", "starcoder2", "gemma3_text", "cohere2", "llama4_text")
 # Families with layers of two kinds, and the kinds of the first and the last that were counted.
 MIXED: dict[str, tuple[str, ...]] = dict.fromkeys(
-    ("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")
+    ("smollm3", "cohere2", "gemma3_text", "llama4_text"), ("0-1", "0-0")
 )
-MIXED["glm4_moe"] = ("1-0",)
-BOTH_MASKS = ("ministral", "gemma2", "gemma3_text", "cohere2", "gpt_oss")
+MIXED["llama4_text"] += (THREE,)
+MIXED |= dict.fromkeys(("glm4_moe", "deepseek_v2", "deepseek_v3"), ("1-0",))
+BOTH_MASKS = ("ministral", "gemma2", "gemma3_text", "cohere2", "gpt_oss", "llama4_text")
+ONE_EXPERT = ("llama4_text",)  # families that were counted with one for each token
 
 
 class Unknown(ValueError):
@@ -77,7 +80,7 @@ def of_run(run: Run) -> str:
     devices = run.devices
     if devices.tensor > 1 or devices.pipeline > 1 or devices.context > 1:
         return say.DIVIDED
-    if devices.zero > 1 and devices.data > 1:
+    if devices.zero and devices.data > 1:
         return say.ZERO.format(stage=devices.zero)
     if run.optimizer_loop == "forloop" or [name for name in run.said() if name not in OF_RUN]:
         return say.NO_KIND
@@ -86,8 +89,9 @@ def of_run(run: Run) -> str:
 
 def of_model(model: Model, run: Run) -> str:
     """What of the model there are no moments for in such a run; or nothing."""
-    if model.family not in MEASURED:
-        return say.NO_FAMILY_STEP.format(family=model.family)
+    family = model.family
+    if family not in MEASURED:
+        return say.NO_FAMILY_STEP.format(family=family)
     if reason := _flags(model):
         return reason
     for name, size, least in (
@@ -96,13 +100,19 @@ def of_model(model: Model, run: Run) -> str:
         ("F", model.d_ff, LEAST["F"]),
         ("V", model.vocab, LEAST["V"]),
         ("N", model.heads, 2),
-        ("k", model.experts_per_token or LEAST["k"], LEAST["k"]),
+        ("k", model.experts_per_token or LEAST["k"], 1 if family in ONE_EXPERT else LEAST["k"]),
         (say.ROWS, run.rows, 64),
     ):
         if size < least:
             return say.SMALL.format(what=name, size=size, least=least)
     if model.head_dim % 8 or model.head_dim > 256:
         return say.HEADS.format(size=model.head_dim)
+    latent = model.latent
+    if latent is not None:
+        for field in ("nope", "rope", "value"):
+            size = getattr(latent, field)
+            if size % 8 or (field == "value" and size == model.head_dim):
+                return say.KEY.format(key=WIDTHS[field], value=shown(size))
     return _keys(model, run)
 
 
@@ -118,7 +128,10 @@ def no_kind(model: Model, run: Run) -> str:
                 return say.KEY.format(key=key, value=shown(model.config[key]))
     if run.loss == "chunked" and keys.scales_logits(model):
         return say.CHUNKED.format(family=model.family)
-    if FAMILIES[model.family]["tied"] and not model.tied:
+    if run.loss == "chunked" and model.family == "llama4_text":  # which does not name its body
+        return say.NO_KIND
+    usual = FAMILIES[model.family]["tied"]
+    if (usual or model.family in UNTIED) and model.tied != usual:
         return say.KEY.format(key="tie_word_embeddings", value=shown(model.tied))
     if model.kv_heads == 1:
         return say.SMALL.format(what="K", size=1, least=2)
@@ -148,6 +161,7 @@ def _flags(model: Model) -> str:
         expert_ff=model.expert_ff,
         shared_ff=model.shared_ff,
         dense_layers=model.dense_layers,
+        latent=model.latent,
         **{name: getattr(model, name) for name in formed},  # what its forms are told by
     )
     if usual != model:
@@ -168,6 +182,8 @@ def _keys(model: Model, run: Run) -> str:
         return str(error)
     if config.get("gradient_checkpointing") and run.checkpoint != "block":
         return say.KEY.format(key="gradient_checkpointing", value=True)
+    if keys.router_loss(config):
+        return say.KEY.format(key="output_router_logits", value=shown(True))
     counted = COUNTED.get(model.family, {})
     for key in sorted(counted):
         if config.get(key, counted[key]) != counted[key]:
@@ -197,6 +213,8 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
     attention = attention_of(model, run)
     if family in EAGER_ALONE and attention != "eager":
         return say.EAGER.format(family=family)
+    if near is None and family == "llama4_text":
+        return say.KEY.format(key="attention_chunk_size", value=shown(near))
     if near is not None and not isinstance(near, int):
         return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
     if attention in ("windowed", "padded") and family not in MASKED:
@@ -215,4 +233,5 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
     lone = sum(kinds) == 1 and kinds[-1] == 1
     if lone or pattern(kinds) not in MIXED.get(family, ("alike",)):
         return say.LAYERS.format(family=family)
-    return ""
+    forms = FORMS_OF.get(family, {}).get(pattern(kinds))
+    return say.FORM.format(family=family) if forms and form_of(model) not in forms else ""

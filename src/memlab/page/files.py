@@ -15,11 +15,11 @@ MODULES = (
     "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
     "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
     "model/config model/model "
-    "recipe/__init__ recipe/recipe_table recipe/parallelism recipe/recipe recipe/resident "
-    "recipe/loops recipe/chosen recipe/offloaded "
-    "step/keys step/windows explain/changes page/answer page/asked page/cheaper "
-    "page/described page/forms page/highest page/peak page/request page/sentences page/spelled "
-    "page/sums page/types page/words"
+    "recipe/__init__ recipe/recipe_table recipe/deepspeed_config recipe/fsdp_policy "
+    "recipe/parallelism recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded "
+    "step/keys step/windows explain/changes explain/flags page/answer page/asked page/cheaper "
+    "page/command page/described page/forms page/highest page/peak page/request page/sentences "
+    "page/spelled page/sums page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (

@@ -5,7 +5,7 @@ A form is what values of a config make of a family's step where it has more than
 
 from __future__ import annotations
 
-from ..model.mixtures import groups
+from ..model.mixtures import TOPK_METHODS, groups
 from ..step import keys
 from ..step.windows import turning, windows
 
@@ -34,14 +34,30 @@ FORMS: dict[str, dict[tuple[Any, ...], str]] = {
         (0.5, True, True, False, (1, 1)): PLAIN,
         (0.5, True, True, True, (1, 1)): "normed",
     },
+    # Whether experts stand in groups, and whether queries have a latent, too.
+    "deepseek_v3": {
+        (True, True, True, True): PLAIN,
+        (True, True, False, True): "one-group",
+        (True, True, False, False): "one-group-direct",
+    },
+    "deepseek_v2": {(True, True): PLAIN, (False, False): "greedy-direct"},
+    "olmo": {(False,): PLAIN, (True,): "cut"},
+    "llama4_text": {(True, True, 1): PLAIN, (False, True, 1): "unnormed"},
+}
+# Layers of three kinds: how they follow each other, and the name of that.
+TURNS, THREE = "2021", "2-1"
+# Of families whose forms go with the kinds of their layers: those that each pattern has.
+FORMS_OF: dict[str, dict[str, tuple[str, ...]]] = {
+    "llama4_text": {"0-1": (PLAIN,), "0-0": (PLAIN,), THREE: ("unnormed",)}
 }
 # Families whose attention, told to be SDPA, has no kernel here: it is written out.
 EAGER_ALONE = ("gemma2", "gpt_oss")
+UNTIED = ("deepseek_v2", "deepseek_v3", "llama4_text")  # counted with a head of their own alone
 
 
 def features(model: Model) -> tuple[Any, ...]:
     """The values that tell the forms of a family from each other."""
-    family, config = model.family, model.config
+    family, config, latent = model.family, model.config, model.latent
     if family == "phi3":
         return (keys.rope_type(config), keys.rotary_share(family, config))
     if family == "glm4":
@@ -60,6 +76,20 @@ def features(model: Model) -> tuple[Any, ...]:
             model.qk_norm,
             groups(family, config),
         )
+    if family == "deepseek_v3":
+        turned = (bool(config.get("norm_topk_prob", True)), config.get("rope_interleave", True))
+        return turned + (groups(family, config)[0] > 1, bool(latent and latent.q_rank))
+    if family == "deepseek_v2":
+        limited = config.get("topk_method", TOPK_METHODS[0]) != TOPK_METHODS[0]
+        told: Any = limited
+        if limited and not 1 < groups(family, config)[0] < model.experts:
+            told = None  # groups that leave nothing to choose
+        return (told, bool(latent and latent.q_rank))
+    if family == "olmo":
+        return (config.get("clip_qkv") is not None,)
+    if family == "llama4_text":
+        tuned = bool(config.get("attn_temperature_tuning", True))
+        return (bool(config.get("use_qk_norm", True)), tuned, model.experts_per_token)
     return ()
 
 
@@ -95,9 +125,12 @@ def layers_of(model: Model, run: Run) -> list[int]:
     """The kind of each layer, 0 or 1, as far as its bytes are others.
 
     Formula     1 where positions turn nothing, where a layer has no experts, or where it sees all
-                tokens and its neighbours do not
+                tokens and its neighbours do not; 2 more where one has two of these, or where its
+                window is not that of those that turn
     """
     family = model.family
+    if family == "llama4_text":
+        return chunked(model, run)
     if family in ("smollm3", "cohere2"):
         return [0 if turns else 1 for turns in turning(model)]
     if model.dense_layers:
@@ -107,6 +140,24 @@ def layers_of(model: Model, run: Run) -> list[int]:
     return [0] * model.layers
 
 
+def chunked(model: Model, run: Run) -> list[int]:
+    """The kinds of layers of llama4_text: whether they turn, and whether they have experts."""
+    made = []
+    turns, sliding = turning(model), windows(model, run.window)[1] or ()
+    for layer in range(model.layers):
+        kind = 0 if turns[layer] else 1
+        if layer in model.dense_layers or bool(sliding[layer]) != turns[layer]:
+            kind += 2
+        made.append(kind)
+    return made
+
+
 def pattern(kinds: list[int]) -> str:
-    """A name for the kinds of a model's layers: alike, or those of the first and the last."""
+    """A name for the kinds of a model's layers: alike, or those of the first and the last.
+
+    Layers of three kinds have one in one order alone, and nothing in another.
+    """
+    if max(kinds) > 1:
+        wanted = [int(TURNS[layer % len(TURNS)]) for layer in range(len(kinds))]
+        return THREE if kinds == wanted and not len(kinds) % len(TURNS) else ""
     return "alike" if not sum(kinds) else f"{kinds[0]}-{kinds[-1]}"

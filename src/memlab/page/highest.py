@@ -9,6 +9,7 @@ from ..recipe import Recipe
 from ..recipe.loops import loop_of
 from ..recipe.resident import fullest, stepped
 from ..run import Run
+from ..step import keys
 from ..terms.optimizer_step import step_room
 from .described import Unknown, check, no_kind
 from .forms import layers_of, table_of
@@ -59,7 +60,7 @@ class Highest:
                     continue
                 for counts in around[bit]:
                     height = below + each[0]
-                    for at in range(4):
+                    for at in range(len(LAYERS)):
                         height += each[at + 1] * counts[at]
                     if hill == "optimizer":
                         height += self._roots
@@ -69,7 +70,7 @@ class Highest:
         self.total = max([self.hills[name] for name in self.hills])
         self.moment = [name for name in HILLS if self.hills.get(name) == self.total][0]
         self._parts = tops[self.moment][1]
-        for at in range(4):
+        for at in range(len(LAYERS)):
             self._sizes[LAYERS[at]] = tops[self.moment][2][at]
         self._layers = model.layers
 
@@ -87,8 +88,8 @@ class Highest:
         return rows
 
     def _each(self, parts: dict[str, Products]) -> list[int]:
-        """What is held outside of layers, and for each layer below and above, of both kinds."""
-        made = [0, 0, 0, 0, 0]
+        """What is held outside of layers, and for each layer below and above, of all kinds."""
+        made = [0] * (1 + len(LAYERS))
         for name in parts:
             products = parts[name]
             for word in products:
@@ -135,6 +136,10 @@ def moments_of(
 
     Raises      Unknown, Missing
     """
+    try:
+        keys.check_rows(model, recipe.weights)
+    except ValueError as error:
+        raise Unknown(str(error)) from None
     check(model, run)
     name = f"{table_of(model, run)}.{precision_of(recipe)}"
     found = lookup(name, kind_of(model, recipe, run))

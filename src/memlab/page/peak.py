@@ -5,7 +5,10 @@ G query heads of each of them, N / K · h an eighth of the head width · P rows 
 X experts · k of them for each token · m the width of one · s the width of those that are shared ·
 U tokens and one more · W tokens rounded up to a multiple of 32 · Y to one of 8 ·
 Q query heads of each key/value head and two more · C rows of a chunk of the loss ·
-1, 2 layers of each kind below the one that is computed · 3, 4 layers of each kind above it
+g groups of experts · b those that a token may choose from ·
+c the latent's width · q that of the queries · p, r, u eighths of what of a head positions pass and
+turn, and of the width of its values · w c and 8 · r · e p and u ·
+1, 2, 5 layers of each kind below the one that is computed · 3, 4, 6 layers of each kind above it
 
 A step of one kind allocates and frees the same tensors in the same order whatever its sizes, so
 each moment of it is one sum. Weights and optimizer states are in none of them: they never change.
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 from ..formats import bytes_per_value
 from ..model.fields import dropouts
+from ..model.mixtures import GROUPED, groups
 from ..run import CHUNKS, Run
 from .forms import attention_of, form_of, layers_of, pattern
 
@@ -24,20 +28,22 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
 
     Products = dict[str, int]
-    Counts = list[int]  # of layers below and above, each of both kinds
+    Counts = list[int]  # of layers below and above, each of all kinds
 
 # Of smaller models the page gives no peak: each letter's least value.
 LEAST = {"D": 64, "F": 64, "V": 64, "T": 2, "U": 3, "W": 32, "Y": 8, "Q": 3, "X": 2, "k": 2}
-for _letter in "BKGhPCms":
+for _letter in "BKGhPCmsgbcqpruwe":
     LEAST[_letter] = 1
-for _letter in "1234":
+for _letter in "123456":
     LEAST[_letter] = 0
 LEAST_LAYERS = 4
 # Where a moment may be: outside of all layers, in the first, in one between of each kind, in the
 # last; where there are two kinds, in one below all that are of the other kind than the first, in
-# the first that is of the other. A moment's number adds its places.
-OUTSIDE, FIRST, INNER, LAST, EARLY, OTHER = 1, 2, (4, 8), 16, 32, 64
-LAYERS = "1234"
+# the first that is of the other; where there are three, in those of each kind below which one of
+# the kinds is missing. A moment's number adds its places.
+OUTSIDE, FIRST, INNER, LAST, EARLY, OTHER, THIRD = 1, 2, (4, 8, 128), 16, 32, 64, 256
+KINDS, NEAREST = 3, 4  # of layers; as far as a middle is looked for
+LAYERS = "125346"  # below, and above, of each kind
 TERMS = ("gradients", "activations", "logits", "other")
 
 
@@ -45,7 +51,7 @@ def letters(model: Model, run: Run) -> dict[str, int]:
     """The value of each letter."""
     tokens = run.tokens or 0
     rows = model.positions + model.position_offset if model.learned_positions else model.positions
-    return {
+    made = {
         "B": run.batch,
         "T": tokens,
         "D": model.d_model,
@@ -65,6 +71,14 @@ def letters(model: Model, run: Run) -> dict[str, int]:
         "Q": model.heads // model.kv_heads + 2,
         "C": -(-run.rows // CHUNKS),
     }
+    if model.family in GROUPED:
+        made["g"], made["b"] = groups(model.family, model.config)
+    latent = model.latent
+    if latent is not None:
+        made |= {"c": latent.kv_rank, "q": latent.q_rank, "w": latent.kv_rank + latent.rope}
+        made |= {"p": latent.nope // 8, "r": latent.rope // 8, "u": latent.value // 8}
+        made["e"] = (latent.nope + latent.value) // 8
+    return made
 
 
 def places(kinds: list[int]) -> dict[int, list[Counts]]:
@@ -73,21 +87,29 @@ def places(kinds: list[int]) -> dict[int, list[Counts]]:
     What is held is a number for each layer below, and for each above, so that of one place no
     position is higher than all corners of what its positions count.
     """
-    total = [len(kinds) - sum(kinds), sum(kinds)]
+    total = tally(kinds)
     made: dict[int, list[Counts]] = {}
-    seen = [0, 0]
+    seen = [0] * KINDS
     for layer in range(len(kinds)):
         kind = kinds[layer]
-        above = [total[0] - seen[0], total[1] - seen[1]]
+        above = [total[each] - seen[each] for each in range(KINDS)]
         above[kind] -= 1
-        place = place_of(kinds, layer, seen)
+        place = place_of(kinds, layer, seen, total)
         if place not in made:
             made[place] = []
         made[place].append(seen + above)
         seen[kind] += 1
     for place in made:
-        made[place] = corners(made[place])
-    made[OUTSIDE] = [total + [0, 0]]
+        made[place] = ends(made[place]) if total[2] else corners(made[place])
+    made[OUTSIDE] = [total + [0] * KINDS]
+    return made
+
+
+def tally(kinds: list[int]) -> Counts:
+    """How many layers there are of each kind."""
+    made = [0] * KINDS
+    for kind in kinds:
+        made[kind] += 1
     return made
 
 
@@ -104,18 +126,33 @@ def corners(points: list[Counts]) -> list[Counts]:
     return made
 
 
+def ends(points: list[Counts]) -> list[Counts]:
+    """All points but those in the middle between two others, of which one is at least as high."""
+    made: list[Counts] = []
+    for at in range(len(points)):
+        for apart in range(1, min(NEAREST, at, len(points) - 1 - at) + 1):
+            before, after = points[at - apart], points[at + apart]
+            if [before[n] + after[n] for n in range(KINDS)] == [2 * n for n in points[at][:KINDS]]:
+                break
+        else:
+            made.append(points[at])
+    return made
+
+
 def _turn(a: Counts, b: Counts, c: Counts) -> int:
     """Above zero where the way from a over b to c turns to the left."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def place_of(kinds: list[int], layer: int, below: list[int]) -> int:
-    """Where a layer stands, with so many layers of each kind below it."""
+def place_of(kinds: list[int], layer: int, below: Counts, total: Counts) -> int:
+    """Where a layer stands, with so many layers of each kind below it, and in the model."""
     if layer == 0:
         return FIRST
     if layer == len(kinds) - 1:
         return LAST
-    if not below[1 - kinds[0]] and sum(kinds) not in (0, len(kinds)):
+    if total[2]:
+        return INNER[kinds[layer]] if min(below) else (EARLY, OTHER, THIRD)[kinds[layer]]
+    if not below[1 - kinds[0]] and 0 < total[1] < len(kinds):
         return EARLY if kinds[layer] == kinds[0] else OTHER
     return INNER[kinds[layer]]
 

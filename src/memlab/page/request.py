@@ -34,6 +34,7 @@ INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that
 REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
 OWN = "own"  # the attention that transformers gives a model of which nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
+OTHER_CARD = "other"  # of the size that is told beside it
 
 # Label, and the name of memlab.Recipe's formats.
 PRECISIONS = {
@@ -76,13 +77,19 @@ CHOICES = (
     ),
     ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
     ("loss", "Loss", [("plain", "all logits at once"), ("chunked", "in 8 chunks")]),
-    ("card", "Card", [(each.name, str(each)) for each in devices()]),
+    (
+        "card",
+        "Card",
+        [(each.name, str(each)) for each in devices()]
+        + [(OTHER_CARD, "another card, of the size beside")],
+    ),
     ("zero", "ZeRO stage", [(n, str(n)) for n in (0, 1, 2, 3)]),
 )
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
     ("micro_batches", "Batches in one step", 1, MOST_PARTS),
+    ("gib", "GiB of another card, as PyTorch's message says", 1, 4096),
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
@@ -103,6 +110,7 @@ START = {
     "precision": "bf16",
     "optimizer": "adamw",
     "card": "H100 80GB",
+    "gib": 24,
     "tokens": 4096,
 }
 

@@ -8,7 +8,7 @@ from ..recipe import Recipe
 from ..run import Run
 from ..step.windows import windows
 from ..terms.context import CONTEXT
-from ..terms.kv_cache import windowed_cache
+from ..terms.kv_cache import mla_cache, windowed_cache
 from ..terms.optimizer import managed
 from ..units import text
 from . import words as say
@@ -68,7 +68,7 @@ def verdict(found: Said) -> str:
     figures = {
         "card": found["card"],
         "limit": found["limit_text"],
-        "usable": found["usable_text"],
+        "total": found["total_text"],
         "left": found["left"],
     }
     if not found["fits"]:
@@ -117,9 +117,14 @@ def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
 def cache_of(model: Model, run: Run) -> int:
     """Bytes of the keys and values of the same tokens in bf16; 0 for layers that are not described.
 
-    Formula     sum over layers of 2 · B · min(T, W) · K · H · 2
+    Formula     sum over layers of 2 · B · min(T, W) · K · H · 2; of latent attention that of
+                memlab.terms.kv_cache.mla_cache
     """
-    tokens = run.tokens or 0
+    tokens, latent = run.tokens or 0, model.latent
+    if latent is not None:
+        return mla_cache(
+            model.layers, tokens=tokens, latent=latent.kv_rank, rope=latent.rope, batch=run.batch
+        )
     try:
         near, sliding = windows(model, run.window)
     except ValueError:

@@ -6,15 +6,18 @@ from ..formats import bytes_per_value
 from ..recipe import Recipe
 from ..units import text
 from . import words as say
-from .peak import LAYERS, value
+from .peak import KINDS, LAYERS, value
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .peak import Products
 
 NAMES = {"U": "(T+1)", "W": "⌈T⌉", "Y": "⌈T⌉", "h": "H/8", "G": "N/K", "Q": "(N/K+2)"}
-NAMES |= {"m": "M", "s": "M′"}
-ORDER = "BTUWYCkDFmsXGQNKHhVP"
+NAMES |= {"m": "M", "s": "M′", "g": "n_group", "b": "topk_group"}
+NAMES |= {"c": "kv_lora_rank", "q": "q_lora_rank", "w": "(kv_lora_rank+qk_rope_head_dim)"}
+NAMES |= {"p": "qk_nope_head_dim/8", "r": "qk_rope_head_dim/8", "u": "v_head_dim/8"}
+NAMES["e"] = "(qk_nope_head_dim+v_head_dim)/8"
+ORDER = "BTUWYCkDFmsXgbGQNKHhcqwpureVP"
 
 
 def stored(term: str, count: int, recipe: Recipe) -> str:
@@ -52,18 +55,18 @@ def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 
 def counted(products: Products, sizes: dict[str, int]) -> list[tuple[int, int, int, str]]:
     """The worth of each product, its number, in how many layers it is, and its letters.
 
-    What layers of both kinds have as much of is told once; 0 layers: it is in none of them.
+    What layers of all kinds have as much of is told once; 0 layers: it is in none of them.
     """
     made = []
     for word in products:
         count, many, plain = products[word], 0, word
         if word and word[0] in LAYERS:
             at, plain = LAYERS.find(word[0]), word[1:]
-            other = LAYERS[at ^ 1] + plain
-            both = products.get(other, 0) == count
-            if both and at % 2:
+            side = LAYERS[at - at % KINDS : at - at % KINDS + KINDS]
+            alike = [each for each in side if products.get(each + plain, 0) == count]
+            if alike[0] != LAYERS[at]:
                 continue
-            many = sizes[LAYERS[at]] + (sizes[LAYERS[at ^ 1]] if both else 0)
+            many = sum([sizes[each] for each in alike])
             if not many:
                 continue
         worth = value({plain: count}, sizes) * (many or 1)

@@ -6,12 +6,12 @@ two that match one text the narrower stands first.
 """
 
 # The verdict, and what would help.
-FITS = "✓ It fits {card}, which leaves {limit} of {usable}: {left} are left."
+FITS = "✓ It fits {card}: it needs {total} of {limit}, and {left} are left."
 FITS_SO_FAR = (
-    "This much fits {card}, which leaves {limit} of {usable}: {left} are left for the step itself, "
-    "whose peak is not known here: {why}."
+    "This much fits {card}: {total} of {limit}. {left} are left for the step itself, whose peak is "
+    "not known here: {why}."
 )
-TOO_MUCH = "✗ It does not fit {card}, which leaves {limit} of {usable}: {left} too much."
+TOO_MUCH = "✗ It does not fit {card}: it needs {total}, and {limit} are there. {left} too much."
 CHEAPEST = "The cheapest changes that make it fit:"
 NO_CHANGE = "No change helps: {never}."
 NEVER = "with every change that this page knows it still needs {size}"
@@ -22,11 +22,12 @@ LESS_PARALLEL = "less parallel work in each"
 # Around the bar and the ledger.
 HILLS = "The hills of the step: {hills}"
 PICTURE = "A bar of {size}: {parts}. A line at {limit}."
-SCALE = "The line: {limit}, what {card} can give."
+SCALE = "The line: {limit}, what {card} gives a program beside a CUDA context."
 HEADING = "{model} · {recipe} · {tokens}: the peak, in {moment}"
 HEADING_AT_REST = "{model} · {recipe}: what stays from step to step"
 BATCHES = "{passes} batches of {batch} × {tokens} tokens"
 BATCH = "{batch} × {tokens} tokens"
+YOUR_CARD = "your card of {size}"
 YOURS = "your {family}"
 
 # Formulas.
@@ -53,7 +54,7 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 # Why there is no peak.
 TRACE = "memlab trace CONFIG runs this model's own code"
 NO_KIND = "this kind of step is not described"
-DIVIDED = "activations are not counted where matrices or layers are divided: chapter 21 is"
+DIVIDED = "activations are counted in chapter 32 where matrices or layers are divided, not here"
 ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
 NO_FAMILY_STEP = "the steps of {family} are not counted on this page"
 ROWS = "rows of the loss"
@@ -113,6 +114,7 @@ ELSEWHERE = (
     "H={size} (width of a head) is odd; rotary positions turn pairs",
 )
 SCRIPTS = (
+    "No answer to this question: the line above says why.",
     "The address is too long to be one of this page.",
     "The address: “{name}” is no setting of this page.",
     "The address: “{value}” is no choice for {name}.",

@@ -5,12 +5,15 @@ timeline        bytes over one step, stacked by category, the peak marked
 address_space   where the allocator puts every block of a trace, over time
 bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
+beyond_the_model  what each program's loop holds beside the model's own step
 block_tables    which blocks of an engine's pool each sequence has
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
 saved_layer     a layer's operations, and the tensors that autograd saves for each
 logits_in_time  every copy of the logits, from its birth to its end
+turns           which micro-batch each rank of a pipeline computes, turn by turn
+who_holds       which part of each tensor is in memory, for several ranks and moments
 picture         any matplotlib figure, made stable and readable like the others
 """
 
@@ -22,17 +25,21 @@ from .colours import COLOURS, colour_of
 from .copies import logits_in_time
 from .layout import bits
 from .lines import curves
+from .loops import beyond_the_model
 from .matrices import matrices
 from .other import picture
 from .ratios import ratios
 from .routing import routing
 from .saved_layer import saved_layer
 from .steps import timeline
+from .turns import turns
+from .who_holds import who_holds
 
 __all__ = [
     "COLOURS",
     "Picture",
     "address_space",
+    "beyond_the_model",
     "bits",
     "block_tables",
     "colour_of",
@@ -45,4 +52,6 @@ __all__ = [
     "routing",
     "saved_layer",
     "timeline",
+    "turns",
+    "who_holds",
 ]

@@ -27,6 +27,7 @@ COLOURS = {
 }
 # What other modules call the same things.
 ALIASES = {"parameters": "weights", "kv_cache": "KV cache", "saved": "activations"}
+ALIASES |= {"keys and values": "KV cache", "queries": "activations", "feed-forward": "feed_forward"}
 INK, PAPER, GREY = "#1A1A1A", "#FFFFFF", "#595959"
 
 

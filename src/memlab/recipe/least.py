@@ -55,6 +55,8 @@ def _adapted(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
 
 
 def _there(found: dict[str, int], run: Run) -> dict[str, int]:
+    if run.devices.cpu_offload:
+        return {}
     gone = {"optimizer"} if {"states", "optimizer"} & set(run.offload) else set()
     if run.step_in_backward or "gradients" in run.offload:
         gone.add("gradients")

@@ -65,17 +65,20 @@ def loop_of(recipe: Recipe, run: Run) -> str:
     if name not in LOOPS:
         raise ValueError(f"the step of {name!r} is not described; known: {', '.join(LOOPS)}")
     loops, own = LOOPS[name]
-    if run.backend not in own:
+    where = run.steps_on
+    if where not in own:
         if own is PAGED[1]:
             plain = name.replace("paged_", "")
             raise ValueError(
-                f"backend={run.backend!r}: bitsandbytes pages nothing on a CPU; {name} is "
-                f"{plain} there"
+                f"backend={where!r}: bitsandbytes pages nothing on a CPU; {name} is {plain} there"
             )
-        raise ValueError(f"backend={run.backend!r}: {name} is described on {', '.join(own)}")
+        raise ValueError(f"backend={where!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        return (programs.adamw(run) if name == "adamw" else "") or own[run.backend]
-    if run.optimizer_impl not in (loops or (own[run.backend],)):
-        has = ", ".join(loops) or f"{own[run.backend]} on {run.backend}"
+        if run.devices.tensor_parallel:
+            return "forloop"  # plain weights stand beside DTensors, which foreach refuses
+        zero = run.devices.deepspeed and name == "adamw" and where == "cuda"
+        return (programs.adamw(run) if name == "adamw" else "") or ("fused" if zero else own[where])
+    if run.optimizer_impl not in (loops or (own[where],)):
+        has = ", ".join(loops) or f"{own[where]} on {where}"
         raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {has}")
     return run.optimizer_impl

@@ -1,6 +1,7 @@
 """Sharding: how many devices share a run, what they divide, and what one of them holds of a tensor.
 
-The arithmetic is memlab.terms.sharding's; here it meets the tensors of a model.
+The arithmetic is memlab.terms.sharding's; here it meets the tensors of a model. The module is long,
+because what devices can be told, and what of it contradicts itself, stands in one place.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ from ..model.tensors import Tensor
 from ..terms import sharding as terms
 from ..terms.optimizer import numel
 from ..units import whole
+from . import deepspeed_config, fsdp_policy
 
 COUNTS = ("data", "tensor", "pipeline", "context")
 # By which axis of [outputs, inputs] tensor parallelism cuts a linear layer of each layer.
 COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
 ROWS = ("out", "down")
-# What `fully_shard` is told beside its ranks, and the words that two of them take.
-POLICY = ("param_dtype", "reduce_dtype", "reshard_after_forward", "gradient_sync")
-DTYPES = ("fp32", "bf16", "fp16")
-SYNCS = ("every", "last")
 # What a pipeline is told beside its ranks, and its schedules.
 PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
 SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
+# What ranks that divide matrices are told, and whose plan it is.
+DIVIDED = ("sequence", "plan")
+PLANS = ("torch", "transformers")
+TOLD = fsdp_policy.POLICY + deepspeed_config.CONFIG + PIPELINED + DIVIDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,8 @@ class Sharding:
     """What is divided among the devices of a run; what is not is replicated.
 
     data        ranks that see different sequences, each with the whole network
-    zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows
+    zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows. The
+                step of 1 and 2 is DeepSpeed's
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
     context     ranks that divide the tokens of a sequence; their weights are shared like data's
@@ -40,15 +43,32 @@ class Sharding:
     reshard_after_forward   whether FSDP2 lets a layer go after its forward pass, to gather it again
                 for backward; the root's group (embedding, last norm, head) always stays
     gradient_sync   every: gradients are reduced after each micro-batch; last: after the last one
-                alone, until which they are kept whole (set_requires_gradient_sync(False))
+                alone, until which they are kept whole (set_requires_gradient_sync(False)); shards:
+                scattered after each, and added up over the replicas after the last one alone
+                (set_requires_all_reduce(False))
+    replicas    HSDP, a mesh of two dimensions: so many groups of data / replicas ranks, each of
+                which divides the whole model and has the same parts as the others
+    cpu_offload     FSDP2's CPUOffloadPolicy: parts of weights, their gradients and states stay on
+                the host, "pinned" (its default) or "pageable" (pin_memory=False), and the
+                optimizer steps there; None: on the device
+    reduce_bucket_size  of DeepSpeed's config: values (not bytes) of the buffer that gradients are
+                copied into before they are reduced
+    overlap_comm    two such buffers, of which one is filled while the other is reduced
+    contiguous_gradients    whether there are such buffers
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
                 stages on each rank
     stages_per_rank     of interleaved1f1b alone: rank r of S has the stages r, r + S, ...
     return_outputs      whether `schedule.step` gives back the outputs of all micro-batches, which
                 is its default: the last stage keeps them, and joins them in a copy
+    sequence    of tensor: the norms and the stream between them are divided too, by tokens
+                (SequenceParallel)
+    plan        of tensor: torch: parallelize_module, with embedding and head cut by words and the
+                loss under loss_parallel; transformers: tp_plan="auto", which cuts the same and
+                gathers all logits on every rank
     Raises      ValueError for a count below 1, an unknown stage of ZeRO, an unknown word, and for
-                a policy of FSDP2 without zero=3, or a schedule without a pipeline
+                a policy of FSDP2 without zero=3, a schedule without a pipeline, or sequence without
+                tensor ranks
     """
 
     data: int = 1
@@ -60,17 +80,26 @@ class Sharding:
     reduce_dtype: str | None = None
     reshard_after_forward: bool = True
     gradient_sync: str = "every"
+    replicas: int = 1
+    cpu_offload: str | None = None
+    reduce_bucket_size: int = 5 * 10**8
+    overlap_comm: bool = False
+    contiguous_gradients: bool = True
     schedule: str = "1f1b"
     stages_per_rank: int = 1
     return_outputs: bool = True
+    sequence: bool = False
+    plan: str = "torch"
 
     def __post_init__(self) -> None:
         for field in COUNTS:
             if whole(field, getattr(self, field)) == 0:
                 raise ValueError(f"{field}=0; at least 1 is needed")
         terms.divided("weights", zero=self.zero)
-        _check_policy(self)
+        fsdp_policy.check(self)
+        deepspeed_config.check(self)
         _check_schedule(self)
+        _check_plan(self)
 
     @property
     def fsdp(self) -> bool:
@@ -78,14 +107,29 @@ class Sharding:
         return self.zero == 3 and self.data > 1 and self.data == self.ranks
 
     @property
+    def deepspeed(self) -> bool:
+        """Whether DeepSpeed's ZeRO 1 or 2 alone divides the run: its step is described."""
+        return self.zero in deepspeed_config.STAGES and 1 < self.data == self.ranks
+
+    @property
     def pipelined(self) -> bool:
         """Whether a pipeline alone divides the run: its step is described, stage by stage."""
         return self.pipeline > 1 and self.pipeline == self.ranks
 
     @property
+    def tensor_parallel(self) -> bool:
+        """Whether each matrix is divided, and nothing else: the step of a rank is described."""
+        return self.tensor > 1 and self.tensor == self.ranks
+
+    @property
     def policy(self) -> dict[str, str | bool | None]:
         """What of `fully_shard`'s policy does not stand at its default."""
-        return self._said(POLICY)
+        return self._said(fsdp_policy.POLICY)
+
+    @property
+    def buckets(self) -> dict[str, str | bool | None]:
+        """What of DeepSpeed's config does not stand at its default."""
+        return self._said(deepspeed_config.CONFIG)
 
     def _said(self, names: tuple[str, ...]) -> dict[str, str | bool | None]:
         told = {name: getattr(self, name) for name in names}
@@ -98,8 +142,11 @@ class Sharding:
 
     @property
     def sharers(self) -> int:
-        """The ranks among which ZeRO divides: all that hold the same part of the network."""
-        return self.data * self.context
+        """The ranks among which ZeRO divides: all that hold the same part of the network.
+
+        With replicas, those of one of them.
+        """
+        return self.data * self.context // self.replicas
 
     def check(self, model: Model) -> None:
         """Refuse what cannot be cut.
@@ -173,24 +220,8 @@ class Sharding:
     def __str__(self) -> str:
         said = [f"{f} {getattr(self, f)}" for f in COUNTS if getattr(self, f) > 1]
         said += [f"ZeRO {self.zero}"] * (self.zero > 0)
-        said += [f"{name}={value}" for name, value in self._said(POLICY + PIPELINED).items()]
+        said += [f"{name}={value}" for name, value in self._said(TOLD).items()]
         return ", ".join(said) or "one device"
-
-
-def _check_policy(devices: Sharding) -> None:
-    for field, known in (("param_dtype", DTYPES), ("reduce_dtype", DTYPES)):
-        value = getattr(devices, field)
-        if value is not None and value not in known:
-            raise ValueError(f"{field}={value!r} is not described; known: {', '.join(known)}")
-    if devices.gradient_sync not in SYNCS:
-        said = f"gradient_sync={devices.gradient_sync!r}"
-        raise ValueError(f"{said} is not described; known: {', '.join(SYNCS)}")
-    if not isinstance(devices.reshard_after_forward, bool):
-        value = devices.reshard_after_forward
-        raise TypeError(f"reshard_after_forward={value!r}; True or False is needed")
-    for field, value in devices.policy.items():
-        if devices.zero != 3:
-            raise ValueError(f"{field}={value!r} is FSDP2's, which is zero=3")
 
 
 def _check_schedule(devices: Sharding) -> None:
@@ -211,6 +242,19 @@ def _check_schedule(devices: Sharding) -> None:
             f"stages_per_rank={each} with schedule={devices.schedule!r}: interleaved1f1b has 2 "
             "stages or more on each rank, the others have 1"
         )
+
+
+def _check_plan(devices: Sharding) -> None:
+    if not isinstance(devices.sequence, bool):
+        raise TypeError(f"sequence={devices.sequence!r}; True or False is needed")
+    if devices.plan not in PLANS:
+        raise ValueError(f"plan={devices.plan!r} is not described; known: {', '.join(PLANS)}")
+    for field in DIVIDED:
+        value = getattr(devices, field)
+        if value != getattr(Sharding, field) and devices.tensor == 1:
+            raise ValueError(f"{field}={value!r} is tensor parallelism's, of 2 ranks or more")
+    if devices.sequence and devices.plan == "transformers":
+        raise ValueError("sequence=True with plan='transformers': tp_plan=\"auto\" has none")
 
 
 def _axis(tensor: Tensor, model: Model) -> int | None:

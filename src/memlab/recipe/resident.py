@@ -64,7 +64,6 @@ def tensor_bytes(tensor: Tensor, recipe: Recipe, devices: Sharding = ONE) -> dic
     Unit        bytes, by term
     Shapes      the tensor as tensor parallelism leaves it; the ZeRO stage is applied here
     """
-    hidden = tensor.linear and tensor.component in ("attention", "feed_forward")
     stored = recipe.weights if tensor.linear or recipe.other is None else recipe.other
     if tensor.component == "lm_head" and recipe.head is not None:
         stored = recipe.head
@@ -80,7 +79,7 @@ def tensor_bytes(tensor: Tensor, recipe: Recipe, devices: Sharding = ONE) -> dic
         sizes["gradients"] = gradients(numel(part("gradients")), format=recipe.gradients)
     if recipe.accumulator:
         sizes["accumulator"] = accumulator(numel(part("accumulator")), format=recipe.accumulator)
-    sizes["optimizer"] = recipe.state_bytes(part("optimizer"), hidden)
+    sizes["optimizer"] = recipe.state_bytes(part("optimizer"), tensor.hidden)
     return sizes
 
 
@@ -108,7 +107,4 @@ def stepped(model: Model) -> list[tuple[tuple[int, ...], bool]]:
         for tensor in layer
         if tensor.copies > number
     ]
-    return [
-        (tensor.shape, tensor.linear and tensor.component in ("attention", "feed_forward"))
-        for tensor in ends[0] + inside + ends[1]
-    ]
+    return [(tensor.shape, tensor.hidden) for tensor in ends[0] + inside + ends[1]]

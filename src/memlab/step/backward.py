@@ -53,8 +53,8 @@ def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
                 held[slot] = result
             elif result is not None:
                 spent.append(result)
-                if not (engine.in_place and _alone(held, slot)):
-                    held[slot] = engine.new("add", result.shape, result.dtype)
+                if not (engine.adds(result.shape) and _alone(held, slot)):
+                    held[slot] = engine.added(held[slot], result)
             result = None
             del held  # a name that outlives its turn would keep the gradient alive
             waiting[target] -= 1

@@ -21,6 +21,7 @@ from .call_result import Call as Call
 from .call_result import CallPeak as CallPeak
 from .graph import Tensor, call
 from .networks import network
+from .networks.router_loss import load_balancing_loss
 from .ops import Ops
 from .result import term
 from .setting import Setting
@@ -130,7 +131,7 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     log = f.log
     log.mark("before")
     written.cache = cache
-    logits = call(_logits, f, written, ids, run.logits == "last")
+    logits = call(_logits, f, setting, written, ids, run.logits == "last")
     f.end_autocast()
     log.mark("after")
     log.closed = True  # what goes from here on is not the call's
@@ -138,14 +139,20 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
     return _result(log, cache.token_bytes)
 
 
-def _logits(f: Ops, written: Any, ids: Tensor, last: bool) -> Tensor:
-    """As the model's own forward, without a loss."""
+def _logits(f: Ops, s: Setting, written: Any, ids: Tensor, last: bool) -> Tensor:
+    """As the model's own forward, without a loss but that of routers, where the config asks."""
+    balanced = keys.router_loss(s.extra or {})
+    if balanced:
+        written.gates = {}
     hidden = call(written.body, ids)
     f.log.mark("logits")
     if last:
         hidden = f.part_of(hidden, hidden.shape[0], 1, hidden.shape[2])
     make = getattr(written, "logits", None)
-    return make(hidden) if make else f.linear(hidden, written.lm_head)  # type: ignore[no-any-return]
+    logits: Tensor = make(hidden) if make else f.linear(hidden, written.lm_head)
+    if balanced:
+        written.uneven = load_balancing_loss(f, s, written.gates)
+    return logits
 
 
 def _result(log: Log, per_token: int) -> Call:
@@ -182,6 +189,9 @@ def _check(model: Model, recipe: Recipe, run: Run, said: Mapping[str, Any]) -> s
         if model.kv_heads < model.heads:
             raise ValueError("shared key/value heads in fp32 on cuda: scores are not described")
     keys.check(model.family, said)
+    keys.check_rows(model, recipe.weights)
+    if keys.router_loss(said):
+        described.check_router_loss(model, run)
     rotary = keys.rope_type(said)
     if rotary in ("dynamic", "longrope"):
         raise CacheAlone(f"rope_type={rotary!r} is not described for a call")

@@ -1,36 +1,29 @@
 """What is described of a training step, and what is refused, by name.
 
-Long, because each thing that a run can say has its refusal here, one after the other.
+A long file, because it is one list of checks, in the order in which a reader meets them.
 """
 
 from __future__ import annotations
 
-from ..formats import storage
 from ..model import Model
-from ..model.families import FAMILIES
 from ..model.fields import dropouts
-from ..model.tensors import COMPONENTS, Tensor
+from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS, step_name
 from ..run import Run
-from ..terms.optimizer import numel
+from ..terms.adapters import Prompt
 from . import keys
-from .networks import DROPOUT, LLAMAS, NETWORKS
+from .networks import DROPOUT, NETWORKS
 from .prompt import prompted_tokens
-from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-# Optimizers that read and write one value at a time, so a part is updated as the whole would be.
-BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
 NARROW = ("bf16", "fp16")
-# Micro-batches times stages of a pipeline: as many take half a minute.
-MOST_PASSES = 2048
-# Families that turn positions as complex numbers: what of these a hook is given is not described.
-SAVED_HERE = ("deepseek_v2", "llama4_text")
+# Families whose masks for padding and for packed texts are held against real steps.
+MASKED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "olmo2", "granite")
 
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
@@ -160,10 +153,8 @@ def check_frozen(frozen: Sequence[str], model: Model) -> None:
         raise ValueError(f"frozen={', '.join(frozen)}: nothing of this model is left to train")
 
 
-def check_away(model: Model, recipe: Recipe, run: Run) -> None:
-    """Whose states may wait on a host: those of AdamW; and whose saved tensors."""
-    if "saved" in run.offload and model.family in SAVED_HERE:
-        raise ValueError(f"offload of saved is not described for {model.family}")
+def check_away(recipe: Recipe, run: Run) -> None:
+    """Whose states may wait on a host: those of AdamW."""
     for part in ("states", "optimizer"):
         if part in run.offload and recipe.optimizer != "adamw":
             raise ValueError(f"offload of {part} is described for adamw, not {recipe.optimizer}")
@@ -176,16 +167,19 @@ def check_shape(model: Model, run: Run) -> None:
             f"compile={run.compile!r}: no formula says what a compiler keeps; `memlab trace CONFIG "
             "--compile` asks it, on tensors without values"
         )
-    if run.devices.ranks > 1 and not (run.devices.fsdp or run.devices.pipelined):
+    devices = run.devices
+    known = (devices.fsdp, devices.deepspeed, devices.pipelined, devices.tensor_parallel)
+    if devices.ranks > 1 and not any(known):
         raise ValueError(
-            f"devices={run.devices}: the step of one device alone is described, or that of one of "
-            "FSDP2's ranks (ZeRO 3 over data alone), or of a pipeline's alone"
+            f"devices={devices}: the step of one device alone is described, or that of one of "
+            "FSDP2's ranks (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
+            "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
         )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
-    tokens = run.tokens + prompted_tokens(run)
+    tokens = run.tokens + prompted_tokens(run)  # of each text, in a packed row too
     if model.learned_positions and tokens > model.positions:
         raise ValueError(
             f"tokens={tokens:,}; {model.name} has {model.positions:,} learned positions"
@@ -195,69 +189,26 @@ def check_shape(model: Model, run: Run) -> None:
         raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
 
 
-def check_sharded(recipe: Recipe, run: Run) -> None:
-    """Refuse what is not described of a step under FSDP2.
+def check_texts(model: Model, run: Run) -> None:
+    """Of whose rows padding and packed texts are described, and in which attention.
 
-    Raises      ValueError that names it
+    Raises      ValueError that names what is not
     """
-    fields = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
-    for field in fields:
-        value = getattr(run, field)
-        if value != getattr(Run, field):
-            raise ValueError(f"{field}={value!r} is not described beside FSDP2")
-    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+    if run.texts == "full":
+        return
+    if run.implementation != "transformers" or model.family not in MASKED:
         raise ValueError(
-            f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
+            f"texts={run.texts!r} is not described for {run.implementation} {model.family}; known: "
+            "transformers' " + ", ".join(MASKED)
         )
-    if recipe.optimizer not in BY_VALUE:
-        known = ", ".join(BY_VALUE)
-        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
-    if recipe.autocast and run.devices.param_dtype:
+    told = keys.attention(model.config, run.attention)
+    if told == "flash":
         raise ValueError(
-            f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
+            f"attention='flash' with texts={run.texts!r}: SDPA is given a mask, which its flash "
+            "kernel does not take; attention='sdpa' is described, flash_attention_2 is not"
         )
-
-
-def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
-    """Refuse what is not described of a step in a pipeline.
-
-    Raises      ValueError that names it
-    """
-    beside = "is not described beside a pipeline"
-    if run.implementation != "transformers" or model.family not in LLAMAS:
-        raise ValueError(
-            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
-            + ", ".join(LLAMAS)
-        )
-    fields = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
-    for field in (*fields, "holds"):
-        value = getattr(run, field)
-        if value != getattr(Run, field):
-            raise ValueError(f"{field}={value!r} {beside}")
-    if recipe.autocast:
-        raise ValueError(f"autocast={recipe.autocast!r} {beside}: describe bf16 or fp32")
-    dtype_of(recipe)
-    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
-        raise ValueError(f"recipe {recipe.name!r}: copies beside weights: {beside[3:]}")
-    if recipe.optimizer not in BY_VALUE:
-        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
-    if model.tied:
-        raise ValueError(
-            "a tied table, which the first stage and the last one both have and whose gradients "
-            f"the program itself has to add up, {beside}"
-        )
-    run.devices.check(model)
-    check_shape(model, run)
-    keys.check(model.family, model.config)
-    check_config(model, run)
-    passes = run.micro_batches * run.devices.pipeline * run.devices.stages_per_rank
-    if passes > MOST_PASSES:
-        raise ValueError(
-            f"micro_batches={run.micro_batches:,}: {passes:,} with the stages of the pipeline; at "
-            f"most {MOST_PASSES:,} are simulated, one by one"
-        )
-    if windows(model, run.window)[1] is not None:
-        raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
+    if isinstance(run.adapter, Prompt):
+        raise ValueError(f"texts={run.texts!r} beside prompt tuning is not described")
 
 
 def check_config(model: Model, run: Run) -> None:
@@ -277,45 +228,25 @@ def check_config(model: Model, run: Run) -> None:
         raise ValueError(
             "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
         )
+    if keys.router_loss(model.config):
+        check_router_loss(model, run)
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
         raise ValueError(
             "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"
         )
 
 
-def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
-    """The network has the parameters of the model, or a flag of the model means nothing to it."""
-    wanted = _stored(model.tensors(), dtype, run)
-    if (lora := run.lora) is not None:
-        theirs = lora.format(dtype, peft=run.implementation == "transformers")
-        wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
-        wanted += storage(lora.saved_count(model), dtype)
-        if lora.base is not None and run.implementation == "transformers":
-            wanted += lora.level_bytes(model)
-    if (other := run.adapter) is not None:
-        wanted += storage(other.parameter_count(model), other.format(dtype, peft=True))
-    _check_weights(model, built, wanted)
-
-
-def check_weights(model: Model, built: int, dtype: str, run: Run, stage: int) -> None:
-    """The same of one rank of a pipeline."""
-    _check_weights(model, built, _stored(run.devices.tensors(model, stage), dtype, run))
-
-
-def _stored(tensors: Sequence[Tensor], dtype: str, run: Run) -> int:
-    shapes = [(run.devices.shape(tensor, "weights"), tensor.copies) for tensor in tensors]
-    return storage(sum(numel(shape) * copies for shape, copies in shapes), dtype)
-
-
-def _check_weights(model: Model, built: int, wanted: int) -> None:
-    if built == wanted:
-        return
-    usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}
-    own = [f"{k}={getattr(model, k)!r}" for k, v in usual.items() if getattr(model, k) != v]
-    raise ValueError(
-        f"the {model.family} network that is described has {built:,} bytes of weights, this model "
-        f"{wanted:,}: not all of {', '.join(own)} is described; known: the family's own values"
-    )
+def check_router_loss(model: Model, run: Run) -> None:
+    """Of which steps the router's own loss is described: plain ones on one device."""
+    what = "output_router_logits=True"
+    if not model.mixture_layers:
+        raise ValueError(f"{what}: no layer of this model has a router, and its class fails there")
+    for field in ("loss", "loop", "eval_batch"):
+        value = getattr(run, field)
+        if value != getattr(Run, field):
+            raise ValueError(f"{what} is not described beside {field}={value!r}")
+    if run.devices.ranks > 1:
+        raise ValueError(f"{what} is described on one device alone, not for devices={run.devices}")
 
 
 def one_of(name: str, value: str, known: Any) -> None:

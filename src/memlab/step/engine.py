@@ -228,8 +228,22 @@ class Engine:
         """
         backward(self, loss, grad)
 
+    def adds(self, shape: tuple[int, ...]) -> bool:
+        """Whether a gradient of this shape, alone, is added to in place."""
+        return self.in_place
+
+    def added(self, first: Tensor, second: Tensor) -> Tensor:
+        """The sum of two gradients, in a new tensor."""
+        return self.new("add", second.shape, second.dtype)
+
+    def before_update(self, parameter: Parameter) -> None:
+        """Called when AdamW's loop comes to a parameter: what its gradient costs to be read."""
+
     def end_backward(self) -> None:
         """Called when the graph has run, by the engine that ran it."""
+
+    def after_backward(self) -> None:
+        """Called when backward is over, for a library that does more then."""
 
     def show(self, layers: int, first: int | None) -> None:
         """Simulate all layers; or with a number that many first ones besides those of `SHOWN`."""

@@ -33,6 +33,8 @@ class Group:
     """The parameters of a layer, or of the root: parts of them, and what they are gathered into.
 
     waiting     the buffer that they have been gathered into, until it is copied
+    partial     what has been scattered of earlier micro-batches, and not yet added up over replicas
+    guarded     the part that an all-reduce over replicas works on, until backward is over
     kept        whole gradients of earlier micro-batches, in the format of the reduction
     begun, done whether its backward pass has begun, and whether it is over
     """
@@ -42,4 +44,6 @@ class Group:
         self.wholes: list[Parameter] = []
         self.kept: dict[int, Tensor] = {}
         self.waiting: Tensor | None = None
+        self.partial: Tensor | None = None
+        self.guarded: Tensor | None = None
         self.is_whole = self.begun = self.done = False

@@ -13,6 +13,29 @@ KINDS = {
     "sft": ("ids", "labels", "attention_mask"),
     "dpo": ("ids", "attention_mask", "completion_mask"),
 }
+# What says which tokens belong together, of the same shape.
+MARKS = {"padded": "attention_mask", "packed": "position_ids"}
+
+
+def kinds_of(run: Run) -> tuple[str, ...]:
+    """What each micro-batch of a named loop has, all of one shape."""
+    kinds = KINDS[run.loop]
+    mark = MARKS.get(run.texts)
+    if mark == "position_ids":  # collators for packed rows make no mask
+        return (*(kind for kind in kinds if kind != "attention_mask"), mark)
+    return kinds if mark is None or mark in kinds else (*kinds, mark)
+
+
+def batch_of(run: Run) -> tuple[str, ...]:
+    """What a step of a loop of one's own is given of each micro-batch, the ids first.
+
+    Labels are the ids, unless padding, or the first token of each packed text, is not to be learned
+    """
+    if run.loop == "nanogpt":
+        return ("ids", "labels")
+    if run.loop in KINDS or run.texts == "full":
+        return ("ids",)
+    return ("ids", "labels", MARKS[run.texts])
 
 
 def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
@@ -20,7 +43,9 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
 
     trainer     ids and labels of every micro-batch of a step, fetched before the first of them; on
                 a CPU the next batch too, which the data loader has fetched ahead
-    sft         the same with an attention mask
+    sft         the same with an attention mask; of packed texts, instead of it, their positions and
+                the number of each token's text and the places where texts begin, of which there
+                are here as many as sequences: 4 bytes more for each beyond (8 on a GPU)
     dpo         of both sequences of each pair the ids, an attention mask and a mask of what is
                 learned; and where the reference was asked beforehand its two numbers a pair
     grpo        ids and masks of the prompts and of the completions of all micro-batches, an
@@ -34,9 +59,14 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
         return _completions(f, s, run)
     if run.loop not in KINDS:
         return []
-    kinds = KINDS[run.loop]
+    kinds = kinds_of(run)
     batches = run.micro_batches + (run.backend == "cpu")
     made = [f.new(kind, (s.B, s.T), "int64", "inputs") for _ in range(batches) for kind in kinds]
+    if run.loop == "sft" and run.texts == "packed":
+        starts = 1 if run.backend == "cpu" else 2  # moved to a GPU under both of their names
+        for _ in range(batches):
+            made += [f.new("starts", (run.batch + 1,), "int32", "inputs") for _ in range(starts)]
+            made.append(f.new("seq_idx", (s.B, s.T), "int32", "inputs"))
     del made[0]  # the ids that the step reads are there
     if run.reference == "precomputed":
         made += [f.new("ref_logps", (s.B,), "fp32", "inputs") for _ in range(batches)]

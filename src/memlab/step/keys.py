@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..formats import bytes_per_value
 from ..model.families import MIXTURES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -20,6 +21,7 @@ LLAMAS = (
     "qwen3",
     "gemma",
     "phi3",
+    "olmo",
     "olmo2",
     "smollm3",
     "granite",
@@ -51,6 +53,8 @@ SHARES = {
     "glm4_moe": 0.5,
 }  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
+GROUPED_IN = ("fp32", "bf16", "fp16")  # formats that experts are multiplied in
+ALIGNED = 16  # bytes: a row of what is multiplied in groups begins at a multiple of it
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -70,6 +74,24 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         raise ValueError(f"rope_type={kind!r} is not phi3's; known: default, longrope")
 
 
+def check_rows(model: Model, dtype: str) -> None:
+    """Refuse experts whose matrices torch does not multiply in groups, in this format of weights.
+
+    Source      PyTorch 2.13: aten/src/ATen/native/GroupedMMUtils.h, "strides should be multiple of
+                16 bytes". llama4_text multiplies the rows of all its experts as one batch instead
+    Raises      ValueError that names the width
+    """
+    if not model.mixture_layers or model.family == "llama4_text" or dtype not in GROUPED_IN:
+        return
+    unit = ALIGNED // int(bytes_per_value(dtype))
+    for letter, size in (("D", model.d_model), ("M", model.expert_ff)):
+        if size % unit:
+            raise ValueError(
+                f"{letter}={size} in {dtype}: torch multiplies experts in groups, whose rows are a "
+                f"multiple of {ALIGNED} bytes; a multiple of {unit} is needed"
+            )
+
+
 def caps(model: Model, key: str) -> bool:
     """Whether scores, or logits, are kept below a number."""
     usual = CAPS.get(model.family, {})
@@ -79,6 +101,11 @@ def caps(model: Model, key: str) -> bool:
 def scales_logits(model: Model) -> bool:
     """Whether the logits are more than a product with the output head."""
     return model.family in SCALED or caps(model, "final_logit_softcapping")
+
+
+def router_loss(config: Mapping[str, Any]) -> bool:
+    """Whether the config asks for the loss of the routers, of a family whose class makes one."""
+    return bool(config.get("output_router_logits"))
 
 
 def attention(config: Mapping[str, Any], asked: str | None, usual: str = "sdpa") -> str:

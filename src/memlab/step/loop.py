@@ -34,9 +34,14 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
                 autocast
     Raises      ValueError for a combination that is not described
     """
-    if run.holds and (run.devices.fsdp or run.devices.pipelined):
-        beside = "FSDP2" if run.devices.fsdp else "a pipeline"
-        raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
+    for there, beside in (
+        (run.devices.fsdp, "FSDP2"),
+        (run.devices.deepspeed, "DeepSpeed"),
+        (run.devices.pipelined, "a pipeline"),
+        (run.devices.tensor_parallel, "tensor parallelism"),
+    ):
+        if run.holds and there:
+            raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
     plain = run.replace(holds=())
     found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
     for what in run.holds:
@@ -122,6 +127,8 @@ def _reference(own: dict[str, int], run: Run) -> dict[str, int]:
 
 def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored: str) -> None:
     """One thing that the loop holds: see memlab.Run."""
+    if what == "fp32_model":
+        return _everywhere(found, storage(model.parameter_count, "fp32"), "weights")
     if what in ("state_dict", "model"):
         copy = storage(model.parameter_count, stored)
         return _everywhere(found, copy) if what == "state_dict" else _twice(found, copy)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-HILLS = ("forward", "loss", "backward", "optimizer")
+HILLS = ("forward", "loss", "backward", "optimizer", "evaluation")
+AFTER = ("zero_grad", "evaluation")  # the optimizer's step
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Moments:
         for _, phase, record, change, total in _events(step):
             assert record is not None  # every layer is there
             held[term(record)] = held.get(term(record), 0) + change
-            part = "loss" if held.get("logits") else phase
+            part = "loss" if held.get("logits") and phase != "evaluation" else phase
             self.timeline.append(Moment(len(self.timeline), total, part))
             self._contents.append(dict(held))
 
@@ -64,6 +65,7 @@ def hills(step: Any, start: int = 0) -> dict[str, Ledger]:
     loss        while a copy of the logits or their gradient is alive, forward and backward
     backward    after that
     optimizer   the optimizer's step
+    evaluation  what a simulated step has between zero_grad and the next one, if anything
     step        a simulated Step (column derived), a Trace (traced), or a Tracker (measured) with
                 phases of these names and its logits labelled, whose step begins at event `start`
     Unit        bytes
@@ -90,14 +92,15 @@ def _tops(step: Any, start: int) -> dict[str, tuple[int, int]]:
     tops: dict[str, tuple[int, int]] = {}
     logits, last = 0, None
     for at, phase, is_logits, change, total in _named(step, start):
-        if phase == "zero_grad":
-            break
+        if phase == "zero_grad" and not isinstance(step, Step):
+            break  # what follows is another step
         if is_logits:
             logits += change
-        name = "loss" if logits else phase
+        name = "loss" if logits and phase not in AFTER else phase
         if name in HILLS and total > tops.get(name, (0, -1))[1]:
             tops[name] = at, total
-        last = at, total
+        if phase not in AFTER:
+            last = at, total
     if last is None:
         raise ValueError(f"no event from {start} on; run the step in the tracker's block")
     tops.setdefault("optimizer", last)  # one that allocates nothing finds what backward left

@@ -19,6 +19,8 @@ from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from . import described
+from .built import check_weights
+from .devices import check_pipelined
 from .graph import Parameter, Tensor
 from .networks.hf_common import causal_lm_loss
 from .networks.llama_stage import LlamaStage
@@ -49,7 +51,7 @@ def step_of_stage(
     Raises      ValueError for what is not described of a pipeline, and for a stage without a rank
     """
     chosen = recipe_for(model, recipe)
-    described.check_pipelined(model, chosen, run)
+    check_pipelined(model, chosen, run)
     rank = _Rank(model, chosen, run, stage, every_layer)
     for name in ("first", "second"):
         rank.step(name)
@@ -100,7 +102,7 @@ class _Rank:
             networks.append(LlamaStage(f, setting, **ends))
         self.networks, self.setting = networks, networks[0].setting
         weights = f.log.contents(len(f.log.events), term)["weights"]
-        described.check_weights(model, weights, self.dtype, run, rank)
+        check_weights(model, weights, self.dtype, run, rank)
         self.stages = [
             Stage(f, each, index=index, chunks=run.micro_batches, keeps=devices.return_outputs)
             for index, each in zip(range(rank, every, ranks), networks, strict=True)

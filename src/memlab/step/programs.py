@@ -9,6 +9,7 @@ from ..terms.adapters import Prompt, Vera
 from . import dpo, grpo
 from .fused_head import sft_loss
 from .graph import Tensor
+from .inputs import batch_of
 from .networks import network
 from .ops import Ops
 from .prompt import Prompted
@@ -45,7 +46,8 @@ class Program:
 
     def __init__(self, f: Ops, s: Setting, run: Run) -> None:
         self.f, self.setting, self.run = f, s, run
-        self.kind = network(run.implementation, s.model.family)
+        kind = "divided" if run.devices.tensor_parallel else run.implementation
+        self.kind = network(kind, s.model.family)
         if isinstance(run.adapter, Vera):
             f.shared = shared(f, run.adapter, s.model, run.adapter.format(s.dtype, peft=True))
         self.policy = self.kind(f, s)
@@ -70,7 +72,7 @@ class Program:
         s = self.setting
         if self.run.loop == "grpo":
             return []  # prompts and completions, which are joined in each pass
-        kinds = ("ids", "labels") if self.prefetches else ("ids",)
+        kinds = batch_of(self.run)
         tokens = s.T if self.prompt is None else self.prompt.tokens
         return [self.f.new(kind, (s.B, tokens), "int64", "inputs") for kind in kinds]
 

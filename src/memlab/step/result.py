@@ -17,6 +17,7 @@ TERMS = (
     "gradients",
     "whole gradients",
     "reduce-scatter buffers",
+    "reduce buckets",
     "optimizer",
     "inputs",
     "activations",
@@ -29,8 +30,9 @@ TERMS = (
 class Peak:
     """The most bytes of a step, and when.
 
-    moment      forward (up to the output head), loss, backward or optimizer; of a pipeline merge
-                too, where the outputs of all micro-batches are joined
+    moment      forward (up to the output head), loss, backward, optimizer, or evaluation between
+                two steps; of a pipeline merge too, where the outputs of all micro-batches are
+                joined
     op          the operator whose result reached it
     contents    bytes by term; they add to `bytes`
     micro_batch the first one that reached it, counted from 1; 0 in the optimizer
@@ -53,6 +55,7 @@ class Step(Simulated):
     held        all bytes after_forward and after_backward of the last micro-batch, between_steps
     saved       what one layer keeps for backward, tensor by tensor
     log         every allocation and free of both steps
+    host        the highest moment of the rank's host, where FSDP2 keeps weights there; else None
     """
 
     TERMS = TERMS
@@ -63,11 +66,13 @@ class Step(Simulated):
     peak: Peak
     saved: SavedTable
     log: Log
+    host: Peak | None = None
 
 
 def term(record: Record) -> str:
     """weights, gradients, optimizer, buffers, inputs, activations, logits or other; under FSDP2
-    gathered weights, whole gradients and the buffers of its collectives too; of a pipeline's stage
+    gathered weights, whole gradients and the buffers of its collectives too; under DeepSpeed its
+    master and reduce buckets; of a pipeline's stage
     the buffers that it receives into.
 
     The weights of a second model, which is not trained, are "reference".

@@ -36,6 +36,7 @@ class Setting:
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
     fused_head: tuple[str, ...] = ()  # what TRL's head gives for each token; (): another head
     completion: int | None = None  # tokens of each sequence that are learned; None: all
+    texts: str = "full"  # how rows are filled: memlab.Run's `texts`
     keeps_output: bool = False  # the caller keeps the model's output
     counted: bool = False  # the loss is a sum, divided by the labels of all micro-batches
     lora: Lora | None = None  # adapters beside linear layers

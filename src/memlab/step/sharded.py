@@ -12,18 +12,30 @@ Backward        a layer's buffer is made while the layer above computes (the fir
                 complete its whole weights go; the gradients are copied into one padded buffer,
                 which waits for the next layer's to take its place, and what comes back of it is the
                 rank's part. The root is reduced last
+Replicas        HSDP adds each part up over the replicas, in place. The state that guards this
+                all-reduce holds the part in the format of the reduction until backward is over:
+                where the gradients have another format, or the part is added to an older one, those
+                of all groups are held at once
+Host            CPUOffloadPolicy: before a group is gathered each of its parts is copied to the
+                device, and cast there one by one; the copies go when the buffer is full. Each part
+                of a gradient is copied to the host, and what it is a view of goes. The optimizer
+                steps on the host
 Rank            the fullest one, rank 0; the last ones may have fewer rows in their states
 CUDA            the same order: PyTorch's allocator counts a block as free as soon as the program
                 lets go of it, on whichever stream, and FSDP2 holds what a stream still reads.
                 Buffers made on another stream leave holes there, which only the reserved bytes
                 show. Derived from the source and counted on CPUs; not yet measured on a GPU
 Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order),
-                _fsdp_collectives.py (buffers), _fsdp_param.py (padding), _fsdp_state.py (root)
+                _fsdp_collectives.py (buffers, foreach_reduce), _fsdp_param.py (padding,
+                all_gather_inputs), _fsdp_state.py (root)
 CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer, and a cut
-                (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp); NCCL has no such copy
-Leaves out      CPUOffloadPolicy, HSDP, other groups than these, explicit prefetching, buffers of
-                the communication library, scratch memory of one operator: a CPU pads in
-                torch._chunk_cat what CUDA's kernel copies at once
+                (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp); NCCL has no such copy. There a
+                copy to the device is no copy, for the host is the device: memlab.lab.two_places
+                makes it one
+Leaves out      other groups than these, explicit prefetching, buffers of the communication library,
+                scratch memory of one operator: a CPU pads in torch._chunk_cat what CUDA's kernel
+                copies at once
+The module is long, because the life of a group stands in one place.
 """
 
 from __future__ import annotations
@@ -34,7 +46,9 @@ from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.sharding import row_shard
-from .described import check_sharded
+from . import deepspeed
+from .devices import check_sharded
+from .divided import Divided
 from .gathered import Gathered, Group
 from .graph import Node, Parameter, Tensor, component
 from .ops import Ops
@@ -48,9 +62,17 @@ ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
 GATHERED, WHOLE = "gathered weights", "whole gradients"
 
 
-def operators(recipe: Recipe, dtype: str, run: Run, *, in_place: bool) -> tuple[Ops, str]:
-    """The operators, on weights of one device or of FSDP2, and the format that they compute in."""
+def operators(
+    recipe: Recipe, dtype: str, run: Run, *, in_place: bool, rank: int = 0
+) -> tuple[Ops, str]:
+    """The operators, on what one rank has of each weight, and the format that they compute in."""
     options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
+    if run.devices.tensor_parallel:
+        return Divided(recipe.autocast, devices=run.devices, **options), dtype
+    if run.devices.deepspeed:
+        deepspeed.check(recipe, run)
+        zero: Any = deepspeed.Zero(stored=dtype, devices=run.devices, rank=rank, **options)
+        return zero, dtype
     if not run.devices.fsdp:
         return Ops(recipe.autocast, **options), dtype
     check_sharded(recipe, run)
@@ -67,7 +89,8 @@ class Sharded(Ops):
 
     def __init__(self, *arguments: Any, stored: str, devices: Sharding, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.stored, self.ranks, self.devices = stored, devices.data, devices
+        self.stored, self.ranks, self.devices = stored, devices.sharers, devices
+        self.on_host = False  # whether what is made now is the host's
         param, reduce = devices.param_dtype, devices.reduce_dtype
         self.computed = param or stored
         self.reduced = self.computed if reduce is None else reduce
@@ -87,6 +110,7 @@ class Sharded(Ops):
         padded = (cut[0] * self.ranks, *cut[1:])
         mine = Storage(self.log, Record(name, cut, self.stored, "weights", self.part))
         empty = Gathered(self.log, Record(name, padded, dtype, GATHERED, self.part))
+        mine.record.on_host = self.devices.cpu_offload is not None
         part = Parameter(cut, self.stored, mine, self.current)
         whole = Parameter(shape, dtype, empty, self.current)
         if component(name) not in self.frozen:
@@ -107,7 +131,19 @@ class Sharded(Ops):
             raise ValueError(
                 f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described"
             )
-        return super().new(op, shape, dtype, category)
+        made = super().new(op, shape, dtype, category)
+        made.record.on_host = self.on_host
+        return made
+
+    def there(self, function: Callable[[], None]) -> Callable[[], None]:
+        """The same function, on the host: all that it makes is the host's."""
+
+        def run() -> None:
+            self.on_host = True
+            function()
+            self.on_host = False
+
+        return run
 
     def region(self, checkpoint: bool) -> Callable[..., Any]:
         inside = super().region(checkpoint)
@@ -137,6 +173,11 @@ class Sharded(Ops):
         for group in self.groups.values():
             if not group.done:
                 self._after_backward(group)
+            if group is self.groups[None]:
+                group.guarded = None
+        if self.devices.replicas > 1:
+            for layer in self.each_layer(len(self.groups) - 1 + self.between):
+                self.groups[layer].guarded = None
         for group in self.groups.values():
             group.begun = group.done = False
             group.waiting = None
@@ -159,12 +200,21 @@ class Sharded(Ops):
         if group.is_whole or group.waiting is not None:
             return
         values = sum(count(part.shape) for part in group.parts)
-        narrow = None
-        if self.computed != self.stored:
-            narrow = self.new("all_gather_copy_in", (values,), self.computed, ALL_GATHER)
+        sent: list[Tensor] = []
+        if self.devices.cpu_offload:
+            sent += map(self._brought, group.parts)
+        elif self.computed != self.stored:
+            sent.append(self.new("all_gather_copy_in", (values,), self.computed, ALL_GATHER))
         shape = (self.ranks * values,)
         group.waiting = self.new("all_gather", shape, self.computed, ALL_GATHER)
-        del narrow
+        sent.clear()
+
+    def _brought(self, part: Parameter) -> Tensor:
+        """A part on the device, in the format that is sent."""
+        here = self.new("to", part.shape, self.stored, ALL_GATHER)
+        if self.computed == self.stored:
+            return here
+        return self.new("to", part.shape, self.computed, ALL_GATHER)
 
     def _copy_out(self, group: Group) -> None:
         for whole in group.wholes:
@@ -200,7 +250,7 @@ class Sharded(Ops):
         group.done = True
         for i in group.kept:
             group.wholes[i].grad = None  # it has been added to what was kept
-        if not (self.last_pass or self.devices.gradient_sync == "every"):
+        if self.devices.gradient_sync == "last" and not self.last_pass:
             self._empty(group)
             self._keep_wide(group)
             return
@@ -214,7 +264,7 @@ class Sharded(Ops):
         self._empty(group)
         self.sent = None
         if given:
-            self._reduce(given)
+            self._reduce(group, given)
 
     def _keep_wide(self, group: Group) -> None:
         """Gradients that are reduced later, in the format in which they are added up."""
@@ -223,24 +273,44 @@ class Sharded(Ops):
                 group.kept[i] = self.new("to", whole.shape, self.reduced, WHOLE)
                 whole.grad = None
 
-    def _reduce(self, given: list[tuple[Parameter, Tensor]]) -> None:
+    def _reduce(self, group: Group, given: list[tuple[Parameter, Tensor]]) -> None:
         """Copy gradients into one padded buffer; the rank's parts are views of what comes back."""
         parts = [part for part, _ in given]
         values = sum(count(part.shape) for part in parts)
         shape = (self.ranks * values,)
+        group.guarded = None
         buffer = self.new("reduce_scatter_copy_in", shape, self.reduced, REDUCE_SCATTER)
         last = given[-1]  # a loop's variable, which nobody clears: foreach_reduce
         given.clear()
-        same = self.reduced == self.stored
-        kind = "gradients" if same else REDUCE_SCATTER
+        waits = self.devices.gradient_sync == "shards" and not self.last_pass
+        stays = waits or (self.reduced == self.stored and not self.devices.cpu_offload)
+        kind = "gradients" if stays and parts[0].grad is None else REDUCE_SCATTER
         mine = self.new("reduce_scatter", (values,), self.reduced, kind)
         if self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
             copy = self.new("all_reduce", shape, self.reduced, REDUCE_SCATTER)
             del copy
-        if not same:
+        self.sent = buffer
+        if waits:
+            group.partial = group.partial or mine  # or it is added to what is there
+            return
+        if self.devices.replicas > 1:
+            group.guarded = mine
+        if self.reduced != self.stored:
             mine = self.new("to", (values,), self.stored, "gradients")
+        if self.devices.cpu_offload:
+            self._send_away(parts)
         for part in parts:
             if part.grad is None:  # else they are added to it in place
                 part.grad = Tensor(part.shape, self.stored, mine.storage)
-        self.sent = buffer
+        group.partial = None
         del last
+
+    def _send_away(self, parts: list[Parameter]) -> None:
+        """Each part of the gradient in the host's memory; a later one is added to the first."""
+        self.on_host = True
+        for part in parts:
+            there = self.new("to", part.shape, self.stored, "gradients")
+            if part.grad is None:
+                part.grad = there
+            del there
+        self.on_host = False

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ..base.frozen import replace
 from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
@@ -16,14 +17,21 @@ from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys
 from .away import Offloaded
+from .built import check_built
 from .clip import clipped
+from .deepspeed import Zero
+from .devices import check_divided
+from .divided import of_one_rank
+from .evaluation import evaluate
 from .graph import Parameter, Tensor
+from .host import on_device, on_host
 from .inputs import inputs
 from .ops import Ops
 from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
-from .optimizers.on_host import let_go, on_host
+from .optimizers.on_host import let_go
+from .optimizers.on_host import on_host as stepped_on_host
 from .peaks import peak_of
 from .programs import Program, wanted
 from .prompt import prompted_tokens
@@ -33,7 +41,7 @@ from .result import Step as Step
 from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
-from .sharded import operators
+from .sharded import Sharded, operators
 from .storage_log import Log, Record
 from .windows import first_apart, windows
 
@@ -49,6 +57,7 @@ def simulate(
     *,
     in_place: bool = True,
     every_layer: bool = False,
+    rank: int | None = None,
 ) -> Step:
     """What a training step of this model holds, to the byte, without running it.
 
@@ -63,26 +72,49 @@ def simulate(
     in_place    see memlab.step.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
+    rank        of DeepSpeed's alone: whose step it is, the fullest one's unless it is said
     Unit        bytes of storages, as memlab.measure.Tracker counts them
     Source      memlab.step.networks, each line from the code that it describes
     Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each); the
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
+    keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe).weights)
     if run.devices.pipelined:
         from .pipelined import fullest, step_of_stage  # only a pipeline needs it
 
         stage = fullest(model, recipe, run)
         return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
-    return _told(*_played(model, recipe, run, in_place=in_place, every_layer=every_layer))
+    how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer}
+    if rank is None and run.devices.deepspeed:
+        return _fullest(model, recipe, run, how)
+    played = _played(model, recipe, run, rank=rank or 0, **how)
+    if not run.devices.cpu_offload:
+        return _told(*played)
+    log = played[0].log
+    played[0].log = on_device(log)
+    host = on_host(log, run.devices, run.backend)
+    return replace(_told(*played), host=host)
+
+
+def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str, Any]) -> Step:
+    """The step of the rank of DeepSpeed that holds most."""
+    last = run.devices.data - 1
+    played = _played(model, recipe, run, rank=last, **how)
+    assert isinstance(played[0], Zero)
+    most = max(range(last + 1), key=played[0].touched)
+    others = [simulate(model, recipe, run, rank=r, **how) for r in {0, most} - {last}]
+    return max([_told(*played), *others], key=lambda step: step.peak.bytes)
 
 
 def log_of(model: Model, recipe: Recipe | str | None, run: Run) -> Log:
     """Every allocation and free of one step, every layer simulated: the second one of `simulate`.
 
-    Leaves out  the first one, after which a step differs by nothing but states: they are made here
+    Leaves out  the first one, after which a step differs by nothing but states: they are made here;
+                whether torch would multiply experts of these widths: tools/peaks.py takes primes
     """
-    return _played(model, recipe, run, every_layer=True, steps=("second",))[0].log
+    log = _played(model, recipe, run, every_layer=True, steps=("second",))[0].log
+    return on_device(log) if run.devices.cpu_offload else log
 
 
 def _played(
@@ -92,6 +124,7 @@ def _played(
     *,
     in_place: bool = True,
     every_layer: bool = False,
+    rank: int = 0,
     steps: tuple[str, ...] = ("first", "second"),
 ) -> tuple[Ops, Setting, int]:
     """These steps, and the number of the last micro-batch that was simulated in each."""
@@ -104,8 +137,11 @@ def _played(
     attention = described.attention_of(shaped, chosen, run)
     dropouts = described.dropouts_of(shaped, run)
     described.check_shape(shaped, run)
+    if run.devices.tensor_parallel:
+        check_divided(shaped, chosen, run)
     described.check_frozen(run.frozen, shaped)
-    described.check_away(shaped, chosen, run)
+    described.check_away(chosen, run)
+    described.check_texts(shaped, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
@@ -113,7 +149,8 @@ def _played(
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
-    f, computed = operators(chosen, dtype, run, in_place=in_place)
+    f, computed = operators(chosen, dtype, run, in_place=in_place, rank=rank)
+    zero = f if isinstance(f, Zero) else None  # DeepSpeed's
     f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:
         adapters.check(run.lora, shaped, run, dtype)
@@ -124,21 +161,23 @@ def _played(
         f.frozen = (*COMPONENTS, "other")
         f.lora_dropout = getattr(run.adapter, "dropout", 0.0)
     first = first_apart(shaped) if theirs else 0
-    f.show(shaped.layers, None if every_layer else first)
-    copies.put_beside(f, chosen)
-    assert run.tokens is not None  # check_shape saw to it
+    f.show(shaped.layers, None if every_layer or zero else first)  # no two fill a bucket alike
+    if zero is None:
+        copies.put_beside(f, chosen)
+    here = of_one_rank(shaped, run.devices) if run.devices.tensor_parallel else shaped
     setting = Setting(
-        shaped,
+        here,
         computed,
         run.sequences,
-        run.tokens + prompted_tokens(run),
+        run.length + prompted_tokens(run),
         attention,
         extra=shaped.config,
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
         fused_head=wanted(run),
-        completion=run.completion,
+        completion=run.length - run.batch if run.texts == "packed" else run.completion,
+        texts=run.texts,
         keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
         counted=run.loop == "trainer",
         lora=run.lora,
@@ -148,7 +187,7 @@ def _played(
         **dropouts,
     )
     update = optimizer(step_name(chosen))
-    if chosen.master:
+    if chosen.master and zero is None:
         update = copies.over(update)
     loop = loop_of(chosen, run)
     if run.step_in_backward:
@@ -158,20 +197,25 @@ def _played(
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
     program = Program(f, setting, run)
     weights = f.log.contents(len(f.log.events), term)["weights"]
-    described.check_built(shaped, weights, dtype, run)
+    check_built(shaped, weights, dtype, run)
     program.add_reference()
     if "states" in run.offload:
         update = elsewhere
     if "optimizer" in run.offload:
-        update = on_host
+        update = stepped_on_host
     if "gradients" in run.offload:
         f.updates = let_go
     each = trained(f, shaped.layers)
     step: Any = taken if run.step_in_backward else partial(update, f, each, loop)
+    if zero is not None:
+        zero.share()
+        step = zero.stepping(update, loop)
+    if isinstance(f, Sharded) and run.devices.cpu_offload:
+        step = f.there(step)
     clip = partial(clipped, f, each) if run.clips else None
     passes = list(range(1, run.micro_batches + 1))
     if not every_layer:  # the first, one that stands for those between, and the last if it is apart
-        apart = run.devices.fsdp and run.devices.gradient_sync == "last"
+        apart = zero is not None or run.devices.gradient_sync != "every"
         passes = passes[:2] + passes[2:][-1:] * apart
     program.beside = inputs(f, setting, run)
     _run(f, program, setting, (clip, step), passes, steps)
@@ -215,16 +259,22 @@ def _run(
                 output = (*output, loss)
             f.output = ()
             whole = f.detach(loss) if program.divides_again else None
-            if passes[-1] > 1 or program.divides:
+            zero = isinstance(f, Zero)
+            if (passes[-1] > 1 or program.divides) and not zero:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             if program.prefetches:
                 batch, last = program.batch(), None
             log.marks[f"{step}.loss{which}"] = log.marks.pop("loss")
             log.mark(f"{step}.backward{which}")
+            asked = [loss] if zero else []
+            if zero:  # engine.backward divides it by the micro-batches, and scales it by 1
+                asked.append(f.scale(loss, "div"))
+                loss = f.scale(asked[1])
             f.backward(loss)
+            f.after_backward()
             last = f.detach(loss) if program.prefetches else whole
-            del loss, whole
+            del loss, whole, asked
             f.leaves.clear()
         log.mark(f"{step}.optimizer")
         if clip is not None:
@@ -236,6 +286,9 @@ def _run(
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
+        if program.run.eval_batch is not None and step == steps[-1]:
+            log.mark(f"{step}.evaluation")
+            evaluate(f, setting, program.policy, program.run)
         log.mark(f"{step}.end")
     del output, last, norm
     log.closed = True  # what goes from here on is not the step's

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "int32": 4, "bool": 1, "uint8": 1}
-SIZES["complex64"] = 8
+SIZES["complex64"] = SIZES["fp64"] = 8
 
 
 class Dim(int):
@@ -35,14 +35,17 @@ def count(shape: Sequence[int]) -> int:
 
 
 class Record:
-    """What is known of one storage; the category may still change, as with memlab.measure."""
+    """What is known of one storage; the category may still change, as with memlab.measure.
 
-    __slots__ = ("bytes", "category", "dtype", "name", "op", "part", "shape")
+    on_host     whether it is a host's, beside those of a device: `Log.seen` tells them apart
+    """
+
+    __slots__ = ("bytes", "category", "dtype", "name", "on_host", "op", "part", "shape")
 
     def __init__(self, op: str, shape: tuple[int, ...], dtype: str, category: str, part: str):
         self.bytes = count(shape) * SIZES[dtype]
         self.op, self.shape, self.dtype, self.category, self.part = op, shape, dtype, category, part
-        self.name = op
+        self.name, self.on_host = op, False
 
 
 class Storage:
@@ -116,6 +119,19 @@ class Log:
             if change
         )
         return replay(events, capacity=capacity, expandable=expandable)
+
+    def seen(self, size: Callable[[Record], int]) -> Log:
+        """The same events in the same order, each storage as large as `size` says, or nothing."""
+        other = Log()
+        for index, (record, change, _) in enumerate(self.events):
+            if record is not None:
+                own = size(record)
+                other.note(record, own if change > 0 else -own)
+                continue
+            first, last, times = other.repeats[index] = self.repeats[index]
+            other.note(None, times * sum(change for _, change, _ in other.events[first:last]))
+        other.marks, other.entered = self.marks, self.entered
+        return other
 
     def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
         """Bytes alive before event `at`, by a key of their records."""

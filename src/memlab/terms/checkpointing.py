@@ -171,6 +171,7 @@ def flops(
     kv_heads: int,
     head_dim: int,
     keep: str = "input",
+    causal: bool = False,
 ) -> tuple[int, int, int]:
     """(forward, backward, again): operations of one Llama block that is a region by itself.
 
@@ -179,10 +180,12 @@ def flops(
                 again       2·B·T·(P - D·F) unless matmuls are kept: the second forward pass ends
                             before the last matrix, for whose result backward does not ask
                             + 4·B·T·T·N·H unless attention is kept
+    causal      count the half of T·T that a causal kernel does not skip; PyTorch's counter counts
+                all of it
     Unit        floating-point operations; a multiplication and an addition are two
     Source      torch.utils.flop_counter, sdpa_flop and sdpa_backward_flop; Dao et al. 2022,
                 arXiv:2205.14135
-    Leaves out  whatever is no matrix product; that half of a causal T·T need not be computed
+    Leaves out  whatever is no matrix product; the diagonal of a causal T·T
     Raises      as `kept`
     """
     _known(keep)
@@ -191,7 +194,7 @@ def flops(
     keys = whole("kv_heads", kv_heads) * head_dim
     last = whole("d_model", d_model) * whole("d_ff", d_ff)
     matrices = 2 * d_model * (queries + keys) + 3 * last
-    scores = rows * tokens * queries
+    scores = rows * tokens * queries // (2 if causal else 1)
     again = 0 if "matmuls" in keep else 2 * rows * (matrices - last)
     again += 0 if "attention" in keep else 4 * scores
     return 2 * rows * matrices + 4 * scores, 4 * rows * matrices + 10 * scores, again

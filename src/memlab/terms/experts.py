@@ -1,13 +1,14 @@
 """Mixtures of experts: what a layer of experts weighs, and what it keeps for backward.
 
 Letters: D model width, X experts, k of them for each token, M the width of one expert, R = B·T
-tokens of a batch, b bytes a value. A gated expert is three matrices: gate, up and down.
+tokens of a batch, E ranks with R tokens each, b bytes a value. A gated expert is three matrices:
+gate, up and down.
 """
 
 from __future__ import annotations
 
 from ..formats import storage
-from ..units import whole
+from ..units import at_least_one, whole
 from .weights import linear
 
 TYPE_CHECKING = False
@@ -157,6 +158,57 @@ def kept(
     total = storage(rows * wide, format) + storage(rows, format if scores is None else scores)
     total += 32 * rows + 4 * tokens * whole("experts", experts) + 4 * experts
     return total + (4 * rows + 4 * tokens if normalized else 0)
+
+
+def arriving(
+    tokens: int, *, experts: int, experts_per_token: int, ranks: int, even: bool = True
+) -> int:
+    """Rows that arrive at one of E ranks which divide the experts between them.
+
+    Formula     even: k · R; at most, when all tokens of all ranks choose its experts:
+                E · R · min(k, X / E)
+    Shapes      every rank has R tokens of its own; a row is one token for one expert
+    Unit        rows, a whole number; even is rounded up
+    Source      Lepikhin et al. 2020 (GShard), arXiv:2006.16668, section 2.2
+    Leaves out  a limit for each expert (capacity), beyond which tokens are dropped
+    Raises      ValueError for a negative count, and for ranks that do not divide the experts
+    """
+    if whole("experts", experts) % at_least_one("ranks", ranks):
+        raise ValueError(f"ranks={ranks} do not divide X={experts} experts")
+    rows = whole("tokens", tokens)
+    if even:
+        return rows * whole("experts_per_token", experts_per_token)
+    return ranks * rows * min(whole("experts_per_token", experts_per_token), experts // ranks)
+
+
+def kept_divided(
+    tokens: int,
+    *,
+    d_model: int,
+    experts: int,
+    experts_per_token: int,
+    expert_ff: int,
+    ranks: int,
+    rows: int,
+    format: str | Format = "bf16",
+) -> int:
+    """Bytes that one of E ranks keeps of a layer of experts, of whose rows so many arrive at it.
+
+    Formula     k·R · (D · b + b + 32) + r · (D · b + 4 · M · b + 16) + 4 · R · X + 4 · X / E
+    Shapes      k·R follows the rank's own tokens: results [k·R, D] that came back, their weights,
+                four orders of rows (int64). r = `rows` follows the routing: rows that arrived
+                [r, D], gate and up [r, 2M], silu of the gate and the product [r, M], two orders
+    Unit        bytes, a whole number
+    Source      memlab.lab.expert_parallel, a toy that is short enough to read
+    Leaves out  the layer's input; weights; buffers that libraries set aside for the largest r
+    Raises      ValueError for a negative count, an unknown format, and ranks that do not divide
+                the experts
+    """
+    own = arriving(tokens, experts=experts, experts_per_token=experts_per_token, ranks=ranks)
+    total = storage(own * (whole("d_model", d_model) + 1), format) + 32 * own
+    wide = d_model + 4 * whole("expert_ff", expert_ff)
+    total += storage(whole("rows", rows) * wide, format) + 16 * rows
+    return total + 4 * tokens * experts + 4 * (experts // ranks)
 
 
 def _router(d_model: int, experts: int, bias: bool) -> int:

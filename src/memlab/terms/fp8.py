@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # original: torchao keeps the bf16 input and casts it again. fp8: the cast copy of the input.
-# fp8+weight: that and a cast copy of the weight, as Transformer Engine does.
+# fp8+weight: that and cast copies of the weight, as Transformer Engine does: two on Hopper.
 KEEP = ("original", "fp8", "fp8+weight")
 SCALING = ("tensor", "row")
 SCALE_BYTES = 4  # one fp32
@@ -37,26 +37,34 @@ def scales(inputs: int, *, scaling: str = "tensor") -> int:
 
 
 def linear(
-    rows: int, *, inputs: int, outputs: int, keep: str = "fp8", scaling: str = "tensor"
+    rows: int,
+    *,
+    inputs: int,
+    outputs: int,
+    keep: str = "fp8",
+    scaling: str = "tensor",
+    copies: int = 1,
 ) -> int:
     """Bytes that one FP8 linear layer keeps for backward, its own bf16 weight not counted.
 
-    Formula     original: 2 · T · C;  fp8: T · C + S;  fp8+weight: (T + O) · C + 2 · S
+    Formula     original: 2 · T · C;  fp8: T · C + S;  fp8+weight: (T + n · O) · C + (1 + n) · S
     Shapes      x [T, C] in bf16 or in fp8; W [O, C] in fp8; S as `scales`
     Unit        bytes, a whole number
+    copies      n, of the weight where it is kept: two in Transformer Engine on Hopper, whose FP8
+                tensor cores add up along the contiguous dimension alone, where the input asks for
+                a gradient
     Source      torchao 0.18, float8/float8_linear.py; Transformer Engine's documentation,
-                performance considerations
-    Leaves out  a second, transposed copy of the weight that Hopper needs while backward runs
+                performance considerations, and its pytorch/module/linear.py
     Raises      ValueError for a negative size or an unknown word
     """
     _known("keep", keep, KEEP)
+    weights = whole("copies", copies)
     copy = scales(inputs, scaling=scaling)
     if keep == "original":
         return 2 * whole("rows", rows) * inputs
     kept = whole("rows", rows) * inputs + copy
-    return kept + (
-        weight_copy(inputs, outputs=outputs, scaling=scaling) if keep == "fp8+weight" else 0
-    )
+    one = weight_copy(inputs, outputs=outputs, scaling=scaling)
+    return kept + (weights * one if keep == "fp8+weight" else 0)
 
 
 def weight_copy(inputs: int, *, outputs: int, scaling: str = "tensor") -> int:
@@ -71,19 +79,19 @@ def weight_copy(inputs: int, *, outputs: int, scaling: str = "tensor") -> int:
     return whole("outputs", outputs) * inputs + scales(inputs, scaling=scaling)
 
 
-def break_even(inputs: int, *, outputs: int, scaling: str = "tensor") -> int:
+def break_even(inputs: int, *, outputs: int, scaling: str = "tensor", copies: int = 1) -> int:
     """The fewest rows with which FP8 copies of input and weight are smaller than a bf16 input.
 
-    Formula     the smallest T with (T + O) · C + 2 · S < 2 · T · C: the first one above
-                O + 2 · S / C, which is O + 1 for a wide layer scaled by tensor
+    Formula     the smallest T with (T + n · O) · C + (1 + n) · S < 2 · T · C: the first one above
+                n · O + (1 + n) · S / C, which is O + 1 for a wide layer scaled by tensor
+    copies      n, of the weight, as in `linear`
     Unit        rows, a whole number
     Raises      ValueError for a layer without inputs, and as `linear`
     """
     if not whole("inputs", inputs):
         raise ValueError("inputs=0; a layer has at least one")
-    return (
-        weight_copy(inputs, outputs=outputs, scaling=scaling) + scales(inputs, scaling=scaling)
-    ) // inputs + 1
+    one = weight_copy(inputs, outputs=outputs, scaling=scaling)
+    return (whole("copies", copies) * one + scales(inputs, scaling=scaling)) // inputs + 1
 
 
 def llama_layer(

@@ -32,6 +32,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     **{("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager")) for family in LLAMAS},
     ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
     ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
+    ("transformers", "olmo"): ("olmo", "Olmo", ("sdpa", "eager")),
     ("transformers", "olmo2"): ("olmo2", "Olmo2", ("sdpa", "eager")),
     ("transformers", "smollm3"): ("smollm3", "SmolLM3", ("sdpa", "eager")),
     ("transformers", "granite"): ("granite", "Granite", ("sdpa", "eager")),
@@ -61,6 +62,12 @@ DROPOUT = [key for key in NETWORKS if NETWORKS[key][1] != "TinyLlama"]
 
 
 def network(implementation: str, family: str) -> Any:
-    """The class that describes a family as an implementation runs it."""
+    """The class that describes a family as an implementation runs it.
+
+    implementation  or "divided": transformers' on a rank that has a part of each matrix
+    """
+    if implementation == "divided":
+        assert family in LLAMAS  # devices.check_divided saw to it
+        return importlib.import_module(".llama_divided", __name__).LlamaDivided
     module, name, _ = NETWORKS[implementation, family]
     return getattr(importlib.import_module(f".{module}", __name__), name)

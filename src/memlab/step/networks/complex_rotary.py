@@ -29,10 +29,10 @@ def turned(f: Ops, x: Tensor, angles: Tensor) -> Tensor:
     The gradient is a product with the conjugate of the angles, which is written out first.
     """
     out = f.new("mul", x.shape, "fp32")
-    shape = x.shape
+    shape, table = x.shape, angles.shape  # not the angles: what is kept of them may be elsewhere
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        conjugate = f.new("conj_physical", angles.shape, "complex64")
+        conjugate = f.new("conj_physical", table, "complex64")
         made = f.new("mul", shape, "fp32")
         del conjugate
         return [made]

@@ -6,16 +6,19 @@ a step has the same bytes wherever the router sends its tokens.
 
 Source      transformers 5.23: models/*_moe/modeling_*.py, mixtral, olmoe; integrations/moe.py,
             grouped_mm_experts_forward
-Leaves out  other implementations of experts, the router's own loss, experts on several devices
+Leaves out  other implementations of experts, experts on several devices
 """
 
 from __future__ import annotations
 
+from .. import keys
 from ..adapters import linear
 from ..graph import Tensor, call
 from ..storage_log import Dim
-from .hf_common import mask_of
+from .hf_common import causal_lm_loss
 from .hf_llama import HFLlama, Shapes, Weights
+from .masks import mask_of
+from .router_loss import load_balancing_loss
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -27,6 +30,33 @@ class Qwen3Moe(HFLlama):
 
     router_first = False  # whether the router is registered before its experts
     cache_first = True
+    gates: dict[int, Tensor] | None = None  # each layer's logits, while somebody collects them
+    uneven: Tensor | None = None  # the routers' loss, which a call gives back beside them
+
+    def forward(self, ids: Tensor) -> Tensor:
+        if not keys.router_loss(self.setting.extra or {}):
+            return super().forward(ids)
+        return self.balanced(ids)
+
+    def balanced(self, ids: Tensor) -> Tensor:
+        """With output_router_logits: all routers' logits live until the loss has its part of them.
+
+        Source      utils/output_capturing.py, whose hooks collect while the body runs, and not when
+                    a checkpoint is computed again
+        """
+        f, s = self.f, self.setting
+        self.gates = {}
+        hidden = call(self.body, ids)
+        gates, self.gates = self.gates, None
+        f.begin_loss()
+        logits = self.logits(hidden)
+        loss = causal_lm_loss(f, logits, counted=s.counted)
+        uneven = load_balancing_loss(f, s, gates)
+        loss = f.add_in_place(loss, f.scale(uneven))
+        for layer in f.each_layer(s.L):
+            gates.pop(layer, None)
+        del logits, uneven  # the output of the model, of which the caller takes the loss
+        return loss
 
     @property
     def adds_to_one(self) -> bool:
@@ -51,8 +81,15 @@ class Qwen3Moe(HFLlama):
         return f.view(self.mixture(w, f.view(x, s.rows, s.D)), s.B, s.T, s.D)
 
     def mixture(self, w: Weights, rows: Tensor) -> Tensor:
-        _, scores, chosen = call(self.router, w, rows)
+        _, scores, chosen = self.routed(w, rows)
         return call(self.experts, w, rows, chosen, scores)
+
+    def routed(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What the router gives; its logits are collected where the config asks for them."""
+        found: tuple[Tensor, Tensor, Tensor] = call(self.router, w, rows)
+        if self.gates is not None:
+            self.gates[self.f.layer] = found[0]
+        return found
 
     def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logits, the weights of the chosen experts, and which they are."""
@@ -163,7 +200,7 @@ class Qwen2Moe(Qwen3Moe):
     def mixture(self, w: Weights, rows: Tensor) -> Tensor:
         f = self.f
         shared = call(self.feed_forward, w, rows, "shared_")
-        _, scores, chosen = call(self.router, w, rows)
+        _, scores, chosen = self.routed(w, rows)
         y = call(self.experts, w, rows, chosen, scores)
         shared = f.mul(f.activation(f.linear(rows, w["shared_router"]), "sigmoid"), shared)
         y = f.add(y, shared)

@@ -9,8 +9,9 @@ from ..graph import Tensor
 from ..keys import caps
 from .four_norms import FourNorms
 from .gemma import Gemma
-from .hf_common import eager_shared_heads, mask_of
+from .hf_common import eager_shared_heads
 from .hf_llama import HFLlama
+from .masks import mask_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

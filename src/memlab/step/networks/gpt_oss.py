@@ -10,8 +10,9 @@ from __future__ import annotations
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .experts import Qwen3Moe
-from .hf_common import causal_mask, dropout, strided
+from .hf_common import dropout, strided
 from .hf_llama import Shapes, Weights
+from .masks import causal_mask
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class GptOss(Qwen3Moe):
     def weighted(self, w: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
         f, s = self.f, self.setting
         rows = f.view(x, s.rows, s.D)
-        _, scores, chosen = call(self.router, w, rows)
+        _, scores, chosen = self.routed(w, rows)
         y = call(self.experts, w, rows, chosen, scores)
         return f.view(y, s.B, s.T, s.D), scores
 

@@ -11,7 +11,7 @@ from ..adapters import linear as linear
 from ..graph import Grads, Parameter, Tensor
 from ..ops import Ops
 from ..setting import Setting
-from .hf_common import causal_mask, packed_check
+from .masks import causal_mask, packed_check
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

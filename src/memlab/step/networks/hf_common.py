@@ -1,4 +1,4 @@
-"""What transformers' decoders share: the mask, eager attention, the loss."""
+"""What transformers' decoders share: embeddings, eager attention, the loss."""
 
 from __future__ import annotations
 
@@ -19,104 +19,6 @@ if TYPE_CHECKING:
 def embedded(f: Ops, table: Tensor, ids: Tensor) -> Tensor:
     """The embeddings of token ids; inputs_embeds, which are such embeddings, as they are."""
     return f.embedding(table, ids) if ids.dtype == "int64" else ids
-
-
-def packed_check(f: Ops, s: Setting) -> None:
-    """Whether position ids start again inside a row: several texts packed into one.
-
-    Not asked where there is a cache.
-    """
-    if s.cached:
-        return
-    first = f.new("sub", (s.B, 1), "int64")
-    joined = f.new("cat", (s.B, Dim("(T+1)", s.T + 1)), "int64")
-    difference = f.new("sub", (s.B, s.T), "int64")
-    del joined
-    jumps = f.new("ne", (s.B, s.T), "bool")
-    packed = f.new("cumsum", (s.B, s.T), "int64")
-    del jumps
-    none = f.new("eq", (s.B,), "bool")
-    answer = f.new("all", (), "bool")
-    del none, answer, first, difference, packed
-
-
-def mask_of(
-    f: Ops, s: Setting, dtype: str, window: int | None, *, chunked: bool = False
-) -> Tensor | None:
-    """create_causal_mask, or create_sliding_window_causal_mask with a window.
-
-    chunked     create_chunked_causal_mask: tokens see those of their own chunk, as wide as `window`
-
-    Eager attention adds a mask of numbers. SDPA has none, if causal says it all; but tokens at or
-    beyond the window need one, of yes and no.
-
-    Source      transformers 5.23, masking_utils.py: _ignore_causal_mask_sdpa
-    """
-    packed_check(f, s)
-    padding = f.new("zeros", (s.B,), "int64") if chunked else None
-    if s.attention == "eager":
-        return causal_mask(f, s, dtype, window, chunked=chunked)
-    if window is None or s.within(window) < window:
-        return None
-    mask = _boolean_mask(f, s, window, chunked)
-    del padding
-    return mask
-
-
-def causal_mask(
-    f: Ops, s: Setting, dtype: str, window: int | None = None, *, chunked: bool = False
-) -> Tensor:
-    """A mask of zeros and the smallest number, [B, 1, T, S]: eager attention adds it."""
-    allowed = _boolean_mask(f, s, window, chunked)
-    zero = f.new("zeros", (), dtype)
-    smallest = f.new("scalar", (), dtype)
-    mask = f.new("mask", (s.B, 1, s.T, s.within(window)), dtype)
-    del allowed, zero, smallest
-    return mask
-
-
-def _boolean_mask(f: Ops, s: Setting, window: int | None, chunked: bool = False) -> Tensor:
-    rows = f.new("arange", (s.B,), "int64")
-    heads = f.new("arange", (1,), "int64")
-    indices, seen = [], s.within(window)
-    for size in (s.T, seen):
-        plain = f.new("arange", (size,), "int64")
-        indices.append(f.new("add", (size,), "int64"))
-        del plain
-    causal = (1, 1, s.T, seen)
-    if window is None:
-        mask = f.new("le", causal, "bool")
-    else:
-        mask = f.new("ones", (), "bool")
-        if chunked:
-            near = _same_chunk(f, s, seen)
-            mask = f.new("and", near.shape, "bool")
-            del near
-            past = f.new("le", causal, "bool")
-            mask = f.new("and", mask.shape, "bool")
-            return mask
-        first = f.new("sub", (1, 1, s.T, 1), "int64")
-        near = f.new("gt", causal, "bool")
-        del first
-        mask = f.new("and", causal, "bool")
-        del near
-        past = f.new("le", causal, "bool")
-        mask = f.new("and", causal, "bool")
-        del past
-    del rows, heads, indices
-    return mask
-
-
-def _same_chunk(f: Ops, s: Setting, seen: Dim) -> Tensor:
-    """Whether two tokens are of one chunk, [B, 1, T, S]: texts may begin where padding ends."""
-    numbers = []
-    for shape in ((s.B, 1, 1, seen), (s.B, 1, s.T, 1)):
-        padding = f.new("index", (s.B, 1, 1, 1), "int64")
-        place = f.new("sub", shape, "int64")
-        del padding
-        numbers.append(f.new("floor_divide", shape, "int64"))
-        del place
-    return f.new("eq", (s.B, 1, s.T, seen), "bool")
 
 
 def eager_shared_heads(

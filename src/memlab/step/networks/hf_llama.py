@@ -5,7 +5,6 @@ long, because it is one block told in the order of the real code.
 
 Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
             sdpa_attention.py, loss/loss_utils.py
-Leaves out  padding masks
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
-from .hf_common import eager_shared_heads, embedded, head_loss, mask_of
+from .hf_common import eager_shared_heads, embedded, head_loss
 from .llama_weights import LlamaWeights
 from .llama_weights import Shapes as Shapes
 from .llama_weights import Weights as Weights
+from .masks import mask_of
 from .scaled_rotary import Scaled
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -88,8 +88,10 @@ class HFLlama(LlamaWeights):
         embeds = self.scaled_embeds(embeds)
         if self.cache is not None:
             self.cache.open()
-        positions = f.new("arange", (s.T,), "int64")
-        positions = f.new("add", (s.T,), "int64")
+        positions = ids  # of packed texts, as long-lived: they come with the batch
+        if s.texts != "packed":
+            positions = f.new("arange", (s.T,), "int64")
+            positions = f.new("add", (s.T,), "int64")
         masks = self.masks(embeds.dtype)
         hidden = self.dropped(embeds)
         angles = call(self.rotary, embeds.dtype)

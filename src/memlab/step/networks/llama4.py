@@ -15,8 +15,9 @@ from ..storage_log import Dim
 from .attention import scores_kept
 from .complex_rotary import polar, turned
 from .experts import Qwen3Moe
-from .hf_common import eager_shared_heads, mask_of
+from .hf_common import eager_shared_heads
 from .hf_llama import Shapes, Weights
+from .masks import mask_of
 from .smollm3 import TurnsInSome
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

@@ -7,31 +7,24 @@ from __future__ import annotations
 
 from ..adapters import linear
 from ..graph import Tensor, call
-from .hf_llama import HFLlama, Shapes, Weights
+from .hf_llama import Shapes, Weights
+from .olmo import TurnsWide
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Olmo2(HFLlama):
+class Olmo2(TurnsWide):
     """Mirrors Olmo2ForCausalLM.
 
     The norms multiply in fp32 and only then make the result as narrow as the input; so do
     positions, whose angles stay in fp32.
     """
 
-    @property
-    def narrow_keys(self) -> list[bool]:
-        """Layers whose keys autocast leaves narrow, as a cache keeps them: all."""
-        return [True] * self.setting.model.layers
-
     def attention_shapes(self) -> Shapes:
         s = self.setting
         return super().attention_shapes() | {"q_norm": (s.queries,), "k_norm": (s.keys,)}
-
-    def rotary(self, dtype: str) -> Any:
-        return super().rotary("fp32")
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         f = self.f
@@ -71,8 +64,3 @@ class Olmo2(HFLlama):
         y = f.view(y, s.B, s.T, s.queries)
         y = linear(f, y, w, "out")
         return y, kept
-
-    def rotate(self, q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-        f = self.f
-        turned_q, turned_k = super().rotate(q, k, cos, sin)
-        return f.to(turned_q, q.dtype), f.to(turned_k, k.dtype)

@@ -1,10 +1,17 @@
-"""What sends tokens to experts: the best of each row, rows in another order, grouped products."""
+"""What sends tokens to experts: the best of each row, rows in another order, grouped products.
+
+A long file, because each of its operations is one of transformers' lines, forward and backward.
+"""
 
 from __future__ import annotations
 
 from ..graph import Grads, Tensor
 from ..storage_log import Dim
 from .autocast import Autocast
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Routing(Autocast):
@@ -44,6 +51,17 @@ class Routing(Autocast):
             (g,) = grads
             narrow = g if g.dtype == dtype else self.new("to", g.shape, dtype)
             return [self.view(narrow, *shape)]
+
+        self.apply("sum", [x], [out], run)
+        return out
+
+    def column_sums(self, x: Tensor) -> Tensor:
+        """The sum over all rows, x [rows, X] gives [X]; its gradient is a view."""
+        out = self.new("sum", x.shape[1:], x.dtype)
+        shape = x.shape
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.view(grads[0], *shape)]
 
         self.apply("sum", [x], [out], run)
         return out
@@ -118,6 +136,19 @@ class Routing(Autocast):
     def clamp(self, x: Tensor, *, both: bool = False) -> Tensor:
         """x, but not above a number; both: and not below another."""
         out = self.new("clamp", x.shape, x.dtype)
+        self.apply("clamp", [x], [out], self._inside(both), [("self", x)])
+        return out
+
+    def clamp_in_place(self, x: Tensor) -> Tensor:
+        """x.clamp_(-c, c): what x was is copied for its gradient."""
+        out = Tensor(x.shape, x.dtype, x.storage, x.node, x.slot)
+        if self.grad and x.node is not None:
+            before = self.new("clone", x.shape, x.dtype)
+            self.apply("clamp_", [x], [out], self._inside(True), [("self", before)])
+        return out
+
+    def _inside(self, both: bool) -> Any:
+        """The gradient of what lies between the numbers; zero of what does not."""
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
             (g,) = grads
@@ -127,8 +158,7 @@ class Routing(Autocast):
             del zero, inside
             return [made]
 
-        self.apply("clamp", [x], [out], run, [("self", x)])
-        return out
+        return run
 
     def masked(self, x: Tensor, mask: Tensor) -> Tensor:
         """x, but a number where the mask says so; the gradient there is zero."""

@@ -70,6 +70,7 @@ def _update(engine: Engine, each: Each, loop: str) -> None:
     if loop == "forloop":
         last: list[Any] = []
         for parameter in each():
+            engine.before_update(parameter)
             temporaries = [
                 engine.new(name, parameter.shape, parameter.dtype) for name in ("sqrt", "div")
             ]

@@ -1,0 +1,121 @@
+"""Flags that say what several devices divide, as memlab.Sharding."""
+
+from __future__ import annotations
+
+import argparse
+
+from ..model import Model
+from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
+from ..recipe.parallelism import PLANS, SCHEDULES, Sharding
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
+DEEPSPEED = ("reduce_bucket_size", "overlap_comm", "no_contiguous_gradients")
+
+
+def add_devices(parser: argparse.ArgumentParser) -> None:
+    """Flags that say what is divided among several devices."""
+    words = (
+        "what stays on one of them, and with --tokens the peak of --fsdp, --zero, --pipeline or "
+        "--tensor"
+    )
+    group = parser.add_argument_group("several devices", words)
+    words = "FSDP2 over N ranks: --ranks N --zero 3, the batch of one rank"
+    group.add_argument("--fsdp", type=int, metavar="N", help=words)
+    for flag in ("param", "reduce"):
+        words = "of MixedPrecisionPolicy (default: as weights are stored)"
+        group.add_argument(f"--{flag}-dtype", choices=DTYPES, help=words)
+    words = "keep gathered layers until backward: reshard_after_forward=False"
+    group.add_argument("--no-reshard", action="store_true", default=None, help=words)
+    words = "HSDP: N copies of the model, each divided among the same number of ranks (default 1)"
+    group.add_argument("--replicas", type=int, metavar="N", help=words)
+    words = "CPUOffloadPolicy: weights, gradients and states on the host (default there: pinned)"
+    group.add_argument("--cpu-offload", choices=HOSTS, nargs="?", const=HOSTS[0], help=words)
+    words = "reduce gradients after every micro-batch or the last; shards: HSDP's (default every)"
+    group.add_argument("--gradient-sync", choices=SYNCS, help=words)
+    group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
+    words = "0 to 3: what data-parallel ranks divide; steps: 1, 2 DeepSpeed's, 3 FSDP2's"
+    group.add_argument("--zero", type=int, help=words)
+    words = "of DeepSpeed's config: values of its buffer for gradients (default 500,000,000)"
+    group.add_argument("--reduce-bucket-size", type=int, metavar="N", help=words)
+    for flag, words in (("overlap-comm", "two"), ("no-contiguous-gradients", "none")):
+        words = f"of DeepSpeed's config: {words} of these buffers"
+        group.add_argument(f"--{flag}", action="store_true", default=None, help=words)
+    for name, what in SPLITS.items():
+        words = f"ranks that divide {what} (default 1)"
+        short = [f"--{name}"] * (name != "context")
+        group.add_argument(f"--{name}-parallel", *short, type=int, metavar="N", help=words)
+    words = "of --tensor: divide the norms and the stream by tokens too (SequenceParallel)"
+    group.add_argument("--sequence", action="store_true", default=None, help=words)
+    words = "of --tensor: torch's with loss_parallel, or transformers' tp_plan (default torch)"
+    group.add_argument("--plan", choices=PLANS, help=words)
+    words = "of torch.distributed.pipelining (default 1f1b)"
+    group.add_argument("--schedule", choices=SCHEDULES, help=words)
+    words = "stages on each rank of interleaved1f1b (default 2 there)"
+    group.add_argument("--stages-per-rank", type=int, metavar="N", help=words)
+    words = "schedule.step(return_outputs=False): the last stage keeps no logits of a whole step"
+    group.add_argument("--no-outputs", action="store_true", default=None, help=words)
+
+
+def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
+    """What the flags of `add_devices` say together; data-parallel ranks are the rest.
+
+    Raises      ValueError where the network cannot be cut so, or the ranks do not come out even,
+                and for --fsdp beside a flag that says the same
+    """
+    policy = {name: getattr(options, name) for name in ("param_dtype", "reduce_dtype")}
+    policy |= {n: getattr(options, n) for n in ("gradient_sync", "replicas", "cpu_offload")}
+    policy = {name: value for name, value in policy.items() if value is not None}
+    if options.no_reshard:
+        policy["reshard_after_forward"] = False
+    if options.fsdp is not None:
+        others = ("sequence", "plan", "schedule", "stages_per_rank", "no_outputs", *DEEPSPEED)
+        for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS), *others):
+            if (value := getattr(options, flag)) is not None:
+                raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
+        if options.fsdp < 2:
+            raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
+        return Sharding(data=options.fsdp, zero=3, **policy)
+    told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
+    sizes: dict[str, Any] = {name: size for name, size in told.items() if size is not None}
+    sizes |= _schedule(options)
+    for name in ("sequence", "plan"):
+        if (value := getattr(options, name)) is not None:
+            sizes[name] = value
+    policy |= _buckets(options)
+    one = Sharding(zero=options.zero or 0, **sizes)
+    one.check(model)
+    ranks = one.ranks if options.ranks is None else options.ranks
+    if ranks < 1 or ranks % one.ranks:
+        product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
+        raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
+    return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
+
+
+def _buckets(options: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of DeepSpeed's config say."""
+    said: dict[str, Any] = {}
+    if options.reduce_bucket_size is not None:
+        said["reduce_bucket_size"] = options.reduce_bucket_size
+    if options.overlap_comm:
+        said["overlap_comm"] = True
+    if options.no_contiguous_gradients:
+        said["contiguous_gradients"] = False
+    return said
+
+
+def _schedule(options: argparse.Namespace) -> dict[str, Any]:
+    """What the flags of a pipeline say beside its ranks."""
+    said: dict[str, Any] = {}
+    if options.schedule is not None:
+        said["schedule"] = options.schedule
+    if options.stages_per_rank is not None:
+        said["stages_per_rank"] = options.stages_per_rank
+    elif options.schedule == "interleaved1f1b":
+        said["stages_per_rank"] = 2
+    if options.no_outputs:
+        said["return_outputs"] = False
+    return said

@@ -1,0 +1,181 @@
+"""FakeTensorMode with a shorter way to what it has already worked out.
+
+Torch keeps what an operator makes of arguments of some shapes, and finds it by a description of
+every argument that takes longer to write than a small operator to run. The layers of a model ask
+for the same operators on the same shapes again and again. So here a short description is looked up
+first: of a plain tensor it holds what torch's own holds, and whatever is not plain goes torch's
+way.
+
+Source      PyTorch 2.13: torch/_subclasses/fake_tensor.py, _cache_key, extract_tensor_metadata,
+            _cached_dispatch_impl
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+# What torch's description of an argument is, itself and its type, and no more.
+PLAIN = frozenset(
+    (int, float, bool, complex, str, type(None))
+    + (torch.dtype, torch.device, torch.layout, torch.memory_format)
+)
+# What this stands on, and no promise of torch's: without it FakeTensorMode does all by itself.
+NEEDED = (
+    *("_cache_key", "_cached_dispatch_impl", "_dispatch_impl", "_output_from_cache_entry"),
+    *("cache",),
+)
+_PROXY = torch._C._TorchDispatchModeKey.PROXY
+
+
+class NotPlain(Exception):
+    """An argument that the short description has no words for."""
+
+
+class New(NamedTuple):
+    """One tensor that an operator makes: a new one, or a view of the argument at `place`."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    kind: dict[str, Any]
+    device: torch.device
+    place: int | None
+    at: tuple[Any, ...]
+
+
+class ShapesMode(FakeTensorMode):
+    """A FakeTensorMode without symbolic sizes, which finds what it has seen sooner.
+
+    Raises      what FakeTensorMode raises
+    """
+
+    def __init__(self) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self._state = fake_tensor._CacheKeyState(None)
+        self._found: dict[tuple[Any, ...], Any] = {}
+        self._marks: dict[torch.device, dict[str, Any]] = {}  # what torch writes on a new one
+
+    def _cached_dispatch_impl(
+        self, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        try:
+            short = self._short(func, args, kwargs)
+        except NotPlain:
+            return super()._cached_dispatch_impl(func, types, args, kwargs)
+        if short in self._found:
+            found = self._found[short]
+            if found is None:  # torch keeps nothing of this
+                return self._dispatch_impl(func, types, args, kwargs)
+            if type(found) is New:
+                return self._new(found, args)
+            entry, key = found
+            return self._output_from_cache_entry(self._state, entry, key, func, args)
+        try:
+            key = self._cache_key(fake_tensor._CacheKeyState(None), func, args, kwargs)
+        except fake_tensor._BypassDispatchCache:
+            return super()._cached_dispatch_impl(func, types, args, kwargs)
+        output = super()._cached_dispatch_impl(func, types, args, kwargs)
+        entry = FakeTensorMode.cache.get(key)
+        if isinstance(entry, fake_tensor._DispatchCacheValidEntry):
+            self._found[short] = self._one(entry, func, output) or (entry, key)
+        elif isinstance(entry, fake_tensor._DispatchCacheBypassEntry):
+            self._found[short] = None
+        return output
+
+    def _one(self, entry: Any, func: Any, output: Any) -> New | None:
+        """How to make the result again, where it is one new tensor or a view of an argument."""
+        if entry.is_output_tuple or type(output) is not FakeTensor:
+            return None
+        (info,) = entry.output_infos
+        told = info.metadata
+        if info.inplace_idx is not None or told is None or told.is_conj or told.is_neg:
+            return None
+        device = told.device
+        self._marks.setdefault(device, dict(vars(output)))
+        place = info.view_idx if getattr(func, "is_view", False) else None
+        at = () if place is None else (told.storage_offset, told.shape, told.stride)
+        kind = {"dtype": told.dtype, "layout": told.layout, "requires_grad": told.requires_grad}
+        return New(tuple(told.shape), tuple(told.stride), kind, device, place, at)
+
+    def _new(self, found: New, args: Sequence[Any]) -> FakeTensor:
+        """As torch's _get_output_tensor_from_cache_entry and FakeTensor.__new__."""
+        storage = None if found.place is None else args[found.place].untyped_storage()
+        with torch._C._DisableTorchDispatch():
+            bare = torch.empty_strided(found.shape, found.stride, device="meta", **found.kind)
+            if storage is not None:
+                bare.set_(storage, *found.at)
+        made = torch.Tensor._make_subclass(
+            FakeTensor,
+            bare,
+            bare.requires_grad,
+            dispatch_device=True,
+            device_for_backend_keys=found.device,
+        )
+        if self._allow_unsafe_data_ptr_access:
+            torch._C._set_warn_deprecated_on_mutable_data_ptr(made)
+        else:
+            torch._C._set_throw_on_mutable_data_ptr(made)
+        vars(made).update(self._marks[found.device])
+        return made
+
+    def _short(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+        if torch._C._get_dispatch_mode(_PROXY) is not None:
+            raise NotPlain
+        made = [
+            func,
+            torch.get_default_dtype(),
+            torch._C._get_default_device(),
+            torch.is_inference_mode_enabled(),
+        ]
+        self._add(made, args)
+        for name, value in kwargs.items():
+            made.append(name)
+            self._add(made, (value,))
+        return tuple(made)
+
+    def _add(self, made: list[Any], values: Sequence[Any]) -> None:
+        """All that decides what torch's description of these arguments is."""
+        made.append(len(values))
+        for value in values:
+            kind = type(value)
+            if kind is FakeTensor:
+                if (
+                    value.fake_mode is not self
+                    or value.constant is not None
+                    or value.layout is not torch.strided
+                    or value.is_quantized
+                ):
+                    raise NotPlain
+                made += (
+                    value.shape,
+                    value.stride(),
+                    value.dtype,
+                    value.storage_offset(),
+                    value.untyped_storage().nbytes(),
+                    value.fake_device,
+                    value.requires_grad,
+                    value.is_conj(),
+                    value.is_neg(),
+                    value.is_inference(),
+                )
+            elif kind in PLAIN:
+                made += (kind, value)
+            elif kind is list or kind is tuple:
+                made.append(kind)
+                self._add(made, value)
+            else:
+                raise NotPlain
+
+
+def shapes_mode() -> FakeTensorMode:
+    """A mode in which tensors have shapes and no values, the quicker one where torch has its parts.
+
+    Both give the same tensors.
+    """
+    parts = ("_CacheKeyState", "_BypassDispatchCache", "_DispatchCacheValidEntry")
+    there = all(hasattr(FakeTensorMode, name) for name in NEEDED)
+    if there and all(hasattr(fake_tensor, name) for name in parts):
+        return ShapesMode()
+    return FakeTensorMode(allow_non_fake_inputs=True)

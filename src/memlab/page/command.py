@@ -1,0 +1,93 @@
+"""The command line and the lines of Python that ask the package what the page was asked."""
+
+from __future__ import annotations
+
+from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
+from ..run import Run
+from .asked import recipe_of, run_of
+from .request import OTHER_MODEL, OWN, PRECISIONS
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .asked import State
+
+CONFIG = "config.json"  # where the pasted one is expected
+FIELDS = ("batch", "tokens", "micro_batches", "optimizer_impl", "attention", "checkpoint", "loss")
+RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
+
+
+def command(state: State) -> str:
+    """`memlab estimate` with every flag that this state needs, and no other."""
+    name, changed = formats(state)
+    words = ["memlab estimate", model(state), "--recipe", name]
+    if changed:
+        words += ["--optimizer", changed]
+    for field, value in said(state):
+        words += [f"--{field.replace('_', '-')}", str(value)]
+    ranks = run_of(state).devices
+    if ranks.data > 1:
+        words += ["--ranks", str(ranks.data)]
+    if ranks.zero:
+        words += ["--zero", str(ranks.zero)]
+    for field in ("tensor", "pipeline"):
+        if getattr(ranks, field) > 1:
+            words += [f"--{RANKS[field]}", str(getattr(ranks, field))]
+    if ranks.pipeline > 1:
+        words += ["--schedule", ranks.schedule or ""]
+    return " ".join(words)
+
+
+def script(state: State) -> str:
+    """The same in Python."""
+    name, changed = formats(state)
+    maker = "from_config" if state["model"] == OTHER_MODEL else "preset"
+    recipe = f'Recipe.named("{name}")'
+    if changed:
+        recipe += f'.replace(optimizer="{changed}")'
+    fields = [f"{field}={quoted(value)}" for field, value in said(state)]
+    ranks = run_of(state).devices
+    alone = Sharding()
+    shared = [
+        f"{field}={quoted(getattr(ranks, field))}"
+        for field in ("data", "zero", "tensor", "pipeline", "schedule")
+        if getattr(ranks, field) != getattr(alone, field)
+    ]
+    names = "Model, Recipe, Run, estimate"
+    if shared:
+        fields.append(f"devices=Sharding({', '.join(shared)})")
+        names = "Model, Recipe, Run, Sharding, estimate"
+    return f"""from memlab import {names}
+
+model = Model.{maker}("{model(state)}")
+recipe = {recipe}
+run = Run({", ".join(fields)})
+print(estimate(model, recipe, run))"""
+
+
+def model(state: State) -> str:
+    """What the command line calls the model."""
+    return CONFIG if state["model"] == OTHER_MODEL else str(state["model"])
+
+
+def formats(state: State) -> tuple[str, str]:
+    """The name of the recipe, and the optimizer where it is not that recipe's own."""
+    name = PRECISIONS[state["precision"]][1]
+    wanted = recipe_of(state).optimizer
+    return name, "" if wanted == Recipe.named(name).optimizer else wanted
+
+
+def said(state: State) -> list[tuple[str, object]]:
+    """The fields of the run that are not what memlab.Run has when nothing is said."""
+    run, usual = run_of(state), Run()
+    found: list[tuple[str, object]] = []
+    for field in FIELDS:
+        value = getattr(run, field)
+        if value != getattr(usual, field) and not (field == "attention" and value == OWN):
+            found.append((field, value))
+    return found
+
+
+def quoted(value: object) -> str:
+    """A value as Python reads it."""
+    return f'"{value}"' if isinstance(value, str) else str(value)

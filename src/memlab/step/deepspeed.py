@@ -1,0 +1,266 @@
+"""DeepSpeed's ZeRO 1 and 2 in a simulated step: whole weights, a part of all that belongs to them.
+
+The program     engine, *_ = deepspeed.initialize(model=model, config=config)
+                loss = engine(ids, labels=ids).loss; engine.backward(loss); engine.step()
+Weights         all of them in one flat tensor, aligned to two values a rank, of which each is a
+                view; a rank updates an fp32 copy of its part, also where the weights are fp32
+Buckets         as soon as the first gradient is there a buffer of `reduce_bucket_size` values is
+                made, with `overlap_comm` two, whatever the size of the model; they go when the
+                gradients have been reduced. A gradient that is complete is copied into the buffer,
+                and its own memory goes; one that is larger than the buffer stays where it is
+Reduction       a full bucket is reduced. Where it holds parts of several ranks it is copied for
+                that, whole. Then what is this rank's is copied into a tensor for all weights that
+                its part touches. Stage 2 drops the others and does so in every micro-batch; stage 1
+                keeps all gradients to the last micro-batch, and reduces them after its backward
+Without `contiguous_gradients`    there are no buffers: a bucket's gradients are joined in a copy
+The step        the norm of each gradient is taken in fp64, one weight after the other. The part's
+                gradients are joined, and cast to fp32; then the narrow ones go, and the optimizer
+                steps: its own FusedAdam on CUDA, the program's AdamW on a CPU
+Rank            the fullest of three: the last, whose gradients come first, the first, and the one
+                whose part touches the largest weights
+Source          deepspeed 0.19.8, deepspeed/runtime/zero/stage_1_and_2.py; runtime/engine.py
+CPU             gloo adds up in place, as NCCL does
+Leaves out      stage 3, whose step here is FSDP2's; ZeRO-Offload; fp16, which needs a scaler;
+                expert parameters; buffers of the communication library; what allocations are
+                rounded to and kept for streams
+The module is long, because the life of a bucket stands in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
+from ..run import Run
+from .devices import BY_VALUE, check_said
+from .graph import Parameter, Tensor
+from .ops import Ops
+from .storage_log import Record, Storage, count
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+BUCKETS, WIDE = "reduce buckets", "fp32"
+ALIGNED = 2  # values of each rank: nccl_start_alignment_factor
+
+
+def check(recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step under DeepSpeed.
+
+    Raises      ValueError that names it
+    """
+    beside = f"is not described beside DeepSpeed's ZeRO {run.devices.zero}"
+    alone = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
+    check_said(run, alone, beside)
+    master = recipe.master if recipe.weights == "bf16" else WIDE
+    beside_them = recipe.accumulator or recipe.gradients not in (None, recipe.weights)
+    if (recipe.weights, master) not in (("bf16", WIDE), (WIDE, WIDE)) or beside_them:
+        raise ValueError(
+            f"recipe {recipe.name!r} {beside}, which updates an fp32 copy; known: 'zero', 'fp32'"
+        )
+    if recipe.autocast:
+        raise ValueError(f"autocast={recipe.autocast!r} {beside}")
+    if recipe.optimizer not in BY_VALUE:
+        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+    if run.devices.zero == 1 and run.devices.overlap_comm and run.micro_batches > 1:
+        raise ValueError(f"overlap_comm=True with micro_batches={run.micro_batches} {beside}")
+
+
+class Zero(Ops):
+    """All operators, and DeepSpeed's hooks around backward.
+
+    stored      the format of weights and gradients
+    rank        whose part it is
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        stored: str,
+        devices: Sharding,
+        rank: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(*arguments, **options)
+        self.stored, self.devices = stored, devices
+        self.rank = rank
+        self.most = devices.reduce_bucket_size
+        self.buffers: list[Tensor] = []
+        self.turn = 0  # the buffer that is being filled
+        self.inside: list[Parameter] = []  # whose gradients are in the bucket
+        self.elements = 0
+        self.large: Parameter | None = None  # the bucket's only one, which no buffer holds
+        self.late: list[Parameter] = []  # reduced, and dropped with the next bucket
+        self.kept: Tensor | None = None  # gradients of the part's weights, of this micro-batch
+        self.summed: list[Tensor] = []  # of all micro-batches
+        self.norms: list[Tensor] = []  # of the last step, as DeepSpeed's optimizer has it
+        self.told: list[Tensor] = []  # and its engine, which is told after the step
+        self.updates = self._arrived
+
+    def share(self) -> None:
+        """Flatten the weights: what of each is which rank's, and the fp32 copy of one's own."""
+        sizes = [count(p.shape) for p in self.parameters]
+        ranks = self.devices.data
+        unit = ALIGNED * ranks
+        aligned = -(-sum(sizes) // unit) * unit
+        self.share_size = aligned // ranks
+        self.padding = self._maybe("align", aligned - sum(sizes), "weights")
+        self.pieces: list[dict[int, int]] = []  # of each weight: rank -> values
+        at = 0
+        for size in sizes:
+            edges = [at, *(e for e in range(0, aligned, self.share_size) if at < e < at + size)]
+            edges.append(at + size)
+            pairs = zip(edges, edges[1:], strict=False)
+            self.pieces.append({first // self.share_size: last - first for first, last in pairs})
+            at += size
+        self.place = {id(p): number for number, p in enumerate(self.parameters)}
+        self.mine = [p for p in self.parameters if self.rank in self._pieces(p)]
+        record = Record("master", (self.share_size,), WIDE, "master", "")
+        self.flat = Parameter((self.share_size,), WIDE, Storage(self.log, record), None)
+
+    def touched(self, rank: int) -> int:
+        """Values of all weights of which a rank has a part."""
+        pairs = zip(self.parameters, self.pieces, strict=True)
+        return sum(count(p.shape) for p, pieces in pairs if rank in pieces)
+
+    def _pieces(self, parameter: Parameter) -> dict[int, int]:
+        return self.pieces[self.place[id(parameter)]]
+
+    def _maybe(self, op: str, values: int, category: str) -> Tensor | None:
+        return self.new(op, (values,), self.stored, category) if values else None
+
+    def _arrived(self, parameter: Parameter) -> None:
+        """The hook of a gradient that is complete."""
+        if not self.buffers and self.devices.contiguous_gradients:
+            self.turn = 0
+            for _ in range(2 if self.devices.overlap_comm else 1):
+                self.buffers.append(self.new("ipg_bucket", (self.most,), self.stored, BUCKETS))
+        if self.devices.zero == 2 or self.devices.overlap_comm:
+            self._fill(parameter)
+
+    def _fill(self, parameter: Parameter) -> None:
+        """One more gradient of the bucket, which is reduced first if it has no room for that."""
+        size = count(parameter.shape)
+        if self.elements + size > self.most:
+            self._reduce()
+            if self.devices.contiguous_gradients and self.devices.overlap_comm:
+                self.turn = 1 - self.turn
+        if self.devices.contiguous_gradients:
+            if size > self.most:
+                self.large = parameter
+            else:
+                whole = self.buffers[self.turn].storage
+                parameter.grad = Tensor(parameter.shape, self.stored, whole)
+        self.elements += size
+        self.inside.append(parameter)
+
+    def _reduce(self) -> None:
+        """Add the bucket up over the ranks, and keep what is this rank's of it."""
+        contiguous, large = self.devices.contiguous_gradients, self.large
+        held = None if large is None else large.grad  # a view of it lives to the end
+        if contiguous:
+            self._average()
+        elif self.inside:
+            if self.devices.overlap_comm:
+                self._drop_late()
+            self._flattened(len(self.inside), self.elements)
+        for p in self.inside:
+            if self.rank in self._pieces(p):
+                if contiguous:
+                    self._keep_grad(p)
+            elif self.devices.zero == 2:
+                if self.devices.overlap_comm and not contiguous:
+                    self.late.append(p)
+                else:
+                    p.grad = None
+        self.inside.clear()
+        self.elements, self.large = 0, None
+        del held
+
+    def _average(self) -> None:
+        """Reduce the bucket rank by rank: neighbours of the same rank are one piece."""
+        sizes: list[int] = []
+        last = None
+        for p in self.inside:
+            for rank, size in self._pieces(p).items():
+                if rank == last:
+                    sizes[-1] += size
+                else:
+                    sizes.append(size)
+                last = rank
+        several = values = 0
+        for size in sizes:
+            several, values = several + 1, values + size
+            if values > self.most:
+                self._flattened(several, values)
+                several = values = 0
+        self._flattened(several, values)
+
+    def _flattened(self, several: int, values: int) -> None:
+        """What is reduced at once lies in one piece: a copy, if there are several."""
+        if several > 1:
+            copy = self.new("cat", (values,), self.stored, BUCKETS)
+            del copy
+
+    def _keep_grad(self, parameter: Parameter) -> None:
+        if self.kept is None:
+            values = self.touched(self.rank)
+            self.kept = self.new("grads_in_partition", (values,), self.stored, "gradients")
+        parameter.grad = Tensor(parameter.shape, self.stored, self.kept.storage)
+
+    def _drop_late(self) -> None:
+        for p in self.late:
+            p.grad = None
+        self.late.clear()
+
+    def after_backward(self) -> None:
+        """What engine.backward does when autograd is done."""
+        if self.devices.zero == 1 and not self.last_pass:
+            return
+        if self.devices.zero == 1 and not self.devices.overlap_comm:
+            for p in self.parameters:
+                self._fill(p)
+        self._reduce()
+        self._drop_late()
+        grads = [p.grad for p in self.mine if p.grad is not None]
+        if not self.summed:
+            self.summed += grads  # else they are added to them in place
+        if self.last_pass:
+            own = sum(self._pieces(p)[self.rank] for p in self.mine)
+            rest = self._maybe("zeros", self.share_size - own, "gradients")
+            self.summed += [rest] if rest else []
+        self.buffers.clear()
+        self.kept = None
+        for p in self.parameters:
+            p.grad = None
+
+    def stepping(self, update: Callable[..., None], loop: str) -> Callable[[], None]:
+        """engine.step(): the norm, one fp32 gradient for the part, and the optimizer's update."""
+
+        def step() -> None:
+            scaled = self._take_norm()
+            self.norms = [self.new("div", (), WIDE)]
+            flat = self.summed[0]
+            if len(self.summed) > 1:
+                flat = self.new("cat", (self.share_size,), self.stored, "gradients")
+            if self.stored != WIDE:
+                flat = self.new("to", (self.share_size,), WIDE, "gradients")
+            self.flat.grad = flat
+            self.summed.clear()
+            del flat
+            update(self, lambda: iter([self.flat]), loop)
+            self.flat.grad = None
+            del scaled
+            self.told = self.norms
+
+        return step
+
+    def _take_norm(self) -> Tensor:
+        norms = []
+        for p in self.mine:
+            wide = self.new("to", (self._pieces(p)[self.rank],), "fp64")
+            norms.append(self.new("vector_norm", (), "fp64"))
+            del wide
+        return self.new("where", (), WIDE)

@@ -1,0 +1,127 @@
+"""What is described of a step on several devices, and what is refused, by name."""
+
+from __future__ import annotations
+
+from ..model import Model
+from ..recipe import Recipe
+from ..run import Run
+from . import keys
+from .described import attention_of, check_config, check_shape, dtype_of
+from .networks import LLAMAS
+from .windows import windows
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Optimizers that read and write one value at a time, so a part is updated as the whole would be.
+BY_VALUE = ("adamw", "amsgrad", "sgd", "momentum", "lion")
+# Fields of a run that several devices are not described beside.
+ALONE = (
+    *("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip"),
+    *("texts", "eval_batch", "eval_logits"),
+)
+# Micro-batches times stages of a pipeline: as many take half a minute.
+MOST_PASSES = 2048
+
+
+def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
+    """Refuse each of these fields that a run says.
+
+    Raises      ValueError that names it, and beside what it is not described
+    """
+    for field in fields:
+        value = getattr(run, field)
+        if value != getattr(Run, field):
+            raise ValueError(f"{field}={value!r} {beside}")
+
+
+def check_sharded(recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step under FSDP2.
+
+    Raises      ValueError that names it
+    """
+    check_said(run, ALONE, "is not described beside FSDP2")
+    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+        raise ValueError(
+            f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
+        )
+    if recipe.optimizer not in BY_VALUE:
+        known = ", ".join(BY_VALUE)
+        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
+    if recipe.autocast and run.devices.param_dtype:
+        raise ValueError(
+            f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
+        )
+
+
+def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step in a pipeline.
+
+    Raises      ValueError that names it
+    """
+    beside = "is not described beside a pipeline"
+    _check_plain(model, recipe, run, beside)
+    if recipe.optimizer not in BY_VALUE:
+        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+    if model.tied:
+        raise ValueError(
+            "a tied table, which the first stage and the last one both have and whose gradients "
+            f"the program itself has to add up, {beside}"
+        )
+    run.devices.check(model)
+    check_shape(model, run)
+    keys.check(model.family, model.config)
+    check_config(model, run)
+    passes = run.micro_batches * run.devices.pipeline * run.devices.stages_per_rank
+    if passes > MOST_PASSES:
+        raise ValueError(
+            f"micro_batches={run.micro_batches:,}: {passes:,} with the stages of the pipeline; at "
+            f"most {MOST_PASSES:,} are simulated, one by one"
+        )
+    if windows(model, run.window)[1] is not None:
+        raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
+
+
+def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse what is not described of a step whose matrices are divided.
+
+    Raises      ValueError that names it
+    """
+    beside = "is not described beside tensor parallelism"
+    _check_plain(model, recipe, run, beside)
+    if recipe.optimizer != "adamw":
+        raise ValueError(f"{recipe.optimizer} {beside}; known: adamw")
+    if run.optimizer_impl not in (None, "forloop"):
+        raise ValueError(
+            f"optimizer_impl={run.optimizer_impl!r} {beside}: torch's foreach and fused loops "
+            "refuse plain weights beside DTensors; say foreach=False"
+        )
+    run.devices.check(model)
+    for name, bias in (("out_bias", model.out_bias), ("ff_bias", model.ff_bias)):
+        if bias:
+            raise ValueError(f"{name}=True {beside}")
+    if run.devices.sequence and run.tokens and run.tokens % run.devices.tensor:
+        raise ValueError(
+            f"tokens={run.tokens}; a multiple of tensor={run.devices.tensor} is needed where "
+            "tokens are divided"
+        )
+    if attention_of(model, recipe, run) != "sdpa":
+        raise ValueError(f"attention='eager' {beside}")
+    if windows(model, run.window) != (None, None):
+        raise ValueError(f"a sliding window {beside}")
+
+
+def _check_plain(model: Model, recipe: Recipe, run: Run, beside: str) -> None:
+    """What is described neither in a pipeline nor on parts of matrices."""
+    if run.implementation != "transformers" or model.family not in LLAMAS:
+        raise ValueError(
+            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
+            + ", ".join(LLAMAS)
+        )
+    check_said(run, (*ALONE, "holds"), beside)
+    if recipe.autocast:
+        raise ValueError(f"autocast={recipe.autocast!r} {beside}: describe bf16 or fp32")
+    dtype_of(recipe)
+    if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
+        raise ValueError(f"recipe {recipe.name!r}: copies beside weights: {beside[3:]}")
