@@ -33,8 +33,10 @@ serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... f
 lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters (BOOK_LANG=pt-BR for another language)
 	@folder="$$($(RUN) tools/i18n lab $(BOOK_LANG))" && MEMLAB_LANG=$(BOOK_LANG) $(RUN) -m jupyterlab "$$folder"
 
+# Files keep their order, in which the chapters come last: they are short, so that no worker is idle
+# for long while another one has a long file to finish.
 test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
-	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev-$(KEY)  ## run only the linters, the type check and the spelling check
 	$(RUN) -m ruff check .

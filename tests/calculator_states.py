@@ -4,6 +4,7 @@ import random
 
 from memlab.model.config import KEYS
 from memlab.model.families import LATENTS
+from memlab.model.mixtures import GROUPED
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
 
@@ -36,8 +37,7 @@ def state(chance):
 
 def config(chance):
     """A config.json of a random family and size; now and then an impossible one."""
-    others = sorted(set(KEYS) - set(MEASURED))  # of them the page knows what stays
-    family = chance.choice(others if chance.random() < 0.1 else sorted(MEASURED))
+    family = chance.choice(sorted(MEASURED))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
     groups = chance.choice((1, 2, 2, 2, heads, 3 if chance.random() < 0.1 else 1))
     square = family in SQUARE or chance.random() < 0.3
@@ -57,14 +57,15 @@ def config(chance):
         "experts": chance.choice((4, 64)),
         "experts_per_token": chance.choice((2, 4)),
         "expert_ff": chance.choice((64, 768)),
-        "shared_ff": 1 if family == "glm4_moe" else 512,
+        "shared_ff": 1 if family in GROUPED else 512,
     }
     made = {"model_type": family, "pad_token_id": None}  # a class's own may be beyond a vocabulary
     if family in LATENTS:
         sizes["kv_heads"] = heads
-        made |= {"q_lora_rank": chance.choice((None, 1536)), "kv_lora_rank": 512, "n_group": 1}
-        made |= {"qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128}
-        made["topk_group"] = 1
+        made |= {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
+        made["v_head_dim"] = chance.choice((128, 64))
+    if family == "llama4_text":
+        sizes |= {"experts_per_token": 1, "shared_ff": sizes["expert_ff"]}
     for field, (key, _) in KEYS[family].items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]
@@ -77,6 +78,7 @@ def config(chance):
 
 SQUARE = (*FIXED_HEADS, "phi3", "olmoe")  # D = N · H
 SLOW = ("smollm3", "cohere2", "gemma3_text", "glm4_moe", "gemma2", "gpt_oss", "qwen2_moe")
+SLOW += ("deepseek_v2", "deepseek_v3", "llama4_text")
 TIED = (*FIXED_HEADS[:2], "smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
 # What configs of a family say of its step.
 WINDOWS = ({"sliding_window": 100}, {"sliding_window": 512}, {"sliding_window": 4096})
@@ -97,6 +99,21 @@ OWN |= {
         {"attention_bias": True, "use_qk_norm": normed, "first_k_dense_replace": dense}
         for normed in (True, False)
         for dense in (1, 3)
+    ),
+    "deepseek_v3": (
+        {"q_lora_rank": 1536, "n_group": 2, "topk_group": 1},
+        {"q_lora_rank": None, "n_group": 1, "topk_group": 1},
+    ),
+    "deepseek_v2": (
+        {"q_lora_rank": 1536, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1}
+        | {"topk_method": "group_limited_greedy"},
+        {"q_lora_rank": None, "first_k_dense_replace": 1},
+    ),
+    "olmo": ({}, {"clip_qkv": 8.0}),
+    "llama4_text": (
+        {},
+        {"attention_chunk_size": 100},
+        {"use_qk_norm": False, "interleave_moe_layer_step": 2},
     ),
 }
 ODD = (
@@ -128,15 +145,16 @@ ODD = (
     {"tie_word_embeddings": 1},
 )
 
-# What was not counted of two families, which a draw seldom meets.
+# What was not counted of two families, and what cannot be, which a draw seldom meets.
 _SIZES = {"hidden_size": 512, "num_attention_heads": 4, "num_key_value_heads": 4}
 _SIZES |= {"num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 1000}
 _SIZES |= {"pad_token_id": None}
 _WIDE = {"model_type": "gemma3_text", "head_dim": 128}
+_ODD_HEADS = {"model_type": "llama", "hidden_size": 60}
 _EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
 RARE = [
     {"model": "config", "tokens": 512, "config": _SIZES | more}
-    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS)
+    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS, _ODD_HEADS)
 ]
 
 # What somebody may put into the address or make a page do: each is answered by one line.

@@ -253,6 +253,24 @@ TERMS = [
         f"experts.kept(4096, d_model=2048, experts=64, experts_per_token=8, expert_ff=1024{more})"
         for more in ("", ", format='fp32'", ", scores='fp32', normalized=True", ", format='x'")
     ),
+    *(
+        f"experts.arriving(4096, experts={x}, experts_per_token=8, ranks={e}, even={even})"
+        for x, e, even in ((128, 8, True), (128, 8, False), (64, 16, False), (128, 3, True))
+    ),
+    *(
+        "experts.kept_divided(4096, d_model=2048, experts=128, experts_per_token=8, expert_ff=768, "
+        f"ranks={e}, rows={rows}{more})"
+        for e, rows, more in ((8, 32768, ""), (4, 0, ", format='fp32'"), (8, -1, ""), (3, 9, ""))
+    ),
+    *(
+        f"divided_text.saved(1, tokens={t}, heads=8, kv_heads=4, head_dim=16, ranks={c})"
+        for t, c in ((64, 2), (64, 1), (64, 3), (-64, 2), (64, 0))
+    ),
+    *(
+        f"divided_text.{f}(2, tokens=64, heads=8, kv_heads=4, head_dim=16, ranks={c}, way={way!r})"
+        for f in ("buffers", "sent")
+        for c, way in ((4, "gathered"), (4, "ring"), (4, "ulysses"), (8, "ulysses"), (2, "torus"))
+    ),
     "kv_cache.per_token(126, kv_heads=8, head_dim=128)",
     "kv_cache.per_token(1, kv_heads=2.0, head_dim=8)",
     "kv_cache.static_cache(32, kv_heads=8, head_dim=128, batch=2, longest=4096)",

@@ -20,6 +20,7 @@ MORE = (
     "cohere2",
     "seed_oss",
     "ministral",
+    "olmo",
 )
 EAGER = ("gemma2",)  # families that have no other attention
 OWN_WIDTH = MORE  # families whose heads may have another width than D / N
@@ -92,6 +93,10 @@ def _phi3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, 
 
 def _olmo2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     return {"attention_bias": [True, False]}
+
+
+def _olmo(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
+    return _olmo2(rng, config, tokens) | {"clip_qkv": [0.05, 8.0, None]}
 
 
 def _smollm3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
@@ -168,6 +173,7 @@ def _ministral(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[
 # What a family's config may say beside the shape: each key is there or not.
 OPTIONAL = {
     "phi3": _phi3,
+    "olmo": _olmo,
     "olmo2": _olmo2,
     "smollm3": _smollm3,
     "granite": _granite,

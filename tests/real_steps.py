@@ -46,7 +46,7 @@ KEPT: list[Any] = []  # the output of a program that keeps it
 FOLLOWED = (
     *("batch", "tokens", "micro_batches", "implementation", "backend", "attention", "kernel"),
     *("dropout", "checkpoint", "loss", "loss_chunks", "optimizer_impl", "lora", "frozen"),
-    *("phase", "logits", "inference_mode", "loop", "adapter"),
+    *("phase", "logits", "inference_mode", "loop", "adapter", "texts"),
 )
 
 
@@ -329,13 +329,30 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
     with one_thread(), quiet(), no_garbage():
         module = build(step)
         optimizer = optimizer_of(step, module)
-        ids = torch.randint(module_vocab(module), (step.run.batch, step.run.tokens))
+        batch = batch_of(step.run, module_vocab(module))
         with Saved(exclude=module) as saved:
-            loss = _forward(step, module, ids)
+            loss = _forward(step, module, batch)
         del loss
         tracker = StepTracker() if in_place else Tracker()
         with unfused(module):
-            return _track(step, tracker, module, optimizer, ids, saved.bytes, began)
+            return _track(step, tracker, module, optimizer, batch, saved.bytes, began)
+
+
+def batch_of(run: Run, vocab: int) -> dict[str, torch.Tensor]:
+    """What the model is given: ids, and what a collator makes of padded or packed texts."""
+    ids = torch.randint(vocab, (run.sequences, run.length))
+    if run.texts == "full":
+        return {"input_ids": ids}
+    labels = ids.clone()
+    if run.texts == "padded":
+        mask = torch.ones_like(ids)
+        mask[0, run.length - 1 :] = 0
+        labels[mask == 0] = -100
+        return {"input_ids": ids, "labels": labels, "attention_mask": mask}
+    places = torch.arange(run.length)[None]
+    places[:, run.length // 3 :] -= run.length // 3
+    labels[places == 0] = -100
+    return {"input_ids": ids, "labels": labels, "position_ids": places}
 
 
 def optimizer_of(step: Question, module: torch.nn.Module) -> torch.optim.Optimizer:
@@ -350,7 +367,7 @@ def _track(
     tracker: Tracker,
     module: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
-    ids: torch.Tensor,
+    batch: dict[str, torch.Tensor],
     saved: int,
     began: float,
 ) -> RealStep:
@@ -367,13 +384,13 @@ def _track(
         tracker.label(module)
         tracker.label(scales_of(module), "weights")
         tracker.label(optimizer)
-        tracker.label(ids, "inputs")
+        tracker.label(batch, "inputs")
         for _ in range(2):
             starts.append(len(tracker.timeline))
             tracker.reset_peak()
             for _ in range(step.run.micro_batches):
                 with tracker.phase("forward"):
-                    loss = _forward(step, module, ids, tracker)
+                    loss = _forward(step, module, batch, tracker)
                 note("after_forward")
                 with tracker.phase("backward"):
                     loss.backward()
@@ -412,10 +429,14 @@ def _track(
 
 
 def _forward(
-    step: Question, module: torch.nn.Module, ids: torch.Tensor, tracker: Tracker | None = None
+    step: Question,
+    module: torch.nn.Module,
+    batch: dict[str, torch.Tensor],
+    tracker: Tracker | None = None,
 ) -> torch.Tensor:
     """The loss alone; with a tracker, what comes from the output head on is phase "loss"."""
     run, autocast = step.run, step.recipe.autocast
+    ids = batch["input_ids"]
     cast = DTYPES[autocast] if autocast else None
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.autocast("cpu", cast) if cast else nullcontext())
@@ -436,11 +457,13 @@ def _forward(
             stack.callback(handle.remove)
         if run.loop == "keeps-outputs":
             KEPT[:] = [
-                module(ids, labels=ids)
+                module(**{"labels": ids} | batch)
             ]  # behind the forward pass: the last one lived till now
             loss = KEPT[0].loss
-        else:
+        elif run.texts == "full":
             loss = loss_of(module, ids, run)
+        else:
+            loss = module(**batch).loss
         return loss / run.micro_batches if run.micro_batches > 1 else loss
 
 
@@ -460,6 +483,16 @@ def _peak(tracker: Tracker, event: Event) -> Peak:
 def simulated(step: Question, **more: Any) -> Step:
     """The same step without running it; `more` goes to memlab.step.simulate as it is."""
     return simulate(step.model, step.recipe, step.run, **more)
+
+
+def allocations(step: Question) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Each allocation of the second step and the bytes held then: as simulated, and for real."""
+    real = real_step(step, in_place=False)
+    log = simulated(step, in_place=False, every_layer=True).log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    return [(size, total) for _, size, total in events if size > 0], [
+        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
+    ]
 
 
 def random_configs(

@@ -6,12 +6,12 @@ import itertools
 import pytest
 import torch
 from real_steps import build, module_vocab, quiet, random_configs
-from real_trainers import CONFIG, highest
 
 from memlab import Model, Recipe, Run
 from memlab.base.garbage import no_garbage
 from memlab.lab.subject import DTYPES
 from memlab.lab.train import one_thread
+from memlab.lab.trainers import CONFIG, highest
 from memlab.measure import storage_bytes
 from memlab.measure.step_tracker import StepTracker
 from memlab.recipe.loops import loop_of

@@ -29,6 +29,7 @@ from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.files import files
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
+from memlab.page.sentences import cache_of
 from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
 from memlab.step import simulate
@@ -110,7 +111,7 @@ def test_the_peak_is_that_of_the_simulated_step(lookup):
         step = step_of(state)
         assert found["total"] == step.peak.bytes == sum(row["bytes"] for row in found["rows"])
         tops = {name: ledger.total() for name, ledger in hills(step).items()}
-        assert max(size for _, size, _ in found["hills"]) == max(tops.values())
+        assert {name: size for name, size, _ in found["hills"]} == tops, state
         assert max(tops, key=tops.__getitem__) == found["moment"], state
 
 
@@ -286,12 +287,24 @@ def test_every_preset_has_its_peak(lookup):
             family = Model.preset(name).family
             without.add(family)
             assert found["why"] == f"the steps of {family} are not counted on this page"
-    assert without == {"nanochat", "deepseek_v2", "deepseek_v3", "llama4_text"}
+    assert without == {"nanochat"}
 
 
 SMALL = {"layers": 5, "d_model": 64, "d_ff": 96, "heads": 4, "kv_heads": 2, "head_dim": 16}
 SMALL |= {"vocab": 512, "positions": 512, "tied": True}
 EXPERTS = {"experts": 4, "experts_per_token": 2, "expert_ff": 64, "shared_ff": 2}
+# Keys that a config of a family needs beside its sizes.
+_DEEPSEEK = {"num_key_value_heads": 4, "first_k_dense_replace": 1, "kv_lora_rank": 24}
+_DEEPSEEK |= {"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
+_DEEPSEEK |= {"tie_word_embeddings": False}
+_GROUPED = _DEEPSEEK | {"q_lora_rank": 40, "n_group": 2, "topk_group": 1}
+BESIDE = {
+    "glm4_moe": {"attention_bias": True},
+    "deepseek_v3": _GROUPED,
+    "deepseek_v2": _GROUPED | {"topk_method": "group_limited_greedy"},
+    "llama4_text": {"num_experts_per_tok": 1, "attention_chunk_size": 32}
+    | {"tie_word_embeddings": False},
+}
 
 
 @pytest.mark.parametrize("family", sorted(described.MEASURED))
@@ -301,9 +314,8 @@ def test_each_family_has_the_peak_of_its_step(lookup, family, checkpoint):
     sizes = SMALL | ({"kv_heads": 4} if family in FIXED_HEADS else {}) | EXPERTS
     config = {key: sizes[field] for field, (key, _) in KEYS[family].items() if field in sizes}
     config |= {"model_type": family, "pad_token_id": None}
-    config |= {"attention_bias": True} if family == "glm4_moe" else {}
-    config |= {"sliding_window_pattern": 3, "no_rope_layer_interval": 3}
-    if family in described.MASKED + described.BOTH_MASKS:
+    config |= BESIDE.get(family, {}) | {"sliding_window_pattern": 3, "no_rope_layer_interval": 3}
+    if family in described.MASKED + described.BOTH_MASKS and family != "llama4_text":
         config["sliding_window"] = 32
     state = {"model": "config", "config": config, "tokens": 100, "batch": 3}
     for precision in ("bf16", "autocast"):
@@ -313,7 +325,48 @@ def test_each_family_has_the_peak_of_its_step(lookup, family, checkpoint):
         assert found["total"] == step_of(checked(state)).peak.bytes
 
 
+_ONE_GROUP = _DEEPSEEK | {"n_group": 1, "topk_group": 1, "first_k_dense_replace": 3}
+_MAVERICK = {"num_experts_per_tok": 1, "use_qk_norm": False, "interleave_moe_layer_step": 2}
+OTHER_FORMS = [
+    ("deepseek_v3", _ONE_GROUP | {"q_lora_rank": 40}),
+    ("deepseek_v3", _ONE_GROUP | {"q_lora_rank": None}),
+    ("deepseek_v2", _ONE_GROUP | {"q_lora_rank": None}),
+    ("llama4_text", _MAVERICK | {"num_hidden_layers": 4}),
+    ("llama4_text", _MAVERICK | {"num_hidden_layers": 8}),
+    ("llama4_text", _MAVERICK | {"num_hidden_layers": 24}),
+]
+
+
+@pytest.mark.parametrize(("family", "keys"), OTHER_FORMS)
+def test_other_forms_have_the_peak_of_their_step(lookup, family, keys):
+    """And layers of three kinds: without experts, with them, and those that turn nothing."""
+    sizes = SMALL | EXPERTS | {"layers": 6}
+    config = {key: sizes[field] for field, (key, _) in KEYS[family].items() if field in sizes}
+    config |= {"model_type": family, "pad_token_id": None, "tie_word_embeddings": False} | keys
+    state = {"model": "config", "config": config, "tokens": 100, "optimizer": "sgd"}
+    for precision, checkpoint, attention in (
+        ("bf16", "none", "sdpa"),
+        ("bf16", "block", "eager"),
+        ("autocast", "block", "sdpa"),
+        ("autocast", "none", "eager"),
+    ):
+        state |= {"precision": precision, "checkpoint": checkpoint, "attention": attention}
+        found = answered(state, lookup)
+        assert found["peak"], found["why"]
+        step = step_of(checked(state))
+        assert found["total"] == step.peak.bytes
+        tops = {name: ledger.total() for name, ledger in hills(step).items()}
+        assert {name: size for name, size, _ in found["hills"]} == tops
+
+
+def test_the_cache_of_a_latent_is_one_row_a_token():
+    model, run = Model.preset("deepseek-v3"), Run(batch=2, tokens=4096)
+    assert cache_of(model, run) == 2 * 4096 * 70_272
+
+
+_TWELVE = {"qk_nope_head_dim": 12, "qk_rope_head_dim": 12}
 REFUSED = {
+    "output_router_logits=“True”": ("olmoe", {"output_router_logits": True}),
     "K=1": ("mixtral", {"num_key_value_heads": 1}),
     "tie_word_embeddings=“False”": ("gemma2", {"tie_word_embeddings": False}),
     "as many key/value heads": ("gemma3_text", {"num_key_value_heads": 4}),
@@ -321,6 +374,15 @@ REFUSED = {
     "keys of a olmoe config": ("olmoe", {"norm_topk_prob": True}),
     "k=1": ("mixtral", {"num_experts_per_tok": 1}),
     "changes its logits": ("granite", {}),
+    "v_head_dim=“24”": ("deepseek_v3", _GROUPED | {"v_head_dim": 24}),
+    "qk_nope_head_dim=“12”": ("deepseek_v3", _GROUPED | _TWELVE),
+    "keys of a deepseek_v3 config": ("deepseek_v3", _GROUPED | {"rope_interleave": False}),
+    "layers of deepseek_v3 in": ("deepseek_v3", _GROUPED | {"first_k_dense_replace": 0}),
+    "keys of a llama4_text config": ("llama4_text", {"num_experts_per_tok": 2}),
+    "layers of llama4_text in": (
+        "llama4_text",
+        {"num_experts_per_tok": 1, "interleave_moe_layer_step": 3, "use_qk_norm": False},
+    ),
 }
 
 

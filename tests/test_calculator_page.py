@@ -16,6 +16,7 @@ from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.model.config import KEYS
 from memlab.page.answer import answered
+from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
 
@@ -145,6 +146,73 @@ def test_what_does_not_fit_says_what_would(page):
     assert "GiB" in page.inner_text("#calc-changes li:last-child")
 
 
+def test_a_change_makes_itself(page):
+    page.select_option("#calc-card", "RTX A6000")
+    page.wait_for_selector("#calc-changes .calc-apply")
+    wanted = answered({"card": "RTX A6000"}, reader(peaks.kept()))
+    assert page.locator("#calc-changes code").all_text_contents() == wanted["flags"]
+    assert len(wanted["changes"]) > 1 and "gradient_checkpointing" in wanted["flags"][-1]
+    before = total(page)
+    page.click("#calc-changes li:last-child .calc-apply")
+    settled(page, before)
+    assert page.inner_text("#calc-total") == wanted["changes"][-1][2]
+    assert page.inner_text("#calc-verdict").startswith("✓ It fits RTX A6000")
+    assert page.input_value("#calc-checkpoint") == "block"
+    assert "checkpoint=block" in page.url
+
+
+def test_the_address_is_handed_over(page):
+    page.select_option("#calc-checkpoint", "block")
+    until(page, lambda: "checkpoint=block" in page.url)
+    assert page.is_hidden("#calc-link")
+    page.click("#calc-share")
+    assert page.input_value("#calc-link") == page.url and page.is_visible("#calc-link")
+
+
+def test_a_refused_question_has_no_verdict(page):
+    assert page.inner_text("#calc-verdict").startswith("✓")
+    page.select_option("#calc-model", "gpt2")  # of 1,024 positions
+    until(page, lambda: page.inner_text("#calc-wrong") != "")
+    assert "4,096 tokens" in page.inner_text("#calc-wrong")
+    assert "fits" not in page.inner_text("#calc-verdict")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+    assert page.locator(".calc-stale").count() == 2
+    page.fill("#calc-tokens", "1024")
+    until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
+    assert page.locator(".calc-stale").count() == 0
+
+
+def test_a_card_of_any_size(page):
+    assert page.is_hidden("#calc-gib")
+    page.select_option("#calc-card", "other")
+    page.fill("#calc-gib", "12")
+    until(page, lambda: "your card of 12 GiB" in page.inner_text("#calc-verdict"))
+    assert "does not fit" in page.inner_text("#calc-verdict")
+    page.fill("#calc-gib", "96")
+    until(page, lambda: "your card of 96 GiB" in page.inner_text("#calc-verdict"))
+    assert page.inner_text("#calc-verdict").startswith("✓")
+
+
+def test_the_hills_are_drawn_and_the_highest_is_marked(page):
+    assert page.locator("#calc-towers rect").count() == 4
+    assert page.locator("#calc-towers .calc-tower-top").count() == 1
+    heights = [float(r.get_attribute("height")) for r in page.locator("#calc-towers rect").all()]
+    found = answered({}, reader(peaks.kept()))
+    tops = {name: size for name, size, _ in found["hills"]}
+    assert max(heights) == heights[list(HILLS).index(max(tops, key=lambda name: tops[name]))]
+    ratio = tops["forward"] / tops["loss"]
+    assert heights[0] / heights[1] == pytest.approx(ratio, rel=1e-3)
+
+
+def test_the_language_of_the_page_may_change_and_the_question_stays(page, roots):  # noqa: F811
+    page.select_option("#calc-card", "T4")
+    until(page, lambda: "card=T4" in page.url)
+    page.click(".memlab-languages summary")
+    page.click(".memlab-languages a[hreflang='zh-TW']")
+    page.wait_for_selector(READY, state="attached", timeout=30_000)
+    assert "/zh-TW/" in page.url and page.input_value("#calc-card") == "T4"
+
+
 def test_a_term_tells_its_formula_by_mouse_and_by_key(page):
     page.hover("button[data-term=optimizer]")
     assert "adamw" in page.inner_text("#calc-formula")
@@ -257,7 +325,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
             assert page.locator("#calc-rows button").all_text_contents() == terms
             left = page.locator("#calc-left-out li").all_text_contents()
             assert left == [say(text, words) for text in found["leaves_out"]]
-            steps = page.locator("#calc-changes li").all_text_contents()
+            steps = page.locator("#calc-changes li span").all_text_contents()
             assert steps == [say(text, words) for text in found["steps"]]
             picture = page.get_attribute("#calc-bar", "aria-label")
             assert picture == say(found["picture"], words)

@@ -25,6 +25,7 @@ from memlab.page.answer import answer
 from memlab.page.files import files
 from memlab.page.peak_files import TYPES, reader
 from memlab.page.request import checked, flat
+from memlab.page.sums import LETTERS
 from memlab.page.types import Typed
 
 pytest.importorskip("transformers")
@@ -123,6 +124,24 @@ def test_each_cache_is_that_of_the_package(lookup):
             assert held == cache(Causal(state["config"]), 2, 100), model.family
             seen += 1
     assert seen == sum(bool(each["cache"]) for each in TABLES["types"].values()) > LEAST // 2
+
+
+NEAR = {
+    family: dims[1]
+    for family, table in TABLES["types"].items()
+    for kind, _, dims, _ in table["cache"]
+    if kind == "near"
+}
+
+
+@pytest.mark.parametrize("family", sorted(NEAR))
+def test_a_window_may_be_as_narrow_as_any(lookup, family):
+    """A type's table was fitted to models of wider windows: one of gemma3's above 2,048."""
+    key = TABLES["types"][family]["keys"][LETTERS.index(NEAR[family])][0]
+    for window in (1, 2, 99, 2048):
+        config = probed.whole(probed.flat(config_of(family)) | {key: window})
+        held = Typed(flat(config), lookup).cache(Run(batch=2, tokens=100))
+        assert held == cache(Causal(config), 2, 100), window
 
 
 REFUSED = {

@@ -64,15 +64,21 @@ def test_checkpoints_save_activations():
     assert again.held["after_forward"] < plain.held["after_forward"]
 
 
-def test_grouped_products_have_the_strides_of_the_backend():
-    a, b = torch.empty(8, 6, device="meta"), torch.empty(4, 6, 5, device="meta")
-    ends = torch.empty(4, dtype=torch.int32, device="meta")
-    with grouped_products("cpu"):
-        assert torch._grouped_mm(a, b, offs=ends).stride() == (5, 1)
-    with grouped_products("cuda"):
-        assert torch._grouped_mm(a, b, offs=ends).stride() == (8, 1)
-    with pytest.raises(RuntimeError, match="BF16"):
-        torch._grouped_mm(a, b, offs=ends)
+@pytest.mark.parametrize(("inputs", "outputs"), [(8, 5), (8, 8), (6, 8)])
+def test_grouped_products_without_values_are_like_those_with_them(inputs, outputs):
+    def made(device):
+        a, b = torch.ones(8, inputs, device=device), torch.ones(4, outputs, inputs, device=device)
+        ends = torch.tensor([2, 4, 6, 8], dtype=torch.int32, device=device)
+        try:
+            return torch._grouped_mm(a, b.mT, offs=ends).stride()
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+
+    real = made("cpu")
+    assert real == ("strides should be multiple of 16 bytes" if inputs == 6 else (8, 1))
+    with grouped_products():
+        assert made("meta") == real
+    assert "BF16" in made("meta")
 
 
 def test_what_stays_comes_from_the_shapes(tmp_path, capsys):

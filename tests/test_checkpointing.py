@@ -84,6 +84,16 @@ def test_one_wrong_gradient_is_seen(baseline):
     assert not seen.same(baseline)
 
 
+def test_a_causal_kernel_skips_half_of_attention():
+    """By hand: B·T·T·N·H pairs of a query and a key, of which a causal kernel skips half."""
+    s = SHAPE
+    rows, queries = s["batch"] * s["tokens"], s["heads"] * s["head_dim"]
+    pairs = rows * s["tokens"] * queries
+    whole, half = (terms.flops(**s, causal=causal) for causal in (False, True))
+    assert [a - b for a, b in zip(whole, half, strict=True)] == [2 * pairs, 5 * pairs, 2 * pairs]
+    assert terms.flops(**s, causal=True, keep="matmuls+attention")[2] == 0
+
+
 def test_without_the_early_stop_a_whole_forward_pass_is_computed_again(baseline):
     seen = stack([(1, keeping(early_stop=False))] * 6)
     forward, _, _ = terms.flops(**SHAPE)

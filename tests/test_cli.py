@@ -77,7 +77,10 @@ def test_one_rank_of_several(capsys):
     told = {"ranks": 16, "data": 8, "zero": 3, "tensor": 2, "pipeline": 1, "context": 1, "stage": 0}
     told |= {"param_dtype": None, "reduce_dtype": None}
     told |= {"reshard_after_forward": True, "gradient_sync": "every"}
+    told |= {"replicas": 1, "cpu_offload": None, "reduce_bucket_size": 5 * 10**8}
+    told |= {"overlap_comm": False, "contiguous_gradients": True}
     told |= {"schedule": "1f1b", "stages_per_rank": 1, "return_outputs": True}
+    told |= {"sequence": False, "plan": "torch"}
     assert document["sharding"] == told
     per_rank = document["rows"]["weights"] / document["parameters"]
     assert 2 / 16 < per_rank < 1.001 * 2 / 16

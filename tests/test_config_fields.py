@@ -21,10 +21,23 @@ from real_steps import FAMILIES as EIGHT  # noqa: E402
 from real_steps import hugging_face  # noqa: E402
 
 from memlab import Model, Run  # noqa: E402
-from memlab.model.fields import NOTHING, ONLY, SHAPE, STEP, dropouts, kinds, used  # noqa: E402
+from memlab.model.fields import (  # noqa: E402
+    BALANCED,
+    NOTHING,
+    ONLY,
+    SHAPE,
+    STEP,
+    dropouts,
+    kinds,
+    used,
+)
+from memlab.page.answer import answered  # noqa: E402
 from memlab.step import simulate  # noqa: E402
+from memlab.step.calls import prefill  # noqa: E402
 
 FAMILIES = (*EIGHT, *MORE, *MIXTURES)
+WIDE = ("qwen3_moe", "qwen2_moe", "glm4_moe", *LATENTS)  # whose experts have a width of their own
+UNBALANCED = [family for family in MIXTURES if family not in BALANCED]
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 # Family, key, value: each changes the bytes of a step, and once memlab did not believe it.
 BELIEVED = [
@@ -65,6 +78,12 @@ BELIEVED = [
     ("llama4_text", "attention_chunk_size", 8),
     ("gpt_oss", "layer_types", ["full_attention"] * 2),
     ("qwen2_moe", "decoder_sparse_step", 2),
+    *((family, "output_router_logits", True) for family in BALANCED),
+]
+# Widths of experts that torch multiplies in groups.
+GROUPED = [
+    *((f, "moe_intermediate_size") for f in MIXTURES if f in WIDE),
+    *((f, "intermediate_size") for f in ("mixtral", "olmoe", "gpt_oss")),
 ]
 NO_LOCAL = ("qwen2_moe", "deepseek_v2")  # whose classes have no second name of the key
 REFUSED = [
@@ -91,6 +110,8 @@ REFUSED = [
     ("qwen3", "head_dim", None, "head_dim is null"),
     ("qwen2", "head_dim", None, "head_dim is null"),
     ("llama", "rope_scaling", {"type": "yarn", "partial_rotary_factor": 0.5}, "whole heads"),
+    ("llama", "rope_scaling", {"type": "linear"}, "rope_type='linear' needs a value"),
+    ("qwen2", "rope_parameters", {"rope_type": "llama3", "factor": 2}, "low_freq_factor=None"),
     ("llama", "hidden_size", 30, "D=30 is not a multiple of N=4"),
     ("gpt2", "use_return_dict", True, "leave it out"),
     ("gpt2", "scale_attn_weights", None, "true or false"),
@@ -102,7 +123,9 @@ REFUSED = [
     ("gpt_neox", "rotary_pct", float("inf"), "not a share"),
     ("gpt_neox", "head_dim", 16, "hidden_size / num_attention_heads"),
     ("opt", "layerdrop", 0.1, "layers would be skipped"),
-    *((f, "output_router_logits", True, "adds a loss of the router") for f in MIXTURES),
+    *((f, "output_router_logits", True, "makes no loss of them") for f in UNBALANCED),
+    *((f, "output_router_logits", "yes", "true or false is needed") for f in BALANCED),
+    ("qwen3_moe", "output_router_logits", None, "true or false is needed"),
     *((f, "experts_implementation", "eager", "known: grouped_mm") for f in MIXTURES),
     *((f, "num_experts_per_tok", 9, "experts_per_token=9; X=4 experts") for f in MIXTURES),
     *((f, "num_experts_per_tok", 0, "experts_per_token=0; at least 1") for f in MIXTURES),
@@ -138,6 +161,12 @@ REFUSED = [
     ("qwen2_moe", "mlp_only_layers", 1, "a list of whole numbers"),
     ("qwen2_moe", "layer_types", ["sliding_attention"] * 2, "use_sliding_window is not true"),
     ("mixtral", "router_jitter_noise", 0.1, "by noise"),
+    *(
+        ("mixtral", key, {"rope_type": kind, "factor": 2.0}, f"'{kind}' reads head_dim, which is")
+        for key in ("rope_parameters", "rope_scaling")
+        for kind in ("yarn", "dynamic")
+    ),
+    *((f, key, 30, "[DM]=30 in fp32: .* a multiple of 4 is needed") for f, key in GROUPED),
     ("olmoe", "clip_qkv", 1.0, "in place"),
     ("qwen2_moe", "num_key_value_heads", None, "num_key_value_heads is null"),
     ("gpt_oss", "sliding_window", None, "sliding_window is null; gpt_oss.s masks"),
@@ -169,6 +198,37 @@ def test_a_config_that_says_nothing_has_its_classs_values(family):
 def test_what_is_not_described_is_refused_by_name(family, key, value, message):
     with pytest.raises((ValueError, TypeError), match=message):
         told(config(family, key, value))
+
+
+@pytest.mark.parametrize(("family", "key"), GROUPED)
+def test_torch_refuses_the_widths_that_are_refused(family, key):
+    """And those of llama4_text, which multiplies the rows of all experts at once, are exact."""
+    with pytest.raises(RuntimeError, match="multiple of 16 bytes"):
+        real(config(family, key, 30))
+
+
+def test_all_experts_at_once_have_any_width():
+    said = config("llama4_text", "intermediate_size", 30)
+    assert told(said) == real(said)
+
+
+def test_the_width_that_torch_takes_depends_on_the_format():
+    model = Model.from_config(config("qwen3_moe", "moe_intermediate_size", 28))
+    run = Run.cpu(batch=2, tokens=12)
+    for recipe in ("fp32", "autocast"):  # grouped products are in the format of the weights
+        assert simulate(model, recipe, run).peak.bytes
+    for ask in (simulate, prefill):
+        with pytest.raises(ValueError, match="M=28 in bf16: .* a multiple of 8 is needed"):
+            ask(model, "bf16", run)
+    state = {"model": "config", "config": dict(model.config), "precision": "bf16", "tokens": 64}
+    found = answered(state, lambda *_: "")
+    assert "a multiple of 8 is needed" in found["why"]
+
+
+def test_a_head_that_is_said_lets_mixtral_scale_its_base():
+    said = config("mixtral", "rope_parameters", {"rope_type": "yarn", "factor": 2.0})
+    said |= {"head_dim": 8}
+    assert told(said) == real(said)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -5,6 +5,8 @@ import pytest
 from memlab.estimate import by_component, estimate
 from memlab.model import Model, presets
 from memlab.recipe import Recipe, recipes
+from memlab.run import Run
+from memlab.step import simulate
 
 TINY = Model.preset("tiny-llama")
 
@@ -98,3 +100,19 @@ def test_a_term_that_the_recipe_lacks_is_refused():
 def test_an_unknown_recipe_lists_the_known():
     with pytest.raises(ValueError, match="unknown recipe 'adamw'; known: fp32, autocast"):
         estimate(TINY, "adamw")
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("qwen2_moe", {"shared_ff": 64, "experts_per_token": 2}),
+        ("llama4_text", {"shared_ff": 64, "experts_per_token": 1}),
+    ],
+)
+def test_muon_leaves_routers_that_are_linear_layers_to_adamw(family, more):
+    """What rests was 4 bytes too few for each of their weights; the step had them all."""
+    sizes = {"layers": 3, "d_model": 64, "d_ff": 96, "heads": 4, "vocab": 128}
+    model = Model(family=family, experts=4, expert_ff=64, **sizes, **more)
+    recipe = Recipe(optimizer="muon")
+    step = simulate(model, recipe, Run(tokens=16))
+    assert estimate(model, recipe)["optimizer"].derived == step.rows["optimizer"]

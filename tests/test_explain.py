@@ -12,7 +12,7 @@ from memlab import GiB, Model, Recipe, Run, estimate, storage
 from memlab.cli import main
 from memlab.explain.case import Case
 from memlab.explain.causes import CAUSES
-from memlab.explain.explanation import explain
+from memlab.explain.explanation import explain, rounding
 from memlab.files.snapshots import read_snapshot
 from memlab.step import Lora, simulate
 from memlab.step.loop import graph
@@ -130,9 +130,58 @@ def test_causes_are_named_once_and_each_can_be_turned():
         Case(TINY, Recipe.named("autocast"), Run.cpu(**HOW)),
         Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW, lora=Lora(4, ("q",)))),
         Case(TINY, Recipe.named("fp32"), mine.replace(offload=("saved",))),
+        Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW, loop="trainer")),
     ]
     turned = {cause.name for cause in CAUSES for case in cases if cause.turn(case) is not None}
     assert turned == {cause.name for cause in CAUSES}
+
+
+def test_causes_that_make_one_figure_fit_equally():
+    """Of the bytes alone a copy of the state dict and one of the model are 128 bytes apart."""
+    base = Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW))
+    copies = [base.replace(run=base.run.replace(holds=(what,))) for what in ("state_dict", "model")]
+    names = ("the checkpoint's state dict kept", "a second model (averaged weights, a reference)")
+    for case, name in zip(copies, names, strict=True):
+        exact = explain(TINY, "fp32", base.run, seen=case.peak(), level="device")
+        assert set(names) & set(exact.equal) == {name} and exact.rounding == 1
+        assert exact.causes[0].name in exact.equal  # gradients that stay are as large, say
+        near = f"{case.peak() / 1000:.0f} kB"
+        rough = explain(TINY, "fp32", base.run, seen=near, level="device")
+        assert set(names) <= set(rough.equal) and rough.rounding == 1000
+        assert [one.name for one in rough.causes[: len(rough.equal)]] == list(rough.equal)
+        assert f"These {len(rough.equal)} causes fit equally" in str(rough)
+        assert rough.as_dict()["equal"] == list(rough.equal)
+
+
+def test_a_figure_is_known_as_it_was_given():
+    texts = ("80GB", "41.3 GiB", "60MiB", "3,621,632 B")
+    given = [rounding(seen, "device") for seen in texts]
+    assert given == [10**9, 2**30 // 10, 2**20, 1]
+    assert rounding(5 * 2**20, "device") == 2**20 and rounding(5 * 2**20 + 1, "device") == 1
+    assert rounding(5 * 2**20, "tensors") == 0
+
+
+@pytest.mark.parametrize(
+    ("truth", "name"),
+    [
+        ({"texts": "padded"}, "padding: a mask, kept in every layer"),
+        ({"texts": "packed"}, "texts packed into one row, without flash attention"),
+        ({"holds": ("fp32_model",)}, "weights averaged in fp32"),
+        (
+            {"eval_batch": 8, "eval_logits": 70},
+            "logits of an evaluation gathered on the device",
+        ),
+    ],
+)
+def test_what_a_loop_adds_is_a_cause(truth, name):
+    believed = Run(**HOW, loop="trainer")
+    case = Case(TINY, Recipe.named("bf16"), believed.replace(**truth))
+    found = explain(TINY, "bf16", believed, seen=case.peak(), level="tensors")
+    one = next(cause for cause in found.causes if cause.name == name)
+    assert name in found.equal and one.bytes == found.gap == found.causes[0].bytes
+    assert one.pieces == truth.get("eval_logits", 1)
+    if "holds" not in truth:  # states in fp32 beside bf16 add as much as a copy in fp32
+        assert found.equal[0] == name
 
 
 def run(capsys, *words):

@@ -198,7 +198,7 @@ def test_wrong_input_fails_by_name():
 
 
 def test_several_devices_are_refused():
-    run = Run(tokens=64, devices=Sharding(data=8, zero=1))
+    run = Run(tokens=64, devices=Sharding(data=8))
     with pytest.raises(ValueError, match="the step of one device alone"):
         largest_batch(QWEN, "fp32", run, on="H100")
 

@@ -120,16 +120,22 @@ def test_a_bias_is_added_and_gets_its_gradient():
     assert torch.equal(linear.bias.grad, torch.full((16,), 16.0))
 
 
+@pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("scaling", fp8.SCALING)
-def test_the_break_even_is_where_the_bytes_cross(scaling):
+def test_the_break_even_is_where_the_bytes_cross(scaling, copies):
     for inputs, outputs in ((64, 96), (4, 10), (7, 3)):
-        at = terms.break_even(inputs, outputs=outputs, scaling=scaling)
-        both = terms.linear(at, inputs=inputs, outputs=outputs, keep="fp8+weight", scaling=scaling)
-        assert both < terms.linear(at, inputs=inputs, outputs=outputs, keep="original")
-        before = terms.linear(
-            at - 1, inputs=inputs, outputs=outputs, keep="fp8+weight", scaling=scaling
-        )
-        assert before >= terms.linear(at - 1, inputs=inputs, outputs=outputs, keep="original")
+        how = dict(inputs=inputs, outputs=outputs)
+        narrow = dict(keep="fp8+weight", scaling=scaling, copies=copies)
+        at = terms.break_even(**how, scaling=scaling, copies=copies)
+        assert terms.linear(at, **how, **narrow) < terms.linear(at, **how, keep="original")
+        before = terms.linear(at - 1, **how, **narrow)
+        assert before >= terms.linear(at - 1, **how, keep="original")
+
+
+def test_on_hopper_a_weight_is_kept_twice():
+    """By hand: x 10 · 4 bytes, W 6 · 4 bytes twice, a scale of 4 bytes for each of the three."""
+    assert terms.linear(10, inputs=4, outputs=6, keep="fp8+weight", copies=2) == 40 + 48 + 12
+    assert terms.break_even(4096, outputs=14336, copies=2) == 2 * 14336 + 1
 
 
 def saved_by_a_model(recipe):

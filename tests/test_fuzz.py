@@ -1,10 +1,14 @@
 """The fuzzer asks what nobody would ask, finds nothing, and would notice."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import fuzz_shell
 import pytest
+
+from memlab.cli import main
 
 TOOLS = Path(__file__).parent.parent / "tools"
 
@@ -51,6 +55,17 @@ def test_one_seed_asks_one_question(tmp_path):
     words = [sys.executable, "-c", code, str(tmp_path)]
     asked = [subprocess.run(words, capture_output=True, check=True).stdout for _ in range(2)]
     assert asked[0] == asked[1] and b"'--json'" in asked[0] and b"'claims'" in asked[0]
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit", "explain"])
+def test_every_flag_is_asked(command, capsys):
+    """But where a program would write a file."""
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    flags = set(re.findall(r"--[a-z0-9-]+", capsys.readouterr().out))
+    assert flags - {"--help", "--json", "--plot"} == set(
+        fuzz_shell.CHOICES | fuzz_shell.MORE[command]
+    )
 
 
 def test_an_unknown_kind_is_named():

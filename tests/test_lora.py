@@ -3,7 +3,7 @@
 import pytest
 import torch
 from more_families import drawn
-from real_steps import Question, random_configs, real_step, simulated
+from real_steps import Question, allocations, random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
@@ -91,12 +91,8 @@ def test_tables_beside_the_frozen_ones_are_trained_in_full(config, precision, ho
 
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    real = real_step(step, in_place=False)
-    log = simulated(step, in_place=False, every_layer=True).log
-    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
-    assert [(size, total) for _, size, total in events if size > 0] == [
-        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
-    ]
+    derived, real = allocations(step)
+    assert derived == real
 
 
 @pytest.mark.parametrize(

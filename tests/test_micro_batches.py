@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from real_steps import random_configs, real_step, simulated
+from real_steps import allocations, random_configs, real_step, simulated
 from test_step import apart
 
 from memlab import Model, Run
@@ -32,12 +32,8 @@ def test_every_figure_is_the_real_one(step):
 
 @pytest.mark.parametrize("step", STEPS[::4], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    real = real_step(step, in_place=False)
-    log = simulated(step, in_place=False, every_layer=True).log
-    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
-    assert [(size, total) for _, size, total in events if size > 0] == [
-        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
-    ]
+    derived, real = allocations(step)
+    assert derived == real
 
 
 @pytest.mark.parametrize("recipe", PRECISIONS.values(), ids=list(PRECISIONS))

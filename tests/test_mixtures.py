@@ -15,7 +15,10 @@ from test_step_cuda import on_cuda, traced  # noqa: E402
 
 from memlab import Model, Recipe, Run  # noqa: E402
 from memlab.estimate import estimate  # noqa: E402
+from memlab.model.config import KEYS  # noqa: E402
 from memlab.model.families import MIXTURES as KNOWN  # noqa: E402
+from memlab.model.fields import BALANCED  # noqa: E402
+from memlab.page import described as page_described  # noqa: E402
 from memlab.page.answer import answered  # noqa: E402
 from memlab.recipe.parallelism import Sharding  # noqa: E402
 from memlab.recipe.resident import resident  # noqa: E402
@@ -200,6 +203,78 @@ def test_the_cuda_graph_is_the_traced_one(family):
         assert found.rows["activations"] == real.rows["activations"], step
 
 
+def balanced(seed, family, n=2):
+    """Random steps whose loss has a part for the routers."""
+    drawn = random_mixtures(n, seed, families=(family,))
+    kept = [{k: v for k, v in step.config.items() if k != "mlp_only_layers"} for step in drawn]
+    told = [config | {"output_router_logits": True} for config in kept]
+    return [step.replace(config=config) for step, config in zip(drawn, told, strict=True)]
+
+
+@pytest.mark.parametrize("family", BALANCED)
+def test_the_routers_loss_is_exact(family):
+    for i, step in enumerate(balanced(96, family)):
+        ours, theirs = in_order(step)
+        assert ours == theirs, step
+        check(step.replace(micro_batches=1 + i))
+
+
+@pytest.mark.parametrize("family", ["qwen3_moe", "gpt_oss"])
+@pytest.mark.parametrize("precision", ["bf16", "autocast-bf16"])
+def test_the_routers_loss_on_cuda_is_the_traced_one(family, precision):
+    said = question(family, precision, output_router_logits=True)
+    if family == "gpt_oss":
+        said = said.replace(attention="eager")
+    (step,) = on_cuda([said])
+    real, found = traced(step), simulated(step.replace(backend="cuda"))
+    assert found.held == real.held
+    assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
+    for name in ("activations", "logits"):
+        assert found.rows[name] == real.rows[name]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_routers_loss_of_many_layers_is_exact_though_few_are_simulated(first):
+    dense = list(range(first))
+    more = {"num_hidden_layers": 8, "mlp_only_layers": dense, "output_router_logits": True}
+    check(question("qwen3_moe", "autocast-bf16", **more).replace(checkpoint="block"))
+
+
+def test_the_routers_loss_keeps_every_layers_probabilities():
+    told = {"num_hidden_layers": 6, "vocab_size": 7}
+    plain, asked = (
+        simulated(question("mixtral", output_router_logits=each, **told)) for each in (False, True)
+    )
+    layer, share = 4 * 3 * 11 * 8, 4 * 8  # fp32, rows, experts; what each expert is chosen for
+    assert asked.rows["logits"] - plain.rows["logits"] == 6 * layer + share
+    assert asked.rows["activations"] == plain.rows["activations"]
+    assert asked.saved == plain.saved
+
+
+@pytest.mark.parametrize("family", BALANCED)
+def test_calls_with_the_routers_loss_are_exact(family):
+    for step in balanced(97, family, 1):
+        run = {"attention": step.run.attention, "batch": step.run.batch, "tokens": step.run.tokens}
+        for phase in PHASES.values():
+            call = Question(step.config, step.precision, Run.cpu(**run, **phase))
+            assert not differences(call, real_call(call)), call
+
+
+@pytest.mark.parametrize(
+    ("more", "run", "message"),
+    [
+        ({}, {"loss": "chunked"}, "output_router_logits=True is not described beside loss="),
+        ({}, {"loop": "trainer"}, "not described beside loop='trainer'"),
+        ({}, {"devices": Sharding(data=2, zero=3)}, "on one device alone"),
+        ({"mlp_only_layers": [0, 1]}, {}, "no layer of this model has a router"),
+    ],
+)
+def test_where_the_routers_loss_is_not_described_it_is_refused(more, run, message):
+    said = question("qwen3_moe", "bf16", output_router_logits=True, **more)
+    with pytest.raises(ValueError, match=message):
+        simulate(said.model, said.recipe, said.run.replace(**run))
+
+
 @pytest.mark.parametrize("family", MIXTURES)
 def test_calls_are_exact(family):
     for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):
@@ -376,8 +451,12 @@ def test_experts_are_divided_among_data_ranks_alone():
         Sharding(tensor=2).check(model)
 
 
-def test_the_page_says_which_it_has_no_steps_of():
+def test_the_page_says_which_it_has_no_steps_of(monkeypatch):
+    """Today it has those of all; a family may be described before its tables are made."""
+    assert set(KEYS) == set(page_described.MEASURED)
     for name, family in (("deepseek-v3", "deepseek_v3"), ("llama-4-scout", "llama4_text")):
+        others = [each for each in page_described.MEASURED if each != family]
+        monkeypatch.setattr(page_described, "MEASURED", others)
         found = answered({"model": name, "tokens": 64}, lambda name, kind: "")
         assert found["why"] == f"the steps of {family} are not counted on this page"
 

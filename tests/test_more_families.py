@@ -131,6 +131,17 @@ PUBLISHED = {
         },
         3_821_079_552,
     ),
+    "olmo-7b": (
+        {
+            "model_type": "olmo",
+            "hidden_size": 4096,
+            "intermediate_size": 11008,
+            "num_hidden_layers": 32,
+            "num_attention_heads": 32,
+            "vocab_size": 50304,
+        },
+        6_888_095_744,
+    ),
     "olmo-2-7b": (
         {
             "model_type": "olmo2",
@@ -298,6 +309,7 @@ REFUSED = [
     ("phi3", {"pad_token_id": 32000}, "no row of an embedding"),
     ("olmo2", {"hidden_act": "gelu"}, "hidden_act='gelu' is not described; known: silu"),
     ("olmo2", {"sliding_window": 8}, "this family has none"),
+    ("olmo", {"clip_qkv": "8"}, "clip_qkv='8'"),
     ("smollm3", {"no_rope_layers": [1, 0, 1]}, "names 3 layers"),
     ("smollm3", {"no_rope_layers": [1, 2]}, "no_rope_layers has 2"),
     ("smollm3", {"no_rope_layer_interval": 0}, "at least 1"),

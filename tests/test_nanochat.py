@@ -153,6 +153,15 @@ def test_a_cut_counts_each_storage_once_and_no_weight():
     assert found.of_dtype("bfloat16") == 0
 
 
+def test_a_view_of_a_weight_is_no_memory_of_its_own():
+    wide = torch.nn.Linear(4, 4, bias=False)
+    net = torch.nn.Sequential(wide, torch.nn.Tanh(), torch.nn.Linear(4, 4, bias=False), _Sum())
+    for dtype, each in ((torch.float32, 4), (torch.bfloat16, 2)):
+        found = cut(net.to(dtype), torch.randn(8, 4, dtype=dtype))
+        # The second weight crosses transposed, a view; tanh's result is all that was made.
+        assert found.bytes == 8 * 4 * each, [row for row in found.rows]
+
+
 class _Sum(torch.nn.Module):
     def forward(self, x):
         return x.sum()

@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 TECHNIQUES = sorted(
-    path for path in (ROOT / "notebooks").glob("[12]*.ipynb") if 12 <= int(path.stem[:2]) <= 21
+    path
+    for path in (ROOT / "notebooks").glob("[123]*.ipynb")
+    if int(path.stem[:2]) in (*range(12, 22), 32, 33)
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shlex
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from calculator_states import states
 from test_calculator import folder, lookup, there  # noqa: F401  fixtures
 
 from memlab import Run
+from memlab.cli import main
 from memlab.devices import devices
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
@@ -16,7 +18,7 @@ from memlab.explain.resorts import EVERY, LAST
 from memlab.fit import CannotFit, cheapest_change, limit_of
 from memlab.model import Model
 from memlab.page import cheaper
-from memlab.page.answer import answer
+from memlab.page.answer import answer, answered
 from memlab.page.asked import model_of, run_of
 from memlab.page.request import CHOICES, PRECISIONS, checked
 from memlab.units import text
@@ -132,3 +134,35 @@ def test_only_changes_without_moments_are_left_out():
 def test_no_module_of_the_page_is_long():
     modules = Path(cheaper.__file__).parent.glob("*.py")
     assert not {p.name for p in modules if len(p.read_text("utf-8").splitlines()) > 250}
+
+
+def test_the_command_line_that_the_page_shows_answers_the_same(asked, tmp_path, capsys):
+    for state, told in asked[:24]:
+        words = shlex.split(told["command"])
+        assert words[:2] == ["memlab", "estimate"]
+        if "config" in state:
+            config = tmp_path / "config.json"
+            config.write_text(json.dumps(state["config"]))
+            words[2] = str(config)
+        assert main([*words[1:], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"], state
+
+
+def test_the_lines_of_python_that_the_page_shows_answer_the_same(asked, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for state, told in asked[:24]:
+        (tmp_path / "config.json").write_text(json.dumps(state.get("config", {})))
+        lines = told["script"].replace("print(", "found = (")
+        known: dict = {}
+        exec(compile(lines, "script", "exec"), known)
+        assert known["found"].total() == told["total"], state
+
+
+def test_what_a_change_sets_is_what_it_promised(asked, lookup):  # noqa: F811
+    """Its button leads where the line beside it says."""
+    seen = 0
+    for state, told in asked:
+        for sets, (_, _, size) in zip(told["sets"], told["changes"], strict=True):
+            assert answered(state | sets, lookup)["total_text"] == size, state
+            seen += 1
+    assert seen >= 5

@@ -27,6 +27,7 @@ ANSWERS = {
     "formats": ("", "nvfp4"),
     "recipes": ("", "hides"),
     "claims": ("004", "S4-01"),
+    "audit": ("--form", "- ask: estimate"),
 }
 LACKS = {
     "trace": ("tiny-llama --tokens 32", "tracing needs torch"),
@@ -115,6 +116,16 @@ def test_every_command_answers_or_says_what_it_lacks(installed, tmp_path):
         done = call(installed / "memlab", name, *words.split(), cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, ""), name
         assert done.stderr.startswith(f"memlab: {said}") and done.stderr.count("\n") == 1, name
+
+
+def test_a_list_of_claims_is_audited_without_torch(installed, tmp_path):
+    form = call(installed / "memlab", "audit", "--form", cwd=tmp_path).stdout
+    (tmp_path / "card.md").write_text(form, encoding="utf-8")
+    done = call(installed / "memlab", "audit", "card.md", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("4 claims: holds 3, cannot be checked here 1\n")
+    (tmp_path / "card.md").write_text(form.replace("16 GB", "8 GB"), encoding="utf-8")
+    assert call(installed / "memlab", "audit", "card.md", cwd=tmp_path).returncode == 1
 
 
 def test_all_claims_are_listed(installed, tmp_path):

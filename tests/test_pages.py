@@ -333,6 +333,55 @@ def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):
         assert watched.wrong == []
 
 
+def test_claims_are_drawn_filtered_and_linked(browser, roots):
+    with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
+        page = watched.page
+        page.goto(roots["http"] + "en/notebooks/27_free_memory.html")
+        box = page.locator(".memlab-claims")
+        rows, shown = box.locator("details tbody tr"), box.locator("details tbody tr:visible")
+        every = rows.count()
+        assert every > 100 and shown.count() == 0, "every fold is closed"
+        field = box.locator("input[type=search]")
+        field.fill("Factorized")
+        found = shown.all_inner_texts()
+        assert 1 < len(found) < every / 4 and all("factorized" in row.lower() for row in found)
+        assert box.locator("details:visible").count() == box.locator("details[open]").count()
+        field.fill("no claim has these words")
+        assert box.locator("details:visible").count() == 0
+        field.fill("")
+        assert box.locator("details:visible").count() > 5 and shown.count() == 0
+        page.goto(roots["http"] + "en/notebooks/27_free_memory.html#S4-61")
+        page.locator("#S4-61").wait_for(state="visible")
+        assert "FP8 training (half the memory of FP16)" in page.locator("#S4-61 q").inner_text()
+        # One bar for all fates, and one for each figure that the note is about: none of no width.
+        for mode in MODES:
+            page.emulate_media(color_scheme=mode)
+            bars = box.locator(".memlab-fates svg").evaluate_all(
+                "all => all.map(bar => bar.getBoundingClientRect().width)"
+            )
+            assert len(bars) == 3 and bars[0] > 300 and min(bars) > 100
+        assert watched.wrong == []
+
+
+def test_a_picture_fades_where_there_is_more_of_it(browser, roots):
+    """At its end, and where all of it is seen, nothing fades."""
+    edges = """box => ["before", "after"].map(
+      edge => Number(getComputedStyle(box).getPropertyValue("--memlab-" + edge)))"""
+    with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
+        page = watched.page
+        page.goto(roots["http"] + "en/notebooks/24_predicted_28.html")
+        box = page.locator(".memlab-figure").first
+        assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+        assert box.evaluate(edges) == [1, 0]
+        box.evaluate("box => { box.scrollLeft = box.scrollWidth; }")
+        page.wait_for_timeout(200)
+        assert box.evaluate(edges) == [0, 1]
+        page.set_viewport_size({"width": 1200, "height": 800})
+        page.reload()
+        assert box.evaluate(edges) == [1, 1]
+        assert watched.wrong == []
+
+
 def test_the_cheat_sheet_prints_on_two_sheets(browser, roots):
     with Watched(browser, roots["http"]) as watched:
         watched.page.goto(roots["http"] + "en/cheat-sheet.html")

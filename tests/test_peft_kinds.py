@@ -1,7 +1,7 @@
 """Adapters other than plain LoRA, as peft makes them: real steps, simulated to the byte."""
 
 import pytest
-from real_steps import Question, real_step, simulated
+from real_steps import Question, allocations, real_step, simulated
 from test_step import apart
 from test_step_cuda import traced
 
@@ -61,12 +61,8 @@ def test_every_figure_is_the_real_one(step):
 
 @pytest.mark.parametrize("step", [DORA[3], DORA[6], *OTHERS[1::5]], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    real = real_step(step, in_place=False)
-    log = simulated(step, in_place=False, every_layer=True).log
-    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
-    assert [(size, total) for _, size, total in events if size > 0] == [
-        (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
-    ]
+    derived, real = allocations(step)
+    assert derived == real
 
 
 @pytest.mark.parametrize("step", [DORA[5], OTHERS[1], OTHERS[6]], ids=str)

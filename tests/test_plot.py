@@ -12,6 +12,7 @@ from memlab.ledger import Ledger, Row
 from memlab.model import Model
 from memlab.plot import (
     COLOURS,
+    beyond_the_model,
     bits,
     block_tables,
     curves,
@@ -23,6 +24,8 @@ from memlab.plot import (
     routing,
     saved_layer,
     timeline,
+    turns,
+    who_holds,
 )
 from memlab.plot.canvas import MARGIN, WIDTH, width_of
 from memlab.plot.colours import PAPER, colour_of, contrast, in_order, ink_on
@@ -35,7 +38,21 @@ from memlab.units import text as sized
 
 SVG = "{http://www.w3.org/2000/svg}"
 GPT2 = simulate(Model.preset("gpt2"), "bf16", Run(tokens=64)).saved
+LOOPS = {
+    "plain loop": ([("three copies of the logits", "logits", 12 * GiB)], "gone with a flag"),
+    "a loop with a longer name": (
+        [("a second model", "reference", 15 * GiB), ("a tile", "other", GiB)],
+        "a flag whose words are so many that they need a second line below the row they belong to",
+    ),
+    "nothing": ([], "no flag"),
+}
 LAYER = simulate(Model.preset("llama-3-8b"), "bf16", Run(tokens=8192)).saved
+
+
+HELD = {
+    "DDP": [{"weights": [(0, 1)] * 2}, {"weights": [(0, 1)] * 2, "gradients": [None, (0, 1)]}],
+    "a way with a long name": [{"weights": [(0.25, 0.5), None]}] * 2,
+}
 
 
 @pytest.fixture
@@ -114,6 +131,9 @@ def pictures(ledger):
         logits_in_time(1024, vocab=8192, format="fp32"),
         block_tables({"a conversation": [1, 2, 9], "another": [1, 2, 16]}, 17, title="Tables"),
         matrices({"one": [("q", 64, 8), ("out", 8, 64)], "a longer label": [("k", 1, 64)]}),
+        turns({"rank 0": [("F0", 0, 1), ("B0", 4, 2)], "rank 1": [("I11", 1, 1)]}, title="1F1B"),
+        who_holds(HELD, ["between two steps of a run", "forward of layer 3"], title="Who"),
+        beyond_the_model(94 * GiB, LOOPS, title="Five loops"),
     ]
 
 
@@ -211,10 +231,17 @@ def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
         (lambda good: block_tables({"A": [0]}, 4), "A names block 0; the pool has 1 to 3"),
         (lambda good: block_tables({"A": [1]}, 40), "blocks=40; the picture has room for 17"),
         (lambda good: saved_layer(GPT2), r"layer of the Llama family"),
+        (lambda good: beyond_the_model(GiB, {"a loop": ([], "")}), "no loop adds anything"),
         (lambda good: matrices({}), "no matrix to draw"),
         (lambda good: matrices({"a": [("q", 0, 3)]}), "a side of 0"),
         (lambda good: matrices({"a": [("q", 8, 8)] * 9}), "a: q has no room"),
         (lambda good: routing([(0,), (2,)], 2), "token 1 goes to expert 2; there are X=2"),
+        (lambda good: turns({"rank 0": []}), "0 units of time; the picture has room for 1 to 44"),
+        (lambda good: turns({"rank 0": [("F0", 44, 1)]}), "45 units of time"),
+        (lambda good: turns({"rank 0": [("X0", 0, 1)]}), "turn 'X0'; known: F, B, I, W"),
+        (lambda good: who_holds({}, ["now"]), "nothing to draw"),
+        (lambda good: who_holds(HELD, ["now"]), "DDP has 2 cells for 1 moments"),
+        (lambda good: who_holds({"A": [{"weights": [(0, 2)]}]}, ["now"]), r"the part \(0, 2\)"),
         (lambda good: ledger_bar(good).save("bar.png"), r"'bar.png' does not end in .svg"),
     ],
 )
@@ -277,6 +304,37 @@ def test_a_block_of_two_tables_is_drawn_as_shared():
     drawn = fills(block_tables({"A": [1, 2, 3], "B": [1, 4]}, 6))
     shared, own = COLOURS["embedding"], COLOURS["KV cache"]  # in tables, in the pool, in the key
     assert (drawn.count(shared), drawn.count(own)) == (2 + 1 + 1, 3 + 3 + 1)
+
+
+def test_what_a_rank_holds_is_filled():
+    drawn = fills(who_holds(HELD, ["now", "then"]))
+    # Four pieces of DDP, a quarter twice, and the key; of the gradients one, and the key.
+    assert drawn.count(COLOURS["weights"]) == 4 + 2 + 1
+    assert drawn.count(COLOURS["gradients"]) == 1 + 1
+
+
+def test_each_turn_is_drawn_as_long_as_it_takes():
+    drawn = turns({"rank 0": [("F0", 0, 1), ("B0", 2, 2)], "rank 1": [("F0", 1, 1)]})
+    boxes = list(ET.fromstring(drawn.svg).iter(f"{SVG}rect"))
+    wide = {
+        colour: [float(b.get("width")) for b in boxes if b.get("fill") == COLOURS[colour]]
+        for colour in ("activations", "gradients")
+    }
+    assert len(wide["activations"]) == 2 + 1 and wide["gradients"][0] == 2 * wide["activations"][0]
+
+
+def test_what_a_loop_adds_is_as_wide_as_its_bytes_and_named_once():
+    drawn = beyond_the_model(94 * GiB, LOOPS)
+    wide = {
+        box.get("fill"): float(box.get("width"))
+        for box in ET.fromstring(drawn.svg).iter(f"{SVG}rect")
+        if float(box.get("height")) > 30
+    }
+    logits, second, tile = (wide[COLOURS[term]] for term in ("logits", "reference", "other"))
+    assert logits / second == pytest.approx(12 / 15, rel=0.01)
+    assert logits / tile == pytest.approx(12, rel=0.02)
+    assert words(drawn).count("a tile") == 1 and words(drawn).count("a second model") == 1
+    assert "+ 16 GiB" in words(drawn) and "94 GiB" in words(drawn)
 
 
 def test_the_area_of_a_matrix_is_its_parameters():

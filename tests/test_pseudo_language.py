@@ -28,7 +28,8 @@ KEPT = re.compile(SILENT.pattern + r"|\{\w+\}|^\d+\. |`[^`]*`|\{\w+\}`[^`]*`")
 MARKED = str.maketrans("aeiou", "áéíóú")
 
 OWN = ("glossary.html", "references.html")
-HIDDEN = re.compile(r"<(head|script|style|pre|code|math|samp|svg|sub)\b.*?</\1>", re.S)
+# What no language changes: code, formulas, pictures, and quotations, in the language of their note.
+HIDDEN = re.compile(r"<(head|script|style|pre|code|math|samp|svg|sub|q)\b.*?</\1>", re.S)
 SHOWN = re.compile(r">([^<>]*[a-z][^<>]*)<|\b(?:title|aria-label|placeholder|alt)=\"([^\"]+)\"")
 # Names, code and letters, which no language changes; the last are Sphinx's own Esperanto.
 ALLOWED = re.compile(

@@ -167,3 +167,12 @@ def test_pages_show_the_static_side_of_a_widget(book):
     }
     with pytest.raises(SystemExit, match="x, cell ask: a widget without static text/html"):
         book.without_widgets(bare, "x")
+
+
+def test_no_two_scripts_answer_to_one_import():
+    """All their folders are on pytest's path: which one is found would hang on the tests' order."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    folders = [ROOT / each for each in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
+    names = [path.stem for folder in (*folders, ROOT / "tests") for path in folder.glob("*.py")]
+    assert len(names) > 50
+    assert sorted(set(names)) == sorted(names)

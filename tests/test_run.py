@@ -28,6 +28,8 @@ def drawn(rng):
     said |= {name: rng.randint(1, most) for name, most in numbers.items() if rng.random() < 0.4}
     if rng.random() < 0.2:
         said["completion"] = rng.randint(1, 20)
+    if said.get("loop") == "trainer":
+        said |= {"eval_batch": rng.randint(1, 9), "eval_logits": rng.randint(0, 9)}
     flags = ("step_in_backward", "inference_mode", "clip")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
@@ -251,6 +253,9 @@ OTHERS = {
     "checkpoint": [{"checkpoint": "block"}],
     "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}],
     "clip": [{"clip": True}],
+    "texts": [{"texts": "padded"}, {"texts": "packed"}],
+    "eval_batch": [{"eval_batch": 8, "loop": "trainer"}],
+    "eval_logits": [{"eval_logits": 64, "eval_batch": 8, "loop": "trainer"}],
     "completion": [{"completion": 5, "loop": "dpo"}],
     "reference": [{"reference": "precomputed", "loop": "dpo"}],
     "loss": [{"loss": "chunked"}],

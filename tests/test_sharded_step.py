@@ -1,5 +1,7 @@
 """The step that is derived for one rank of FSDP2, against real ranks that talk over gloo."""
 
+import json
+
 import pytest
 
 from memlab import Model, Recipe, Run, Sharding, estimate
@@ -7,9 +9,12 @@ from memlab.cli import main
 from memlab.fit import largest_batch
 from memlab.lab import sharded_steps
 from memlab.lab.ranks import on_ranks
+from memlab.recipe.fsdp_policy import POLICY
 from memlab.step import simulate
+from memlab.terms.host import pinned
 from memlab.terms.optimizer import numel
 from memlab.terms.sharding import row_shard
+from memlab.units import text
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -24,7 +29,6 @@ CONFIGS = {
 }
 NARROW = {"param_dtype": "bf16", "reduce_dtype": "fp32"}
 LAST = {"micro_batches": 3, "gradient_sync": "last"}
-POLICY = ("param_dtype", "reduce_dtype", "reshard_after_forward", "gradient_sync")
 LLAMA = Model.preset("llama-3-8b")
 
 
@@ -45,20 +49,32 @@ OVER_TWO = (
     question("qwen3", "bf16", micro_batches=2, reduce_dtype="fp32"),
     question("gpt_neox", param_dtype="bf16", optimizer_impl="foreach"),
 )
+ON_HOST = (
+    question("llama", cpu_offload="pageable"),
+    question("gpt2", cpu_offload="pageable", micro_batches=2, checkpoint="block", **NARROW),
+    question("qwen3", "bf16", cpu_offload="pageable", reduce_dtype="fp32", **LAST),
+)
 OVER_FOUR = (
     question("llama", ranks=4, implementation="memlab", config={"vocab_size": 601}),
     question("gpt2", ranks=4, implementation="memlab", checkpoint="block", **LAST),
+)
+MESH = {"ranks": 4, "replicas": 2}
+OVER_A_MESH = (
+    question("llama", config={"num_hidden_layers": 3}, **MESH),
+    question("qwen3", "bf16", reduce_dtype="fp32", micro_batches=2, **MESH),
+    question("gpt2", micro_batches=3, gradient_sync="shards", **NARROW, **MESH),
+    question("llama", "bf16", cpu_offload="pageable", micro_batches=2, **MESH),
 )
 
 
 @pytest.fixture(scope="module")
 def over_two():
-    return on_ranks(2, sharded_steps.several, OVER_TWO)
+    return on_ranks(2, sharded_steps.several, OVER_TWO + ON_HOST, seconds=300)
 
 
 @pytest.fixture(scope="module")
 def over_four():
-    return on_ranks(4, sharded_steps.several, OVER_FOUR)
+    return on_ranks(4, sharded_steps.several, OVER_FOUR + OVER_A_MESH, seconds=300)
 
 
 def padding(model, ranks, rank):
@@ -70,9 +86,8 @@ def padding(model, ranks, rank):
     return missing
 
 
-def compare(number, questions, found):
-    model, recipe, run = questions[number]
-    derived, measured = simulate(model, recipe, run), found[0][number]
+def compare(asked, measured):
+    derived = simulate(*asked)
     assert measured["peak"] == derived.peak.bytes
     assert measured["first_peak"] == derived.peak.first_step_bytes
     for moment, held in derived.held.items():
@@ -84,13 +99,36 @@ def compare(number, questions, found):
 
 @pytest.mark.parametrize("number", range(len(OVER_TWO)), ids=str)
 def test_two_real_ranks_hold_what_is_derived(number, over_two):
-    derived = compare(number, OVER_TWO, over_two)
+    derived = compare(OVER_TWO[number], over_two[0][number])
     assert derived.peak.contents["gathered weights"] > 0
+
+
+@pytest.mark.parametrize("number", range(len(ON_HOST)), ids=str)
+def test_a_device_and_its_host_hold_what_is_derived(number, over_two):
+    measured = over_two[0][len(OVER_TWO) + number]
+    derived = compare(ON_HOST[number], measured)
+    assert derived.held_contents["between_steps"]["weights"] == 0
+    on_the_host(derived, measured["host"])
+
+
+def on_the_host(derived, measured):
+    assert measured["peak"] == derived.host.bytes
+    assert measured["first_peak"] == derived.host.first_step_bytes
+    assert measured["contents"] == derived.host.contents
+    assert measured["phase"] == derived.host.moment == "optimizer"
+
+
+@pytest.mark.parametrize("number", range(len(OVER_A_MESH)), ids=str)
+def test_a_mesh_of_two_dimensions_holds_what_is_derived(number, over_four):
+    asked, measured = OVER_A_MESH[number], over_four[0][len(OVER_FOUR) + number]
+    derived = compare(asked, measured)
+    if derived.host is not None:
+        on_the_host(derived, measured["host"])
 
 
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived_and_the_last_less_by_its_padding(number, over_four):
-    derived = compare(number, OVER_FOUR, over_four)
+    derived = compare(OVER_FOUR[number], over_four[0][number])
     assert derived.peak.moment != "optimizer"
     model = OVER_FOUR[number][0]
     missing = [padding(model, 4, rank) for rank in range(4)]
@@ -101,7 +139,15 @@ def test_four_real_ranks_hold_what_is_derived_and_the_last_less_by_its_padding(n
 
 @pytest.mark.parametrize(
     "more",
-    [{}, LAST | {"micro_batches": 4}, {"reshard_after_forward": False}, {"checkpoint": "block"}],
+    [
+        {},
+        LAST | {"micro_batches": 4},
+        {"reshard_after_forward": False},
+        {"checkpoint": "block"},
+        {"replicas": 2, "micro_batches": 2},
+        {"replicas": 4, "gradient_sync": "shards", "micro_batches": 4},
+        {"cpu_offload": "pinned", "micro_batches": 2},
+    ],
     ids=str,
 )
 def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
@@ -110,6 +156,39 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
     assert short.log.repeats and not whole.log.repeats
     assert short.peak == whole.peak
     assert short.held_contents == whole.held_contents
+    assert short.host == whole.host
+
+
+def test_an_all_reduce_holds_the_gradients_of_all_layers_in_the_format_of_the_reduction():
+    """HSDP's alone, until backward is over: the same parts without replicas go one by one."""
+
+    def as_the_root_is_reduced(**how):
+        devices = Sharding(zero=3, **NARROW, **how)
+        log = simulate(LLAMA, "bf16", Run(tokens=64, devices=devices)).log
+        span = log.events[log.marks["second.backward"] : log.marks["second.optimizer"]]
+        made = [at for r, change, at in span if r and r.op == "reduce_scatter" and change > 0]
+        return made[-1]
+
+    layers = [t for t in LLAMA.tensors() if t.name.startswith("layers.")]
+    parts = sum(4 * numel(row_shard(t.shape, ranks=4)) * t.copies for t in layers)
+    mesh, alone = as_the_root_is_reduced(data=8, replicas=2), as_the_root_is_reduced(data=4)
+    assert mesh - alone == parts > 6 * 2**30
+
+
+def test_weights_on_a_host_leave_the_device_and_take_pinned_blocks_there():
+    def step(**how):
+        run = Run(tokens=512, devices=Sharding(data=8, zero=3, param_dtype="bf16", **how))
+        return simulate(LLAMA, "fp32", run)
+
+    near, away, paged = step(), step(cpu_offload="pinned"), step(cpu_offload="pageable")
+    assert away.peak == paged.peak and away.peak.bytes < near.peak.bytes
+    gone = [away.held_contents["after_backward"][name] for name in ("weights", "gradients")]
+    assert gone == [0, 0] and "optimizer" not in away.peak.contents
+    assert near.host is None and away.host.moment == "optimizer"
+    parts = [(row_shard(t.shape, ranks=8), t.copies) for t in LLAMA.tensors()]
+    assert paged.host.contents["weights"] == sum(4 * numel(cut) * n for cut, n in parts)
+    assert away.host.contents["weights"] == sum(pinned(4 * numel(cut)) * n for cut, n in parts)
+    assert away.host.contents["optimizer"] == paged.host.contents["optimizer"]
 
 
 def test_two_groups_have_buffers_at_once_on_a_gpu():
@@ -171,6 +250,11 @@ def test_a_buffer_in_the_format_of_the_weights_is_refused_beside_another():
         ({"zero": 3, "reduce_dtype": "int8"}, "reduce_dtype='int8' is not described; known: fp32"),
         ({"zero": 3, "gradient_sync": "never"}, "gradient_sync='never' is not described"),
         ({"zero": 3, "reshard_after_forward": 2}, "reshard_after_forward=2; True or False"),
+        ({"zero": 3, "cpu_offload": "nvme"}, "cpu_offload='nvme' is not described; known: pinned"),
+        ({"zero": 3, "replicas": 3}, "replicas=3 of data=8 ranks: groups of the same size"),
+        ({"zero": 3, "replicas": 8}, "replicas=8 of data=8 ranks: .* of 2 ranks or more"),
+        ({"zero": 3, "replicas": 2, "tensor": 2}, "replicas=2 beside other divisions"),
+        ({"zero": 3, "gradient_sync": "shards"}, "'shards' is between replicas"),
     ],
     ids=str,
 )
@@ -180,7 +264,8 @@ def test_a_policy_fails_by_name(said, message):
 
 
 def test_a_run_goes_through_json_with_its_policy():
-    run = question("llama", reshard_after_forward=False, **LAST, **NARROW)[2]
+    said = {"replicas": 2, "cpu_offload": "pageable", "reshard_after_forward": False}
+    run = question("llama", ranks=4, **said, **LAST, **NARROW)[2]
     assert Run.from_json(run.to_json()) == run
 
 
@@ -193,7 +278,18 @@ def test_the_shell_answers_with_a_peak(capsys):
     )
     derived = estimate(LLAMA, None, Run(tokens=512, devices=devices))
     assert str(derived) in said and "gathered weights" in said
+    words = "llama-3-8b --fsdp 8 --replicas 2 --cpu-offload --tokens 512 --param-dtype bf16"
+    assert main(["estimate", *words.split()]) == 0
+    said = capsys.readouterr().out
+    devices = Sharding(data=8, zero=3, param_dtype="bf16", replicas=2, cpu_offload="pinned")
+    step = simulate(LLAMA, None, Run(tokens=512, devices=devices))
+    assert f"on the pinned host     {text(step.host.bytes)} of one rank, in optimizer: " in said
+    assert main(["estimate", *words.split(), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["host"]["bytes"] == step.host.bytes == sum(told["host"]["contents"].values())
+    assert told["peak"]["bytes"] == step.peak.bytes and told["rows"]["weights"] == 0
     for wrong, message in (
+        ("--fsdp 8 --cpu-offload", "leaves no weights, gradients or states there: it needs"),
         ("--fsdp 8 --zero 3", "--zero 3 beside --fsdp; give one"),
         ("--fsdp 1", "--fsdp 1; at least 2 ranks divide weights"),
     ):

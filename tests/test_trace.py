@@ -14,12 +14,14 @@ from real_steps import StepTracker as RealTracker
 from small_models import GPT, TOKENS, VOCAB, Training
 from small_models import OPTIMIZERS as SOME_OPTIMIZERS
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 from memlab import Model, Run, estimate
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
+from memlab.measure.shapes_mode import shapes_mode
 
 TINY = Model(
     family="llama", layers=3, d_model=64, d_ff=96, heads=4, kv_heads=2, vocab=61, positions=32
@@ -448,3 +450,33 @@ def test_llama_3_8b_is_traced_in_less_than_a_gibibyte():
     assert int(peak) == 5 * 2 * P + 291 * 4 + 2 * 2 * 8192 * 128 + 8 * 4096
     assert moment == ["optimizer", "_foreach_sqrt"]
     assert int(kib) * 1024 < 2**30
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_shapes_found_the_short_way_are_those_of_torchs_own_mode(backend):
+    """Views, sums in place, parts of a tuple, numbers: every event is the same."""
+
+    def events():
+        with torch.device("meta"):
+            module = tiny()
+        found = trace(module, (IDS, IDS), Run(backend=backend))
+        return [(e.kind, e.bytes, e.total, e.op, e.phase) for e in found.tracker.timeline]
+
+    short = events()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert events() == short
+
+
+def test_what_has_been_seen_is_made_again_without_torchs_description(monkeypatch):
+    described = []
+    own = FakeTensorMode._cache_key
+    monkeypatch.setattr(
+        FakeTensorMode, "_cache_key", lambda *given: described.append(given[2]) or own(*given)
+    )
+    with shapes_mode():
+        x = torch.ones(4, 6)
+        for _ in range(5):
+            y = x.t() + 1
+            assert (y.shape, y.stride(), y.storage_offset()) == ((6, 4), (1, 6), 0)
+            assert x.t().untyped_storage()._cdata == x.untyped_storage()._cdata
+    assert 0 < described.count(torch.ops.aten.add.Tensor) <= 2

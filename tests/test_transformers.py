@@ -28,6 +28,7 @@ OWN_WIDTH = (  # families whose heads may have another width
     "gemma3_text",
     "cohere2",
     "seed_oss",
+    "olmo",
 )
 
 # Shapes of published models, with the number of parameters that each is known by.
@@ -423,6 +424,7 @@ def random_config(family: str, seed: int) -> dict:
         "qwen3",
         "gemma",
         "gpt_neox",
+        "olmo",
         "olmo2",
         "smollm3",
         "granite",

@@ -10,6 +10,8 @@
 
 A language is built again from nothing when any input changed: Sphinx never deletes a page that is
 gone, and its own idea of what is unchanged does not know the settings, the figures and the tools.
+
+A long file, because the steps of a build share their paths and are read one after another.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import calculator
+import checks_pages
 import status
 import yaml
 from way_in import SITEMAPS, way_in
@@ -48,9 +51,12 @@ INPUTS = [
     "CITATION.cff",
     "constraints.txt",
     "benchmarks/results.json",
+    "benchmarks/posted.json",
     "book",
     "notebooks",
     "tools",
+    "tests/audit",
+    "src/memlab/data/claims",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
@@ -128,13 +134,15 @@ def stage(language):
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
     calculator.stage(source, calculator_words(language))
+    checks_pages.stage(ROOT, source)
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
         target = source / "notebooks" / file.relative_to(ROOT / "notebooks")
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".ipynb":
             notebook = json.loads(file.read_text(encoding="utf-8"))
-            text = json.dumps(without_widgets(notebook, file.name), ensure_ascii=False, indent=1)
+            notebook = checks_pages.link(without_widgets(notebook, file.name))
+            text = json.dumps(notebook, ensure_ascii=False, indent=1)
             target.write_text(text + "\n", encoding="utf-8")
         else:
             shutil.copy(file, target)

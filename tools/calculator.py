@@ -48,7 +48,7 @@ GROUPS = (
         "How it is trained",
         ("precision", "optimizer", "optimizer_impl", "attention", "checkpoint", "loss"),
     ),
-    ("The card, and how many", ("card", "data", "zero", "tensor", "pipeline")),
+    ("The card, and how many", ("card", "gib", "data", "zero", "tensor", "pipeline")),
 )
 NO_ENGINE = (
     "This copy of the book was built without the calculator's engine, so what stands below is one "
@@ -63,7 +63,8 @@ IN_STEPS = "{label}, in steps"
 NOTHING: dict[str, Any] = {
     name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")
 }
-NOTHING |= {"total_text": "", "rows": [], "steps": [], "leaves_out": []}
+NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
+NOTHING |= {"hills": [], "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
 SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
 
@@ -131,7 +132,7 @@ def raw(text):
 def whole(words=None):
     """The page's form and its answer to the defaults."""
     found = answered({}, reader(peaks.kept()))
-    table = {"defaults": FIRST, "colours": COLOURS}
+    table = {"defaults": FIRST, "colours": COLOURS, "hills": HILLS}
     if words:
         table["words"] = words
     # In a script element nothing but "<" could end it.

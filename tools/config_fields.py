@@ -18,6 +18,7 @@ Long, because half of it is what to try of each key.
 import argparse
 import copy
 import dataclasses
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "qwen2": {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS,
     **dict.fromkeys(MORE, GROUPED | POSITIONS | {"pad_token_id": None}),
 }
-NO_CALLS = ("gpt_oss",)  # families of which a step is described, and no call
 ROTARY = ("linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "axial")
 # What to try of a key, by its name; the others are changed by the type of what they have.
 TRIED: dict[str, list[Any]] = {
@@ -205,7 +205,7 @@ def real(config: dict[str, Any]) -> dict[str, int]:
     step = Question(copy.deepcopy(config), "fp32", Run.cpu(batch=BATCH, tokens=TOKENS), bare=True)
     run = real_step(step, in_place=False)
     found = {"parameters": run.parameters, "step": run.peak.bytes}
-    for phase in ("prefill", "decode") if config["model_type"] not in NO_CALLS else ():
+    for phase in ("prefill", "decode"):
         call = real_call(step.replace(phase=phase))
         found[phase] = call.peak
     return found
@@ -214,13 +214,9 @@ def real(config: dict[str, Any]) -> dict[str, int]:
 def told(config: dict[str, Any]) -> dict[str, int]:
     """The same as memlab says it, from the config alone."""
     model, run = Model.from_config(config), Run.cpu(batch=BATCH, tokens=TOKENS)
-    found = {
+    return {
         "parameters": model.parameter_count,
         "step": simulate(model, None, run, in_place=False).peak.bytes,
-    }
-    if model.family in NO_CALLS:
-        return found
-    return found | {
         "prefill": prefill(model, None, run.replace(phase="prefill")).peak.bytes,
         "decode": decode(model, None, run.replace(phase="decode")).peak.bytes,
     }
@@ -252,6 +248,8 @@ def walk(families: tuple[str, ...], keys: tuple[str, ...] = ()) -> Iterator[list
     """A row for each value: family, key, value, verdict, why."""
     for family in families:
         usual = real({"model_type": family, **SMALL[family]})
+        gc.collect()
+        gc.freeze()  # what imports made: each count of bytes collects, a whole torch otherwise
         for key, value in tried(family):
             if not keys or key in keys:
                 shown = str(value) if isinstance(value, dict) else repr(value)

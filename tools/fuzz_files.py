@@ -100,7 +100,7 @@ def family(rng):
 
 def record(rng):
     """A record that stands in the book if there is one, else something like it."""
-    found = sorted(Path(__file__).parent.parent.glob("book/records/*.json"))
+    found = sorted(Path(__file__).parent.parent.glob("src/memlab/data/records/*.json"))
     return json.loads(rng.choice(found).read_text(encoding="utf-8")) if found else RECORD
 
 

@@ -3,6 +3,8 @@
 Each runs through memlab.cli.main in a process of its own that may take 10 seconds of a processor
 and 1 GiB more memory than it began with. It must end in status 0, 1 or 2; a refusal is one line (or
 argparse's usage), an answer is printable, and what --json prints is JSON. All else is a finding.
+
+A long file: it holds the values of every flag.
 """
 
 import contextlib
@@ -37,11 +39,26 @@ class Late(BaseException):
 SHAPE = CONFIG | {"n_layer": 2, "n_embd": 64, "n_head": 4, "n_positions": 256, "ffn_dim": 128}
 SHAPE |= {"word_embed_proj_dim": 128, "rotary_pct": 0.25, "head_dim": 32, "sliding_window": 64}
 LARGE = [1000, 1001, 10**5, 10**9, 10**12, 10**30, 2**63]
+ADAPTER = "adapter_config.json"  # made anew for each question
 EVIL = ["\x1b[2J\x07", "\u202e", "../../etc/passwd", "a" * 5000, {"rope_type": 7}, "inf", [[[]]]]
 
-COUNT = ["1", "2", "3", "64", "0", "-5", "1000000", "1" + "0" * 30, "x", "1.5", ""]
-SIZES = ["80GB", "24 GiB", "24", "4090", "RTX 4090", "h100", "-1 GB", "0", "1e9 B", "x", "", "9 PB"]
-CHOICES = {
+Values = list[str | None]  # of a flag; None: the flag alone
+COUNT: Values = ["1", "2", "3", "64", "0", "-5", "1000000", "1" + "0" * 30, "x", "1.5", ""]
+SIZES: Values = [
+    "80GB",
+    "24 GiB",
+    "24",
+    "4090",
+    "RTX 4090",
+    "h100",
+    "-1 GB",
+    "0",
+    "1e9 B",
+    "x",
+    "",
+    "9 PB",
+]
+CHOICES: dict[str, Values] = {
     "--batch": COUNT,
     "--tokens": COUNT,
     "--precision": ["fp32", "bf16", "autocast-bf16", "fp16", "autocast-fp16", "int3"],
@@ -50,10 +67,26 @@ CHOICES = {
     "--optimizer-impl": ["forloop", "foreach", "fused"],
     "--attention": ["eager", "sdpa", "flash"],
     "--checkpoint": ["none", "block"],
-    "--accumulate": COUNT,
-    "--loss": ["plain", "chunked"],
+    "--micro-batches": COUNT,
+    "--completion": COUNT,
+    "--eval-batch": COUNT,
+    "--eval-logits": COUNT,
+    "--window": COUNT,
+    "--kernel": ["auto", "flash", "math", "x"],
+    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "x"],
+    "--texts": ["packed", "padded", "full"],
+    "--reference": ["model", "precomputed"],
+    "--compile": [None, "inductor", "x"],
+    "--frozen": ["embedding", "attention,norm", "x", "", ","],
+    "--offload": ["saved", "states", "optimizer,gradients", "x", ""],
+    "--holds": ["output", "model,batch", "state_dict", "logits,graph", "x", ""],
+    "--step-in-backward": [None],
+    "--clip": [None],
+    "--no-clip": [None],
+    "--loss": ["plain", "chunked", "fused_head"],
     "--loss-chunks": COUNT,
-    "--adapter": ["x", ".", "/dev/null"],
+    "--adapter": [ADAPTER, "x", ".", "/dev/null"],
+    "--lora-dora": [None],
     "--lora-rank": COUNT,
     "--lora-targets": ["q,v", "q", "qkv", "all", "q,q", "", ","],
     "--lora-base": ["nf4", "fp32", "x"],
@@ -67,25 +100,51 @@ CHOICES = {
     "--dropout": ["0", "0.1", "1", "7", "nan", "-1"],
     "--implementation": ["transformers", "memlab"],
 }
-SHARD = {f"--{name}-parallel": COUNT for name in ("tensor", "pipeline", "context")}
-MORE = {
-    "estimate": SHARD
-    | {
-        "--against": ["bf16", "zero", "x"],
-        "--phase": ["train", "prefill", "decode"],
-        "--logits": ["all", "last"],
-        "--posted": SIZES,
-        "--ranks": COUNT,
-        "--zero": ["0", "1", "2", "3", "4", "-1"],
-        "--schedule": ["gpipe", "1f1b", "interleaved1f1b", "x"],
-        "--stages-per-rank": COUNT,
-        "--micro-batches": COUNT,
+SHARES: Values = ["0.9", "0", "1", "1.5", "-1", "nan", "x", ""]
+SHARD: dict[str, Values] = {
+    f"--{name}-parallel": COUNT for name in ("tensor", "pipeline", "context")
+}
+SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--fsdp", "--replicas", "--ranks"), COUNT)
+SHARD |= dict.fromkeys(("--stages-per-rank", "--reduce-bucket-size"), COUNT)
+SHARD |= dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"])
+SHARD |= dict.fromkeys(("--no-reshard", "--overlap-comm", "--no-outputs", "--sequence"), [None])
+SHARD |= {
+    "--zero": ["0", "1", "2", "3", "4", "-1"],
+    "--schedule": ["gpipe", "1f1b", "interleaved1f1b", "x"],
+    "--gradient-sync": ["every", "last", "shards", "x"],
+    "--cpu-offload": [None, "pinned", "pageable", "x"],
+    "--no-contiguous-gradients": [None],
+    "--plan": ["torch", "transformers"],
+}
+SERVER: dict[str, Values] = {
+    "--engine": ["vllm", "sglang", "x"],
+    "--on": SIZES,
+    "--gpu-memory-utilization": SHARES,
+    "--mem-fraction-static": SHARES,
+    "--kv-dtype": ["auto", "fp8", "int8_per_token_head", "x"],
+    "--sampler": ["fused", "sort"],
+    **dict.fromkeys(("--max-model-len", "--block-size", "--max-num-batched-tokens"), COUNT),
+    **dict.fromkeys(("--max-num-seqs", "--shared-prefix"), COUNT),
+    **dict.fromkeys(("--loaded", "--activation-peak", "--non-torch", "--cuda-graphs"), SIZES),
+}
+OF_PHASE: dict[str, Values] = {
+    "--phase": ["train", "prefill", "decode"],
+    "--logits": ["all", "last"],
+    "--inference-mode": [None],
+}
+MORE: dict[str, dict[str, Values]] = {
+    "estimate": SHARD | SERVER | OF_PHASE | {"--against": ["bf16", "zero", "x"], "--posted": SIZES},
+    "fit": OF_PHASE | {"--on": SIZES, "--spare": SIZES},
+    "explain": {
+        **dict.fromkeys(("--seen", "--predicted", "--on"), SIZES),
+        "--level": ["tensors", "reserved", "process", "x"],
+        "--weights": ["bf16", "fp32", "x"],
+        "--master": ["fp32", "x"],
+        "--states": ["bf16", "x"],
     },
-    "fit": {"--on": SIZES, "--spare": SIZES},
-    "explain": {"--seen": SIZES, "--level": ["tensors", "reserved", "process", "x"]}
-    | {"--predicted": SIZES, "--on": SIZES, "--master": ["fp32", "x"], "--states": ["bf16", "x"]},
 }
 NEEDED = {"fit": "--on", "explain": "--seen"}
+CLAIM = ("figure", "ask", "line", "within", "unchecked", "verdict", "reason", "where", "x")
 LISTS = ("models", "devices", "formats", "recipes", "claims")
 
 
@@ -100,8 +159,11 @@ def config(rng):
 def question(seed, folder):
     """The words of one command line."""
     rng = random.Random(f"shell {seed}")
-    command = rng.choice(["estimate"] * 5 + ["fit"] * 2 + ["explain"] * 2 + [rng.choice(LISTS)])
+    kinds = ["estimate"] * 5 + ["fit"] * 2 + ["explain"] * 2 + [rng.choice(LISTS), "audit"]
+    command = rng.choice(kinds)
     words = [command]
+    if command == "audit":
+        return [command, _list(rng, folder), *rng.choice([[], ["--json"]])]
     if command in LISTS:
         words += rng.choice([[], ["--json"], ["--verdict", "holds"], ["004"], ["x"]])
         return words
@@ -113,15 +175,53 @@ def question(seed, folder):
             json.dump(config(rng), file)
         words.append(path)
     pool = CHOICES | MORE[command]
-    chosen = rng.sample(list(pool), rng.randint(0, 5))
+    if command == "estimate" and rng.random() < 0.25:
+        pool = SERVER | SHARD
+        chosen = ["--engine", "--on", *rng.sample(list(pool), rng.randint(0, 4))]
+    else:
+        chosen = rng.sample(list(pool), rng.randint(0, 5))
     chosen += [NEEDED[command]] if command in NEEDED else []
     # Two of three questions name a size that makes sense, so that they get beyond the first check.
     if rng.random() < 0.7:
         chosen.append("--tokens")
     for flag in dict.fromkeys(chosen):
         usual = rng.random() < 0.6
-        words += [flag, pool[flag][0 if usual else rng.randrange(len(pool[flag]))]]
+        values = (CHOICES | pool)[flag]
+        value = values[0 if usual else rng.randrange(len(values))]
+        words += [flag] if value is None else [flag, value]
+    if ADAPTER in words:
+        words[words.index(ADAPTER)] = _adapter(rng, folder)
     return [*words, "--json"] if rng.random() < 0.4 else words
+
+
+def _adapter(rng, folder):
+    """The path of peft's config of some adapter, up to two of its values odd."""
+    made = {"peft_type": rng.choice(["LORA", "LORA", "IA3", "VERA", "PROMPT_TUNING", "X"]), "r": 8}
+    made |= {"target_modules": rng.choice([["q_proj", "v_proj"], "all-linear", ["down_proj"]])}
+    made |= {"feedforward_modules": ["down_proj"], "num_virtual_tokens": 8, "lora_dropout": 0.1}
+    for _ in range(rng.choice([0, 1, 2])):
+        made[rng.choice([*made, "use_dora", "modules_to_save", "bias"])] = rng.choice([*ODD, *EVIL])
+    path = os.path.join(folder, ADAPTER)
+    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+        json.dump(made, file)
+    return path
+
+
+def _list(rng, folder):
+    """The path of a list of claims, whose questions are asked in turn."""
+    usual = {"figure": "16 GB", "ask": "estimate llama-3.1-8b --precision bf16", "line": "weights"}
+    lines = ["# claims"]
+    for _ in range(rng.randint(0, 3)):
+        items = dict(usual)
+        for _ in range(rng.choice([0, 1, 2])):
+            value = rng.choice([*ODD, *EVIL, *SIZES, "at least 1 GB", "yes", "5 %", "rows.x.y"])
+            items[rng.choice(CLAIM)] = value
+        lines += ["", rng.choice(["## a claim", "## ", "### x"])]
+        lines += [f"- {key}: {value}" for key, value in items.items()]
+    path = os.path.join(folder, "claims.md")
+    with open(path, "w", encoding="utf-8", errors="surrogatepass") as file:
+        file.write("\n".join(lines))
+    return path
 
 
 def attempt(seed, folder):

@@ -20,17 +20,21 @@ from memlab.page.peak import (
     EARLY,
     FIRST,
     INNER,
+    KINDS,
     LAST,
+    LAYERS,
     LEAST,
     OTHER,
     OUTSIDE,
     TERMS,
+    THIRD,
     place_of,
+    tally,
     value,
 )
 
-# Letters of the layers below, and above, of the two kinds.
-BELOW, ABOVE = ("1", "2"), ("3", "4")
+# Letters of the layers below, and above, of each kind.
+BELOW, ABOVE = LAYERS[:KINDS], LAYERS[KINDS:]
 _CHANCE = random.Random(0)
 # A moment that is lower at one of these sizes is not above another one: a quick look.
 SAMPLES = [
@@ -52,7 +56,7 @@ class Part:
             near, self.place = {0, last}, OUTSIDE
         else:
             near = {0, last, layer - 1, layer, layer + 1} & set(range(len(kinds)))
-            self.place = place_of(kinds, layer, [kinds[:layer].count(kind) for kind in (0, 1)])
+            self.place = place_of(kinds, layer, tally(kinds[:layer]), tally(kinds))
         self.weights = {each: {"": 1} for each in near} | {None: {"": 1}}
         self.deep: dict[tuple, list[int]] = {}
         for each, kind in enumerate(kinds):
@@ -114,43 +118,54 @@ class Held:
 
 
 def moments_of(log, kinds, changes, sizes):
-    """What no other moment covers: [(hill, place, {term: {letters: number}})], in order.
+    """What no other moment of a hill covers: [(hill, place, {term: {letters: number}})], in order.
 
-    kinds       of each layer, 0 or 1
+    kinds       of each layer, from 0 on
     changes     of each event: (layer, term, {letters: number}, +1 or -1), or None
     sizes       of the letters, in this step
     """
     step = [cut for cut in parts_of(log) if cut[0] >= log.marks["second.forward"]]
     parts = {layer: Part(kinds, layer) for layer in (None, *range(len(kinds)))}
-    held = Held(changes)
+    held, hills = Held(changes), hills_of(log, changes)
     for at in range(step[0][0]):
         held.pass_by(at)
-    kept: dict[int | None, list] = {layer: [] for layer in shown(kinds)}
+    kept: dict[int | None, dict[str, list]] = {layer: {} for layer in shown(kinds)}
     before: dict = {}
     for start, end, layer, phase in step:
         if phase == "optimizer":  # fused: it makes nothing beside the states
             before = copied(held.told(parts[None]))
             break
-        _search(log, held, (start, end), parts[layer], phase, kept.get(layer))
+        _search(hills, held, (start, end), parts[layer], kept.get(layer))
     found = [
         (hill, parts[layer].place, told)
         for layer in sorted(kept, key=lambda n: -1 if n is None else n)
-        for _, _, (hill, told) in kept[layer]
+        for hill, moments in kept[layer].items()
+        for _, _, told in moments
     ]
     found = merged(found, kinds)
-    _check(log, step, kinds, changes, found, sizes)
+    _check(log, step, kinds, (changes, hills), found, sizes)
     found.append(("optimizer", OUTSIDE, before))
     return found
 
 
-def _search(log, held, span, part, phase, kept):
-    """The moments of one stretch that no other one covers, put among those of its place."""
+def hills_of(log, changes):
+    """The hill of the moment after each event, as memlab.step.moments tells them."""
+    made, logits = [], 0
+    for start, end, _, phase in [(0, parts_of(log)[0][0], None, ""), *parts_of(log)]:
+        for at in range(start, end):
+            if changes[at] is not None and changes[at][1] == "logits":
+                logits += log.events[at][1]
+            made.append("loss" if logits else phase)
+    return made
+
+
+def _search(hills, held, span, part, kept):
+    """The moments of one stretch that no other one of their hill covers, put among its place's."""
     start, end = span
     if kept is None:
         for at in range(start, end):
             held.pass_by(at)
         return
-    heights = np.array([k[1] for k in kept]).reshape(-1, len(SAMPLES))
     total: dict[str, int] = {}
     for products in held.told(part).values():
         add(total, products)
@@ -164,16 +179,18 @@ def _search(log, held, span, part, phase, kept):
         for letter, times in part.weights.get(layer, {}).items():
             add(total, products, sign * times, letter)
             seen = seen + sign * times * sampled(products, letter)
-        if sign < 0 or (held.changes[at + 1] or (0,))[-1] > 0:
-            continue  # the next one is higher, or the last one was
+        hill = hills[at]
+        if sign < 0 and hills[at - 1] == hill:
+            continue  # the last one was higher
+        if (held.changes[at + 1] or (0,))[-1] > 0 and hills[at + 1] == hill:
+            continue  # the next one is
+        alike = kept.setdefault(hill, [])
+        heights = np.array([k[1] for k in alike]).reshape(-1, len(SAMPLES))
         higher = np.flatnonzero((heights >= seen).all(axis=1))
-        if any(covers(kept[n][0], total) for n in reversed(higher)):
+        if any(covers(alike[n][0], total) for n in reversed(higher)):
             continue
-        kept[:] = [k for k in kept if not ((seen >= k[1]).all() and covers(total, k[0]))]
-        told = copied(held.told(part))
-        hill = "loss" if told.get("logits") else phase  # as memlab.step.moments.hills
-        kept.append((dict(total), seen, (hill, told)))
-        heights = np.array([k[1] for k in kept])
+        alike[:] = [k for k in alike if not ((seen >= k[1]).all() and covers(total, k[0]))]
+        alike.append((dict(total), seen, copied(held.told(part))))
 
 
 _SAMPLED: dict = {}
@@ -191,12 +208,19 @@ def sampled(products, letter):
 def merged(found, kinds):
     """Those that are what they are within, but for sides that their place does not have, with it.
 
-    Within are the places that have layers of both kinds below and above.
+    Within are the places that have layers of all kinds below and above.
     """
     inner = [[place, hill, told] for hill, place, told in found if place in INNER]
-    first, other = kinds[0], 1 - kinds[0]
-    gone = {FIRST: BELOW, LAST: ABOVE, EARLY: BELOW[other], OTHER: BELOW[other]}
-    kind = {FIRST: first, LAST: kinds[-1], EARLY: first, OTHER: other}
+    first, last = kinds[0], kinds[-1]
+    gone, kind = {FIRST: BELOW, LAST: ABOVE}, {FIRST: first, LAST: last}
+    if KINDS - 1 in kinds:
+        kind |= {EARLY: 0, OTHER: 1, THIRD: 2}
+        for place in (EARLY, OTHER, THIRD):
+            seen = kinds[: kinds.index(kind[place], 1)]
+            gone[place] = "".join(BELOW[each] for each in range(KINDS) if each not in seen)
+    else:
+        gone |= {EARLY: BELOW[1 - first], OTHER: BELOW[1 - first]}
+        kind |= {EARLY: first, OTHER: 1 - first}
     made = []
     for hill, place, told in found:
         if place in INNER:
@@ -232,9 +256,10 @@ def parts_of(log):
     return made
 
 
-def _check(log, step, kinds, changes, found, sizes):
-    """Every layer's highest moment is the one that the sums tell of it."""
-    tops: dict[int | None, int] = {}
+def _check(log, step, kinds, told_of, found, sizes):
+    """Every layer's highest moment of each hill is the one that the sums tell of it."""
+    changes, hills = told_of
+    tops: dict[tuple, int] = {}
     total = 0
     for start, end, layer, phase in [(0, step[0][0], None, ""), *step]:
         if phase == "optimizer":
@@ -242,22 +267,24 @@ def _check(log, step, kinds, changes, found, sizes):
         for at in range(start, end):
             total += log.events[at][1] if changes[at] is not None else 0
             if phase:
-                tops[layer] = max(tops.get(layer, 0), total)
-    for layer, top in tops.items():
+                where = layer, hills[at]
+                tops[where] = max(tops.get(where, 0), total)
+    for (layer, wanted), top in tops.items():
         place = Part(kinds, layer).place
         all_sizes = sizes | counts(kinds, layer)
         told = [
             sum(value(products, all_sizes) for products in parts.values())
-            for _, places, parts in found
-            if places & place
+            for hill, places, parts in found
+            if places & place and hill == wanted
         ]
-        if max(told) != top:
-            raise ValueError(f"layer {layer}: {top:,} held, {max(told):,} told")
+        highest = max(told, default=0)
+        if highest != top:
+            raise ValueError(f"layer {layer}, {wanted}: {top:,} held, {highest:,} told")
 
 
 def counts(kinds, layer):
     """The layers below and above of each kind."""
     below = kinds if layer is None else kinds[:layer]
     above = [] if layer is None else kinds[layer + 1 :]
-    made = {BELOW[kind]: below.count(kind) for kind in (0, 1)}
-    return made | {ABOVE[kind]: above.count(kind) for kind in (0, 1)}
+    made = {BELOW[kind]: below.count(kind) for kind in range(KINDS)}
+    return made | {ABOVE[kind]: above.count(kind) for kind in range(KINDS)}

@@ -24,8 +24,10 @@ import layered
 from products import interned
 
 from memlab.model import Model
-from memlab.model.families import MIXTURES
-from memlab.page.forms import FORMS, PLAIN, form_of
+from memlab.model.families import LATENTS, MIXTURES
+from memlab.model.latent import Latent
+from memlab.model.mixtures import GROUPED
+from memlab.page.forms import FORMS, FORMS_OF, PLAIN, THREE, TURNS, UNTIED, form_of
 from memlab.page.peak import TERMS, dropped, letters
 from memlab.run import Run
 from memlab.step.simulate import log_of, term
@@ -39,7 +41,7 @@ ALWAYS_TIED = ("gpt2", "opt")
 FAMILIES = (
     "gpt2 opt gpt_neox llama mistral qwen2 qwen3 gemma phi3 olmo2 smollm3 granite starcoder2 glm4 "
     "seed_oss ministral gemma2 gemma3_text cohere2 mixtral qwen3_moe olmoe qwen2_moe glm4_moe "
-    "gpt_oss"
+    "gpt_oss deepseek_v2 deepseek_v3 llama4_text olmo"
 ).split()
 
 # What changes the order of a step's allocations; memlab.page.peak.kind_of names a kind by these.
@@ -57,32 +59,40 @@ PASSES = ("once", "again")
 Some = dict[str, tuple[str, ...]]
 ATTENTIONS_OF: Some = dict.fromkeys(("gemma2", "gpt_oss", "ministral"), ("eager",))
 ATTENTIONS_OF |= dict.fromkeys(
-    ("phi3", "starcoder2", "gemma3_text", "cohere2"), ATTENTIONS + WINDOWED
+    ("phi3", "starcoder2", "gemma3_text", "cohere2", "llama4_text"), ATTENTIONS + WINDOWED
 )
 ATTENTIONS_OF["mistral"] = WINDOWED  # below its window it is a llama
 LOSSES_OF: Some = dict.fromkeys(
     ("granite", "cohere2", "gemma2"), ("plain",)
 )  # they scale their logits
+LOSSES_OF["llama4_text"] = ("plain",)  # its class does not name its body
 HEADS_OF: Some = dict.fromkeys(FAMILIES, HEADS[:2]) | dict.fromkeys(FIXED_HEADS, ("all",))
 HEADS_OF |= dict.fromkeys(("llama", "qwen2", "qwen3", "gemma"), HEADS)
 HEADS_OF["gemma3_text"] = HEADS[1:]
+HEADS_OF |= dict.fromkeys(LATENTS, ("all",)) | {"llama4_text": ("shared",)}
 USUALLY_TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
 TIES_OF: Some = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
+TIES_OF |= dict.fromkeys(UNTIED, ("untied",))
 # Dropout that a run asks for; None: what the class does.
 DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | dict.fromkeys(
     ("starcoder2", "granite"), (None, 0.1)
 )
 DROPS["seed_oss"] = (None, 0.0)
-PATTERNS: Some = dict.fromkeys(("smollm3", "cohere2", "gemma3_text"), ("0-1", "0-0")) | {
-    "glm4_moe": ("1-0",)
-}
-# Layers of two kinds: below and above one of each there are enough of both.
+PATTERNS: Some = dict.fromkeys(
+    ("smollm3", "cohere2", "gemma3_text", "llama4_text"), ("0-1", "0-0")
+) | dict.fromkeys(("glm4_moe", *LATENTS), ("1-0",))
+PATTERNS["llama4_text"] += (THREE,)
+# Layers of two kinds, or more: below and above one of each there are enough of both.
 ORDERS = {"0-1": "0000001000010011", "0-0": "0000001000010010", "1-0": "111111000000"}
 ORDERS["alike"] = 7 * "0"
+ORDERS[THREE] = 4 * TURNS
 
 PRIMES = {"B": 7, "T": 997, "D": 1009, "F": 1013, "V": 1019, "K": 103, "G": 107, "h": 31}
 PRIMES |= {"P": 2003, "X": 151, "k": 13, "m": 1021, "s": 1031}
 PRIMES["Q"] = PRIMES["G"] + 2  # a prime, too
+# Of latent attention, where a head is what passes and what turns: h and e are twice a prime.
+LATENT = {"c": 463, "q": 491, "p": 5, "r": 17, "u": 41, "h": 22, "e": 46, "w": 599}
+GROUPS = {"g": 37, "b": 29}
 MULTIPLE = 1000  # tokens of a step whose masks are not padded
 NAMED = {"(T+1)": "U", "⌈T⌉": "W", "⌈T⌉8": "Y", "C": "C"}  # sizes that are no product of others
 # What a config, or a model, says to have a form of a family that is not the plain one.
@@ -95,15 +105,26 @@ FORMED: dict[tuple[str, str], dict[str, Any]] = {
 }
 FORMED["glm4", "unbiased"] = {"qkv_bias": False}
 FORMED["qwen3_moe", "adds-to-one"] = {"config": {"norm_topk_prob": True}}
+FORMED["olmo", "cut"] = {"config": {"clip_qkv": 8.0}}
+FORMED["llama4_text", "unnormed"] = {"config": {"use_qk_norm": False}}
+_MANY = {"n_group": GROUPS["g"], "topk_group": GROUPS["b"]}
+FORMED["deepseek_v3", PLAIN] = {"config": _MANY}
+FORMED |= dict.fromkeys(
+    (("deepseek_v3", "one-group"), ("deepseek_v3", "one-group-direct")),
+    {"config": {"n_group": 1, "topk_group": 1}},
+)
+FORMED["deepseek_v2", PLAIN] = {"config": _MANY | {"topk_method": "group_limited_greedy"}}
 # A model of a family, whatever its sizes.
 ANY: dict[str, Any] = {"layers": 1, "d_model": 64, "d_ff": 64, "heads": 1, "vocab": 64}
 ANY |= {"positions": 64}
 ANY_MIXTURE: dict[str, Any] = {"experts": 2, "experts_per_token": 1, "expert_ff": 64}
+ANY_LATENT = Latent(kv_rank=8, nope=8, rope=8, value=8)
 
 
 def model_of(family, kind):
     """A model of prime sizes, for a kind of step."""
     _, attention, _, _, _, heads, tied, _, _, layers, form = kind
+    primes = sizes_of(family, kind)
     shared, grouped = {"all": ("K", ""), "shared": ("K", "G"), "single": ("", "G")}[heads]
     kv_heads = PRIMES[shared] if shared else 1
     told: dict[str, Any] = {
@@ -113,17 +134,26 @@ def model_of(family, kind):
         "vocab": PRIMES["V"],
         "heads": kv_heads * (PRIMES[grouped] if grouped else 1),
         "kv_heads": kv_heads,
-        "head_dim": 8 * PRIMES["h"],
+        "head_dim": 8 * primes["h"],
         "positions": PRIMES["P"] - (2 if family == "opt" else 0),
         "tied": tied == "tied",
     }
     if family in MIXTURES:
         told |= {"experts": PRIMES["X"], "experts_per_token": PRIMES["k"]}
         told |= {"expert_ff": PRIMES["m"]}
-    if family in ("qwen2_moe", "glm4_moe"):
+    if family == "llama4_text":  # whose shared expert is as wide as the others
+        told |= {"experts_per_token": 1, "shared_ff": PRIMES["m"]}
+    if family in ("qwen2_moe", *GROUPED):
         told["shared_ff"] = PRIMES["s"]
-    if family == "glm4_moe" and layers != "alike":
+    if family in LATENTS:
+        widths = {"nope": "p", "rope": "r", "value": "u"}
+        latent = {name: 8 * primes[letter] for name, letter in widths.items()}
+        latent["q_rank"] = 0 if form.endswith("direct") else primes["q"]
+        told["latent"] = Latent(kv_rank=primes["c"], **latent)
+    if family in GROUPED and layers != "alike":
         told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "1")
+    if layers == THREE:
+        told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "2")
     formed = FORMED.get((family, form), {})
     config = (
         {"model_type": family} | config_of(family, attention, layers) | formed.get("config", {})
@@ -138,8 +168,10 @@ def model_of(family, kind):
 def config_of(family, attention, layers):
     """What a config says of windows, and of layers of two kinds."""
     kinds = ORDERS[layers]
-    if family == "smollm3":
-        return {"no_rope_layers": [int(kind == "0") for kind in kinds]}
+    if family in ("smollm3", "llama4_text"):
+        made: dict[str, Any] = {"no_rope_layers": [int(kind != "1") for kind in kinds]}
+        chunk = 16 if attention in WINDOWED else 4096
+        return made | ({"attention_chunk_size": chunk} if family == "llama4_text" else {})
     if family in ("gemma3_text", "cohere2"):
         window = 16 if attention in WINDOWED else 4096
         names = {"0": "sliding_attention", "1": "full_attention"}
@@ -149,14 +181,16 @@ def config_of(family, attention, layers):
     return {}
 
 
-def sizes_of(kind):
+def sizes_of(family, kind):
     """The number for each letter: primes, but for tokens whose masks are not padded."""
-    return PRIMES | {"T": 8 * 127} if kind[1] == "windowed" else PRIMES
+    made = PRIMES | (GROUPS if family in GROUPED else {}) | (LATENT if family in LATENTS else {})
+    return made | {"T": 8 * 127} if kind[1] == "windowed" else made
 
 
 def letters_of(size, sizes):
     """The letters in one size of a shape, and the number that is left."""
-    if (named := NAMED.get(getattr(size, "letters", ""))) is not None:
+    named = NAMED.get(getattr(size, "letters", ""))
+    if named is not None and size != sizes.get("c"):  # the latent's width is a C, too
         return named, 1
     if size == sizes["T"] + 1:
         return "U", 1
@@ -229,8 +263,9 @@ def kinds_of(family, precision):
             FORMS[family].values() if family in FORMS else [PLAIN],
         ):
             rare = attention in WINDOWED and kind[-1] != PLAIN
-            if not rare:
-                yield kind
+            if rare if family not in FORMS_OF else kind[-1] not in FORMS_OF[family][kind[-2]]:
+                continue
+            yield kind
 
 
 def dropouts_of(family):
@@ -239,7 +274,9 @@ def dropouts_of(family):
     What the class does by itself; of families whose configs often say another, none and all too.
     """
     made: dict[str, float | None] = {}
-    model = Model(family=family, **ANY, **(ANY_MIXTURE if family in MIXTURES else {}))
+    more = ANY_MIXTURE if family in MIXTURES else {}
+    more = more | ({"latent": ANY_LATENT, "head_dim": 16} if family in LATENTS else {})
+    model = Model(family=family, **ANY, **more)
     for p in DROPS.get(family, (None,)):
         made.setdefault(dropped(model, Run(dropout=p)), p)
     return made
@@ -255,13 +292,15 @@ def moments_of(family, kind):
     model, run = asked(family, kind)
     log = log_of(model, kind[0], run)
     kinds = [int(each) for each in ORDERS[kind[-2]]]
-    return layered.moments_of(log, kinds, changes_of(log, sizes_of(kind)), letters(model, run))
+    return layered.moments_of(
+        log, kinds, changes_of(log, sizes_of(family, kind)), letters(model, run)
+    )
 
 
 def asked(family, kind):
     """The model and the run of one kind of step, of prime sizes."""
     _, attention, checkpoint, loss, batch, _, _, passes, drops, _, _ = kind
-    sizes = sizes_of(kind)
+    sizes = sizes_of(family, kind)
     run = Run(
         batch=1 if batch == "one" else sizes["B"],
         tokens=sizes["T"],

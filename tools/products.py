@@ -9,7 +9,7 @@ from memlab.page.peak import LEAST, TERMS
 from memlab.step.moments import HILLS
 
 _FACTORS: dict = {}
-AT_LEAST = {"T": "UWY", "G": "Q"}
+AT_LEAST = {"T": "UWY", "G": "Q", "p": "he", "r": "hw", "u": "e", "c": "w", "b": "g"}
 
 
 def add(to, products, times=1, letter=""):

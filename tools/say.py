@@ -1,6 +1,7 @@
 """A sentence of the calculator in another language; book/calculator/say.mjs does the same there."""
 
 import re
+from functools import cache
 
 PLACE = re.compile(r"\{(\w+)\}")
 BETWEEN = (" + ", " · ", ", ", ": ")  # the outermost first
@@ -30,6 +31,7 @@ def matched(text, words):
     return None
 
 
+@cache  # each text is held against all patterns
 def _expression(pattern):
     parts = PLACE.split(pattern)
     return re.compile(

@@ -45,7 +45,7 @@ def fill(text, root):
         "versions": versions,
         "chapters": chapters,
         "minutes": lambda root: minutes(root, 1, 11),
-        "smaller": lambda root: minutes(root, 12, 22),
+        "smaller": lambda root: minutes(root, 12, 22, 31),
         "letters": cheatsheet.letters,
         "formulas": cheatsheet.formulas,
         "collected": no_gain.collected,
@@ -65,6 +65,7 @@ def fill(text, root):
         "posted_worst": posted.worst,
         "posted_refused": posted.refused,
         "posted_impossible": posted.impossible,
+        "posted_peers": posted.peers,
     }
 
     def table(found):
@@ -139,12 +140,15 @@ def chapters(root):
     return "\n".join(head + rows)
 
 
-def minutes(root, first, last):
-    """The chapters of a part: how long each takes and which it builds on, from *You need*."""
+def minutes(root, first, last, *more):
+    """The chapters of a part: how long each takes and which it builds on, from *You need*.
+
+    more        numbers of later files that stand in this part, too
+    """
     head = ["| | chapter | minutes | builds on |", "|---|---|---|---|"]
     rows, total = [], 0
     for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb")):
-        if not first <= int(path.name[:2]) <= last:
+        if not first <= (number := int(path.name[:2])) <= last and number not in more:
             continue
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells[:3])

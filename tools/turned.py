@@ -1,22 +1,30 @@
 """Turn each cause in many runs, and ask memlab.explain which one it was.
 
-    python tools/turned.py [COUNT]      so many figures (default: all), drawn with a fixed seed
+    python tools/turned.py [--held] [COUNT]     so many figures (default: all), drawn with a fixed
+                                                seed; held: of runs at which no ranking was made
 
-A figure is the peak of a run in which one cause is turned, without noise. Each is asked for three
-times: as a card's number, as a tracker's, and with what a tracker sees beside it, the bytes of each
-term and whether steps leave some behind. What is printed is in how many cases the cause that was
-turned stands first, and among the first three, of the causes alone. Two causes that leave the same
-bytes in the same terms cannot be told apart by anybody; such ties count as they stand in the list.
+A figure is the peak of a run in which one cause is turned, without noise. Each is asked for four
+times: as a card's number in bytes, as nvidia-smi prints it, in whole MiB, as a tracker's, and with
+what a tracker sees beside it, the bytes of each term and whether steps leave some behind. What is
+printed is in how many cases the cause that was turned stands first, and among the first three, of
+the causes alone; and below it which causes stood first in the place of others.
+
+Of causes that make the same figure in the same run nobody can tell which it was, so a ranking can
+be right in one of them alone: that makes the most that any can reach, which is printed too.
+What explain says of such causes is that they fit equally; in how many cases the true one is among
+these, and how many they are, is printed too.
 """
 
 import random
 import sys
+from collections import Counter
 from itertools import product
 from typing import Any
 
 from memlab import Model, Recipe, Run
 from memlab.explain.case import Case
 from memlab.explain.causes import CAUSES
+from memlab.explain.explanation import rounding
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
 from memlab.step.loop import stored_as
@@ -31,10 +39,21 @@ SAID: tuple[dict[str, Any], ...] = (
 )
 
 
-def turned(models=MODELS):
+# Other models, other sizes and other code, for a figure that nobody has looked at.
+HELD_MODELS = ("llama-3.2-1b", "qwen3-4b", "mistral-7b-v0.3")
+HELD_SAID: tuple[dict[str, Any], ...] = (
+    {"batch": 3, "tokens": 384},
+    {"batch": 2, "tokens": 640, "checkpoint": "block", "optimizer_impl": "fused"},
+    {"batch": 6, "tokens": 128, "loop": "trainer", "micro_batches": 3},
+    {"batch": 5, "tokens": 192, "implementation": "memlab", "loss": "chunked"},
+)
+MIB = 2**20
+
+
+def turned(models=MODELS, every=SAID):
     """(base case, the cause that is turned in it, the case with it), wherever it adds bytes."""
     found = []
-    for name, recipe, said in product(models, RECIPES, SAID):
+    for name, recipe, said in product(models, RECIPES, every):
         model = Model.preset(name)
         said = said | {"tokens": 128} if name == "tiny-llama" else said
         if recipe == "adamw8bit" and "optimizer_impl" in said:
@@ -43,7 +62,8 @@ def turned(models=MODELS):
         base = Case(model, chosen, Run(**said), stored=stored_as(chosen))
         for cause in CAUSES:
             try:
-                case = cause.turn(base) if cause.level == "tensors" else None
+                known = cause.level == "tensors" and cause.sized is None
+                case = cause.turn(base) if known else None
                 if case is not None and case.peak() > base.peak():
                     found.append((base, cause, case))
             except ValueError:
@@ -57,12 +77,23 @@ def seen_of(base, cause, case):
     return Watched(terms(case.contents()), more if cause.counted else 0)
 
 
-def place(base, cause, case, level="tensors", watched=None):
+def asked(base, cause, case, level="tensors", watched=None, printed=1):
+    """The causes in their order, and those that fit equally; `printed` in whole ones of these."""
+    seen = round(case.peak() / printed) * printed
+    search = Search(base, seen - base.peak(), seen, level, watched, rounding(seen, level))
+    return [one.name for one in search.alone()[0]], search.equal
+
+
+def place(base, cause, case, level="tensors", watched=None, printed=1):
     """Where the cause stands in the list, from 1 on; 0: it does not."""
-    seen = case.peak()
-    found = Search(base, seen - base.peak(), seen, level, watched).alone()[0]
-    names = [one.name for one in found]
+    names, _ = asked(base, cause, case, level, watched, printed)
     return names.index(cause.name) + 1 if cause.name in names else 0
+
+
+def most(cases, every, printed=1):
+    """In how many any ranking can be right: in one of all causes that make one figure of a run."""
+    alike = Counter((base, round(case.peak() / printed)) for base, _, case in every)
+    return sum(1 / alike[base, round(case.peak() / printed)] for base, _, case in cases)
 
 
 def score(places):
@@ -70,28 +101,40 @@ def score(places):
     return sum(at == 1 for at in places), sum(0 < at <= 3 for at in places)
 
 
-def drawn(count=None, models=MODELS):
+def drawn(count=None, models=MODELS, said=SAID):
     """So many of them, and always the same ones."""
-    every = turned(models)
+    every = turned(models, said)
     return random.Random("turned").sample(every, min(count or len(every), len(every)))
 
 
-def main(count=None):
-    cases = drawn(count)
-    asked = {
-        "a card's number": [place(b, c, k, level="device") for b, c, k in cases],
-        "a tracker's number": [place(b, c, k) for b, c, k in cases],
-        "a tracker's terms": [place(b, c, k, watched=seen_of(b, c, k)) for b, c, k in cases],
+def main(count=None, held=False):
+    which = (HELD_MODELS, HELD_SAID) if held else (MODELS, SAID)
+    cases, every = drawn(count, *which), turned(*which)
+    ways = {
+        "a card's number in bytes": lambda b, c, k: asked(b, c, k, level="device"),
+        "the same in whole MiB": lambda b, c, k: asked(b, c, k, level="device", printed=MIB),
+        "a tracker's number": asked,
+        "a tracker's terms": lambda b, c, k: asked(b, c, k, watched=seen_of(b, c, k)),
     }
-    for how, places in asked.items():
+    for how, ask in ways.items():
+        found = [(cause.name, *ask(base, cause, case)) for base, cause, case in cases]
+        places = [names.index(true) + 1 if true in names else 0 for true, names, _ in found]
         first, three = score(places)
         share = f"{first / len(cases):.1%} first, {three / len(cases):.1%} among three"
         print(f"{how}: {share}, of {len(cases)} figures")
-        missed = [each[1].name for each, at in zip(cases, places, strict=True) if at != 1]
-        for name in sorted(set(missed), key=lambda name: -missed.count(name)):
-            whole = sum(cause.name == name for _, cause, _ in cases)
-            print(f"    not first: {missed.count(name):3} of {whole:3}  {name}")
+        if "tracker" not in how:
+            reach = most(cases, every, MIB if "MiB" in how else 1) / len(cases)
+            print(f"    at most {reach:.1%} can be")
+        among = [len(equal) for true, _, equal in found if true in equal]
+        print(
+            f"    among those that fit equally: {len(among) / len(cases):.1%}, "
+            f"of {sum(among) / max(1, len(among)):.2f} on average"
+        )
+        pairs = Counter((true, *names[:1]) for true, names, _ in found if names[:1] != [true])
+        for (true, *other), times in pairs.most_common(12):
+            print(f"    {times:3} {true}, behind {other[0] if other else 'nothing: no gap'}")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    words = [word for word in sys.argv[1:] if word != "--held"]
+    main(int(words[0]) if words else None, held="--held" in sys.argv)

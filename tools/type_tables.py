@@ -113,7 +113,7 @@ class Entry:
         acts = [k for k in free if "act" in k and isinstance(keys.base.get(k), str)]
         known = {*self.order, *self.flags, *self.lists, *free}
         fixed = {key: self._allowed(key) for key in keys.names if key not in known}
-        return {
+        made = {
             "inside": keys.first.inner,
             "layers": self._said([(1, (keys.layers,))]) if keys.layers in self.order else "",
             "keys": [
@@ -130,6 +130,8 @@ class Entry:
             "free": [key for key in free if key not in acts],
             "alias": keys.alias,
         }
+        bound(made)
+        return made
 
     def _rule_said(self, key: str) -> list[Any] | None:
         rule = self.list_rules[key]
@@ -235,6 +237,21 @@ class Entry:
                 if all(kinds and _follows(kinds, how, n, first(n), one, two) for n, kinds in found):
                     return name, shift
         return None
+
+
+def bound(table: dict[str, Any]) -> None:
+    """Let a window be as narrow as any: a cache holds it or all tokens, and nothing else asks."""
+    windows = {dims[1] for kind, _, dims, _ in table["cache"] if kind == "near"}
+    asked = [table["layers"], *(count for count, *_ in table["rows"])]
+    asked += [each for _, dims, *_ in table["rows"] for each in dims]
+    for kind, count, dims, _ in table["cache"]:
+        asked += [count, *(dims[:1] if kind == "near" else dims)]
+    asked += [rule for _, absent, null, _ in table["keys"] for rule in (absent, null)]
+    asked += [each for how, *of in table["made"] if how != "n" for one in of for each in one]
+    asked += [each for _, rule, _ in table["lists"] if rule for each in rule[1:3]]
+    for row, letter in zip(table["keys"], sums.LETTERS, strict=False):
+        if letter in windows and not any(letter in each for each in asked):
+            row[3] = 1
 
 
 def _follows(found: list[Any], how: str, size: int, start: int, one: Any, two: Any) -> bool:

@@ -482,12 +482,15 @@ def as_it_ran():
     return full(**DEFAULTS)
 
 
-def master_as_it_ran(claim):
-    found = as_it_ran()["master"]
+def _as_it_ran(claim, term, words):
+    found = as_it_ran()[term]
     if abs(figure(claim) * 1e9 / found - 1) < 0.05:
         return Finding(size(found))
-    words = f"{size(found)} in {DEFAULTS['master']}, as the script has it (S1-43)"
-    return Finding(words, "wrong model", size(found))
+    return Finding(f"{size(found)}{words}", "wrong model", size(found))
+
+
+def master_as_it_ran(claim):
+    return _as_it_ran(claim, "master", f" in {DEFAULTS['master']}, as the script has it (S1-43)")
 
 
 def gradients_beside_wide_master(claim):
@@ -500,11 +503,8 @@ def gradients_beside_wide_master(claim):
 
 
 def states_as_they_were(claim):
-    found = as_it_ran()["states"]
-    if abs(figure(claim) * 1e9 / found - 1) < 0.05:
-        return Finding(size(found))
-    words = f"{size(found)}, packed in {DEFAULTS['states']}, as the script has them (S1-30)"
-    return Finding(words, "wrong model", size(found))
+    words = f", packed in {DEFAULTS['states']}, as the script has them (S1-30)"
+    return _as_it_ran(claim, "states", words)
 
 
 def table_activations(claim):

@@ -1,9 +1,13 @@
 """Other worlds, for the checks that no single figure turns: what would have to be so instead.
 
 Each name is a check; what follows is what it uses, and what stands there in the other world.
+Where a check asks a library, it is a function that makes the other world while it is entered.
 """
 
+import itertools
+from functools import partial
 from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
@@ -33,6 +37,45 @@ class Nothing:
 
     def __exit__(self, *_):
         pass
+
+
+class Later:
+    """Whatever is counted, the next counts more."""
+
+    count = 0
+
+    def __init__(self, **_):
+        Later.count += 1
+        self.bytes = self.peak = Later.count
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def label(self, _):
+        pass
+
+
+class Narrow:
+    """A model whose gradients have one byte a value, and are there after any pass."""
+
+    def __init__(self, *_):
+        self.gradient = torch.zeros(4, dtype=torch.int8)
+
+    def bfloat16(self):
+        return self
+
+    def __call__(self, *_):
+        return SimpleNamespace(backward=lambda: None)
+
+    def parameters(self):
+        return [SimpleNamespace(grad=self.gradient)]
+
+
+class OtherEmbedding(torch.nn.Embedding):
+    pass
 
 
 class Flat:
@@ -73,8 +116,52 @@ def eight_or_wide(_, eight=False, host=False):
     return 103_125 if eight else 400_000
 
 
+def tied():
+    table = SimpleNamespace(weight=0)
+    return SimpleNamespace(lm_head=table, wte=table)
+
+
+def steep():
+    """Gradients over twenty powers of ten, of which no scale brings all into FP8."""
+    up = torch.nn.Linear(8, 8)
+    layers = torch.nn.ModuleList([torch.nn.ModuleDict({"up": up})])
+    for p in layers.parameters():
+        p.grad = torch.logspace(-20, 0, p.numel()).view_as(p)
+    return SimpleNamespace(layers=layers)
+
+
+def torch_with(**others):
+    """The names of torch that a check uses, some of them for something else."""
+    names = "nn optim ones zeros tensor Generator float32 bfloat16 profiler".split()
+    return SimpleNamespace(**{name: getattr(torch, name) for name in names} | others)
+
+
+def quantizers(**known):
+    """A transformers that knows these quantizers alone; True: it is given data first."""
+    table = {name: SimpleNamespace(requires_calibration=data) for name, data in known.items()}
+    return mock.patch("transformers.quantizers.auto.AUTO_QUANTIZER_MAPPING", table)
+
+
 WORLDS = {
     # Note 000
+    "untied": {
+        "net": tied,
+        "counts": lambda: {"lm_head": 0},
+        "group": lambda claim: SimpleNamespace(result=""),
+    },
+    "tables_stay": {"net": lambda fp8: torch.nn.Sequential(OtherEmbedding(2, 2))},
+    "head_too": {"net": lambda fp8=False: SimpleNamespace(lm_head=torch.nn.Linear(16, 16))},
+    "stored": {"net": lambda: torch.nn.Linear(4, 4).bfloat16(), "parameters": lambda: 20},
+    "moments": {
+        "GROUPS": ("all",),
+        "net": lambda: None,
+        "counts": lambda: {"all": 1},
+        "state_bytes": lambda net: {"all": 8},
+    },
+    "windows": {"Saved": Later},
+    "reason": {"learning": steep},
+    "quantized": {"compiled": lambda *_, **__: 10, "kept_compiled": lambda fp8: 10},
+    "together": {"BATCH": 10**6},
     "exact": {"peak": lambda *_, **__: 49_500_000_000},
     "suits_a6000": {"limit": lambda card: 10**12},
     "suits_h100": {"limit": lambda card: 10**9},
@@ -86,6 +173,12 @@ WORLDS = {
     "from_linear": {"kept": lambda *_: {"activations": 10**9}},
     "fp8_cards": {"torchao": torchao_takes_all},
     # Note 001
+    "adam_states_in_fp32": {"torch": torch_with(bfloat16=torch.float32)},
+    "gradients_beside_wide_master": {"torch": torch_with(float32=torch.bfloat16)},
+    "rounded_weights": {
+        "small_moments": lambda again=False: {"forward": 0},
+        "rounded_values": lambda model: 0,
+    },
     "only_a_format_changes": {"QUESTION": ("fp16", "fp32")},
     "recompute_by_prefix": {"small_moments": lambda recompute: {"peak": 9 - len(recompute)}},
     "loading_sets_the_peak": {"small_moments": lambda loading: {"loading": 2, "peak": 1}},
@@ -113,6 +206,10 @@ WORLDS = {
     },
     "fp4_cards": {"torchao": torchao_takes_all},
     # Note 002
+    "zero_block": {"torch": torch_with(zeros=torch.ones)},
+    "fp8_stores": {"TinyLlama": Narrow},
+    "fp8_card": {"lab_fp8": SimpleNamespace(kernel_takes=lambda *_: False)},
+    "on_disk": {"Tracker": Later},
     "reduction_of_all": {"kept": eight_or_wide},
     "negligible": {"CODE": {"benchmark": {"baseline": D20, "8-bit": D20}}},
     "fp8_saves": {"kept_by_layers": lambda: (4.0, 2.0, 1.0)},
@@ -125,6 +222,38 @@ WORLDS = {
     "parity": {"losses": lambda eight: [2.0 if eight else 1.0] * 30},
     "rounded_in_forward": {"Saved": Nothing},
     # Note 003
+    "only_weights_and_activations": {
+        "decode": lambda *_, **__: {
+            "kv_cache": SimpleNamespace(derived=1),
+            "activations": SimpleNamespace(derived=2),
+        }
+    },
+    "calibration": partial(quantizers, bitsandbytes_8bit=True),
+    "tools_exist": partial(quantizers, bitsandbytes_4bit=False),
+    "formats_or_methods": partial(quantizers, awq=True),
+    "accelerate_offloads": partial(
+        mock.patch, "transformers.integrations.accelerate", SimpleNamespace()
+    ),
+    "pruning_is_lighter": {
+        "a_pruned_layer": lambda: (None, 3, 1, 1),
+        "masked": lambda *_, **__: 1,
+    },
+    "lora_trains_little": {
+        "adapt": lambda net, rank: net,
+        "Lora": lambda rank: SimpleNamespace(parameter_count=lambda model: model.parameter_count),
+    },
+    "profiler": {"torch": torch_with(ones=lambda _: torch.ones(1))},
+    "lora_at_inference": {"merge": lambda net: torch.nn.Linear(1, 1)},
+    "no_grad_gradients": {"tiny": Narrow, "kept_by_forward": lambda _: (0,)},
+    "on_a_cpu": {
+        "torch": torch_with(cuda=SimpleNamespace(memory_allocated=itertools.count().__next__)),
+        "tiny": lambda: torch.nn.Linear(1, 1),
+    },
+    "only_int4_loses": {
+        "torch": torch_with(randn=lambda *shape, generator: torch.ones(shape)),
+        "quantize": lambda w, format: w,
+        "dequantize": lambda q, dtype: q,
+    },
     "three_sources": {"step": lambda: SimpleNamespace(rows={"weights": 1, "gradients": 1})},
     "only_the_weights": {"step": less_with_a_narrow_base},
     "zeros_are_isolated": {"a_pruned_layer": lambda: [SimpleNamespace(weight=torch.zeros(4, 4))]},
@@ -134,6 +263,7 @@ WORLDS = {
     "lora_keeps_the_base": {"step": a_step_of_adapters_alone},
     "one_shard": {"shards": lambda *_, **__: [1, 2]},
     # Note 004
+    "tokenizer": {"SMALL_WIDE": SimpleNamespace(d_model=512, embed_dim=128)},
     "no_pieces": {"pieces": lambda tokens, batch: 1},
     "bound_by": {
         "fits": lambda size: True,

@@ -3,18 +3,27 @@
 python tools/posted             every reading: posted, predicted, error, or why there is none
 python tools/posted --write     write book/posted-errors.json and the page's picture, which a
                                 test holds to the code
+python tools/posted --record FILE           print what `memlab record` wrote as such a source
+python tools/posted --trace [NAME ...]      write book/posted-traces.json: see posted/traced.py
 """
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+# In the place of this folder, whose peft.py would stand before the library.
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from posted import picture, stored  # noqa: E402
+from posted import own, picture, stored, traced  # noqa: E402
 from posted.answers import answers, summary  # noqa: E402
 
 
 def main(arguments):
+    if arguments[:1] == ["--trace"]:
+        traced.write(arguments[1:])
+        return
+    if arguments[:1] == ["--record"]:
+        print(own.text(arguments[1]), end="")
+        return
     found = answers()
     if arguments == ["--write"]:
         stored.PATH.write_text(stored.text(found), encoding="utf-8")

@@ -17,10 +17,13 @@ class Described:
     """A run in memlab's words, and which of its figures the counter read.
 
     figure      peak: of the tensors in a step or a call; allocated, reserved: of the allocator's
-                blocks and segments; resident: what stays, without a step; cache: what a call
-                leaves in it; a term's name: that row
+                blocks and segments; resident: what stays, without a step; step: the same of a step
+                whose activations are in `more`; cache: what a call leaves in it; a term's name:
+                that row
     stage       of a pipeline, whose last rank is the one that logs
     more        (name, bytes) of what the run holds and memlab.Run has no word for
+    traced      bytes that a trace of the real code has at its peak, in the place of a figure of
+                the model's own
     """
 
     model: Model
@@ -29,6 +32,7 @@ class Described:
     figure: str = "peak"
     stage: int | None = None
     more: tuple = ()
+    traced: int | None = None
 
     def bytes(self):
         """What memlab predicts for the counter.
@@ -39,6 +43,8 @@ class Described:
 
     def own(self):
         """The same without `more`."""
+        if self.traced is not None:
+            return self.traced
         return _own(self.model, self.recipe, self.run, self.figure, self.stage)
 
 
@@ -49,8 +55,10 @@ def _own(model, recipe, run, figure, stage):
         return getattr(done, f"peak_{figure}")
     if figure == "cache":
         return simulated(model, recipe, run).held_contents["after_call"]["kv_cache"]
+    if figure == "step":
+        run = Run(devices=run.devices)
     ledger = estimate(model, recipe, run, stage=stage)
-    if figure in ("peak", "resident"):
+    if figure in ("peak", "resident", "step"):
         return ledger.total()
     return ledger[figure].derived
 

@@ -2,7 +2,7 @@
 
 from memlab.recipe.least import least
 
-PEAKS = ("peak", "allocated", "reserved")
+PEAKS = ("peak", "allocated", "reserved", "step")
 
 
 def floor(said):

@@ -1,19 +1,27 @@
 """LitGPT's config hub: fine-tunes on Alpaca2k in bf16-true on A10Gs.
 
-Model       LitGPT's own modules; the nearest that memlab describes are transformers'. Its embedding
-            and its head are two tensors, in tied models too
-Recipe      all in bf16, adapters too (bf16-true converts every module); torch.optim.AdamW
-Run         512 tokens, the most that the recipes allow: the longest sample is not stated. Samples
-            come in several micro-batches a step, so gradients are there in every forward pass.
-            `logits` lives until the next forward pass has its own
-Left out    adapters beside the head (lora_head)
+Devices     those of the recipe's own file, which the row names: `devices: 1` in every LoRA recipe
+            and in tiny-llama's full one, on a machine with four cards too. Their rows on "4xA10G"
+            have the time, the loss and the bytes of those on one. Three full recipes say more,
+            and run under FSDP: tools/posted/litgpt_fsdp.py
+Model       LitGPT's own modules, told as memlab.Model. Embedding and head are two tensors, in tied
+            models too
+Recipe      all in bf16, adapters too (bf16-true converts every module); torch.optim.AdamW. With
+            bnb.nf4 every nn.Linear is NF4, the head as well, with fp32 scales of 64 values each;
+            AdamW is then bitsandbytes' paged one, on these few values as large as torch's
+Run         512 tokens, the most that the recipes allow: the longest sample is not stated
+Peak        what stays, and beside it what tools/posted/litgpt_peak.py derives
+Version     the tables were made between 2024-03 and 2024-09, before 2024-10-04, when LitGPT made
+            the embedding of a quantized model a StableEmbedding
 """
 
 from memlab import Model, Recipe, Run
-from memlab.terms.lora import Lora
+from memlab.recipe.parallelism import Sharding
 from memlab.terms.workspaces import cublas_workspaces
 
-from .described import Described, Refused, capability
+from .described import Described, capability
+from .litgpt_fsdp import divided
+from .litgpt_peak import beside
 
 MODELS = {
     "gemma-2b": "gemma-2b",
@@ -30,43 +38,67 @@ MODELS = {
     "phi-3": "phi-3-mini-4k",
     "tinyllama-1.1b": "tinyllama-1.1b",
 }
-TARGETS = {
-    "lora_query": ("q",),
-    "lora_key": ("k",),
-    "lora_value": ("v",),
-    "lora_projection": ("out",),
-    "lora_mlp": ("gate", "up", "down"),
+# Three that memlab has no name for, as litgpt/config.py has them: L, D, F, N, K, V, norms of a
+# block, biases. Falcon and phi-2 have one norm for attention and feed-forward.
+SHAPES = {
+    "falcon-7b": (32, 4544, 18176, 71, 1, 65024, 1, False),
+    "phi-2": (32, 2560, 10240, 32, 32, 51200, 1, True),
+    "stablelm-alpha-3b": (16, 4096, 16384, 32, 32, 50688, 2, True),
 }
-FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
+MOST_TOKENS = 512
+# The full fine-tunes whose recipe says more than one device, and its samples of a step.
+SHARDED = {
+    "gemma-2b/full.yaml": (4, 16),
+    "phi-2/full.yaml": (2, 8),
+    "stablelm-base-alpha-3b/full.yaml": (2, 8),
+}
 
 
 def describe(reading):
     """See the module.
 
-    Raises      Refused
+    Raises      Refused for a card that is not NVIDIA's
     """
     what = reading.what
-    if what["model"] not in MODELS:
-        raise Refused("a family whose step is not described (falcon, phi, LoRA on GPT-NeoX)")
-    if what["gpus"] != 1:
-        raise Refused("FSDP of Lightning, or adapters on several GPUs")
+    model = shape(what["model"])
+    workspaces = ("cuBLAS workspaces", cublas_workspaces(capability(reading.device)))
+    if what["recipe"] in SHARDED:
+        ranks, samples = SHARDED[what["recipe"]]
+        turns = samples // ranks // what["micro_batch"]
+        more = (*divided(model, what, MOST_TOKENS, ranks, turns), workspaces)
+        run = Run(tokens=MOST_TOKENS, devices=Sharding(data=ranks, zero=3))
+        return Described(model, Recipe.named("bf16"), run, "step", more=more)
+    recipe = Recipe.named("bf16")
     if what["quantize"]:
-        raise Refused("NF4 in the modules of Lightning's plug-in for bitsandbytes")
-    model = Model.preset(MODELS[what["model"]]).replace(tied=False)
-    told: dict = {}
-    if what["lora"]:
-        said = what["lora"]
-        names = [name for key, part in TARGETS.items() if said[key] == "true" for name in part]
-        if model.fused_qkv:
-            names = list(dict.fromkeys(FUSED.get(name, name) for name in names))
-        drops = float(said["lora_dropout"])
-        told["lora"] = Lora(int(said["lora_r"]), tuple(names), dtype="bf16", dropout=drops)
-    run = Run(
-        batch=what["micro_batch"],
-        tokens=512,
-        micro_batches=2,  # two or more: the same peak
-        optimizer_impl="foreach",
-        **told,
+        recipe = Recipe(weights="nf4", other="bf16", gradients=None, optimizer="sgd")
+    elif what["lora"]:
+        recipe = recipe.replace(gradients=None, optimizer="sgd")  # nothing of the base is trained
+    run = Run(batch=what["micro_batch"], tokens=MOST_TOKENS)
+    more = (*beside(model, what, MOST_TOKENS), workspaces)
+    return Described(model, recipe, run, "step", more=more)
+
+
+def shape(name):
+    """The model, with an output head of its own."""
+    if name in MODELS:
+        return Model.preset(MODELS[name]).replace(tied=False)
+    L, D, F, N, K, V, norms, bias = SHAPES[name]
+    return Model(
+        family="llama",
+        name=f"LitGPT {name}",
+        layers=L,
+        d_model=D,
+        heads=N,
+        kv_heads=K,
+        d_ff=F,
+        vocab=V,
+        positions=2048,
+        gated=False,
+        norm="layernorm",
+        block_norms=norms,
+        fused_qkv=True,
+        qkv_bias=bias,
+        out_bias=bias,
+        ff_bias=bias,
+        tied=False,
     )
-    more = (("cuBLAS workspaces", cublas_workspaces(capability(reading.device))),)
-    return Described(model, Recipe.named("bf16"), run, more=more)

@@ -6,14 +6,6 @@ TOLERANCE = 0.05
 UNEXPLAINED = "Not explained yet."
 # Part of a reading's id, as a pattern, and the reason.
 WHY = {
-    r"gemma2-2b/lora": (
-        "LitGPT keeps its logits in bf16 and takes the loss in pieces of 128 tokens; transformers "
-        "has them once more in fp32, and a vocabulary of 256,000 makes that a gigabyte."
-    ),
-    r"tiny-llama/lora": (
-        "LitGPT's adapters lie beside one matrix for queries, keys and values, and drop values of "
-        "its input once; peft's lie beside three, and each keeps a mask of its own."
-    ),
     r"7b_tp1_pp4_memory_speed/alloc": (
         "Pipeline with virtual stages: what is missing is 20 tensors of the width of the residual "
         "stream, to the MiB; which of them the schedule holds is not derived. "
@@ -28,6 +20,15 @@ WHY = {
         "With one token of input the figures of small models lie below weights and the keys and "
         "values of 2,048 tokens; how many were really generated is not stated."
     ),
+    r"peft/boft": (
+        "On a GPU BOFT puts its blocks into a matrix with a CUDA kernel of its own; what memlab "
+        "traced is the code without that kernel, which keeps more on the way."
+    ),
+    r"torchtune/2024-11/qlora": (
+        "What is derived is one chunk of the logits' gradient and the last norm's inputs more than "
+        "was read, here and in the row of LoRA above it. "
+    )
+    + UNEXPLAINED,
     r"torchtune/2024-05/full-7b": (
         "The counter is not named, nor what bitsandbytes held beside its paged states. "
     )

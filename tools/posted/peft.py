@@ -13,14 +13,19 @@ Lengths     no row states them, and they are the same for all, since all read th
 After a step    any method: only what it trains, what its prompt adds to the outputs, and what it
             keeps beside it (named below) differ
 Peak        LoRA and what runs the same graph, DoRA, (IA)³, VeRA, prompt tuning, full fine-tuning,
-            and training the norms alone
+            and training the norms alone are described. Of other methods PEFT's own code is traced
+            (tools/posted/traced.py), and what the allocator reserves beside the tensors at their
+            peak is taken to be what it reserves in the run whose longest batch was read
 """
+
+from dataclasses import replace
 
 from memlab import Model, Recipe, Run
 from memlab.terms.adapters import Ia3, Prompt, Vera
 from memlab.terms.lora import Lora
 from memlab.terms.workspaces import cublas_workspaces
 
+from . import traced
 from .described import Described, Refused, capability
 
 MEAN = 228  # tokens of a batch after padding: from lora--llama-3.2-3B-rank32/alloc
@@ -107,7 +112,12 @@ def at_peak(reading, method):
     elif method == "ln_tuning":
         told["frozen"] = NORMS_ALONE
     elif method != "full-finetuning":
-        raise Refused("the peak of a method of peft that is not described")
+        return at_traced_peak(reading, method)
+    return reserved(reading, **told)
+
+
+def reserved(reading, **told):
+    """The run of this loop on the longest batch."""
     run = Run(
         batch=reading.what["batch"],
         tokens=LONGEST,
@@ -118,3 +128,21 @@ def at_peak(reading, method):
     )
     more = (("cuBLAS workspaces", cublas_workspaces(capability(reading.device))),)
     return Described(Model.preset("llama-3.2-3b"), Recipe.named("bf16"), run, "reserved", more=more)
+
+
+def at_traced_peak(reading, method):
+    """The same of a method whose tensors a trace of PEFT's own code has counted.
+
+    Raises      Refused for one that was not traced
+    """
+    name, trained = reading.what["method"], reading.what["trainable"]
+    if method in (*DECOMPOSES, "frod"):
+        raise Refused("a method that takes the adapted weights apart and keeps the parts")
+    if not traced.has(name):
+        raise Refused("a method of peft that memlab cannot trace")
+    like = reserved(reading, lora=Lora(*LORAS["lora--llama-3.2-3B-rank32"]))
+    more = [*like.more, ("beside the tensors", like.own() - replace(like, figure="peak").own())]
+    more += [("beside what is trained", BESIDE.get(method, 0) * trained)]
+    peak = traced.peak(name, like.model.layers, trained)
+    frozen = like.recipe.replace(gradients=None, optimizer="sgd")
+    return Described(like.model, frozen, Run(), "reserved", more=tuple(more), traced=peak)

@@ -1,10 +1,11 @@
 """The tables of the page, from stored errors: classes, sources, the worst, what is refused."""
 
+import json
 from collections import Counter
 
 from . import misses
 from .answers import summary
-from .readings import sources
+from .readings import ROOT, sources
 from .stored import stored
 
 GOALS = {"training, one GPU": "2 %", "inference": "1 %", "several GPUs": "5 %"}
@@ -65,6 +66,26 @@ def impossible(root):
             gib = f"{a.reading.bytes / 2**30:.2f} GiB | {needs / 2**30:.2f} GiB"
             lines.append(f"| `{a.reading.id}` | {gib} |")
     return "\n".join(lines)
+
+
+def peers(root):
+    """Other calculators on the readings that they answer, and memlab on the very same ones."""
+    found = json.loads((ROOT / "benchmarks" / "posted.json").read_text(encoding="utf-8"))
+    lines = ["| tool | class | answers | median error | worst | memlab's median | worst |"]
+    lines += ["|---|---|---|---|---|---|---|"]
+    for name, tool in found["tools"].items():
+        version = f"{name} {tool['version']}".strip() if tool["version"] else name
+        for group, line in tool["groups"].items():
+            if line["answers"]:
+                said = [_two(line), _two(line["memlab"])]
+                lines.append(f"| {version} | {group} | {line['answers']} | {' | '.join(said)} |")
+        if not any(line["answers"] for line in tool["groups"].values()):
+            lines.append(f"| {version} | — | 0 | — | — | — | — |")
+    return "\n".join(lines)
+
+
+def _two(line):
+    return f"{line['median_error']:.1%} | {_signed(line['worst_error'])}"
 
 
 def _kind(reason):

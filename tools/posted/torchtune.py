@@ -6,12 +6,14 @@ Run         full activation checkpointing is memlab's block; adapters are in bf1
 Logits      the model returns them in fp32 (modules/transformer.py: `self.output(h).float()`); in
             2024-05 `logits` lives through backward (recipes/lora_finetune_single_device.py), from
             2024-11 on `del logits` stands before it
+Compile     rows of 2024-11 that checkpoint as well: tools/posted/torchtune_chunked.py
 """
 
 from memlab import Model, Recipe, Run
 from memlab.terms.lora import Lora
 from memlab.terms.workspaces import cublas_workspaces
 
+from . import torchtune_chunked
 from .described import Described, Refused, capability
 
 BF16 = Recipe.named("bf16")
@@ -29,8 +31,15 @@ def describe(reading):
         raise Refused("FSDP of torchtune, with adapters or options that are not stated")
     if "lengths" in reading.not_stated:
         raise Refused("the length of the sequences is not stated")
-    if reading.what.get("compile") or name.startswith("2024-11/") and name != "2024-11/packed":
-        raise Refused("torch.compile")  # each row of 2024-11 adds one more thing to those above it
+    if "flags" in reading.not_stated:
+        raise Refused("what was turned on is not stated")
+    row = name.removeprefix("2024-11/")  # each row of 2024-11 adds one more thing to those above it
+    if row in torchtune_chunked.ROWS:
+        return torchtune_chunked.described(row, reading)
+    if row == "adamw8bit":
+        raise Refused("whose 8-bit AdamW ran is not stated")
+    if reading.what.get("compile") or row in ("compile", "chunkedCE"):
+        raise Refused("torch.compile")
     if name == "2024-11/packed":
         run = Run(batch=2, tokens=4096, implementation="memlab", holds=("wide_logits",))
         return trained("llama-3.2-3b", BF16, run, reading)

@@ -1,6 +1,6 @@
 """How long an answer takes and how much memory: whole processes, beside `import torch`.
 
-    python benchmarks/answers.py
+    python benchmarks/waits.py
 
 Every command runs in a process of its own, three times, and the fastest counts. Times are ratios to
 `python -c "import torch"` in the same run; memory is the most that the process had resident.

@@ -1,0 +1,91 @@
+"""What readers type into the search leads to the page that they look for, in each language."""
+
+import pytest
+import search_words
+from test_pages import SITE, Watched, browser, roots  # noqa: F401
+
+# What to type, and the page that should be first.
+ENGLISH = {
+    "VRAM": "intro",
+    "OOM": "22_choosing",
+    "out of memory": "22_choosing",
+    "calculator": "calculator",
+    "gemma": "calculator",
+    "MoE": "29_experts",
+    "optimizer": "04_optimizer",
+    "optimiser": "04_optimizer",
+    "gradient checkpointing": "15_checkpointing",
+    "flash attention": "05_activations",
+    "vocabulary logits cross entropy": "06_logits",
+    "KV cache": "07_kv_cache",
+    "vLLM": "30_serving",
+    "LoRA": "20_lora",
+    "QLoRA": "20_lora",
+    "FSDP": "21_sharding",
+    "fragmentation": "08_allocator",
+    "nvidia-smi": "11_watching",
+    "FP8": "14_fp8",
+    "gradient accumulation": "17_accumulation",
+}
+PORTUGUESE = {
+    "VRAM": "intro",
+    "calculadora": "calculator",
+    "otimizador": "04_optimizer",
+    "falta de memória": "22_choosing",
+    "quantização": "13_quantization",
+    "precisão mista": "12_mixed_precision",
+    "acumulação de gradientes": "17_accumulation",
+    "mistura de especialistas": "29_experts",
+    "fragmentação": "08_allocator",
+    "ativações": "05_activations",
+    "cache KV": "07_kv_cache",
+    "poda": "19_pruning",
+}
+CHINESE = {
+    "顯存": "intro",
+    "計算機": "calculator",
+    "最佳化器": "04_optimizer",
+    "優化器": "04_optimizer",
+    "記憶體不足": "22_choosing",
+    "量化": "13_quantization",
+    "混合精度": "12_mixed_precision",
+    "梯度累積": "17_accumulation",
+    "混合專家": "29_experts",
+    "碎片": "08_allocator",
+    "KV 快取": "07_kv_cache",
+    "剪枝": "19_pruning",
+    "推論": "30_serving",
+    "LoRA": "20_lora",
+}
+ASKED = {"en": (ENGLISH, 18), "pt-BR": (PORTUGUESE, 11), "zh-TW": (CHINESE, 13)}
+HERE = [language for language in ASKED if (SITE / language).exists()]
+
+
+@pytest.mark.skipif(not HERE, reason="no book: `make book` builds it")
+@pytest.mark.parametrize("language", HERE)
+def test_what_readers_type_leads_to_its_page_first(browser, roots, language):  # noqa: F811
+    queries, wanted = ASKED[language]
+    missed = {}
+    with Watched(browser, roots["http"]) as watched:
+        for query, page in queries.items():
+            watched.page.goto(roots["http"] + f"{language}/search.html?q={query}")
+            first = watched.page.locator("ul.search li > a").first
+            first.wait_for()
+            watched.page.wait_for_selector("p.search-summary")
+            found = watched.page.locator("ul.search li > a").first.get_attribute("href") or ""
+            if page not in found:
+                missed[query] = found
+        assert watched.wrong == []
+    assert len(queries) - len(missed) >= wanted, missed
+
+
+@pytest.mark.parametrize("language", ASKED)
+def test_a_word_leads_to_one_page_that_there_is(language):
+    known = search_words.words(language)
+    every = [word for found in known.values() for word in found]
+    assert len(every) == len(set(every))
+    assert all(word == word.lower() for word in every)
+    root = search_words.TABLE.parents[2]
+    for page in known:
+        places = (root / "book" / f"{page}.md", root / "notebooks" / f"{page}.ipynb")
+        assert any(place.exists() for place in places), page

@@ -1,0 +1,149 @@
+"""Padded and packed rows, for real: the mask that SDPA is given, what a loop holds beside it."""
+
+from pathlib import Path
+
+import pytest
+from real_steps import Question, real_step, simulated
+from real_trainers import derived, trained
+
+from memlab import Model, Run, estimate
+from memlab.lab.trace_run import trace_run
+from memlab.step import simulate
+from memlab.terms.adapters import Prompt
+from memlab.units import text
+
+ROOT = Path(__file__).resolve().parent.parent
+SHAPE = {
+    "num_hidden_layers": 3,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 300,
+    "max_position_embeddings": 64,
+}
+NEAR = {"sliding_window": 16}
+SOME_NEAR = NEAR | {"use_sliding_window": True, "max_window_layers": 1}
+MODEL = Model.from_config({"model_type": "llama"} | SHAPE | {"head_dim": 16})
+
+
+def question(family, precision, texts, config=None, **said):
+    shape = {"model_type": family} | SHAPE | (config or {})
+    return Question(shape, precision, Run.cpu(batch=3, tokens=40, texts=texts, **said))
+
+
+@pytest.mark.parametrize("texts", ["padded", "packed"])
+@pytest.mark.parametrize(
+    ("family", "precision", "config", "said"),
+    [
+        ("llama", "fp32", {}, {"loop": "keeps-outputs", "dropout": 0.1}),
+        ("llama", "bf16", {}, {"checkpoint": "block"}),
+        ("qwen2", "autocast-bf16", {}, {"attention": "eager"}),
+        ("mistral", "bf16", NEAR, {"micro_batches": 2}),
+        ("qwen3", "autocast-bf16", SOME_NEAR, {}),
+        ("gemma", "bf16", {}, {}),
+        ("olmo2", "autocast-bf16", {}, {"attention": "eager"}),
+        ("granite", "bf16", {}, {}),
+    ],
+    ids=str,
+)
+def test_a_step_with_a_mask_is_counted_to_the_byte(texts, family, precision, config, said):
+    step = question(family, precision, texts, config, **said)
+    real, found = real_step(step), simulated(step)
+    assert found.peak.bytes == real.peak.bytes
+    assert found.peak.first_step_bytes == real.first_peak.bytes
+    assert found.held == real.held
+
+
+@pytest.mark.parametrize("texts", ["padded", "packed"])
+def test_masks_are_made_as_the_library_makes_them(texts):
+    """Every allocation of the step, one after the other, in bytes and in what is held then."""
+    from real_steps import allocations
+
+    derived, real = allocations(question("qwen3", "bf16", texts, SOME_NEAR))
+    assert derived == real
+
+
+@pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
+def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
+    for checkpoint in ("none", "block"):
+        run = Run(batch=2, tokens=48, texts="padded", checkpoint=checkpoint)
+        traced, found = trace_run(MODEL, recipe, run), simulate(MODEL, recipe, run)
+        assert found.peak.bytes == traced.peak
+        assert found.held == traced.held
+    biased = {
+        texts: any(
+            row.kept_by.endswith("attn_bias")
+            for row in simulate(MODEL, recipe, Run(batch=2, tokens=48, texts=texts)).saved.rows
+        )
+        for texts in ("full", "padded")
+    }
+    assert biased == {"full": False, "padded": True}
+
+
+@pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("fp32", {"loop": "trainer", "texts": "padded", "micro_batches": 2}),
+        ("autocast", {"loop": "trainer", "texts": "packed"}),
+        ("bf16", {"loop": "sft", "texts": "padded", "completion": 30}),
+        ("fp32", {"loop": "sft", "texts": "packed", "micro_batches": 2}),
+        ("fp32", {"loop": "dpo", "texts": "padded", "completion": 20}),
+    ],
+    ids=str,
+)
+def test_a_programs_own_rows_take_what_is_derived(tmp_path, precision, said):
+    run = Run.cpu(batch=3, tokens=32, **said)
+    assert trained(precision, run, tmp_path) == derived(precision, run)
+
+
+def test_each_layer_keeps_the_mask_as_numbers():
+    full = Run(batch=2, tokens=48)
+    kept = {
+        texts: simulate(MODEL, "bf16", full.replace(texts=texts)).rows["activations"]
+        for texts in ("full", "padded", "packed")
+    }
+    repeated = 2 * 2 * 48 * (4 - 2) * 16 * 2  # keys and values of two more heads
+    widths = 2 * 4 * 48 * 4  # the log-sum-exp of each query, padded to a multiple of 32
+    mask = 2 * 48 * 48 * 2
+    wide = 2 * 4 * 64 * 4
+    seed = 8  # flash keeps two numbers of its random state where the other one keeps one
+    assert kept["padded"] - kept["full"] == 3 * (mask + repeated + wide - widths - seed)
+    angles = 2 * (96 - 48) * 16 * 2  # cosines and sines, of a row twice as long
+    longer = 3 * (96 * 96 * 2 - mask + 4 * 96 * 4 - wide) + angles
+    assert kept["packed"] - kept["padded"] == longer
+
+
+def test_what_rows_cannot_be_is_named():
+    for said, words in (
+        ({"loop": "nanogpt"}, "loop='nanogpt'"),
+        ({"loop": "grpo"}, "loop='grpo'"),
+        ({"loss": "chunked"}, "loss='chunked'"),
+        ({"texts": "packed", "loop": "dpo"}, "loop='dpo'"),
+        ({"texts": "packed", "loop": "sft", "completion": 4}, "completion=4"),
+        ({"texts": "ragged"}, "known: full, padded, packed"),
+        ({"phase": "prefill"}, "texts='padded' is for training"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Run(**{"texts": "padded", "tokens": 16} | said)
+    run = Run(batch=2, tokens=16, texts="padded")
+    with pytest.raises(ValueError, match="flash_attention_2 is not"):
+        simulate(MODEL, "bf16", run.replace(attention="flash"))
+    with pytest.raises(ValueError, match="not described for memlab llama"):
+        simulate(MODEL, "bf16", run.replace(implementation="memlab"))
+    with pytest.raises(ValueError, match="beside prompt tuning"):
+        simulate(MODEL, "bf16", run.replace(adapter=Prompt(4)))
+    with pytest.raises(ValueError, match="texts='packed' cannot be traced"):
+        trace_run(MODEL, "bf16", run.replace(texts="packed"))
+
+
+def test_the_page_repeats_what_is_derived():
+    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    model, run = Model.preset("Llama-3.2-1B"), Run(batch=4, tokens=1024)
+    full, padded, packed = (
+        text(estimate(model, "bf16", run.replace(texts=texts)).total())
+        for texts in ("full", "padded", "packed")
+    )
+    assert f"1,024 tokens take {full} when they are full and {padded} when one" in page
+    assert f"they take {packed}, because the mask grows" in page
