@@ -26,6 +26,7 @@ WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 LOOKED_UP = {"cheat-sheet", "references", "status", "glossary"}  # nobody reads these through
 PICTURE = "_static/social.png"
+CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either
 
 
 class Addresses:
@@ -68,8 +69,8 @@ class Addresses:
         ]
 
     def edit(self, path):
-        """The place to change a page: the editor for text, the file itself for a notebook."""
-        verb = "blob" if path.endswith(".ipynb") else "edit"
+        """The place to change a page: the editor for text, the file itself for all that runs."""
+        verb = "blob" if path.endswith((".ipynb", ".py")) else "edit"
         return f"{self.repository}/{verb}/{self.branch}/{path}"
 
 
@@ -148,16 +149,19 @@ def surround(app, pagename, templatename, context, doctree):
     plain = html.unescape(title)
     notebook = context.get("page_source_suffix") == ".ipynb"
     path = f"{pagename}.ipynb" if notebook else f"book/{pagename}.md"
+    if code := pagename.startswith(CODE):
+        path = f"tests/audit/{pagename.removeprefix(CODE)}.py"
 
     source = context["pathto"](f"_sources/{context['sourcename']}", True)
     what = "Download the notebook" if notebook else "Download the text"
-    actions = [{"text": what, "href": source, "download": True}]
+    actions = [] if code else [{"text": what, "href": source, "download": True}]
     if notebook:
         for text, href, note in places.notebook(path):
             actions.append({"text": text, "href": href, "note": note})
-    actions.append({"text": "Cite it", "href": "#cite"})
+    if not code:
+        actions.append({"text": "Cite it", "href": "#cite"})
     if places.repository:
-        text = "See its source" if notebook else "Edit it"
+        text = "See its source" if notebook or code else "Edit it"
         actions.append({"text": text, "href": places.edit(path)})
     with open(Path(app.srcdir) / "CITATION.cff", encoding="utf-8") as file:
         cff = yaml.safe_load(file)
@@ -165,10 +169,10 @@ def surround(app, pagename, templatename, context, doctree):
     context["memlab"] = {
         "actions": actions,
         "chapters": chapters,
-        "citation": citation(cff, pagename, plain, context.get("pageurl") or ""),
+        "citation": None if code else citation(cff, pagename, plain, context.get("pageurl") or ""),
     }
 
-    if pagename not in LOOKED_UP:
+    if pagename not in LOOKED_UP and not code:
         about = f'\n<p class="memlab-about">About {minutes(context["body"])} minutes</p>'
         context["body"] = context["body"].replace("</h1>", f"</h1>{about}", 1)
 

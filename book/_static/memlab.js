@@ -99,6 +99,9 @@
       keep(READ, JSON.stringify([...marked]));
       showProgress();
     });
+    // The same place of the same page in another language; of the calculator, the same question.
+    for (const link of document.querySelectorAll(".memlab-languages a"))
+      link.addEventListener("click", () => { link.hash = location.hash; });
     showProgress();
     // The menus of the page close like any other: by a click beside them, and by Escape.
     for (const menu of document.querySelectorAll(".memlab-menu")) {

@@ -138,11 +138,51 @@ function show(found) {
   find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
   find("calc-hills").textContent = say(found.heights);
-  const changes = find("calc-changes");
-  changes.replaceChildren(...found.steps.map((words) => element("li", say(words))));
+  find("calc-towers").replaceChildren(...towers(found));
+  find("calc-command").textContent = found.command;
+  find("calc-script").textContent = found.script;
+  const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));
+  find("calc-changes").replaceChildren(...changes);
   find("calc-changes-head").textContent = say(found.advice);
   const leftOut = found.leaves_out.map((words) => element("li", say(words)));
   find("calc-left-out").replaceChildren(...leftOut);
+}
+
+// One change: what it is, its line in the reader's library, and a button that makes it.
+function change(words, flag, sets) {
+  const line = element("li");
+  line.append(element("span", say(words)));
+  if (flag) line.append(element("br"), element("code", flag));
+  const button = element("button", say("Make this change"), { type: "button", class: "calc-apply" });
+  button.addEventListener("click", () => {
+    for (const [name, value] of Object.entries(sets)) named(name).value = value;
+    followNumbers();
+    update();
+    find("calc-verdict").focus();
+  });
+  line.append(element("br"), button);
+  return line;
+}
+
+// The hills of the step side by side, the line of the card across them.
+function towers(found) {
+  const tops = new Map(found.hills.map(([name, size]) => [name, size]));
+  const names = table.hills.filter((name) => tops.has(name));
+  if (!names.length) return [];
+  const highest = Math.max(...tops.values());
+  const most = Math.max(highest, found.limit);
+  const step = 1000 / names.length;
+  const made = names.flatMap((name, i) => {
+    const height = (250 * tops.get(name)) / most;
+    const kind = tops.get(name) === highest ? "calc-tower-top" : "calc-tower";
+    const place = { x: i * step + 20, y: 260 - height, width: step - 40, height, class: kind };
+    const label = drawn("text", { x: (i + 0.5) * step, y: 290, "text-anchor": "middle" });
+    label.textContent = say(name);
+    return [drawn("rect", place), label];
+  });
+  const at = 260 - (250 * found.limit) / most;
+  made.push(drawn("line", { x1: 0, x2: 1000, y1: at, y2: at, class: "calc-limit" }));
+  return made;
 }
 
 async function update({ address = true } = {}) {
@@ -153,8 +193,13 @@ async function update({ address = true } = {}) {
   if (turn !== asked) return;
   const wrong = find("calc-wrong");
   wrong.textContent = say(found.error ?? "");
-  find("calc-result").classList.toggle("calc-stale", Boolean(found.error));
-  if (found.error) return;
+  for (const place of document.querySelectorAll("#calc-result, .calc-top"))
+    place.classList.toggle("calc-stale", Boolean(found.error));
+  if (found.error) {
+    find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
+    find("calc-verdict").dataset.fits = "";
+    return;
+  }
   show(found);
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
@@ -258,7 +303,7 @@ answer = await start(
   { url: new URL("micropython.wasm", import.meta.url).href, stdout: () => {} },
   await fetched("python.json"),
 );
-form.querySelectorAll("[disabled]").forEach((each) => {
+document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
 await update({ address: false });
