@@ -1,8 +1,11 @@
 """The inverse of the estimate: an answer fits, and the next larger one does not."""
 
+import json
+
 import pytest
 
 from memlab import GiB, Model, Run, Sharding
+from memlab.cli import main
 from memlab.explain.changes import CHANGES
 from memlab.explain.flags import FLAGS, flag
 from memlab.explain.resorts import EVERY, FEWEST, LAST
@@ -108,6 +111,48 @@ def test_adapters_are_the_last_resort():
     assert made[-1][0].startswith("LoRA") and "another result" in made[-1][1]
     alone = cheapest_change(LLAMA, "bf16", Run(batch=1, tokens=4096), on="RTX 4090")
     assert alone[-1][0] == "states and gradients on the host"
+
+
+def test_several_cards_are_used_by_a_reader_who_has_them():
+    """Eight cards train all weights, where one had to take adapters; two do not suffice."""
+    two = Run(batch=2, tokens=4096, micro_batches=2)
+    alone = cheapest_change(LLAMA, "bf16", two, on="RTX 4090")
+    made = cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=8)
+    name, cost, size, line = made[-1]
+    assert name == "FSDP2 over 8 cards" and "weights travel" in cost
+    assert "fully_shard" in line and line.endswith("--nproc-per-node 8")
+    assert not any("LoRA" in other for other, *_ in made)
+    how = dict(batch=1, tokens=4096, checkpoint="block", micro_batches=4)
+    assert size == peak(LLAMA, "bf16", **how, devices=Sharding(data=8, zero=3))
+    assert cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=2) == alone
+
+
+def test_as_few_cards_as_fit_and_a_trainer_is_told_of_none():
+    run = Run(batch=1, tokens=4096)
+    made = cheapest_change(Model.preset("llama-3-70b"), "bf16", run, on="H100 80GB", cards=48)
+    assert [name for name, *_ in made][-1] == "FSDP2 over 16 cards"
+    trainer = run.replace(loop="trainer")
+    alone = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090")
+    assert cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8) == alone
+    with pytest.raises(ValueError, match="cards=0; between 1 and 65,536"):
+        cheapest_change(LLAMA, "bf16", run, on="RTX 4090", cards=0)
+
+
+@pytest.mark.parametrize("flags", ["--cards 4 --tokens 64", "--cards 4 --batch 1"])
+def test_cards_mean_something_only_where_a_change_is_asked_for(flags, capsys):
+    assert main(["fit", "gpt2", "--on", "RTX 4090", *flags.split()]) == 2
+    assert "--cards 4 beside a search for the" in capsys.readouterr().err
+
+
+def test_the_largest_batch_of_one_rank_of_fsdp2(capsys):
+    asked = "fit llama-3-8b --on 24GiB --precision bf16 --checkpoint block --tokens 4096 --fsdp 8"
+    assert main([*asked.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["value"] == 2 and found["run"]["devices"]["data"] == 8
+    devices = Sharding(data=8, zero=3)
+    how = dict(tokens=4096, checkpoint="block", devices=devices)
+    assert found["peak"] == peak(LLAMA, "bf16", batch=2, **how) <= found["limit"]
+    assert peak(LLAMA, "bf16", batch=3, **how) > found["limit"]
 
 
 def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():

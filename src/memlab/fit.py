@@ -11,7 +11,7 @@ from .devices import Device, room
 from .estimate import peak
 from .explain.changes import cheapest
 from .explain.flags import flag
-from .explain.resorts import EVERY, LAST, fewer_tokens
+from .explain.resorts import EVERY, fewer_tokens, last_of
 from .model import Model
 from .recipe import Recipe
 from .recipe.chosen import recipe_for
@@ -22,6 +22,9 @@ from .units import text, whole
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+MOST_CARDS = 65536  # more are in no cluster
 
 
 class CannotFit(ValueError):
@@ -115,6 +118,7 @@ def cheapest_change(
     *,
     on: str | int | Device,
     spare: int = CONTEXT,
+    cards: int = 1,
 ) -> list[tuple[str, str, int, str]]:
     """The cheapest changes that make a step fit: none that it could do without.
 
@@ -123,13 +127,17 @@ def cheapest_change(
                 is
     Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already. Fewer
                 tokens than `run.tokens` come last, down to memlab.explain.resorts.FEWEST
+    cards       how many such devices there are: FSDP2 over some of them is a change as well, with
+                `run.batch` sequences on each; the peak is that of one of them
     Leaves out  changes that are not described for this model, those for which the library has no
                 flag; combinations that fit only together where each alone saves nothing
     Raises      CannotFit if it does not fit with all of them either
     """
     limit, name = limit_of(on, spare)
+    if whole("cards", cards) < 1 or cards > MOST_CARDS:
+        raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
     chosen = recipe_for(model, recipe)
-    last = (*LAST, *fewer_tokens(run))
+    last = (*last_of(cards), *fewer_tokens(run))
     changes, last = (
         tuple(c for c in some if flag(c.name, chosen, run) is not None) for some in (EVERY, last)
     )

@@ -33,6 +33,11 @@ def add_parser(commands: Any) -> None:
     given.add_recipe(parser)
     given.add_run(parser)
     given.add_call(parser)
+    words = "FSDP2, and how many cards there are"
+    group = parser.add_argument_group("several devices", words)
+    words = "there are N such devices: advise FSDP2 over some of them too (default 1)"
+    group.add_argument("--cards", type=int, metavar="N", help=words)
+    given.add_fsdp(group)
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:
@@ -49,13 +54,15 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     if options.tokens is None:
         options.tokens = 2  # any number will do where the search says its own
         how = given.run_of(options, model)
+        _cards(options, "the longest sequence")
         return _answer(longest_sequence(model, recipe, how, **room), how, options.json)
     how = given.run_of(options, model)
     if options.batch is None:
+        _cards(options, "the largest batch")
         return _answer(largest_batch(model, recipe, how, **room), how, options.json)
     changes, least, words = [], None, ""
     try:
-        changes = cheapest_change(model, recipe, how, **room)
+        changes = cheapest_change(model, recipe, how, **room, cards=_cards(options))
     except CannotFit as error:
         least = error.least
         words = str(error)
@@ -79,6 +86,17 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     if any("LoRA" in change for change, *_ in changes):
         lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
     return "\n".join([head, *lines]), status
+
+
+def _cards(options: argparse.Namespace, asked: str = "") -> int:
+    """How many there are, where changes are advised; elsewhere the flag would say nothing."""
+    if options.cards is None:
+        return 1
+    if asked:
+        raise ValueError(f"--cards {options.cards} beside a search for {asked}; say --fsdp N")
+    if options.fsdp is not None:
+        raise ValueError(f"--cards {options.cards} beside --fsdp {options.fsdp}; give one of them")
+    return int(options.cards)
 
 
 def _answer(fit: Fit, how: Run, as_json: bool) -> tuple[str, int]:

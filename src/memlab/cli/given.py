@@ -15,6 +15,7 @@ from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
 from .given_adapters import adapters_of, add_adapters
 from .given_devices import add_devices as add_devices
+from .given_devices import add_fsdp as add_fsdp
 from .given_devices import devices_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -163,7 +164,7 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
         if told.get(name) is not None:
             said[name] = _names(told[name])
     said |= adapters_of(options, model)
-    if isinstance(model, Model) and "ranks" in told:
+    if isinstance(model, Model) and "fsdp" in told:
         said["devices"] = devices_of(options, model)
     return Run(**said)
 

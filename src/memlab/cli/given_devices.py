@@ -23,19 +23,7 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
         "--tensor"
     )
     group = parser.add_argument_group("several devices", words)
-    words = "FSDP2 over N ranks: --ranks N --zero 3, the batch of one rank"
-    group.add_argument("--fsdp", type=int, metavar="N", help=words)
-    for flag in ("param", "reduce"):
-        words = "of MixedPrecisionPolicy (default: as weights are stored)"
-        group.add_argument(f"--{flag}-dtype", choices=DTYPES, help=words)
-    words = "keep gathered layers until backward: reshard_after_forward=False"
-    group.add_argument("--no-reshard", action="store_true", default=None, help=words)
-    words = "HSDP: N copies of the model, each divided among the same number of ranks (default 1)"
-    group.add_argument("--replicas", type=int, metavar="N", help=words)
-    words = "CPUOffloadPolicy: weights, gradients and states on the host (default there: pinned)"
-    group.add_argument("--cpu-offload", choices=HOSTS, nargs="?", const=HOSTS[0], help=words)
-    words = "reduce gradients after every micro-batch or the last; shards: HSDP's (default every)"
-    group.add_argument("--gradient-sync", choices=SYNCS, help=words)
+    add_fsdp(group)
     group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
     words = "0 to 3: what data-parallel ranks divide; steps: 1, 2 DeepSpeed's, 3 FSDP2's"
     group.add_argument("--zero", type=int, help=words)
@@ -60,6 +48,23 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-outputs", action="store_true", default=None, help=words)
 
 
+def add_fsdp(group: Any) -> None:
+    """The flags of FSDP2 alone."""
+    words = "FSDP2 over N ranks, each with a batch of its own"
+    group.add_argument("--fsdp", type=int, metavar="N", help=words)
+    for flag in ("param", "reduce"):
+        words = "of MixedPrecisionPolicy (default: as weights are stored)"
+        group.add_argument(f"--{flag}-dtype", choices=DTYPES, help=words)
+    words = "keep gathered layers until backward: reshard_after_forward=False"
+    group.add_argument("--no-reshard", action="store_true", default=None, help=words)
+    words = "HSDP: N copies of the model, each divided among the same number of ranks (default 1)"
+    group.add_argument("--replicas", type=int, metavar="N", help=words)
+    words = "CPUOffloadPolicy: weights, gradients and states on the host (default there: pinned)"
+    group.add_argument("--cpu-offload", choices=HOSTS, nargs="?", const=HOSTS[0], help=words)
+    words = "reduce gradients after every micro-batch or the last; shards: HSDP's (default every)"
+    group.add_argument("--gradient-sync", choices=SYNCS, help=words)
+
+
 def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
     """What the flags of `add_devices` say together; data-parallel ranks are the rest.
 
@@ -71,14 +76,14 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
     policy = {name: value for name, value in policy.items() if value is not None}
     if options.no_reshard:
         policy["reshard_after_forward"] = False
+    if "ranks" not in vars(options):
+        return _fsdp(options, policy)
     if options.fsdp is not None:
         others = ("sequence", "plan", "schedule", "stages_per_rank", "no_outputs", *DEEPSPEED)
         for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS), *others):
             if (value := getattr(options, flag)) is not None:
                 raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
-        if options.fsdp < 2:
-            raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
-        return Sharding(data=options.fsdp, zero=3, **policy)
+        return _fsdp(options, policy)
     told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
     sizes: dict[str, Any] = {name: size for name, size in told.items() if size is not None}
     sizes |= _schedule(options)
@@ -93,6 +98,18 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
         product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
         raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
     return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
+
+
+def _fsdp(options: argparse.Namespace, policy: dict[str, Any]) -> Sharding:
+    """Where a command has no other flags than those of FSDP2, or none but these were given."""
+    if options.fsdp is None:
+        for name in policy:
+            said = "no-reshard" if name == "reshard_after_forward" else name.replace("_", "-")
+            raise ValueError(f"--{said} says how FSDP2 works; give --fsdp N, its ranks, too")
+        return Sharding()
+    if options.fsdp < 2:
+        raise ValueError(f"--fsdp {options.fsdp}; at least 2 ranks divide weights")
+    return Sharding(data=options.fsdp, zero=3, **policy)
 
 
 def _buckets(options: argparse.Namespace) -> dict[str, Any]:

@@ -33,6 +33,10 @@ class Change:
     cost: str
     replaces: tuple[str, ...] = ()
 
+    def beside(self, names: tuple[str, ...]) -> Change:
+        """The same, which takes the place of these as well."""
+        return Change(self.name, self.turn, self.cost, (*self.replaces, *names))
+
 
 def _of_run(**changes: object) -> Turn:
     return lambda recipe, run: (recipe, run.replace(**changes))

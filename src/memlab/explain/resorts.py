@@ -1,12 +1,13 @@
 """Changes that only the simulation knows, and those that stand last: another place, another result.
 
-FSDP over n cards belongs here too, now that the peak of one of them is described: a change of
-memlab.Run's `devices`, between the host and Adafactor, for it costs cards and no quality.
+FSDP over more cards stands between the host and Adafactor, for it costs cards and no quality; only
+readers who say that they have them are told to use them.
 """
 
 from __future__ import annotations
 
 from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.lora import Lora
 from .changes import CHANGES, Change
@@ -66,7 +67,7 @@ ADAPTERS = Change(
 )
 # From what costs nothing to what costs most, as memlab.fit tries them.
 EVERY = (*CHANGES[:3], SFT, *CHANGES[3:])
-LAST = (
+AWAY = (
     Change(
         ON_HOST,
         _on_host("optimizer"),
@@ -79,6 +80,8 @@ LAST = (
         "the host computes each step, without clipping and without micro-batches",
         (*OTHER_STATES, INSIDE),
     ),
+)
+OTHERWISE = (
     Change(
         "Adafactor",
         _adafactor,
@@ -93,6 +96,34 @@ LAST = (
         (*OTHER_STATES, "Adafactor", ADAPTERS.name),
     ),
 )
+LAST = (*AWAY, *OTHERWISE)  # of one card
+
+
+def last_of(cards: int) -> tuple[Change, ...]:
+    """What stands last for a reader who has so many cards, all alike.
+
+    cards       FSDP2 over 2 of them, 4, 8 and so on, and over all of them, are changes as well
+    """
+    counts = [2**power for power in range(1, cards.bit_length()) if 2**power < cards]
+    counts += [cards] * (cards > 1)
+    over: list[Change] = []
+    for count in counts:
+        names = tuple(change.name for change in over)
+        over.append(_fully_sharded(count, names))
+    names = tuple(change.name for change in over)
+    # What is described on one card alone takes the place of several.
+    return (*AWAY, *over, *(c.beside(names) for c in OTHERWISE))
+
+
+def _fully_sharded(count: int, fewer: tuple[str, ...]) -> Change:
+    def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+        if run.phase != "train" or run.devices.ranks > 1:
+            return recipe, run
+        return recipe, run.replace(devices=Sharding(data=count, zero=3))
+
+    cost = f"{count:,} cards for one step, and the weights travel between them in both passes"
+    gone = (EIGHT, ON_HOST, BOTH_ON_HOST, INSIDE, "a loss in chunks")  # not described beside it
+    return Change(f"FSDP2 over {count:,} cards", turn, cost, (*gone, *fewer))
 
 
 def fewer_tokens(run: Run) -> tuple[Change, ...]:
