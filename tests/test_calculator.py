@@ -38,7 +38,7 @@ from memlab.step.moments import hills
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
-MANY = 800
+MANY = 400
 
 
 @pytest.fixture(scope="module")
