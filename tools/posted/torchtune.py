@@ -3,9 +3,10 @@
 Model       torchtune's own modules, which are nearer to memlab.lab's than to transformers'
 Run         full activation checkpointing is memlab's block; adapters are in bf16; the full
             fine-tune on one card uses bitsandbytes' paged AdamW and steps in backward
-Logits      the model returns them in fp32 (modules/transformer.py: `self.output(h).float()`); in
-            2024-05 `logits` lives through backward (recipes/lora_finetune_single_device.py), from
-            2024-11 on `del logits` stands before it
+Logits      the model returns them in fp32 (modules/transformer.py: `self.output(h).float()`), as
+            memlab.lab's loss has them; in 2024-05 `logits` lives through backward
+            (recipes/lora_finetune_single_device.py), from 2024-11 on `del logits` stands before it
+Layers      save more than memlab.lab's, which has the fused norm and groups of heads: `beside`
 Compile     rows of 2024-11 that checkpoint as well: tools/posted/torchtune_chunked.py
 """
 
@@ -41,8 +42,8 @@ def describe(reading):
     if reading.what.get("compile") or row in ("compile", "chunkedCE"):
         raise Refused("torch.compile")
     if name == "2024-11/packed":
-        run = Run(batch=2, tokens=4096, implementation="memlab", holds=("wide_logits",))
-        return trained("llama-3.2-3b", BF16, run, reading)
+        run = Run(batch=2, tokens=4096, implementation="memlab")
+        return trained("llama-3.2-3b", BF16, run, reading, beside)
     told: dict = {"batch": 4, "tokens": 2048, "checkpoint": "block", "implementation": "memlab"}
     told["holds"] = ("output", "wide_logits")
     if name == "2024-05/full-7b":
@@ -51,10 +52,28 @@ def describe(reading):
     return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading)
 
 
-def trained(name, recipe, run, reading):
-    """The peak of a step of this model."""
-    more = (("cuBLAS workspaces", cublas_workspaces(capability(reading.device))),)
-    return Described(Model.preset(name), recipe, run, more=more)
+def trained(name, recipe, run, reading, saved=lambda model, run: ()):
+    """The peak of a step of this model, and what its layers save beside memlab.lab's."""
+    model = Model.preset(name)
+    workspaces = ("cuBLAS workspaces", cublas_workspaces(capability(reading.device)))
+    return Described(model, recipe, run, more=(*saved(model, run), workspaces))
+
+
+def beside(model, run):
+    """(name, bytes) of what torchtune's layers save where memlab.lab's do not.
+
+    Formula     norms (2 · L + 1) · 4 · R · D: the input in fp32 and the normalized one in bf16,
+                where the fused norm saves its input in bf16; heads 2 · L · R · (N - K) · H · 2:
+                keys and values repeated for every query head; angles 2 · L · R · H · 4: of packed
+                sequences, picked by position for queries and for keys
+    Source      torchtune at 1814feb17: modules/rms_norm.py, attention.py, position_embeddings.py.
+                Its TransformerSelfAttentionLayer saves these bytes a row on a CPU, counted
+    """
+    rows = run.batch * run.tokens
+    norms = (2 * model.layers + 1) * 4 * rows * model.d_model
+    heads = 4 * model.layers * rows * (model.heads - model.kv_heads) * model.head_dim
+    angles = 8 * model.layers * rows * model.head_dim
+    return ("norms in fp32", norms), ("repeated heads", heads), ("angles by position", angles)
 
 
 def made(name):
