@@ -17,7 +17,6 @@ CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 STILL = {
     "10_step.ipynb",
     "12_mixed_precision.ipynb",
-    "16_small_optimizers.ipynb",
     "21_sharding.ipynb",
 }
 # [fill and side] [sign] [#] [0] width: zeros in front are digits of a number, as in {bits:08b}.
