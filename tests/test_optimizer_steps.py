@@ -7,14 +7,16 @@ import torch
 from real_steps import Question, random_configs, real_step, simulated
 
 from memlab import Model, Recipe, Run
-from memlab.lab.blocks import torchao
 from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.trace_run import trace_run
+from memlab.measure.compiled import without_kernels
+from memlab.measure.profiled import profiled
 from memlab.recipe.loops import LOOPS, loop_of, step_name
 from memlab.recipe.resident import resident, stepped
 from memlab.step import simulate
 from memlab.step.moments import hills
 from memlab.terms import optimizer_step
+from memlab.terms.optimizer import QUANTIZED
 
 # AdamW's steps are in many other tests, bitsandbytes' in tests/test_bnb_steps.py.
 ON_A_CPU = [
@@ -97,11 +99,11 @@ def test_cudas_graph_is_the_traced_one(name, loop):
 
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
-def test_a_compiled_step_takes_what_its_formula_says():
+@pytest.mark.parametrize(("kind", "shape"), [("adamw8bit", (64, 96)), ("adamw_fp8", (32, 256))])
+def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
     """Counted by torch's profiler: what a compiled function allocates passes by no dispatch."""
-    shape = (64, 96)
     parameter = torch.nn.Parameter(torch.randn(shape))
-    optimizer = torchao("optim").AdamW8bit([parameter])
+    optimizer = made_optimizer(kind, {"weight": parameter})
     parameter.grad = torch.randn(shape)
     for _ in range(2):
         optimizer.step()
@@ -113,9 +115,27 @@ def test_a_compiled_step_takes_what_its_formula_says():
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
         peak = max(peak, held)
-    derived = optimizer_step.low_bit_compiled(shape, kind="adamw8bit")
+    derived = optimizer_step.low_bit_compiled(shape, kind=kind)
     assert derived <= peak <= derived + 12  # two numbers, which a stored compilation has not
-    assert optimizer_step.low_bit_room(shape, kind="adamw8bit") == derived
+    assert optimizer_step.low_bit_room(shape, kind=kind) == derived
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
+@pytest.mark.parametrize("kind", sorted(QUANTIZED))
+@pytest.mark.parametrize(("shape", "dtype"), [((32, 256), "bf16"), ((64, 96), "fp32")])
+def test_the_program_of_a_compiled_step_has_these_buffers_without_its_kernels(kind, shape, dtype):
+    """FP8 keeps new codes as well where a row does not end with a block."""
+    value = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    parameter = torch.nn.Parameter(torch.randn(shape).to(value))
+    optimizer = made_optimizer(kind, {"weight": parameter})
+    parameter.grad = torch.randn(shape).to(value)
+    with without_kernels():
+        optimizer.step()
+        with profiled() as seen:
+            optimizer.step()
+    codes = 2 * parameter.numel() if kind == "adamw_fp8" and shape[1] % 256 else 0
+    derived = optimizer_step.low_bit_compiled(shape, kind=kind, format=dtype)
+    assert seen.peak == derived + codes
 
 
 def test_muon_leaves_the_biases_of_experts_to_adamw():

@@ -91,8 +91,7 @@ class Graphs:
 def compiled(module: nn.Module, run: Run) -> Iterator[Graphs]:
     """While the block runs, each call of `module` is that of torch.compile(module).
 
-    Changes     torch._dynamo is reset before and after: what a program had compiled until then is
-                compiled again when it is called next. No cache is read or written
+    Changes     what `without_kernels` changes
     Source      torch 2.13, _inductor/graph.py and _dynamo/backends/debugging.py
     """
     graphs = Graphs(run)
@@ -107,10 +106,8 @@ def compiled(module: nn.Module, run: Run) -> Iterator[Graphs]:
     with ExitStack() as stack:  # to the end: backward is compiled when it runs first
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # the compiler's, about its own modules
-        stack.enter_context(_without_kernels())
+        stack.enter_context(without_kernels())
         backend = _backend(run.compile)
-        torch._dynamo.reset()
-        stack.callback(torch._dynamo.reset)
         module.compile(backend=on_fakes)
         stack.callback(setattr, module, "_compiled_call_impl", None)
         yield graphs
@@ -133,11 +130,16 @@ class _CudaAttention(CudaGraph):
 
 
 @contextmanager
-def _without_kernels() -> Iterator[None]:
-    """Inductor's programs are loaded with kernels that do nothing.
+def without_kernels() -> Iterator[None]:
+    """While the block runs, Inductor's programs are loaded with kernels that do nothing.
 
     The compiler of C++ is never called. What a kernel's code looks like does not count here, and
-    so it is that of a processor without vectors, which is the same on every machine.
+    so it is that of a processor without vectors, which is the same on every machine. A program
+    makes its buffers as ever, so their bytes are right; what is computed in them is not.
+
+    Changes     torch._dynamo is reset before and after: what a program had compiled until then is
+                compiled again when it is called next. No cache is read or written
+    Source      torch 2.13, _inductor/graph.py
     """
     from torch._functorch import config as functorch
     from torch._inductor import config, cpu_vec_isa
@@ -148,6 +150,8 @@ def _without_kernels() -> Iterator[None]:
         stack.enter_context(functorch.patch(enable_autograd_cache=False))
         stack.enter_context(patch.object(cpu_vec_isa, "valid_vec_isa_list", list))
         stack.enter_context(patch.object(GraphLowering, "_compile_to_module_lines", _loaded))
+        torch._dynamo.reset()
+        stack.callback(torch._dynamo.reset)
         yield
 
 
