@@ -8,7 +8,7 @@ list, read from its top to its end; what they share stands below it.
 import re
 from collections import Counter
 
-CHAPTER = re.compile(r"\d\d_[a-z_]+\.ipynb")
+CHAPTER = re.compile(r"\d\d_[a-z0-9_]+\.ipynb")
 AGREE_OR_WHY = r"(\*\*|^#+ +)Why they differ|✓ \*Derived"
 # The title says what the reader will do. A verb that is missing here may be added.
 VERBS = """Add Balance Budget Build Calculate Catch Charge Check Choose Compress Compute Count Cut
