@@ -1,14 +1,17 @@
 """Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
 
+import ast
 import importlib
+import io
 import json
+import tokenize
 from pathlib import Path
 
 CORE = Path(__file__).resolve().parent.parent
 HERE = "page/there/"
 
-# As they are. Of the package itself, and of rooms of which it needs a part, MicroPython sees an
-# empty file.
+# As they are, less what only people read. Of the package itself, and of rooms of which it needs a
+# part, MicroPython sees an empty file.
 MODULES = (
     "units devices programs run_adapters run_checks run "
     "formats/__init__ formats/format_table formats/formats "
@@ -50,9 +53,9 @@ def files() -> dict[str, str]:
     found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
     found["__future__.py"] = text(f"{HERE}future.py")
     for name in MODULES.split():
-        found[f"memlab/{name}.py"] = text(f"{name}.py")
+        found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     for name in ["__init__", *TERMS.split()]:
-        found[f"memlab/terms/{name}.py"] = text(f"terms/{name}.py")
+        found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
     found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
     known = text(f"{HERE}frozen.py")
     fields = json.dumps(fields_of_frozen())
@@ -72,3 +75,24 @@ def fields_of_frozen() -> dict[str, list[str]]:
 
 def text(name: str) -> str:
     return (CORE / name).read_text(encoding="utf-8")
+
+
+def bare(code: str) -> str:
+    """A file without comments and with empty docstrings; its lines keep their numbers.
+
+    A third of what the page would load is words that the engine throws away.
+    """
+    lines = code.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            said = node.body[0]
+            lines[said.lineno - 1] = lines[said.lineno - 1][: said.col_offset] + '""'
+            for row in range(said.lineno, said.end_lineno or 0):
+                lines[row] = ""
+    return "\n".join(lines)
