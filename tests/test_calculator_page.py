@@ -15,10 +15,11 @@ from say import say
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.model.config import KEYS
-from memlab.page.answer import answered
+from memlab.page.answer import ORDER, answered
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
+from memlab.units import text as sized
 
 ASSETS = SITE / "en" / "_static" / "calculator"
 PAGE = "en/calculator.html"
@@ -212,6 +213,36 @@ def test_the_hills_are_drawn_and_the_highest_is_marked(page):
     assert [text.split() for text in sizes] == [
         [name, *next(size for n, _, size in found["hills"] if n == name).split()] for name in HILLS
     ]
+
+
+def test_two_answers_stand_side_by_side(page):
+    assert page.is_hidden("#calc-compare")
+    page.click("#calc-keep")
+    assert page.is_visible("#calc-compare")
+    page.select_option("#calc-optimizer", "sgd")
+    until(page, lambda: "optimizer=sgd" in page.url)
+    page.select_option("#calc-checkpoint", "block")
+    until(page, lambda: "checkpoint=block" in page.url)
+    lookup = reader(peaks.kept())
+    now = {"optimizer": "sgd", "checkpoint": "block"}
+    both = [{row["term"]: row["bytes"] for row in answered(s, lookup)["rows"]} for s in ({}, now)]
+    terms = [term for term in ORDER if term in both[0] or term in both[1]]
+    figures = [[each.get(term, 0) for each in both] for term in terms]
+    figures.append([sum(each.values()) for each in both])
+    wanted = []
+    for name, (before, after) in zip([*terms, "total"], figures, strict=True):
+        sign = "+" if after > before else "−"
+        apart = sign + sized(abs(after - before)) if after != before else "0"
+        wanted.append([name, *(sized(size) if size else "0" for size in (before, after)), apart])
+    rows = page.locator("#calc-compare :is(tbody, tfoot) tr")
+    shown = rows.evaluate_all("all => all.map(row => [...row.children].map(c => c.textContent))")
+    assert shown == wanted and ["optimizer", "29.92 GiB", "0", "−29.92 GiB"] in shown
+    assert page.text_content("#calc-kept") == answered({}, lookup)["heading"]
+    assert page.text_content("#calc-now-verdict") == answered(now, lookup)["verdict"]
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click("#calc-forget")
+    assert page.is_hidden("#calc-compare")
 
 
 def test_the_language_of_the_page_may_change_and_the_question_stays(page, roots):  # noqa: F811

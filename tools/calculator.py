@@ -20,6 +20,7 @@ from calculator_answer import e, result, top
 from calculator_home import HOME, HOME_CHOICES, step
 from say import matched, say
 
+from memlab.devices import devices
 from memlab.model.presets import PRESETS
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
@@ -38,6 +39,7 @@ MARKS = {"calculator.md": "<!-- the-calculator -->", "intro.md": "<!-- the-step 
 PLACE = "_static/calculator"
 
 FIRST = first()
+NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -99,7 +101,7 @@ def words():
     known = dict.fromkeys(found)
     for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING) + step(NOTHING)):
         text = html.unescape(shown["text"]).strip()
-        if re.search(r"[^\W\d_]{2}", text) and text not in PRESETS and not matched(text, known):
+        if re.search(r"[^\W\d_]{2}", text) and text not in NAMES and not matched(text, known):
             found.append(text)
     return list(dict.fromkeys(found))
 

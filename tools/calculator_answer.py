@@ -6,6 +6,16 @@ from memlab.page.answer import ORDER
 from memlab.page.highest import HILLS
 from memlab.plot.colours import COLOURS
 
+# Filled by book/calculator/compare.mjs, once there is something to compare with.
+COMPARE = """<p><button type="button" id="calc-keep" disabled>Keep this to compare</button></p>
+<section id="calc-compare" tabindex="-1" aria-label="Two answers side by side" hidden>
+<p><strong>kept</strong> <span id="calc-kept"></span><br><span id="calc-kept-verdict"></span></p>
+<p><strong>now</strong> <span id="calc-now"></span><br><span id="calc-now-verdict"></span></p>
+<table class="memlab-ledger"><thead><tr><th scope="col">term</th><th scope="col">kept</th>\
+<th scope="col">now</th><th scope="col">difference</th></tr></thead>
+<tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
+<p><button type="button" id="calc-forget" disabled>Forget what was kept</button></p>
+</section>"""
 MARKED = ' class="calc-highest"'
 
 
@@ -39,6 +49,7 @@ def result(found):
 <td id="calc-total-bytes">{found["total"]:,}</td></tr></tfoot></table>
 <p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
 {hills(found)}
+{COMPARE}
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
 <p><button type="button" id="calc-share" disabled>Copy a link to this</button>

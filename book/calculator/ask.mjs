@@ -10,11 +10,13 @@ async function fetched(name) {
 const place = (name) => (name === TYPES ? name : `peaks/${encodeURIComponent(name)}`);
 const moments = (name) => fetched(`${place(name)}.json`).catch(() => null);
 
-// Starts the engine; what comes back answers a state, with advice or without.
+// Starts the engine; what comes back answers a state, with advice or without, and sizes bytes.
 export async function begin() {
   const options = { url: new URL("micropython.wasm", import.meta.url).href, stdout: () => {} };
   const answer = await start(loadMicroPython, options, fetched("python.json"));
-  return (state, advise) => answer(state, moments, advise);
+  const asked = (state, advise) => answer(state, moments, advise);
+  asked.sized = answer.sized;
+  return asked;
 }
 
 // What an address says after its "#" for a state: all that is not the usual.

@@ -6,6 +6,10 @@ const DRIVER = `
 import sys
 sys.path.insert(0, "/")
 from memlab.page.answer import answer
+from memlab.units import text
+
+def sized(count):
+    return text(int(count))
 `;
 
 // loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise.
@@ -22,6 +26,7 @@ export async function start(loadMicroPython, options, files) {
   }
   python.runPython(DRIVER);
   const ask = python.globals.get("answer");
+  const sized = python.globals.get("sized");
   const moments = new Map(); // name of a file -> its content
 
   // What Python asks for: the moments of a kind of step, as JSON.
@@ -41,14 +46,16 @@ export async function start(loadMicroPython, options, files) {
   }
 
   // The answer to a state, with advice or without; the files of moments it needs are fetched on the way.
-  return async function answer(state, fetchMoments, advise = true) {
+  async function answer(state, fetchMoments, advise = true) {
     for (;;) {
       const answered = JSON.parse(ask(JSON.stringify(state), lookup, advise));
       if (answered.needs === undefined) return answered;
       const file = await fetchMoments(answered.needs);
       moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
     }
-  };
+  }
+  answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes
+  return answer;
 }
 
 // The table of a type's tensors with what all types share; nothing for a type that is not known.

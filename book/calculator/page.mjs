@@ -1,5 +1,6 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
 import { begin, said } from "./ask.mjs";
+import { comparer } from "./compare.mjs";
 import { configFrom } from "./engine.mjs";
 import { speaker } from "./say.mjs";
 import { drawn, showHills, swatch } from "./towers.mjs";
@@ -12,6 +13,7 @@ const say = speaker(table.words);
 
 let config = null;
 let answer = null;
+let compare = null; // what is told each answer
 let asked = 0;
 
 const named = (name) => form.elements.namedItem(name);
@@ -160,6 +162,7 @@ async function update({ address = true } = {}) {
     return;
   }
   show(found);
+  compare(found);
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
 }
@@ -258,6 +261,7 @@ addEventListener("hashchange", () => {
 
 const wrong = takeAddress();
 answer = await begin();
+compare = comparer(table.order, say, answer.sized);
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
