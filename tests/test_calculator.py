@@ -18,6 +18,7 @@ from calculator_states import FIXED_HEADS, HOSTILE, MARKUP, states
 
 from memlab import Run
 from memlab.devices import devices
+from memlab.engines import Engine, pool
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
 from memlab.fit import CannotFit, cheapest_change, limit_of
@@ -25,9 +26,9 @@ from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
 from memlab.model.presets import PRESETS
-from memlab.page import cheaper, described
+from memlab.page import cheaper, described, words
 from memlab.page.answer import ORDER, answer, answered
-from memlab.page.asked import model_of, recipe_of, run_of
+from memlab.page.asked import card_of, model_of, recipe_of, run_of
 from memlab.page.files import MODULES, TERMS, files
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
@@ -36,6 +37,7 @@ from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
 from memlab.step import simulate
 from memlab.step.moments import hills
+from memlab.units import text as sized
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
@@ -138,6 +140,32 @@ def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
         assert rows == {row.term: row.derived for row in ledger.rows}
         seen += 1
     assert seen > 20
+
+
+def test_what_an_engine_makes_of_the_card_is_what_the_package_says(lookup):
+    seen = set()
+    for state in states(150, seed=8):
+        try:
+            found = answered(state, lookup, advise=False)
+        except (ValueError, TypeError):
+            continue
+        whole = checked(state)
+        if whole["model"] == "config" and whole["config"]["model_type"] not in KEYS:
+            continue
+        tokens = run_of(whole).tokens
+        try:
+            there = pool(model_of(whole), Engine(max_model_len=tokens), on=card_of(whole))
+        except ValueError:
+            assert found["serving"] == words.NO_ENGINE
+            seen.add("refused")
+            continue
+        seen.add(there.starts)
+        left = sized(max(0, there.available))
+        assert left in found["serving"] and f" {tokens:,} tokens" in found["serving"]
+        if there.starts:
+            count = f" {int(there.concurrency):,} conversations of "
+            assert count in found["serving"] and f" {there.tokens:,} tokens," in found["serving"]
+    assert seen == {"refused", True, False}
 
 
 def test_an_answer_without_advice_is_the_same_answer(lookup):

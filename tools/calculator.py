@@ -68,7 +68,7 @@ NOTHING: dict[str, Any] = {
     name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")
 }
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
-NOTHING |= {"hills": [], "stacks": {}, "moment": "", "command": "", "script": ""}
+NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
 SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
 

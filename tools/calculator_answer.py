@@ -50,6 +50,7 @@ def result(found):
 <p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
 {hills(found)}
 {COMPARE}
+<p id="calc-serving">{e(found["serving"])}</p>
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
 <p><button type="button" id="calc-share" disabled>Copy a link to this</button>

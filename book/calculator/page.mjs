@@ -121,6 +121,7 @@ function show(found) {
   find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
   showHills(found, table, say);
+  find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
   find("calc-script").textContent = found.script;
   const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));

@@ -18,6 +18,7 @@ from .highest import Highest, Missing, at_rest
 from .peak import TERMS
 from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
+from .serving import serving
 from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -76,6 +77,7 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
         changed(found, state, best)
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
+    found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
     found.update(said(found, model.name, recipe.name, run))
@@ -119,6 +121,7 @@ def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any
         "sets": [],
         "flags": [],
         "why": "",
+        "serving": "",
         "command": command(state),
         "script": script(state),
     }

@@ -1,4 +1,4 @@
-"""Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
+"""Which files the page's engine gets: the tested ones, and four that stand in for CPython's."""
 
 import ast
 import importlib
@@ -13,23 +13,22 @@ HERE = "page/there/"
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "units devices programs run_adapters run_checks run "
-    "formats/__init__ formats/format_table formats/formats "
-    "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
-    "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
-    "model/config model/model "
-    "recipe/__init__ recipe/recipe_table recipe/deepspeed_config recipe/fsdp_policy "
-    "recipe/parallelism recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded "
-    "step/keys step/windows explain/changes explain/flags page/answer page/asked page/cheaper "
+    "units devices programs run_adapters run_checks run formats/__init__ formats/format_table "
+    "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
+    "model/parameters model/presets model/shape_keys model/fields model/values model/rotary_keys "
+    "model/believed model/config model/model recipe/__init__ recipe/recipe_table "
+    "recipe/deepspeed_config recipe/fsdp_policy recipe/parallelism recipe/recipe recipe/resident "
+    "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
+    "engines/kept engines/pool explain/changes explain/flags page/answer page/asked page/cheaper "
     "page/command page/described page/forms page/highest page/peak page/request page/sentences "
-    "page/spelled page/sums page/types page/words"
+    "page/serving page/spelled page/sums page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
-    "adapters allocator context expandable experts gradients kv_cache lora low_rank optimizer "
-    "optimizer_step segments sharding tied weights"
+    "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
+    "optimizer optimizer_step segments sharding tied weights"
 )
-EMPTY = ("", "base/", "step/", "explain/", "page/")
+EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "model.Model",
     "model.latent.Latent",
@@ -45,6 +44,8 @@ FROZEN = (
     "explain.changes.Change",
     "explain.changes.Found",
     "devices.Device",
+    "engines.engine.Engine",
+    "engines.pool.Pool",
 )
 
 
@@ -57,6 +58,7 @@ def files() -> dict[str, str]:
     for name in ["__init__", *TERMS.split()]:
         found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
     found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
+    found["memlab/ledger.py"] = text(f"{HERE}ledger.py")
     known = text(f"{HERE}frozen.py")
     fields = json.dumps(fields_of_frozen())
     found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
