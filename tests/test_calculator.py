@@ -4,8 +4,10 @@ Node runs the engine with the files that the page gives it. Without either the t
 are skipped, or fail where MEMLAB_REQUIRE names node (conftest.py).
 """
 
+import ast
 import json
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +18,7 @@ from calculator_states import FIXED_HEADS, HOSTILE, MARKUP, states
 
 from memlab import Run
 from memlab.devices import devices
+from memlab.engines import Engine, pool
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
 from memlab.fit import CannotFit, cheapest_change, limit_of
@@ -23,10 +26,10 @@ from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
 from memlab.model.presets import PRESETS
-from memlab.page import cheaper, described
-from memlab.page.answer import answer, answered
-from memlab.page.asked import model_of, recipe_of, run_of
-from memlab.page.files import files
+from memlab.page import cheaper, described, words
+from memlab.page.answer import ORDER, answer, answered
+from memlab.page.asked import card_of, model_of, recipe_of, run_of
+from memlab.page.files import MODULES, TERMS, files
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
 from memlab.page.sentences import cache_of
@@ -34,6 +37,7 @@ from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
 from memlab.step import simulate
 from memlab.step.moments import hills
+from memlab.units import text as sized
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
@@ -110,8 +114,14 @@ def test_the_peak_is_that_of_the_simulated_step(lookup):
     for state, found in with_peaks(120, lookup, seed=1):
         step = step_of(state)
         assert found["total"] == step.peak.bytes == sum(row["bytes"] for row in found["rows"])
-        tops = {name: ledger.total() for name, ledger in hills(step).items()}
+        held = hills(step)
+        tops = {name: ledger.total() for name, ledger in held.items()}
         assert {name: size for name, size, _ in found["hills"]} == tops, state
+        for name, stack in found["stacks"].items():
+            figures = dict.fromkeys([term for term, _ in stack], 0)
+            for row in held[name].rows:  # the page has no rows of their own for inputs and buffers
+                figures[row.term if row.term in ORDER else "other"] += row.derived
+            assert dict(stack) == figures, state
         assert max(tops, key=tops.__getitem__) == found["moment"], state
 
 
@@ -130,6 +140,59 @@ def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
         assert rows == {row.term: row.derived for row in ledger.rows}
         seen += 1
     assert seen > 20
+
+
+def test_what_an_engine_makes_of_the_card_is_what_the_package_says(lookup):
+    seen = set()
+    for state in states(150, seed=8):
+        try:
+            found = answered(state, lookup, advise=False)
+        except (ValueError, TypeError):
+            continue
+        whole = checked(state)
+        if whole["model"] == "config" and whole["config"]["model_type"] not in KEYS:
+            continue
+        tokens = run_of(whole).tokens
+        try:
+            there = pool(model_of(whole), Engine(max_model_len=tokens), on=card_of(whole))
+        except ValueError:
+            assert found["serving"] == words.NO_ENGINE
+            seen.add("refused")
+            continue
+        seen.add(there.starts)
+        left = sized(max(0, there.available))
+        assert left in found["serving"] and f" {tokens:,} tokens" in found["serving"]
+        if there.starts:
+            count = f" {int(there.concurrency):,} conversations of "
+            assert count in found["serving"] and f" {there.tokens:,} tokens," in found["serving"]
+    assert seen == {"refused", True, False}
+
+
+def test_an_answer_without_advice_is_the_same_answer(lookup):
+    """The first page asks for no changes: finding them takes longer than the answer."""
+    state = {"model": "qwen3-0.6b", "card": "RTX 4060 Laptop"}
+    whole = answered(state, lookup)
+    short = answered(state, lookup, advise=False)
+    advice = ("advice", "changes", "steps", "sets", "flags", "never")
+    assert whole["changes"] and not any(short.get(name) for name in advice)
+    assert {n: v for n, v in short.items() if n not in advice} == {
+        n: v for n, v in whole.items() if n not in advice
+    }
+
+
+def test_the_engine_gets_the_same_code_without_its_words():
+    """Docstrings are empty there and comments gone; all else is the same, line by line."""
+    names = [f"{name}.py" for name in MODULES.split()]
+    for name in [*names, *(f"terms/{each}.py" for each in TERMS.split())]:
+        code = (ROOT / "src" / "memlab" / name).read_text(encoding="utf-8")
+        tree = ast.parse(code)
+        for node in ast.walk(tree):
+            kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+            if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+                node.body[0].value.value = ""
+        ours, theirs = files()[f"memlab/{name}"], ast.dump(tree)
+        assert ast.dump(ast.parse(ours)) == theirs and ours.count("\n") == code.count("\n"), name
+        assert len(ours) < len(code) and "# " not in re.sub('"[^"]*"', "", ours), name
 
 
 def test_the_changes_are_those_of_the_package():

@@ -15,15 +15,16 @@ from say import say
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.model.config import KEYS
-from memlab.page.answer import answered
+from memlab.page.answer import ORDER, answered
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
+from memlab.units import text as sized
 
 ASSETS = SITE / "en" / "_static" / "calculator"
 PAGE = "en/calculator.html"
 READY = "html[data-calculator=ready]"
-LARGEST_ENGINE = 350_000  # bytes, compressed as a server compresses
+LARGEST_ENGINE = 315_000  # bytes, compressed as a server compresses
 TINY = {
     "model_type": "llama",
     "hidden_size": 2048,
@@ -194,14 +195,62 @@ def test_a_card_of_any_size(page):
 
 
 def test_the_hills_are_drawn_and_the_highest_is_marked(page):
-    assert page.locator("#calc-towers rect").count() == 4
+    hills = page.locator("#calc-towers g")
+    assert hills.evaluate_all("all => all.map(hill => hill.dataset.hill)") == list(HILLS)
     assert page.locator("#calc-towers .calc-tower-top").count() == 1
-    heights = [float(r.get_attribute("height")) for r in page.locator("#calc-towers rect").all()]
     found = answered({}, reader(peaks.kept()))
     tops = {name: size for name, size, _ in found["hills"]}
-    assert max(heights) == heights[list(HILLS).index(max(tops, key=lambda name: tops[name]))]
-    ratio = tops["forward"] / tops["loss"]
-    assert heights[0] / heights[1] == pytest.approx(ratio, rel=1e-3)
+    highest = page.get_attribute("#calc-towers .calc-tower-top", "data-hill")
+    assert highest == max(tops, key=lambda name: tops[name])
+    parts = """all => all.map(hill => [...hill.children].map(
+        part => [part.dataset.term, Number(part.getAttribute("height"))]))"""
+    drawn = dict(zip(HILLS, hills.evaluate_all(parts), strict=True))
+    for name, stack in found["stacks"].items():
+        assert [term for term, _ in drawn[name]] == [term for term, _ in stack]
+        for (_, height), (_, size) in zip(drawn[name], stack, strict=True):
+            assert height == pytest.approx(285 * size / found["limit"], abs=0.01)
+    sizes = page.locator("#calc-tops li").all_inner_texts()
+    assert [text.split() for text in sizes] == [
+        [name, *next(size for n, _, size in found["hills"] if n == name).split()] for name in HILLS
+    ]
+
+
+def test_two_answers_stand_side_by_side(page):
+    assert page.is_hidden("#calc-compare")
+    page.click("#calc-keep")
+    assert page.is_visible("#calc-compare")
+    page.select_option("#calc-optimizer", "sgd")
+    until(page, lambda: "optimizer=sgd" in page.url)
+    page.select_option("#calc-checkpoint", "block")
+    until(page, lambda: "checkpoint=block" in page.url)
+    lookup = reader(peaks.kept())
+    now = {"optimizer": "sgd", "checkpoint": "block"}
+    both = [{row["term"]: row["bytes"] for row in answered(s, lookup)["rows"]} for s in ({}, now)]
+    terms = [term for term in ORDER if term in both[0] or term in both[1]]
+    figures = [[each.get(term, 0) for each in both] for term in terms]
+    figures.append([sum(each.values()) for each in both])
+    wanted = []
+    for name, (before, after) in zip([*terms, "total"], figures, strict=True):
+        sign = "+" if after > before else "−"
+        apart = sign + sized(abs(after - before)) if after != before else "0"
+        wanted.append([name, *(sized(size) if size else "0" for size in (before, after)), apart])
+    rows = page.locator("#calc-compare :is(tbody, tfoot) tr")
+    shown = rows.evaluate_all("all => all.map(row => [...row.children].map(c => c.textContent))")
+    assert shown == wanted and ["optimizer", "29.92 GiB", "0", "−29.92 GiB"] in shown
+    assert page.text_content("#calc-kept") == answered({}, lookup)["heading"]
+    assert page.text_content("#calc-now-verdict") == answered(now, lookup)["verdict"]
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click("#calc-forget")
+    assert page.is_hidden("#calc-compare")
+
+
+def test_it_says_how_many_the_card_serves(page):
+    assert "54.08 GiB" in page.inner_text("#calc-serving")  # as memlab estimate --engine vllm
+    page.fill("#calc-tokens", "8192")
+    until(page, lambda: "54 conversations of 8,192 tokens" in page.inner_text("#calc-serving"))
+    page.select_option("#calc-model", "llama-3-70b")
+    until(page, lambda: "vLLM does not start" in page.inner_text("#calc-serving"))
 
 
 def test_the_language_of_the_page_may_change_and_the_question_stays(page, roots):  # noqa: F811
@@ -317,7 +366,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
 
         def shows(state):
             found = answered(state, lookup)
-            for name in ("verdict", "title", "scale", "hills", "changes-head"):
+            for name in ("verdict", "title", "scale", "hills", "serving", "changes-head"):
                 key = {"title": "heading", "hills": "heights", "changes-head": "advice"}
                 wanted = say(found[key.get(name, name)], words)
                 assert page.text_content(f"#calc-{name}") == wanted

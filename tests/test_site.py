@@ -121,6 +121,8 @@ def test_minutes_come_from_the_page():
     assert minutes("<p><b>You need</b> <a>weights</a>, 25 minutes.") == "25"
     assert minutes("<p>You need PyTorch, 20 to 30 minutes.") == "20–30"
     assert minutes("<p>" + "word " * 401) == "3"
+    hidden = "<select><option>" + "model " * 999 + "</select><script>" + "word " * 999 + "</script>"
+    assert minutes("<p>" + "word " * 401 + hidden) == "3"
 
 
 def test_addresses_follow_from_the_repository():

@@ -1,4 +1,5 @@
-"""The calculator's page: its form and one worked answer as HTML, and the files that it loads.
+"""The calculator's page, and the first page's small one: form and one worked answer as HTML, and
+the files that they load.
 
 The form comes from the table that also checks what is asked (memlab.page.request), the answer from
 the function that the page's engine runs. The engine itself, MicroPython compiled to WebAssembly, is
@@ -16,8 +17,10 @@ from typing import Any
 
 import peaks
 from calculator_answer import e, result, top
+from calculator_home import HOME, HOME_CHOICES, step
 from say import matched, say
 
+from memlab.devices import devices
 from memlab.model.presets import PRESETS
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
@@ -32,10 +35,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
 ENGINE_FILES = ("micropython.mjs", "micropython.wasm")
 SCRIPTS = ROOT / "book" / "calculator"
-MARK = "<!-- the-calculator -->"
+MARKS = {"calculator.md": "<!-- the-calculator -->", "intro.md": "<!-- the-step -->"}
 PLACE = "_static/calculator"
 
 FIRST = first()
+NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -64,7 +68,7 @@ NOTHING: dict[str, Any] = {
     name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")
 }
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
-NOTHING |= {"hills": [], "command": "", "script": ""}
+NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
 SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
 
@@ -95,25 +99,26 @@ def words():
     found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
     found += [LOADING, NO_ENGINE]
     known = dict.fromkeys(found)
-    for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING)):
+    for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING) + step(NOTHING)):
         text = html.unescape(shown["text"]).strip()
-        if re.search(r"[^\W\d_]{2}", text) and text not in PRESETS and not matched(text, known):
+        if re.search(r"[^\W\d_]{2}", text) and text not in NAMES and not matched(text, known):
             found.append(text)
     return list(dict.fromkeys(found))
 
 
 def stage(source, words=None):
-    """Put the form and the answer into the staged page, and the files beside it.
+    """Put forms and answers into the staged pages that have a mark, and the files beside them.
 
     words       English -> translation, as `words` lists them; None for the English page
     """
-    page = source / "calculator.md"
-    if not page.exists():
+    if not (source / "calculator.md").exists():
         return  # a book without this page
     target = source / PLACE
     target.mkdir(parents=True)
-    text = page.read_text(encoding="utf-8")
-    page.write_text(text.replace(MARK, raw(whole(words))), encoding="utf-8")
+    for name, made in (("calculator.md", whole), ("intro.md", home)):
+        page = source / name
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(MARKS[name], raw(made(words))), encoding="utf-8")
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
     for script in sorted(SCRIPTS.glob("*.mjs")):
         shutil.copy(script, target)
@@ -132,11 +137,6 @@ def raw(text):
 def whole(words=None):
     """The page's form and its answer to the defaults."""
     found = answered({}, reader(peaks.kept()))
-    table = {"defaults": FIRST, "colours": COLOURS, "hills": HILLS}
-    if words:
-        table["words"] = words
-    # In a script element nothing but "<" could end it.
-    data = json.dumps(table).replace("<", "\\u003c")
     engine = "yes" if has_engine() else "no"
     note = LOADING if has_engine() else NO_ENGINE
     page = f"""<p id="calc-note" data-engine="{engine}">{e(note)}</p>
@@ -145,9 +145,31 @@ def whole(words=None):
 {result(found)}"""
     return f"""<div class="calc">
 {spoken(page, words or {})}
-<script type="application/json" id="calc-table">{data}</script>
+{table({"defaults": FIRST}, words)}
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
+
+
+def home(words=None):
+    """The first page's three controls and its answer to what they show."""
+    found = answered(HOME, reader(peaks.kept()))
+    given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": HOME_CHOICES}
+    engine = "yes" if has_engine() else "no"
+    return f"""<div class="calc calc-home">
+{spoken(step(found), words or {})}
+{table(given, words)}
+<script src="{PLACE}/wake.mjs" data-engine="{engine}"></script>
+</div>"""
+
+
+def table(given, words):
+    """What the scripts need to know."""
+    given = given | {"colours": COLOURS, "hills": HILLS, "order": ORDER}
+    if words:
+        given["words"] = words
+    # In a script element nothing but "<" could end it.
+    data = json.dumps(given).replace("<", "\\u003c")
+    return f'<script type="application/json" id="calc-table">{data}</script>'
 
 
 def spoken(page, words):

@@ -2,8 +2,21 @@
 
 import html
 
+from memlab.page.answer import ORDER
 from memlab.page.highest import HILLS
 from memlab.plot.colours import COLOURS
+
+# Filled by book/calculator/compare.mjs, once there is something to compare with.
+COMPARE = """<p><button type="button" id="calc-keep" disabled>Keep this to compare</button></p>
+<section id="calc-compare" tabindex="-1" aria-label="Two answers side by side" hidden>
+<p><strong>kept</strong> <span id="calc-kept"></span><br><span id="calc-kept-verdict"></span></p>
+<p><strong>now</strong> <span id="calc-now"></span><br><span id="calc-now-verdict"></span></p>
+<table class="memlab-ledger"><thead><tr><th scope="col">term</th><th scope="col">kept</th>\
+<th scope="col">now</th><th scope="col">difference</th></tr></thead>
+<tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
+<p><button type="button" id="calc-forget" disabled>Forget what was kept</button></p>
+</section>"""
+MARKED = ' class="calc-highest"'
 
 
 def e(value):
@@ -35,9 +48,9 @@ def result(found):
 <tfoot><tr><th scope="row">total</th><td id="calc-total">{e(found["total_text"])}</td>\
 <td id="calc-total-bytes">{found["total"]:,}</td></tr></tfoot></table>
 <p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
-<p id="calc-hills">{e(found["heights"])}</p>
-<svg id="calc-towers" role="img" aria-labelledby="calc-hills" viewBox="0 0 1000 300">\
-{towers(found)}</svg>
+{hills(found)}
+{COMPARE}
+<p id="calc-serving">{e(found["serving"])}</p>
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
 <p><button type="button" id="calc-share" disabled>Copy a link to this</button>
@@ -53,7 +66,7 @@ def bar(found):
     left, made = 0.0, ""
     for each in found["rows"]:
         width = 1000 * each["bytes"] / most
-        fill = COLOURS.get(each["term"], COLOURS["other"])
+        fill = colour(each["term"])
         made += f'<rect x="{left:.2f}" y="6" width="{width:.2f}" height="48" fill="{fill}"/>'
         left += width
     at = 1000 * found["limit"] / most
@@ -67,32 +80,71 @@ def change(words, flag):
     return f"<li><span>{e(words)}</span>{line}<br>{button}</li>"
 
 
+def hills(found):
+    """The picture of the step: its hills side by side, each in the colours of what it holds."""
+    return f"""<div class="calc-hills">
+<p id="calc-hills">{e(found["heights"])}</p>
+<svg id="calc-towers" role="img" aria-labelledby="calc-hills" viewBox="0 0 1000 300" \
+preserveAspectRatio="none">{towers(found)}</svg>
+<ol id="calc-tops" class="calc-plain" aria-hidden="true">{tops(found)}</ol>
+<ul id="calc-legend" class="calc-plain">{legend(found)}</ul>
+</div>"""
+
+
 def towers(found):
-    """The hills of the step side by side, the line of the card across them."""
-    tops = {name: size for name, size, _ in found["hills"]}
-    names = [name for name in HILLS if name in tops]
+    """The hills, the line of the card across them; book/calculator/towers.mjs draws the same."""
+    names = [name for name in HILLS if name in found["stacks"]]
     if not names:
         return ""
-    most = max(*tops.values(), found["limit"])
+    most = max(found["limit"], *(sum(size for _, size in found["stacks"][n]) for n in names))
     step, made = 1000 / len(names), ""
     for i, name in enumerate(names):
-        height = 250 * tops[name] / most
-        kind = "calc-tower-top" if tops[name] == max(tops.values()) else "calc-tower"
-        made += (
-            f'<rect class="{kind}" x="{i * step + 20:.1f}" y="{260 - height:.2f}" '
-            f'width="{step - 40:.1f}" height="{height:.2f}"/>'
-            f'<text x="{(i + 0.5) * step:.1f}" y="290" text-anchor="middle">{e(name)}</text>'
-        )
-    at = 260 - 250 * found["limit"] / most
+        inside, y = "", 300.0
+        for term, size in found["stacks"][name]:
+            height = 285 * size / most
+            y -= height
+            inside += (
+                f'<rect data-term="{e(term)}" x="{i * step + 25:.1f}" y="{y:.2f}" '
+                f'width="{step - 50:.1f}" height="{height:.2f}" fill="{colour(term)}"/>'
+            )
+        kind = "calc-tower-top" if name == found["moment"] else "calc-tower"
+        made += f'<g class="{kind}" data-hill="{e(name)}">{inside}</g>'
+    at = 300 - 285 * found["limit"] / most
     return made + f'<line x1="0" x2="1000" y1="{at:.2f}" y2="{at:.2f}" class="calc-limit"/>'
 
 
+def tops(found):
+    """The name and the size of each hill, below it."""
+    sizes = {name: size for name, _, size in found["hills"]}
+    return "".join(
+        f"<li{MARKED if name == found['moment'] else ''}><span>{e(name)}</span> "
+        f"<span>{e(sizes[name])}</span></li>"
+        for name in HILLS
+        if name in sizes
+    )
+
+
+def legend(found):
+    """What the colours of the hills mean."""
+    inside = {term for stack in found["stacks"].values() for term, _ in stack}
+    return "".join(f"<li>{swatch(term)}{e(term)}</li>" for term in ORDER if term in inside)
+
+
+def colour(term):
+    return COLOURS.get(term, COLOURS["other"])
+
+
+def swatch(term):
+    return (
+        '<svg viewBox="0 0 10 10" aria-hidden="true">'
+        f'<rect width="10" height="10" fill="{colour(term)}"/></svg>'
+    )
+
+
 def row(each):
-    fill = COLOURS.get(each["term"], COLOURS["other"])
     return (
         '<tr><th scope="row"><button type="button" class="calc-term" '
         f'data-term="{e(each["term"])}" data-formula="{e(each["formula"])}">'
-        '<svg viewBox="0 0 10 10" aria-hidden="true">'
-        f'<rect width="10" height="10" fill="{fill}"/></svg>{e(each["term"])}</button></th>'
+        f"{swatch(each['term'])}{e(each['term'])}</button></th>"
         f"<td>{e(each['text'])}</td><td>{each['bytes']:,}</td></tr>"
     )

@@ -22,6 +22,7 @@ NEEDS = re.compile(
     r" ?(?:minutes|minutos|分鐘)",
     re.S,
 )
+UNREAD = re.compile(r"<(script|select)\b.*?</\1>", re.S)  # data, and lists to choose from
 WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 LOOKED_UP = {"cheat-sheet", "references", "status", "glossary"}  # nobody reads these through
@@ -87,9 +88,8 @@ def folder(config):
 
 def minutes(body):
     """How long a page takes: what its `You need` line says, else what reading it takes."""
-    text = html.unescape(
-        re.sub(r"<[^>]+>", "", re.sub(r"<math.*?</math>", " x ", body, flags=re.S))
-    )
+    body = re.sub(r"<math.*?</math>", " x ", UNREAD.sub("", body), flags=re.S)
+    text = html.unescape(re.sub(r"<[^>]+>", "", body))
     if found := NEEDS.search(text):
         low, *high = found.groups()
         return "–".join([low, *filter(None, high)])

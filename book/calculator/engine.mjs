@@ -6,12 +6,17 @@ const DRIVER = `
 import sys
 sys.path.insert(0, "/")
 from memlab.page.answer import answer
+from memlab.units import text
+
+def sized(count):
+    return text(int(count))
 `;
 
-// loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text.
+// loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise.
 export async function start(loadMicroPython, options, files) {
-  const python = await loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
-  for (const [path, text] of Object.entries(files)) {
+  const engine = loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
+  const [python, texts] = await Promise.all([engine, files]);
+  for (const [path, text] of Object.entries(texts)) {
     const folders = path.split("/").slice(0, -1);
     folders.forEach((_, i) => {
       const folder = "/" + folders.slice(0, i + 1).join("/");
@@ -21,6 +26,7 @@ export async function start(loadMicroPython, options, files) {
   }
   python.runPython(DRIVER);
   const ask = python.globals.get("answer");
+  const sized = python.globals.get("sized");
   const moments = new Map(); // name of a file -> its content
 
   // What Python asks for: the moments of a kind of step, as JSON.
@@ -39,15 +45,17 @@ export async function start(loadMicroPython, options, files) {
     return JSON.stringify(found);
   }
 
-  // The answer to a state; whatever files of moments it needs are fetched on the way.
-  return async function answer(state, fetchMoments) {
+  // The answer to a state, with advice or without; the files of moments it needs are fetched on the way.
+  async function answer(state, fetchMoments, advise = true) {
     for (;;) {
-      const answered = JSON.parse(ask(JSON.stringify(state), lookup));
+      const answered = JSON.parse(ask(JSON.stringify(state), lookup, advise));
       if (answered.needs === undefined) return answered;
       const file = await fetchMoments(answered.needs);
       moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
     }
-  };
+  }
+  answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes
+  return answer;
 }
 
 // The table of a type's tensors with what all types share; nothing for a type that is not known.

@@ -1,27 +1,22 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
-import { configFrom, start, TYPES } from "./engine.mjs";
-import { loadMicroPython } from "./micropython.mjs";
+import { begin, said } from "./ask.mjs";
+import { comparer } from "./compare.mjs";
+import { configFrom } from "./engine.mjs";
 import { speaker } from "./say.mjs";
+import { drawn, showHills, swatch } from "./towers.mjs";
 
 const find = (id) => document.getElementById(id);
 const form = find("calc-form");
 const note = find("calc-note");
 const table = JSON.parse(find("calc-table").textContent); // defaults, colours, words
 const say = speaker(table.words);
-const SVG = "http://www.w3.org/2000/svg";
 
 let config = null;
 let answer = null;
+let compare = null; // what is told each answer
 let asked = 0;
 
 const named = (name) => form.elements.namedItem(name);
-const fetched = async (name) => {
-  const response = await fetch(new URL(name, import.meta.url));
-  if (!response.ok) throw new Error(`${response.status} for ${name}`);
-  return response.json();
-};
-const place = (name) => (name === TYPES ? name : `peaks/${encodeURIComponent(name)}`);
-const moments = (name) => fetched(`${place(name)}.json`).catch(() => null);
 
 // -- the state: from the controls, from the address, to the address ---------------------------
 
@@ -36,11 +31,7 @@ function stateOfControls() {
 }
 
 function addressOf(state) {
-  const said = new URLSearchParams();
-  for (const [name, usual] of Object.entries(table.defaults))
-    if (state[name] !== usual && state[name] !== null) said.set(name, state[name]);
-  if (state.config) said.set("config", JSON.stringify(state.config));
-  const words = said.toString();
+  const words = said(state, table.defaults);
   return words ? `#${words}` : location.pathname;
 }
 
@@ -50,8 +41,8 @@ function takeAddress() {
   if (!words.includes("=")) return ""; // nothing, or a heading of this page
   if (words.length > 100_000) return "The address is too long to be one of this page.";
   let wrong = "";
-  const said = new URLSearchParams(words);
-  const text = said.get("config");
+  const given = new URLSearchParams(words);
+  const text = given.get("config");
   if (text !== null) {
     try {
       takeConfig(configFrom(text));
@@ -59,7 +50,7 @@ function takeAddress() {
       wrong = `The address: ${error.message}.`;
     }
   }
-  for (const [name, value] of said) {
+  for (const [name, value] of given) {
     if (name === "config") continue;
     const control = Object.hasOwn(table.defaults, name) ? named(name) : null;
     if (!control) wrong = `The address: “${name.slice(0, 40)}” is no setting of this page.`;
@@ -86,12 +77,6 @@ function takeConfig(read) {
 function element(tag, text, attributes = {}) {
   const made = document.createElement(tag);
   if (text !== undefined) made.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  return made;
-}
-
-function drawn(tag, attributes) {
-  const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   return made;
 }
@@ -124,9 +109,7 @@ function show(found) {
     const button = element("button", undefined, { type: "button", class: "calc-term" });
     button.dataset.term = row.term;
     button.dataset.formula = row.formula;
-    const swatch = drawn("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
-    swatch.append(drawn("rect", { width: 10, height: 10, fill: colour(row.term) }));
-    button.append(swatch, say(row.term));
+    button.append(swatch(colour(row.term)), say(row.term));
     head.append(button);
     line.append(head, element("td", row.text), element("td", row.bytes.toLocaleString("en")));
     body.append(line);
@@ -137,8 +120,8 @@ function show(found) {
   find("calc-title").textContent = say(found.heading);
   find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
-  find("calc-hills").textContent = say(found.heights);
-  find("calc-towers").replaceChildren(...towers(found));
+  showHills(found, table, say);
+  find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
   find("calc-script").textContent = found.script;
   const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));
@@ -164,32 +147,11 @@ function change(words, flag, sets) {
   return line;
 }
 
-// The hills of the step side by side, the line of the card across them.
-function towers(found) {
-  const tops = new Map(found.hills.map(([name, size]) => [name, size]));
-  const names = table.hills.filter((name) => tops.has(name));
-  if (!names.length) return [];
-  const highest = Math.max(...tops.values());
-  const most = Math.max(highest, found.limit);
-  const step = 1000 / names.length;
-  const made = names.flatMap((name, i) => {
-    const height = (250 * tops.get(name)) / most;
-    const kind = tops.get(name) === highest ? "calc-tower-top" : "calc-tower";
-    const place = { x: i * step + 20, y: 260 - height, width: step - 40, height, class: kind };
-    const label = drawn("text", { x: (i + 0.5) * step, y: 290, "text-anchor": "middle" });
-    label.textContent = say(name);
-    return [drawn("rect", place), label];
-  });
-  const at = 260 - (250 * found.limit) / most;
-  made.push(drawn("line", { x1: 0, x2: 1000, y1: at, y2: at, class: "calc-limit" }));
-  return made;
-}
-
 async function update({ address = true } = {}) {
   if (!answer) return;
   const turn = ++asked;
   const state = stateOfControls();
-  const found = await answer(state, moments);
+  const found = await answer(state);
   if (turn !== asked) return;
   const wrong = find("calc-wrong");
   wrong.textContent = say(found.error ?? "");
@@ -201,6 +163,7 @@ async function update({ address = true } = {}) {
     return;
   }
   show(found);
+  compare(found);
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
 }
@@ -298,11 +261,8 @@ addEventListener("hashchange", () => {
 // -- beginning ----------------------------------------------------------------------------------
 
 const wrong = takeAddress();
-answer = await start(
-  loadMicroPython,
-  { url: new URL("micropython.wasm", import.meta.url).href, stdout: () => {} },
-  await fetched("python.json"),
-);
+answer = await begin();
+compare = comparer(table.order, say, answer.sized);
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });

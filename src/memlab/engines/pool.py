@@ -128,7 +128,7 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     elif engine.prefix:
         raise ValueError(f"prefix={engine.prefix} is described without windows; {model.name} has")
     title = f"{model.name} · vllm on {device}" + _of(engine)
-    ledger = Ledger.of("derived", {**figures, "kv_cache": max(0, available)}, title=title)
+    ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
     reach = _longest(needs, count, longest)
     answer = (block, count, tables, needs(longest), count // tables * block, reach, sequences)
     return Pool(engine, model, device, ledger, available, *answer)
@@ -147,7 +147,7 @@ def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
     longest = engine.max_model_len or 0
     sequences = terms.sequences(count + 1, tokens=longest, prefix=engine.prefix, block=1)
     title = f"{model.name} · sglang on {device}" + _of(engine)
-    ledger = Ledger.of("derived", {**figures, "kv_cache": max(0, available)}, title=title)
+    ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
     answer = (1, count, 1, longest, count, min(count, longest), sequences)
     return Pool(engine, model, device, ledger, available, *answer)
 

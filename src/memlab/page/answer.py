@@ -18,6 +18,7 @@ from .highest import Highest, Missing, at_rest
 from .peak import TERMS
 from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
+from .serving import serving
 from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -32,21 +33,22 @@ if TYPE_CHECKING:
 ORDER = ("weights", "master", "gradients", "accumulator", "optimizer") + TERMS[1:]
 
 
-def answer(words: str, lookup: Lookup) -> str:
+def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
     """What the page shows for a state in JSON, as JSON; whatever is wrong comes back as one line.
 
+    advise      whether to look for changes that help, which takes longer than the answer itself
     Shapes      lookup: (name of a file of moments, kind of step) -> their JSON, "" where there is
                 no such kind, "?" where the file has not been fetched
     """
     try:
-        return json.dumps(answered(json.loads(words), lookup))
+        return json.dumps(answered(json.loads(words), lookup, advise))
     except Missing as error:
         return json.dumps({"needs": str(error)})
     except (ValueError, TypeError) as error:
         return json.dumps({"error": str(error)})
 
 
-def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
+def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     """The same in Python's own values.
 
     Raises      ValueError, TypeError for a state that cannot be; Missing
@@ -63,15 +65,19 @@ def answered(given: Any, lookup: Lookup) -> dict[str, Any]:
         rows, hills = top.rows(), top.hills
         found["moment"] = top.moment
         found["hills"] = [[name, hills[name], text(hills[name])] for name in sorted(hills)]
+        for name in sorted(hills):
+            held = top.stack(name)
+            found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
         found["peak"], found["why"] = False, str(reason)
     summed(found, rows)
-    if not found["fits"] and found["peak"]:
+    if advise and not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, limit, lookup)
         changed(found, state, best)
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
+    found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
     found.update(said(found, model.name, recipe.name, run))
@@ -110,10 +116,12 @@ def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any
         "peak": True,
         "moment": "",
         "hills": [],
+        "stacks": {},
         "changes": [],
         "sets": [],
         "flags": [],
         "why": "",
+        "serving": "",
         "command": command(state),
         "script": script(state),
     }

@@ -1,32 +1,34 @@
-"""Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
+"""Which files the page's engine gets: the tested ones, and four that stand in for CPython's."""
 
+import ast
 import importlib
+import io
 import json
+import tokenize
 from pathlib import Path
 
 CORE = Path(__file__).resolve().parent.parent
 HERE = "page/there/"
 
-# As they are. Of the package itself, and of rooms of which it needs a part, MicroPython sees an
-# empty file.
+# As they are, less what only people read. Of the package itself, and of rooms of which it needs a
+# part, MicroPython sees an empty file.
 MODULES = (
-    "units devices programs run_adapters run_checks run "
-    "formats/__init__ formats/format_table formats/formats "
-    "model/__init__ model/families model/latent model/mixtures model/tensors model/parameters "
-    "model/presets model/shape_keys model/fields model/values model/rotary_keys model/believed "
-    "model/config model/model "
-    "recipe/__init__ recipe/recipe_table recipe/deepspeed_config recipe/fsdp_policy "
-    "recipe/parallelism recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded "
-    "step/keys step/windows explain/changes explain/flags page/answer page/asked page/cheaper "
+    "units devices programs run_adapters run_checks run formats/__init__ formats/format_table "
+    "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
+    "model/parameters model/presets model/shape_keys model/fields model/values model/rotary_keys "
+    "model/believed model/config model/model recipe/__init__ recipe/recipe_table "
+    "recipe/deepspeed_config recipe/fsdp_policy recipe/parallelism recipe/recipe recipe/resident "
+    "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
+    "engines/kept engines/pool explain/changes explain/flags page/answer page/asked page/cheaper "
     "page/command page/described page/forms page/highest page/peak page/request page/sentences "
-    "page/spelled page/sums page/types page/words"
+    "page/serving page/spelled page/sums page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
-    "adapters allocator context expandable experts gradients kv_cache lora low_rank optimizer "
-    "optimizer_step segments sharding tied weights"
+    "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
+    "optimizer optimizer_step segments sharding tied weights"
 )
-EMPTY = ("", "base/", "step/", "explain/", "page/")
+EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "model.Model",
     "model.latent.Latent",
@@ -42,6 +44,8 @@ FROZEN = (
     "explain.changes.Change",
     "explain.changes.Found",
     "devices.Device",
+    "engines.engine.Engine",
+    "engines.pool.Pool",
 )
 
 
@@ -50,10 +54,11 @@ def files() -> dict[str, str]:
     found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
     found["__future__.py"] = text(f"{HERE}future.py")
     for name in MODULES.split():
-        found[f"memlab/{name}.py"] = text(f"{name}.py")
+        found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     for name in ["__init__", *TERMS.split()]:
-        found[f"memlab/terms/{name}.py"] = text(f"terms/{name}.py")
+        found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
     found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
+    found["memlab/ledger.py"] = text(f"{HERE}ledger.py")
     known = text(f"{HERE}frozen.py")
     fields = json.dumps(fields_of_frozen())
     found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
@@ -72,3 +77,24 @@ def fields_of_frozen() -> dict[str, list[str]]:
 
 def text(name: str) -> str:
     return (CORE / name).read_text(encoding="utf-8")
+
+
+def bare(code: str) -> str:
+    """A file without comments and with empty docstrings; its lines keep their numbers.
+
+    A third of what the page would load is words that the engine throws away.
+    """
+    lines = code.split("\n")
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            said = node.body[0]
+            lines[said.lineno - 1] = lines[said.lineno - 1][: said.col_offset] + '""'
+            for row in range(said.lineno, said.end_lineno or 0):
+                lines[row] = ""
+    return "\n".join(lines)

@@ -69,23 +69,36 @@ class Highest:
         self.hills = {name: tops[name][0] for name in HILLS if name in tops}
         self.total = max([self.hills[name] for name in self.hills])
         self.moment = [name for name in HILLS if self.hills.get(name) == self.total][0]
-        self._parts = tops[self.moment][1]
-        for at in range(len(LAYERS)):
-            self._sizes[LAYERS[at]] = tops[self.moment][2][at]
         self._layers = model.layers
+        self._tops = tops
 
     def rows(self) -> Rows:
         """What is held then: {term: (bytes, formula)}."""
         rows = dict(self._kept)
-        more = self._roots if self.moment == "optimizer" else 0
+        held, (parts, room) = self.stack(self.moment), self._made_of(self.moment)
         for name in TERMS:
-            room = more if name == "other" else 0
-            if name in self._parts or room:
-                products = self._parts.get(name, {})
-                size = value(products, self._sizes) + room
-                if size:
-                    rows[name] = (size, spelled(products, self._sizes, self._layers, room))
+            if name in held:
+                more = room if name == "other" else 0
+                formula = spelled(parts.get(name, {}), self._sizes, self._layers, more)
+                rows[name] = (held[name], formula)
         return rows
+
+    def stack(self, hill: str) -> dict[str, int]:
+        """What the top of a hill is made of: {term: bytes}."""
+        parts, room = self._made_of(hill)
+        made = {name: self._kept[name][0] for name in self._kept}
+        for name in TERMS:
+            size = value(parts.get(name, {}), self._sizes) + (room if name == "other" else 0)
+            if size:
+                made[name] = size
+        return made
+
+    def _made_of(self, hill: str) -> tuple[dict[str, Products], int]:
+        """The products of a hill's top, read for its layers, and the room of the optimizer's."""
+        _, parts, counts = self._tops[hill]
+        for at in range(len(LAYERS)):
+            self._sizes[LAYERS[at]] = counts[at]
+        return parts, self._roots if hill == "optimizer" else 0
 
     def _each(self, parts: dict[str, Products]) -> list[int]:
         """What is held outside of layers, and for each layer below and above, of all kinds."""

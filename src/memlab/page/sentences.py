@@ -80,7 +80,7 @@ def verdict(found: Said) -> str:
 
 def advice(found: Said) -> str:
     """What stands before the changes, or that none helps."""
-    if found["fits"] or not found["peak"]:
+    if found["fits"] or not found["peak"] or "never" not in found:  # nobody looked for any
         return ""
     return say.CHEAPEST if found["changes"] else say.NO_CHANGE.format(never=found["never"])
 

@@ -30,6 +30,17 @@ BATCH = "{batch} × {tokens} tokens"
 YOUR_CARD = "your card of {size}"
 YOURS = "your {family}"
 
+# What an engine makes of the same card.
+SERVED = (
+    "Served by vLLM in bf16 instead, {card} has {size} left for conversations: room for {tokens} "
+    "tokens, which is {count} conversations of {each} tokens at once."
+)
+NOT_SERVED = (
+    "vLLM does not start in bf16 on {card}: {size} are left for conversations, and one of {each} "
+    "tokens needs more."
+)
+NO_ENGINE = "What vLLM leaves for conversations is not described for this model and these tokens."
+
 # Formulas.
 OPTIMIZER_STATES = "{optimizer}, tensor by tensor: {size} B per parameter of a large matrix"
 ROOTS = "{size}: the root of every second moment, AdamW's foreach loop"

@@ -1,0 +1,28 @@
+"""What a serving engine makes of the card that the page was asked about, in one sentence."""
+
+from __future__ import annotations
+
+from ..devices import Device
+from ..engines.engine import Engine
+from ..engines.pool import pool
+from ..model import Model
+from ..units import text
+from . import words as say
+
+
+def serving(model: Model, card: Device, tokens: int) -> str:
+    """How many conversations of so many tokens vLLM keeps on a card, in bf16, started as it is.
+
+    Formula     memlab.engines.pool.pool
+    """
+    try:
+        found = pool(model, Engine(max_model_len=tokens), on=card)
+    except ValueError:
+        return say.NO_ENGINE
+    size, each = text(max(0, found.available)), f"{tokens:,}"
+    if not found.starts:
+        return say.NOT_SERVED.format(card=card.name, size=size, each=each)
+    count = found.blocks // found.request
+    return say.SERVED.format(
+        card=card.name, size=size, tokens=f"{found.tokens:,}", count=f"{count:,}", each=each
+    )
