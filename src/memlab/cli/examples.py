@@ -35,6 +35,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab fit qwen3-0.6b --on 'RTX 4090' --tokens 2048", "the largest batch"),
         ("memlab fit qwen3-0.6b --on '24 GB' --batch 2", "the longest sequence"),
         ("memlab fit gpt2 --on H100 --batch 8 --tokens 1024", "does this step fit?"),
+        (
+            "memlab fit llama-3-70b --on H100 --batch 1 --tokens 4096 --cards 16",
+            "on some of sixteen?",
+        ),
     ),
     "explain": (
         ("memlab explain gpt2 --seen '4 GiB' --batch 2 --tokens 512", "from a figure"),
