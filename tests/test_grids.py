@@ -13,10 +13,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-# Their tables are still to become values; a chapter leaves this list with its last line.
-STILL = {
-    "12_mixed_precision.ipynb",
-}
 # [fill and side] [sign] [#] [0] width: zeros in front are digits of a number, as in {bits:08b}.
 SPEC = re.compile(r"(?:.?[<>=^])?[+\- ]?#?(?P<zero>0?)(?P<width>\d+)")
 GAP = re.compile(r" {3,}")
@@ -50,8 +46,6 @@ def _texts(node):
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.name)
 def test_a_chapter_lays_out_no_table_by_hand(path):
-    if path.name in STILL:
-        pytest.skip("its tables are still to become values")
     cells = nbformat.read(path, as_version=4).cells
     code = [(cell.id, cell.source) for cell in cells if cell.cell_type == "code"]
     found = {name: [source.splitlines()[n - 1] for n in by_hand(source)] for name, source in code}

@@ -124,7 +124,7 @@ def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
 @pytest.mark.parametrize("kind", sorted(QUANTIZED))
 @pytest.mark.parametrize(("shape", "dtype"), [((32, 256), "bf16"), ((64, 96), "fp32")])
 def test_the_program_of_a_compiled_step_has_these_buffers_without_its_kernels(kind, shape, dtype):
-    """FP8 keeps new codes as well where a row does not end with a block."""
+    """Counted in the program that Inductor writes; no C++ compiler is asked."""
     value = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
     parameter = torch.nn.Parameter(torch.randn(shape).to(value))
     optimizer = made_optimizer(kind, {"weight": parameter})
@@ -133,9 +133,7 @@ def test_the_program_of_a_compiled_step_has_these_buffers_without_its_kernels(ki
         optimizer.step()
         with profiled() as seen:
             optimizer.step()
-    codes = 2 * parameter.numel() if kind == "adamw_fp8" and shape[1] % 256 else 0
-    derived = optimizer_step.low_bit_compiled(shape, kind=kind, format=dtype)
-    assert seen.peak == derived + codes
+    assert seen.peak == optimizer_step.low_bit_compiled(shape, kind=kind, format=dtype)
 
 
 def test_muon_leaves_the_biases_of_experts_to_adamw():

@@ -66,7 +66,8 @@ def low_bit_compiled(
     Unit        bytes, a whole number
     Source      the code that torch.compile writes for a CPU, torch 2.13 and torchao 0.18; that for
                 CUDA was not measured
-    Leaves out  two numbers (12 bytes); FP8 codes, where rows are no multiple of the block (2 · n)
+    Leaves out  two numbers (12 bytes); new FP8 codes (2 · n), which the program keeps for some
+                shapes whose rows are no multiple of the block: for (352, 128), not for (64, 96)
     Raises      ValueError for an unknown kind
     """
     stored = _stored(kind)
