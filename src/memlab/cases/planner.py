@@ -69,6 +69,13 @@ class Roof:
 
 # NVIDIA Ada GPU architecture, V2.01: peak tensor TFLOPS with FP32 accumulate, without sparsity.
 RTX_4090 = Roof("RTX 4090", {"bf16": 165.2e12, "fp8": 330.3e12}, 1008e9)
+# 528 tensor cores, 1,024 FLOP a clock each, 1.83 GHz: https://glennklockwood.com/garden/peak-FLOPS;
+# 3,350 GB/s: https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html (SXM).
+H100 = Roof("H100 80GB", {"bf16": 528 * 1024 * 1.83e9}, 3350e9)
+# 112 tensor cores at 1.777 GHz, 192 bits of 15 Gbit/s: https://sysrqmts.com/ru/gpus/compare/
+# nvidia-geforce-rtx-3060-vs-nvidia-rtx-a6000. No peak is stated for it: 128 FLOP a clock are those
+# with which 512 cores at 2.52 GHz make the RTX 4090's stated 165.2.
+RTX_3060 = Roof("RTX 3060", {"bf16": 112 * 128 * 1.777e9}, 360e9)
 
 
 @dataclass(frozen=True)
