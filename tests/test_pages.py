@@ -8,9 +8,11 @@ from functools import partial
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urlsplit
+from urllib.parse import parse_qsl, unquote, urldefrag, urlsplit
 
 import pytest
+
+from memlab.page.request import checked, first
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
@@ -431,6 +433,11 @@ def test_a_chapter_and_its_figures_have_the_number_of_the_file():
         assert figures == [f"{number}.{i + 1}" for i in range(len(figures))], name
 
 
+def usual(name, value):
+    """A value of an address as the calculator's scripts read it."""
+    return int(value) if isinstance(first().get(name), int) else value
+
+
 def test_links_inside_the_site_lead_somewhere():
     pages = {name: Links((SITE / name).read_text(encoding="utf-8")) for name in PAGES}
     wrong = []
@@ -444,6 +451,10 @@ def test_links_inside_the_site_lead_somewhere():
             file = (SITE / name).parent / path if path else SITE / name
             if not file.exists():
                 wrong.append(f"{name} -> {target}")
+            elif file.name == "calculator.html" and "=" in anchor:  # a question to it
+                asked = {key: usual(key, value) for key, value in parse_qsl(anchor)}
+                if not asked or checked(asked) != checked({}) | asked:
+                    wrong.append(f"{name} -> {target}: no question of the calculator")
             elif anchor and file.suffix == ".html":
                 there = pages.get(file.resolve().relative_to(SITE).as_posix())
                 if there and unquote(anchor) not in there.ids:
