@@ -14,6 +14,8 @@ TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
 LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
 PLACES = re.compile(r"\{\w+\}")
+# A dotted name, a call of one, a flag: no language says these in its own words.
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+")
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -78,7 +80,7 @@ def terms():
 def two_ways(language, english, translated):
     """Terms whose translation is fixed and not found; words that the language never uses."""
     column = language.replace("-", "_")
-    rest = PLACES.sub(" ", SILENT.sub(" ", english))
+    rest = CODE.sub(" ", PLACES.sub(" ", SILENT.sub(" ", english)))
     found, said = [], translated.casefold()
     for row in terms():
         here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
