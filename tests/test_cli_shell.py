@@ -16,6 +16,7 @@ from memlab.cli.document import document
 from memlab.cli.examples import EXAMPLES, WITHOUT_JSON
 from memlab.cli.interrupt import Interruptible
 from memlab.cli.schema import FIELDS, schema
+from memlab.model import presets
 
 LISTS = ("models", "devices", "formats", "recipes", "claims")
 
@@ -85,6 +86,14 @@ def test_lists_are_documents_of_their_schema(capsys, command):
     found = answered(capsys, command)
     jsonschema.validate(found, schema(command))
     assert found["memlab"] == command and found["schema"] == 1 and len(found[command]) > 5
+
+
+def test_every_preset_has_its_document(capsys):
+    """nanochat's, whose family has no config.json, ended in a KeyError."""
+    for name in presets():
+        found = answered(capsys, "estimate", name)
+        jsonschema.validate(found, schema("estimate"))
+        assert found["model"] == name and found["parameters"] > 0
 
 
 def test_measure_and_record_are_documents_of_their_schema(capsys):

@@ -295,6 +295,8 @@ def used(family: str, config: Mapping[str, Any]) -> dict[str, list[str]]:
                 value that is described; "not known": the class has no such key
     """
     told: dict[str, list[str]] = {"read": [], "no effect": [], "not known": []}
+    if not config:  # a preset: nanochat's has no config.json at all
+        return told
     known = kinds(family)
     for key in config:
         kind = known.get(key, OTHER)
