@@ -35,7 +35,7 @@ class Change:
 
     def beside(self, names: tuple[str, ...]) -> Change:
         """The same, which takes the place of these as well."""
-        return Change(self.name, self.turn, self.cost, (*self.replaces, *names))
+        return Change(self.name, self.turn, self.cost, self.replaces + names)
 
 
 def _of_run(**changes: object) -> Turn:
