@@ -1,6 +1,7 @@
 """Translations: blocks come out and go back, guards catch what breaks, catalogues move little."""
 
 import csv
+import importlib.util
 import json
 from pathlib import Path
 
@@ -155,6 +156,51 @@ def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     assert not catalogue.update("pt-BR", "page", changed)
     catalogue.fill("pt-BR", "page", {changed[1]: "E os gradientes."})
     assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
+
+
+@pytest.fixture
+def commands(monkeypatch, locale):
+    """`python tools/i18n`, for a book of two pages."""
+    path = ROOT / "tools" / "i18n" / "__main__.py"
+    spec = importlib.util.spec_from_file_location("i18n_commands", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    book = {"one": ["Count the weights."], "two": ["Then the gradients.", "Then 16 more bytes."]}
+    monkeypatch.setattr(sources, "names", lambda: list(book))
+    monkeypatch.setattr(sources, "blocks_of", book.__getitem__)
+    monkeypatch.setattr(check, "compile_messages", lambda languages: None)
+    for page, blocks_there in book.items():
+        catalogue.update("pt-BR", page, blocks_there)
+    return module.main
+
+
+def test_one_file_holds_what_is_left_of_the_whole_book(commands, capsys, tmp_path):
+    def left():
+        assert commands(["todo", "pt-BR"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    words = left()
+    assert words == {
+        "one": {"Count the weights.": ""},
+        "two": {"Then the gradients.": "", "Then 16 more bytes.": ""},
+    }
+    file = tmp_path / "left.json"
+    words["one"]["Count the weights."] = "Conte os pesos."
+    words["two"]["Then 16 more bytes."] = "Depois, mais 61 bytes."
+    file.write_text(json.dumps(words))
+    assert commands(["fill", "pt-BR", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("two: 'Then 16 more bytes.'") and "nothing was written" in said
+    assert len(left()) == 2  # not the sound one either
+    words["two"]["Then 16 more bytes."] = "Depois, mais 16 bytes."
+    file.write_text(json.dumps(words))
+    assert commands(["fill", "pt-BR", str(file)]) == 0
+    assert left() == {"two": {"Then the gradients.": ""}}
+    assert commands(["todo", "pt-BR", "two"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"Then the gradients.": ""}
+    file.write_text(json.dumps({"three": {}}))
+    assert commands(["fill", "pt-BR", str(file)]) == 1
+    assert "no page 'three'; known: one, two" in capsys.readouterr().out
 
 
 def test_the_package_says_what_the_catalogues_say():

@@ -4,9 +4,11 @@
                                              block keeps its translation, marked fuzzy
     python tools/i18n check [LANGUAGE …]     what is missing, fuzzy or broken; exit status 1 if any
     python tools/i18n new LANGUAGE           the empty catalogues of one more language (fr, de-AT)
-    python tools/i18n todo LANGUAGE PAGE     the entries of a page still to translate, as JSON
-    python tools/i18n fill LANGUAGE PAGE F   put translations into a catalogue from a JSON file:
-                                             an object, English block -> translation
+    python tools/i18n todo LANGUAGE [PAGE]   the entries of a page still to translate, as JSON: an
+                                             object, English block -> ""; without a page, those of
+                                             all pages: page -> such an object
+    python tools/i18n fill LANGUAGE [PAGE] F put translations into the catalogues from such a file,
+                                             or nothing at all if one of them is broken
     python tools/i18n lab LANGUAGE           lay out the notebooks of a language, and print where
 
 Without a language: all that have catalogues in book/locale.
@@ -35,15 +37,20 @@ def main(arguments):
             print(f"{rest[0]!r} is no language: write fr, or de-AT", file=sys.stderr)
             return 2
         return update(rest)
-    if command == "todo" and len(rest) == 2:
-        done = catalogue.translations(*rest)
-        left = {block: "" for block in sources.blocks_of(rest[1]) if block not in done}
+    if command == "todo" and len(rest) in (1, 2):
+        every = {page: todo(rest[0], page) for page in rest[1:] or sources.names()}
+        left = (
+            every[rest[1]]
+            if rest[1:]
+            else {page: blocks for page, blocks in every.items() if blocks}
+        )
         print(json.dumps(left, ensure_ascii=False, indent=1))
         return 0
     if command == "lab" and len(rest) == 1:
         return lab(*rest)
-    if command == "fill" and len(rest) == 3:
-        return fill(*rest)
+    if command == "fill" and len(rest) in (2, 3):
+        words = json.loads(Path(rest[-1]).read_text(encoding="utf-8"))
+        return fill(rest[0], {rest[1]: words} if rest[2:] else words)
     print(__doc__, file=sys.stderr)
     return 2
 
@@ -60,18 +67,30 @@ def update(languages):
     return 0
 
 
-def fill(language, page, file):
-    words = json.loads(Path(file).read_text(encoding="utf-8"))
+def todo(language, page):
+    """What is still to translate: English block -> nothing yet."""
+    done = catalogue.translations(language, page)
+    return {block: "" for block in sources.blocks_of(page) if block not in done}
+
+
+def fill(language, pages):
+    """Put translations in: page -> English block -> translation."""
     broken = 0
-    for english, translated in words.items():
-        for line in check.entry(language, english, translated):
-            broken += 1
-            print(f"{english[:60]!r}: {line}")
+    for page, words in pages.items():
+        if page not in sources.names():
+            print(f"no page {page!r}; known: {', '.join(sources.names())}")
+            return 1
+        for english, translated in words.items():
+            for line in check.entry(language, english, translated):
+                broken += 1
+                print(f"{page}: {english[:60]!r}: {line}")
     if broken:
         print(f"{broken} problems; nothing was written")
         return 1
-    catalogue.update(language, page, sources.blocks_of(page))
-    lost = catalogue.fill(language, page, {e: t for e, t in words.items() if t})
+    lost = []
+    for page, words in pages.items():
+        catalogue.update(language, page, sources.blocks_of(page))
+        lost += catalogue.fill(language, page, {e: t for e, t in words.items() if t})
     for english in lost:
         print(f"no such block on the page: {english[:80]!r}")
     check.compile_messages([language])
