@@ -138,6 +138,14 @@ def test_a_bold_that_fails_beside_an_ideograph_is_found():
     assert guard.problems("*One?* Two *three*.", "*一？*二，*三*四*五*。")
 
 
+def test_a_figure_is_compared_by_its_digits_and_a_month_by_its_name():
+    assert not guard.problems("FP8 36.53 and 8,192 tokens", "FP8, 36.53 e 8.192 tokens")
+    assert guard.problems("FP8 36.53", "FP8 36.35")
+    assert not guard.problems("since 2 August 2026", "2026 年 8 月 2 日起")
+    assert guard.problems("since 2 August 2026", "2026 年 8 月 3 日起")
+    assert guard.problems("since 2026", "2026 年 8 月起")
+
+
 def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     first = ["Count the weights.", "Then the gradients of all layers."]
     assert catalogue.update("pt-BR", "page", first)

@@ -5,7 +5,10 @@ from collections import Counter
 
 from blocks import SILENT, parser
 
-DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f ]\d+)*")
+DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f]\d+)*")
+MONTHS = "January February March April May June July August September October November December"
+MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS.split())})\b")
+MONTH_IN_CHINESE = re.compile(r"\d+ ?月")
 # Only these may differ: where a line breaks, and how much text stands between two marks.
 LOOSE = ("text", "softbreak")
 
@@ -13,6 +16,8 @@ LOOSE = ("text", "softbreak")
 def problems(english, translated):
     """What is wrong with a translation, a line each; nothing where it may be printed."""
     found = []
+    if months := len(MONTH.findall(english)):  # what English names has a number in Chinese
+        translated = MONTH_IN_CHINESE.sub("月", translated, count=months)
     for what, kept in (("kept as it is", silent), ("figures", figures), ("marks", marks)):
         before, after = kept(english), kept(translated)
         if lost := before - after:
