@@ -365,6 +365,19 @@ def test_claims_are_drawn_filtered_and_linked(browser, roots):
         assert watched.wrong == []
 
 
+@pytest.mark.parametrize("chapter", ["25_status_report", "27_free_memory"])
+def test_claims_are_as_wide_as_a_phone(browser, roots, chapter):
+    """A long path in a quote made its row wider than the page, whose words were cut."""
+    with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
+        page = watched.page
+        page.goto(roots["http"] + f"en/notebooks/{chapter}.html")
+        folds = page.locator(".memlab-claims details")
+        folds.evaluate_all("all => all.forEach(fold => { fold.open = true; })")
+        wide = "all => all.filter(fold => fold.scrollWidth > fold.clientWidth).length"
+        assert folds.count() > 5 and folds.evaluate_all(wide) == 0
+        assert watched.wrong == []
+
+
 def test_a_picture_fades_where_there_is_more_of_it(browser, roots):
     """At its end, and where all of it is seen, nothing fades."""
     edges = """box => ["before", "after"].map(
