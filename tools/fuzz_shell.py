@@ -104,15 +104,19 @@ SHARES: Values = ["0.9", "0", "1", "1.5", "-1", "nan", "x", ""]
 SHARD: dict[str, Values] = {
     f"--{name}-parallel": COUNT for name in ("tensor", "pipeline", "context")
 }
-SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--fsdp", "--replicas", "--ranks"), COUNT)
+SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--ranks"), COUNT)
 SHARD |= dict.fromkeys(("--stages-per-rank", "--reduce-bucket-size"), COUNT)
-SHARD |= dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"])
-SHARD |= dict.fromkeys(("--no-reshard", "--overlap-comm", "--no-outputs", "--sequence"), [None])
-SHARD |= {
-    "--zero": ["0", "1", "2", "3", "4", "-1"],
-    "--schedule": ["gpipe", "1f1b", "interleaved1f1b", "x"],
+SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence"), [None])
+FSDP: dict[str, Values] = {
+    **dict.fromkeys(("--fsdp", "--replicas"), COUNT),
+    **dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"]),
+    "--no-reshard": [None],
     "--gradient-sync": ["every", "last", "shards", "x"],
     "--cpu-offload": [None, "pinned", "pageable", "x"],
+}
+SHARD |= FSDP | {
+    "--zero": ["0", "1", "2", "3", "4", "-1"],
+    "--schedule": ["gpipe", "1f1b", "interleaved1f1b", "x"],
     "--no-contiguous-gradients": [None],
     "--plan": ["torch", "transformers"],
 }
@@ -134,7 +138,7 @@ OF_PHASE: dict[str, Values] = {
 }
 MORE: dict[str, dict[str, Values]] = {
     "estimate": SHARD | SERVER | OF_PHASE | {"--against": ["bf16", "zero", "x"], "--posted": SIZES},
-    "fit": OF_PHASE | {"--on": SIZES, "--spare": SIZES},
+    "fit": OF_PHASE | FSDP | {"--on": SIZES, "--spare": SIZES, "--cards": COUNT},
     "explain": {
         **dict.fromkeys(("--seen", "--predicted", "--on"), SIZES),
         "--level": ["tensors", "reserved", "process", "x"],
