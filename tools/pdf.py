@@ -92,6 +92,8 @@ def moved(file, article, files):
         path = posixpath.normpath(posixpath.join(here, path)) if path else file
         if name == "src":
             return f'src="{path}"'
+        if "=" in fragment:  # a question to the calculator, which has no place on its page
+            fragment = ""
         # What is no page of the book (a source to download) has no place on paper.
         return f'href="#{anchor(path, fragment)}"' if path in files else ""
 
