@@ -289,6 +289,7 @@ def test_the_form_is_a_list_that_holds(card, capsys):
 def test_the_status_says_whether_a_claim_is_wrong(card, capsys):
     wrong = changed(("figure: 16 GB", "figure: 8 GB"))
     assert main(["audit", card(ONE)]) == 0
+    assert capsys.readouterr().out.endswith("\n1 claim: holds 1\n")
     assert main(["audit", card(wrong)]) == 1
     assert main(["audit", card(ONE.replace("llama-3.1-8b", "gpt5"))]) == 2
     assert main(["audit", "none.md"]) == 2

@@ -195,7 +195,7 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_shell_lists_them(folder, capsys):
     assert main(["claims"]) == 0
-    assert capsys.readouterr().out == "900   1 claims: 1 holds; judged 1 by check\n"
+    assert capsys.readouterr().out == "900   1 claim: 1 holds; judged 1 by check\n"
     assert main(["claims", "900", "--verdict", "holds"]) == 0
     assert "It takes 1 GB." in capsys.readouterr().out
     assert main(["claims", "900", "--json"]) == 0

@@ -174,7 +174,8 @@ def _as_text(found: ClaimList, judged: list[Judged]) -> str:
         rows.append([str(one.asked.place), one.verdict, figure.words, *cells, one.asked.claim])
     counts = ", ".join(f"{verdict} {count}" for verdict, count in _counts(judged).items())
     table = as_text(rows, title=found.title)
-    return "\n".join([table, "", *_reasons(judged), f"{len(judged)} claims: {counts}"])
+    claims = "1 claim" if len(judged) == 1 else f"{len(judged)} claims"
+    return "\n".join([table, "", *_reasons(judged), f"{claims}: {counts}"])
 
 
 def _reasons(judged: list[Judged]) -> list[str]:

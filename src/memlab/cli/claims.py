@@ -49,4 +49,5 @@ def _counted(found: Claims) -> str:
     if not parts:
         return "no claim"
     by = ", ".join(f"{count} by {kind}" for kind, count in found.kinds().items())
-    return f"{len(found.claims)} claims: {parts}; judged {by}"
+    claims = "1 claim" if len(found.claims) == 1 else f"{len(found.claims)} claims"
+    return f"{claims}: {parts}; judged {by}"
