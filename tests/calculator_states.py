@@ -7,6 +7,7 @@ from memlab.model.families import LATENTS
 from memlab.model.mixtures import GROUPED
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
+from memlab.page.serving_controls import START
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
 
@@ -19,10 +20,10 @@ def states(count, seed=0):
 
 def state(chance):
     made = {}
-    for name, _, values in CHOICES:
+    for name, _, values in [each for each in CHOICES if each[0] not in START]:
         if chance.random() < 0.7:
             made[name] = chance.choice(values)[0]
-    for name, _, least, _ in NUMBERS:
+    for name, _, least, _ in [each for each in NUMBERS if each[0] not in START]:
         if chance.random() < 0.4:
             made[name] = least * 2 ** chance.randrange(4)
     if chance.random() < 0.7:  # else the data that tensor and pipeline divide hide the step
@@ -214,5 +215,50 @@ TYPED = [
         {"config": {"model_type": "gemma3", "text_config": {"sliding_window": 4096}}},
         {"config": {"model_type": "rwkv"}},
         {"config": {"model_type": "internlm3"}},
+    )
+]
+
+# What is asked about serving: each of its sentences once, what the engines refuse among them.
+_PHI3 = {"model_type": "phi3", "sliding_window": 2047, "hidden_size": 3072}
+_PHI3 |= {"num_attention_heads": 32, "num_hidden_layers": 32, "intermediate_size": 8192}
+_PHI3 |= {"vocab_size": 32064, "max_position_embeddings": 131072}
+_LLAMA4 = {"model_type": "llama4_text", "hidden_size": 512, "num_attention_heads": 8}
+_LLAMA4 |= {"num_key_value_heads": 2, "num_hidden_layers": 4, "intermediate_size": 1024}
+_LLAMA4 |= {"vocab_size": 1000, "num_local_experts": 4, "intermediate_size_mlp": 1024}
+_LLAMA4 |= {"num_experts_per_tok": 1, "pad_token_id": None}
+_ODD_FF = _PHI | {"model_type": "llama", "num_key_value_heads": 1, "intermediate_size": 98}
+SERVED = [
+    {"use": "serve"} | state
+    for state in (
+        {},
+        {"users": 200},
+        {"users": 200, "cards": 8},
+        {"users": 60, "share": 80, "kv": "int8_per_token_head"},
+        {"users": 60},
+        {"users": 60000, "context": 128},
+        {"users": 60000, "engine": "sglang", "share": 95, "kv": "fp8", "cards": 8},
+        {"users": 58, "engine": "sglang"},
+        {"model": "llama-3-70b"},
+        {"model": "qwen3-0.6b", "context": 32768, "card": "T4", "dtype": "fp16"},
+        {"dtype": "nf4", "loaded": 5400, "users": 70},
+        {"dtype": "nf4"},
+        {"dtype": "fp32", "card": "other", "gib": 48},
+        {"engine": "none"},
+        {"engine": "none", "dtype": "nf4", "users": 100},
+        {"engine": "none", "dtype": "fp32", "model": "gpt2", "context": 1024},
+        {"engine": "none", "model": "gpt2"},
+        {"context": 100_000},
+        {"cards": 3},
+        {"cards": 4, "context": 512, "model": "config", "config": _ODD_FF},
+        {"model": "nanochat-d26", "context": 2048},
+        {"model": "deepseek-v2-lite", "kv": "int8_per_token_head"},
+        {"model": "config", "config": _PHI},
+        {"engine": "none", "model": "config", "config": _PHI},
+        {"engine": "none", "model": "config", "config": _PHI, "dtype": "fp32", "users": 1},
+        {"model": "config", "config": _PHI3, "context": 4096},
+        {"model": "config", "config": _PHI3, "context": 4096, "engine": "sglang"},
+        {"model": "config", "config": _LLAMA4, "context": 512},
+        {"engine": "none", "model": "config", "config": _LLAMA4, "context": 512},
+        {"engine": "none", "model": "config", "config": {"model_type": "rwkv"}},
     )
 ]

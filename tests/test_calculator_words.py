@@ -10,7 +10,7 @@ import calculator
 import catalogue
 import peaks
 import pytest
-from calculator_states import HOSTILE, RARE, TYPED, states
+from calculator_states import HOSTILE, RARE, SERVED, TYPED, states
 from say import BETWEEN, PLACE, matched, say
 
 from memlab.devices import devices
@@ -57,7 +57,7 @@ def _split(text):
 def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
-    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, {}]
+    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, {}]
     found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 

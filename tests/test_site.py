@@ -18,6 +18,7 @@ PAGES = sorted(
 memlab_assets = pytest.importorskip("memlab_assets", reason="no book: Sphinx is not installed")
 import memlab_page  # noqa: E402
 from memlab_page import Addresses, citation, minutes  # noqa: E402
+from typeface import FACES, NAME  # noqa: E402
 
 import book  # noqa: E402
 
@@ -97,7 +98,9 @@ def test_an_icon_that_the_theme_lacks_fails():
 @built
 def test_dead_files_are_gone_and_no_script_asks_for_them():
     files = [path for path in SITE.rglob("*") if path.is_file()]
-    assert [path.name for path in files if path.suffix in {".map", ".ttf", ".woff2"}] == []
+    assert [path.name for path in files if path.suffix in {".map", ".ttf"}] == []
+    ours = [NAME.format(weight=weight, style=style) for weight, style, _ in FACES]
+    assert {path.name for path in files if path.suffix == ".woff2"} <= set(ours)
     for path in files:
         if path.suffix in {".js", ".css"}:
             assert "sourceMappingURL" not in path.read_text(encoding="utf-8"), path.name

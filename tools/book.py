@@ -29,8 +29,10 @@ from pathlib import Path
 import calculator
 import checks_pages
 import status
+import typeface
+import wheel
 import yaml
-from way_in import SITEMAPS, way_in
+from way_in import ROBOTS, SITEMAPS, not_found, way_in
 
 sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import check  # noqa: E402
@@ -94,7 +96,7 @@ def inputs_key(language):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
-    key.update(calculator.key().encode())
+    key.update((calculator.key() + typeface.key()).encode())
     for text in filled_pages().values():  # they hold dates, which no file holds
         key.update(text.encode())
     return key.hexdigest()
@@ -134,6 +136,7 @@ def stage(language):
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
     calculator.stage(source, calculator_words(language))
+    typeface.stage(source)
     checks_pages.stage(ROOT, source)
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):
@@ -232,13 +235,19 @@ def write_index():
     links = [f'<a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a>' for x in there]
     (SITE / "index.html").write_text(way_in(FIRST, there[0], links, there), encoding="utf-8")
     shutil.copy(ROOT / "book" / "pick.js", SITE)
+    wheel.write(SITE)
     maps = [SITE / x / "sitemap.xml" for x in there]
     places = [re.findall(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[0] for m in maps if m.exists()]
-    (SITE / "sitemap.xml").unlink(missing_ok=True)
+    for name in ("sitemap.xml", "robots.txt", "404.html"):
+        (SITE / name).unlink(missing_ok=True)
     if places:  # only a site that knows its address has any
         folders = [place.rpartition("/")[0] for place in places]
         entries = (f"<sitemap><loc>{x}/sitemap.xml</loc></sitemap>\n" for x in folders)
         (SITE / "sitemap.xml").write_text(SITEMAPS.format("".join(entries)), encoding="utf-8")
+        site = folders[0].removesuffix(there[0])
+        (SITE / "robots.txt").write_text(ROBOTS.format(site=site), encoding="utf-8")
+        names = {x: LANGUAGES[x] for x in there}
+        (SITE / "404.html").write_text(not_found(site, FIRST, names), encoding="utf-8")
 
 
 def main():

@@ -29,6 +29,7 @@ from memlab.page.files import files
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
+from memlab.page.serving_controls import SERVE, TRAIN
 from memlab.plot.colours import COLOURS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,19 +41,27 @@ PLACE = "_static/calculator"
 
 FIRST = first()
 NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
+NAMES |= {"vLLM", "SGLang", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
 }
 SLIDERS["batch"] = sorted(set(SLIDERS["batch"]))
+SLIDERS |= {"users": SLIDERS["batch"], "context": SLIDERS["tokens"]}
+# Title, names of the controls, and whom they are for where not for both; a style sheet shows those
+# of what is chosen.
 GROUPS = (
-    ("The model", ("model",)),
-    ("What it reads in a step", ("batch", "tokens", "micro_batches")),
+    ("The model", ("model",), ""),
+    ("What it reads in a step", ("batch", "tokens", "micro_batches"), TRAIN),
     (
         "How it is trained",
         ("precision", "optimizer", "optimizer_impl", "attention", "checkpoint", "loss"),
+        TRAIN,
     ),
-    ("The card, and how many", ("card", "gib", "data", "zero", "tensor", "pipeline")),
+    ("The conversations", ("users", "context"), SERVE),
+    ("How it is served", ("engine", "dtype", "kv", "share", "loaded", "cards"), SERVE),
+    ("The card", ("card", "gib"), ""),
+    ("How many cards", ("data", "zero", "tensor", "pipeline"), TRAIN),
 )
 NO_ENGINE = (
     "This copy of the book was built without the calculator's engine, so what stands below is one "
@@ -184,15 +193,27 @@ def spoken(page, words):
 
 
 def form():
-    parts = [group(title, names) for title, names in GROUPS]
-    return f'<form id="calc-form" autocomplete="off">\n{"".join(parts)}</form>'
+    parts = [group(*each) for each in GROUPS]
+    return f'<form id="calc-form" autocomplete="off">\n{use()}{"".join(parts)}</form>'
 
 
-def group(title, names):
+def use():
+    """Train or serve: the one choice that all can see, and that shows the other controls."""
+    label, values = next((label, values) for name, label, values in CHOICES if name == "use")
+    buttons = "".join(
+        f'<label><input type="radio" name="use" value="{value}"'
+        f"{' checked' if value == FIRST['use'] else ''} disabled><span>{e(words)}</span></label>"
+        for value, words in values
+    )
+    return f'<fieldset class="calc-use"><legend>{e(label)}</legend>{buttons}</fieldset>\n'
+
+
+def group(title, names, whose):
     inner = "".join(control(name) for name in names)
     if "model" in names:
         inner += CONFIG
-    return f"<fieldset><legend>{e(title)}</legend>\n{inner}</fieldset>\n"
+    only = f' data-use="{whose}"' if whose else ""
+    return f"<fieldset{only}><legend>{e(title)}</legend>\n{inner}</fieldset>\n"
 
 
 CONFIG = """<details><summary>Paste a config.json</summary>

@@ -15,6 +15,7 @@ INDEX = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memlab</title>
+<meta name="description" content="{about}">
 <link rel="icon" href="{first}/_static/favicon.svg">
 {go}
 <style>{style}</style>
@@ -24,6 +25,27 @@ INDEX = """<!doctype html>
 </ul>
 </html>
 """
+ABOUT = "Where every byte of GPU memory goes when a language model is trained or served."
+# What a server shows, at any depth, instead of a page that is not there: with whole addresses.
+MISSING = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>memlab: no such page</title>
+<style>{style}</style>
+<h1>memlab</h1>
+<p>There is no such page.</p>
+<p lang="pt-BR">Esta página não existe.</p>
+<p lang="zh-TW">沒有這個頁面。</p>
+<ul>
+{links}
+</ul>
+</html>
+"""
+ROBOTS = "User-agent: *\nAllow: /\n\nSitemap: {site}sitemap.xml\n"
 SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
 <sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {}</sitemapindex>
@@ -38,4 +60,12 @@ def way_in(page, first, links, languages=()):
     items, go = "\n".join(f"<li>{link}</li>" for link in links), GO.format(first=first, page=page)
     if len(languages) > 1:
         go = PICK.format(languages=" ".join(languages), go=go)
-    return INDEX.format(first=first, go=go, links=items, style=STYLE, policy=POLICY)
+    return INDEX.format(first=first, go=go, links=items, style=STYLE, policy=POLICY, about=ABOUT)
+
+
+def not_found(site, page, names):
+    """The page for an address that leads nowhere, with a link to `page` of each language."""
+    links = "\n".join(
+        f'<li><a href="{site}{x}/{page}" lang="{x}">{name}</a></li>' for x, name in names.items()
+    )
+    return MISSING.format(policy=POLICY, style=STYLE, links=links)

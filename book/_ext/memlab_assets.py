@@ -43,6 +43,10 @@ DEAD = [
 ]
 ICON = re.compile(r"""class=["'][^"']*\bfa-(?:solid|regular)[^"']*""")
 STYLES = {"solid", "regular", "lg"}
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+CLASS = re.compile(r"\.([A-Za-z_][\w-]*)")
+BRACKETS = re.compile(r"\([^()]*\)|\[[^\]]*\]")
+THEMES = ("styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css", "basic.css")
 WRAPPED = r'<div class="memlab-figure">\1</div>'
 # What the builder or a stored output writes, and what a strict policy or a screen reader wants.
 MENDED = [
@@ -117,24 +121,64 @@ def slim(css):
     return re.sub(rf"(?<=[}}/]){names}(?:,{names})*\{{(?:--fa|content):[^}}]*\}}", "", css)
 
 
+def used(css, names):
+    """A style sheet without the rules for classes that no page and no script of the site names.
+
+    names       every word of them, which is more than their classes
+    """
+    made, at = [], 0
+    while (start := css.find("{", at)) >= 0:
+        head, depth, end = css[at:start], 1, start + 1
+        while depth:
+            depth += {"{": 1, "}": -1}.get(css[end], 0)
+            end += 1
+        body, at = css[start + 1 : end - 1], end
+        licence = "".join(said for said in COMMENT.findall(head) if said.startswith("/*!"))
+        head = COMMENT.sub("", head)
+        kind = head.strip()
+        if kind.startswith(("@media", "@supports", "@layer")):
+            body = used(body, names)
+            if not body.strip():
+                continue
+        elif not kind.startswith("@"):
+            each = re.split(r",(?![^()]*\))", head)
+            head = ",".join(one for one in each if set(CLASS.findall(_plain(one))) <= names)
+            if not head:
+                continue
+        made.append(f"{licence}{head}{{{body}}}")
+    return "".join([*made, css[at:]])
+
+
+def _plain(selector):
+    """A selector without what stands in brackets: of `:is(.a, .b)` either may be there."""
+    while (less := BRACKETS.sub("", selector)) != selector:
+        selector = less
+    return less
+
+
 def finish(app, exception):
-    """After the last page: write the icons, shrink the theme's stylesheet, drop dead files."""
+    """After the last page: write the icons, drop dead files, shrink the theme's style sheets."""
     if exception or app.builder.format != "html":
         return
     site = Path(app.outdir)
     static = site / "_static"
-    names = set()
+    names, words = set(), set()
     for page in site.rglob("*.html"):
         if "_static" not in page.parts:
-            names |= icons(page.read_text(encoding="utf-8"))
+            text = page.read_text(encoding="utf-8")
+            names |= icons(text)
+            words |= set(re.findall(r"[A-Za-z_][\w-]*", text))
     bundle = (static / "scripts" / "fontawesome.js").read_text(encoding="utf-8")
     (static / "icons.css").write_text(stylesheet(names, bundle), encoding="utf-8")
-    theme = static / "styles" / "pydata-sphinx-theme.css"
-    theme.write_text(slim(theme.read_text(encoding="utf-8")), encoding="utf-8")
     for pattern in DEAD:
         for file in site.glob(pattern):
             if file.is_file():
                 file.unlink()
+    for script in [*static.rglob("*.js"), *static.rglob("*.mjs")]:
+        words |= set(re.findall(r"[A-Za-z_][\w-]*", script.read_text(encoding="utf-8")))
+    for name in THEMES:
+        theme = static / name
+        theme.write_text(used(slim(theme.read_text("utf-8")), words), encoding="utf-8")
     for file in [*static.rglob("*.js"), *static.rglob("*.css")]:
         text = file.read_text(encoding="utf-8")
         if "sourceMappingURL" in text:  # the maps are gone; a debugger would ask for them

@@ -27,6 +27,7 @@ WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 LOOKED_UP = {"cheat-sheet", "references", "status", "glossary"}  # nobody reads these through
 PICTURE = "_static/social.png"
+BESIDE = "The notebook's first cell installs this file, if both lie in one folder."
 CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either
 
 
@@ -155,7 +156,11 @@ def surround(app, pagename, templatename, context, doctree):
     source = context["pathto"](f"_sources/{context['sourcename']}", True)
     what = "Download the notebook" if notebook else "Download the text"
     actions = [] if code else [{"text": what, "href": source, "download": True}]
+    with open(Path(app.srcdir) / "CITATION.cff", encoding="utf-8") as file:
+        cff = yaml.safe_load(file)
     if notebook:
+        wheel = f"{context['content_root']}../memlab-{cff['version']}-py3-none-any.whl"
+        actions.append({"text": "Download memlab", "href": wheel, "note": BESIDE})
         for text, href, note in places.notebook(path):
             actions.append({"text": text, "href": href, "note": note})
     if not code:
@@ -163,8 +168,6 @@ def surround(app, pagename, templatename, context, doctree):
     if places.repository:
         text = "See its source" if notebook or code else "Edit it"
         actions.append({"text": text, "href": places.edit(path)})
-    with open(Path(app.srcdir) / "CITATION.cff", encoding="utf-8") as file:
-        cff = yaml.safe_load(file)
     chapters = sorted(x for x in app.env.found_docs if x.startswith("notebooks/"))
     context["memlab"] = {
         "actions": actions,

@@ -16,9 +16,9 @@ function cells(head, ...texts) {
   return line;
 }
 
-// order: of the terms; say: English -> the page's language; sized: bytes -> text. What comes back
-// is told each answer that the page shows.
-export function comparer(order, say, sized) {
+// order: of the terms; say: English -> the page's language; sized: bytes -> text; changed: what to do
+// when another answer is kept. Answers come with their states: { found, state }.
+export function comparer(order, say, sized, changed) {
   let kept = null;
   let now = null;
 
@@ -28,30 +28,40 @@ export function comparer(order, say, sized) {
     cells(name, before ? sized(before) : "0", after ? sized(after) : "0", signed(after - before));
 
   function draw() {
-    find("calc-compare").hidden = !kept;
-    if (!kept) return;
-    find("calc-kept").textContent = say(kept.heading);
-    find("calc-kept-verdict").textContent = say(kept.verdict);
-    find("calc-now").textContent = say(now.heading);
-    find("calc-now-verdict").textContent = say(now.verdict);
-    const terms = order.filter((term) => of(kept, term) || of(now, term));
-    const lines = terms.map((term) => line(say(term), of(kept, term), of(now, term)));
+    find("calc-compare").hidden = !kept || !now;
+    if (!kept || !now) return;
+    const [before, after] = [kept.found, now.found];
+    find("calc-kept").textContent = say(before.heading);
+    find("calc-kept-verdict").textContent = say(before.verdict);
+    find("calc-now").textContent = say(after.heading);
+    find("calc-now-verdict").textContent = say(after.verdict);
+    const terms = order.filter((term) => of(before, term) || of(after, term));
+    const lines = terms.map((term) => line(say(term), of(before, term), of(after, term)));
     find("calc-compared").replaceChildren(...lines);
-    find("calc-compared-total").replaceChildren(line(say("total"), kept.total, now.total));
+    find("calc-compared-total").replaceChildren(line(say("total"), before.total, after.total));
+  }
+
+  function keep(one) {
+    kept = one;
+    draw();
   }
 
   find("calc-keep").addEventListener("click", () => {
-    kept = now;
-    draw();
+    keep(now);
+    changed();
     find("calc-compare").focus();
   });
   find("calc-forget").addEventListener("click", () => {
-    kept = null;
-    draw();
+    keep(null);
+    changed();
     find("calc-keep").focus();
   });
-  return (found) => {
-    now = found;
-    draw();
+  return {
+    keep,
+    kept: () => kept?.state ?? null,
+    tell(one) {
+      now = one;
+      draw();
+    },
   };
 }

@@ -13,7 +13,7 @@ const say = speaker(table.words);
 
 let config = null;
 let answer = null;
-let compare = null; // what is told each answer
+let compare = null; // what is told each answer, and keeps one
 let asked = 0;
 
 const named = (name) => form.elements.namedItem(name);
@@ -30,39 +30,63 @@ function stateOfControls() {
   return state;
 }
 
+// The state that is shown, and beside it the one that was kept to compare, each in the same words.
 function addressOf(state) {
-  const words = said(state, table.defaults);
-  return words ? `#${words}` : location.pathname;
+  const words = new URLSearchParams(said(state, table.defaults));
+  const kept = compare.kept();
+  if (kept) words.set("kept", said(kept, table.defaults));
+  return [...words].length ? `#${words}` : location.pathname;
 }
 
-// What an address says, or a line about what is wrong with it.
-function takeAddress() {
-  const words = location.hash.slice(1);
-  if (!words.includes("=")) return ""; // nothing, or a heading of this page
-  if (words.length > 100_000) return "The address is too long to be one of this page.";
+// What an address says: a state, what is wrong with it, and the words of the one that was kept.
+function read(words) {
+  const state = { ...table.defaults };
   let wrong = "";
   const given = new URLSearchParams(words);
   const text = given.get("config");
   if (text !== null) {
     try {
-      takeConfig(configFrom(text));
+      state.config = configFrom(text);
+      state.model = "config";
     } catch (error) {
       wrong = `The address: ${error.message}.`;
     }
   }
   for (const [name, value] of given) {
-    if (name === "config") continue;
+    if (name === "config" || name === "kept") continue;
     const control = Object.hasOwn(table.defaults, name) ? named(name) : null;
+    const choices = control && (control.options ?? (control.tagName ? null : control));
     if (!control) wrong = `The address: “${name.slice(0, 40)}” is no setting of this page.`;
-    else if (control.tagName === "SELECT" && ![...control.options].some((o) => o.value === value))
+    else if (choices && ![...choices].some((one) => one.value === value))
       wrong = `The address: “${value.slice(0, 40)}” is no choice for ${name}.`;
     else if (control.type === "number" && !/^\d{1,9}$/.test(value))
       wrong = `The address: “${value.slice(0, 40)}” is no whole number for ${name}.`;
-    else control.value = value;
+    else state[name] = typeof table.defaults[name] === "number" ? Number(value) : value;
   }
-  if (named("model").value === "config" && !config) named("model").value = table.defaults.model;
+  if (state.model === "config" && !state.config) state.model = table.defaults.model;
+  return { state, wrong, kept: given.get("kept") };
+}
+
+// Puts what the address says into the controls. What comes back is what it says to keep, and a line
+// about what is wrong with it; nothing, where it is no address of a state.
+function takeAddress() {
+  const words = location.hash.slice(1);
+  if (!words.includes("=")) return null; // nothing, or a heading of this page
+  if (words.length > 100_000)
+    return { wrong: "The address is too long to be one of this page." };
+  const { state, wrong, kept } = read(words);
+  if (state.config) takeConfig(state.config);
+  for (const name of Object.keys(table.defaults)) named(name).value = state[name];
   followNumbers();
-  return wrong;
+  if (kept === null) return { wrong };
+  const other = read(kept);
+  return { wrong: wrong || other.wrong, kept: other.state };
+}
+
+// Shows the answer to the state that an address says to keep; what cannot be is not kept.
+async function keep(state) {
+  const found = state && (await answer(state));
+  compare.keep(found && !found.error ? { found, state } : null);
 }
 
 function takeConfig(read) {
@@ -163,7 +187,7 @@ async function update({ address = true } = {}) {
     return;
   }
   show(found);
-  compare(found);
+  compare.tell({ found, state });
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
 }
@@ -251,22 +275,24 @@ find("calc-share").addEventListener("click", async () => {
   link.select();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
 });
-addEventListener("hashchange", () => {
-  const wrong = takeAddress();
-  update({ address: false }).then(() => {
-    if (wrong) find("calc-wrong").textContent = say(wrong);
-  });
-});
+async function takeAll() {
+  const told = takeAddress();
+  if (told) await keep(told.kept ?? null);
+  await update({ address: false });
+  if (told?.wrong) find("calc-wrong").textContent = say(told.wrong);
+}
+addEventListener("hashchange", takeAll);
 
 // -- beginning ----------------------------------------------------------------------------------
 
-const wrong = takeAddress();
 answer = await begin();
-compare = comparer(table.order, say, answer.sized);
+compare = comparer(table.order, say, answer.sized, () => {
+  history.replaceState(null, "", addressOf(stateOfControls()));
+  find("calc-link").value = "";
+});
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
-await update({ address: false });
-if (wrong) find("calc-wrong").textContent = say(wrong);
+await takeAll();
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";

@@ -52,6 +52,8 @@ WORDS = (
     "Use this page",
     "Download the notebook",
     "Download the text",
+    "Download memlab",
+    "The notebook's first cell installs this file, if both lie in one folder.",
     "Open in JupyterLab, on Binder",
     "Starts a machine for you; the first start takes minutes.",
     "Open in Colab",

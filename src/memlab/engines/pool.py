@@ -42,6 +42,7 @@ class Pool:
     ledger      the engine's share of the card, by what takes it; kv_cache is what is left
     available   bytes left for the cache; below 0 where weights and first step exceed the share
     blocks      of `block` tokens, over all groups; sglang: tokens
+    block_bytes what one of them holds: those layers that share a block table
     groups      block tables that a model with windows has
     request     blocks that one request of max_model_len may need
     slots       tokens that each group's blocks have room for, if all get alike
@@ -56,6 +57,7 @@ class Pool:
     available: int
     block: int
     blocks: int
+    block_bytes: int
     groups: int
     request: int
     slots: int
@@ -112,7 +114,8 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     near, full, windowed = _kinds(model)
     size, tables = terms.groups(full, windowed)
     block = engine.block_size or (LATENT_BLOCK if model.latent else BLOCK)
-    count = terms.blocks(max(0, available), page=_page(model, engine, block), layers=size)
+    page = _page(model, engine, block)
+    count = terms.blocks(max(0, available), page=page, layers=size)
 
     def needs(tokens: int) -> int:
         """Blocks of one request, all its groups together."""
@@ -130,8 +133,8 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     title = f"{model.name} · vllm on {device}" + _of(engine)
     ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
     reach = _longest(needs, count, longest)
-    answer = (block, count, tables, needs(longest), count // tables * block, reach, sequences)
-    return Pool(engine, model, device, ledger, available, *answer)
+    answer = (tables, needs(longest), count // tables * block, reach, sequences)
+    return Pool(engine, model, device, ledger, available, block, count, page * size, *answer)
 
 
 def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
@@ -148,8 +151,9 @@ def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
     sequences = terms.sequences(count + 1, tokens=longest, prefix=engine.prefix, block=1)
     title = f"{model.name} · sglang on {device}" + _of(engine)
     ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
-    answer = (1, count, 1, longest, count, min(count, longest), sequences)
-    return Pool(engine, model, device, ledger, available, *answer)
+    answer = (1, longest, count, min(count, longest), sequences)
+    held = cell * model.layers
+    return Pool(engine, model, device, ledger, available, 1, count, held, *answer)
 
 
 def _of(engine: Engine) -> str:

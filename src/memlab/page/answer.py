@@ -7,18 +7,19 @@ import json
 from ..explain.flags import flag
 from ..model import Model
 from ..model.config import KEYS
-from ..terms.context import CONTEXT
 from ..units import text
 from . import words as say
 from .asked import card_of, controls_of, model_of, recipe_of, run_of
+from .begun import ORDER as ORDER
+from .begun import begun, summed
 from .cheaper import cheapest
-from .command import command, script
 from .described import Unknown
 from .highest import Highest, Missing, at_rest
-from .peak import TERMS
 from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
+from .served import served
 from .serving import serving
+from .serving_controls import SERVE
 from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from ..explain.changes import Found
     from ..run import Run
     from .asked import State
-    from .highest import Lookup, Rows
-
-ORDER = ("weights", "master", "gradients", "accumulator", "optimizer") + TERMS[1:]
+    from .highest import Lookup
 
 
 def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
@@ -54,6 +53,8 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     Raises      ValueError, TypeError for a state that cannot be; Missing
     """
     state = checked(given)
+    if state["use"] == SERVE:
+        return served(state, given, lookup, advise)
     if state["model"] == OTHER_MODEL and state["config"]["model_type"] not in KEYS:
         return of_type(state, lookup)
     model, recipe, run = model_of(state), recipe_of(state), run_of(state)
@@ -100,33 +101,6 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     return found
 
 
-def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any]:
-    """An answer to a state, still without figures."""
-    card = card_of(state)
-    limit = max(0, card.limit - CONTEXT)  # as memlab.fit.limit_of
-    return {
-        "title": f"{name} · {recipe_of(state).name}",
-        "model": model,
-        "parameters": parameters,
-        "card": card.name,
-        "usable": card.limit,
-        "limit": limit,
-        "limit_text": text(limit),
-        "usable_text": text(card.limit),
-        "peak": True,
-        "moment": "",
-        "hills": [],
-        "stacks": {},
-        "changes": [],
-        "sets": [],
-        "flags": [],
-        "why": "",
-        "serving": "",
-        "command": command(state),
-        "script": script(state),
-    }
-
-
 def changed(found: dict[str, Any], state: State, best: Found) -> None:
     """Put the changes into an answer, with what each sets, and its line in the reader's library."""
     now = first()
@@ -138,18 +112,6 @@ def changed(found: dict[str, Any], state: State, best: Found) -> None:
         found["changes"].append([name, cost, text(size)])
         found["sets"].append({key: shown[key] for key in shown if shown[key] != now[key]})
         found["flags"].append(flag(name, recipe, run) or "")
-
-
-def summed(found: dict[str, Any], rows: Rows) -> None:
-    """Put the rows into an answer, their sum, and whether it fits."""
-    limit, total = found["limit"], sum([rows[name][0] for name in rows])
-    found["total"], found["total_text"] = total, text(total)
-    found["rows"] = [
-        {"term": name, "bytes": size, "text": text(size), "formula": formula}
-        for name, (size, formula) in [(name, rows[name]) for name in ORDER if name in rows]
-    ]
-    found["fits"] = total <= limit
-    found["left"] = text(abs(limit - total))
 
 
 def check(model: Model, run: Run) -> None:

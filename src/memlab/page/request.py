@@ -11,6 +11,7 @@ from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
+from . import serving_controls as serving
 from . import words as say
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -84,7 +85,7 @@ CHOICES = (
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "ZeRO stage", [(n, str(n)) for n in (0, 1, 2, 3)]),
-)
+) + serving.CHOICES
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
@@ -93,7 +94,7 @@ NUMBERS = (
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
-)
+) + serving.NUMBERS
 OF_RUN = (
     "batch",
     "tokens",
@@ -113,6 +114,7 @@ START = {
     "gib": 24,
     "tokens": 4096,
 }
+START.update(serving.START)
 
 
 def first() -> dict[str, Any]:

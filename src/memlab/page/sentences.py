@@ -35,13 +35,15 @@ def said(found: Said, model: str, recipe: str, run: Run) -> Said:
             for name, cost, size in found["changes"]
         ],
         "verdict": verdict(found),
-        "picture": say.PICTURE.format(
-            size=found["total_text"],
-            parts=", ".join([f"{row['term']} {row['text']}" for row in found["rows"]]),
-            limit=found["limit_text"],
-        ),
+        "picture": pictured(found),
         "scale": say.SCALE.format(limit=found["limit_text"], card=found["card"]),
     }
+
+
+def pictured(found: Said) -> str:
+    """The bar in words."""
+    parts = ", ".join([f"{row['term']} {row['text']}" for row in found["rows"]])
+    return say.PICTURE.format(size=found["total_text"], parts=parts, limit=found["limit_text"])
 
 
 def heading(found: Said, model: str, recipe: str, run: Run) -> str:
@@ -114,17 +116,16 @@ def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
     )
 
 
-def cache_of(model: Model, run: Run) -> int:
-    """Bytes of the keys and values of the same tokens in bf16; 0 for layers that are not described.
+def cache_of(model: Model, run: Run, format: str = "bf16") -> int:
+    """Bytes of the keys and values of the same tokens; 0 for layers that are not described.
 
-    Formula     sum over layers of 2 · B · min(T, W) · K · H · 2; of latent attention that of
+    Formula     sum over layers of 2 · B · min(T, W) · K · H · b; of latent attention that of
                 memlab.terms.kv_cache.mla_cache
     """
     tokens, latent = run.tokens or 0, model.latent
     if latent is not None:
-        return mla_cache(
-            model.layers, tokens=tokens, latent=latent.kv_rank, rope=latent.rope, batch=run.batch
-        )
+        sizes: dict[str, Any] = {"latent": latent.kv_rank, "rope": latent.rope}
+        return mla_cache(model.layers, tokens=tokens, batch=run.batch, format=format, **sizes)
     try:
         near, sliding = windows(model, run.window)
     except ValueError:
@@ -132,7 +133,7 @@ def cache_of(model: Model, run: Run) -> int:
     slides = [near is not None] * model.layers if sliding is None else sliding
     each = [(near or None) if slid else None for slid in slides]
     shape: dict[str, Any] = {"kv_heads": model.kv_heads, "head_dim": model.head_dim}
-    return windowed_cache(each, batch=run.batch, tokens=tokens, format="bf16", **shape)
+    return windowed_cache(each, batch=run.batch, tokens=tokens, format=format, **shape)
 
 
 def of_config(family: str, config: dict[str, Any]) -> list[str]:

@@ -85,9 +85,12 @@ class Typed:
         count = self.parameter_count
         return {name: (figures[name], stored(name, count, recipe)) for name in figures}
 
-    def cache(self, run: Run) -> int:
-        """Bytes that all of its layers keep of the same tokens in bf16; 0 if that is not known."""
-        return cache(self._table, self._sizes, run.batch, run.tokens or 0, 2)
+    def cache(self, run: Run, width: int = 2) -> int:
+        """Bytes that all of its layers keep of the same tokens; 0 if that is not known.
+
+        width       bytes of one value: 2, as in bf16
+        """
+        return cache(self._table, self._sizes, run.batch, run.tokens or 0, width)
 
     def left_out(self, run: Run) -> list[str]:
         """What the total does not hold, and what of the config was not read: one line each."""

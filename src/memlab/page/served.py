@@ -1,0 +1,207 @@
+"""A state that asks about serving: what an engine, or transformers alone, needs of a card."""
+
+from __future__ import annotations
+
+from ..engines.engine import Engine
+from ..engines.pool import Pool, pool
+from ..formats import storage
+from ..model import Model
+from ..model.config import KEYS
+from ..recipe import Recipe
+from ..recipe.resident import resident
+from ..run import Run
+from ..terms.context import CONTEXT
+from ..units import MiB, text
+from . import words as say
+from .asked import card_of, model_of
+from .begun import begun, summed
+from .request import OTHER_MODEL
+from .sentences import cache_of, of_config, pictured
+from .serving_controls import NF4, NO_ENGINE
+from .serving_words import command, named, script
+from .types import Typed
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .asked import State
+    from .highest import Lookup
+
+MOST_CARDS = 8  # of one machine; more of them are no change that a page advises
+FULL = 95  # percent of a card: more leaves too little for the context
+
+
+def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
+    """What the page shows for a checked state; given is the same before it was checked.
+
+    Raises      ValueError for what no engine does, or memlab does not describe; Missing
+    """
+    config = given["config"] if state["model"] == OTHER_MODEL else {}
+    if config and config["model_type"] not in KEYS:
+        return _of_type(state, lookup)
+    model = model_of(state)
+    tokens = state["context"]
+    if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
+        sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
+        raise ValueError(say.POSITIONS.format(model=model.name, **sizes))
+    found = begun(state, model.name, repr(model), model.parameter_count)
+    if state["engine"] == NO_ENGINE:
+        run = Run(batch=state["users"], tokens=tokens)
+        cache = cache_of(model, run, computing(state))
+        if not cache:
+            raise ValueError(say.NO_CACHE_HERE)
+        alone(found, state, resident(model, recipe_of(state))["weights"], cache)
+    else:
+        of_engine(found, state, model, advise)
+    if config:
+        found["leaves_out"] += of_config(model.family, config)
+    return found
+
+
+def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
+    """The same for a model of a type that memlab does not describe: weights and cache alone."""
+    model = Typed(state["config"], lookup)
+    if state["engine"] != NO_ENGINE:
+        engine = named(state["engine"])
+        raise ValueError(say.ENGINE_OF_TYPE.format(engine=engine, family=model.family))
+    run = Run(batch=state["users"], tokens=state["context"])
+    cache = model.cache(run, storage(1, computing(state)))
+    if not cache:
+        raise ValueError(say.NO_CACHE_HERE)
+    count = model.parameter_count
+    found = begun(state, model.name, f"{model.family}: {count:,}", count)
+    alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
+    found["leaves_out"] += model.left_out(run)[3:]
+    return found
+
+
+def alone(found: dict[str, Any], state: State, weights: int, cache: int) -> None:
+    """Put in what transformers keeps between two tokens: the weights, and the cache."""
+    users = state["users"]
+    each = cache // users
+    rows = {"weights": (weights, say.WEIGHTS_KEPT), "KV cache": (cache, say.CACHE_KEPT)}
+    summed(found, rows)
+    left = max(0, found["limit"] - weights)
+    shown(found, state, left // each, left // each * state["context"], left)
+    figures = {"card": found["card"], "limit": found["limit_text"]}
+    figures.update({"total": found["total_text"], "left": found["left"]})
+    found["verdict"] = (say.FITS if found["fits"] else say.TOO_MUCH).format(**figures)
+    found["scale"] = say.SCALE.format(limit=found["limit_text"], card=found["card"])
+    found["leaves_out"] = [say.WITHOUT.format(size=text(CONTEXT)), say.ONLY_IN_A_CALL]
+
+
+def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -> None:
+    """Put in what an engine takes when it starts, and how many conversations its pool holds."""
+    there = pool_of(state, model)
+    engine, figures = named(state["engine"]), {row.term: row.derived for row in there.ledger.rows}
+    room = there.blocks // there.request
+    needed = state["users"] * there.request * there.block_bytes
+    rows: dict[str, Any] = {"weights": (figures["weights"] or 0, say.WEIGHTS_KEPT)}
+    if figures.get("activations"):
+        rows["activations"] = (figures["activations"], say.FIRST_STEP)
+    if figures.get("other"):
+        rows["other"] = (figures["other"], say.OUTSIDE)
+    rows["KV cache"] = (needed, say.BLOCKS_KEPT.format(tokens=there.block))
+    taken = sum([rows[name][0] for name in rows]) - needed
+    found["limit"] = taken + there.available  # the engine's share
+    found["limit_text"] = text(max(0, found["limit"]))
+    summed(found, rows)
+    found["fits"] = state["users"] <= room
+    shown(found, state, room, there.tokens, max(0, there.available))
+    sizes = {"card": found["card"], "users": f"{state['users']:,}", "count": f"{room:,}"}
+    sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
+    sizes.update({"limit": found["limit_text"], "engine": engine})
+    if not there.starts:
+        found["verdict"] = say.STARTS_NOT.format(size=text(max(0, there.available)), **sizes)
+    else:
+        found["verdict"] = (say.SERVES if found["fits"] else say.SERVES_SOME).format(**sizes)
+    found["scale"] = say.SHARE.format(limit=found["limit_text"], card=found["card"], engine=engine)
+    found["leaves_out"] = [say.BEFORE_THE_POOL]
+    if state["engine"] == "vllm":
+        found["leaves_out"].append(say.POSTED_OUTSIDE.format(size=text(figures["other"] or 0)))
+    if there.engine.seqs is not None and state["users"] > there.engine.seqs:
+        found["leaves_out"].append(say.SEQUENCES.format(count=f"{there.engine.seqs:,}"))
+    if advise and not found["fits"]:
+        advised(found, state, model)
+
+
+def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: int) -> None:
+    """Put in the sentences that both kinds have, and the lines that ask the package."""
+    sizes = {"model": found["title"].split(" · ")[0], "users": f"{state['users']:,}"}
+    sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
+    several = state["cards"] > 1 and state["engine"] != NO_ENGINE
+    form = say.HEADING_OF_CARDS if several else say.HEADING_SERVED
+    found["heading"] = form.format(dtype=state["dtype"], cards=state["cards"], **sizes)
+    found["serving"] = say.ROOM.format(
+        size=text(left), tokens=f"{tokens:,}", count=f"{count:,}", each=sizes["each"]
+    )
+    found["picture"] = pictured(found)
+    found["heights"], found["advice"], found["steps"] = "", "", []
+    found["peak"] = False
+    found["command"], found["script"] = command(state), script(state)
+
+
+def advised(found: dict[str, Any], state: State, model: Model) -> None:
+    """Put in the changes each of which alone makes room, with its flag."""
+    sglang = state["engine"] == "sglang"
+    tries: list[Any] = []
+    if state["kv"] == "auto":
+        format = "fp8_e4m3" if sglang else "fp8"
+        tries.append(({"kv": "fp8"}, say.IN_FP8, f"--kv-cache-dtype {format}"))
+    if state["share"] < FULL:
+        flag = "--mem-fraction-static" if sglang else "--gpu-memory-utilization"
+        tries.append(({"share": FULL}, say.MORE_SHARE.format(share=FULL), f"{flag} 0.{FULL}"))
+    cards = 2 * state["cards"]
+    while cards <= MOST_CARDS and not state["loaded"]:
+        flag = "--tp" if sglang else "--tensor-parallel-size"
+        tries.append(({"cards": cards}, say.MORE_CARDS.format(cards=cards), f"{flag} {cards}"))
+        cards *= 2
+    for sets, name, flag in tries:
+        tried = dict(state)
+        tried.update(sets)
+        try:
+            there = pool_of(tried, model)
+        except ValueError:
+            continue
+        room = there.blocks // there.request
+        if room < state["users"]:
+            continue
+        found["steps"].append(say.MAKES_ROOM.format(change=name, count=f"{room:,}"))
+        found["sets"].append(sets)
+        found["flags"].append(flag)
+        if "cards" in sets:
+            break
+    found["advice"] = say.EACH_MAKES_ROOM if found["steps"] else say.NO_ROOM
+
+
+def pool_of(state: State, model: Model) -> Pool:
+    """What the engine of a state makes of its card.
+
+    Raises      ValueError as memlab.engines.pool, and where the weights' size is not said
+    """
+    loaded = state["loaded"] * MiB
+    if state["dtype"] == NF4 and not loaded:
+        raise ValueError(say.SAY_LOADED.format(engine=named(state["engine"])))
+    engine = Engine(
+        name=state["engine"],
+        utilization=state["share"] / 100,
+        max_model_len=state["context"],
+        kv_dtype=state["kv"],
+        dtype=computing(state),
+        tensor=state["cards"],
+        weights=loaded or None,
+    )
+    return pool(model, engine, on=card_of(state))
+
+
+def recipe_of(state: State) -> Recipe:
+    """The weights alone, in the format of a state; NF4 is that of linear layers but the head."""
+    if state["dtype"] == NF4:
+        return Recipe(weights=NF4, other="bf16", head="bf16", gradients=None)
+    return Recipe(weights=state["dtype"], gradients=None)
+
+
+def computing(state: State) -> str:
+    """The format of what is computed, and so of the cache of which nothing else is said."""
+    return "bf16" if state["dtype"] == NF4 else str(state["dtype"])
