@@ -32,10 +32,10 @@ def portuguese(tmp_path, monkeypatch):
     ("text", "said"),
     [
         ("weights", "pesos"),
-        ("peak after 3 layers of 1.5 GiB", "em 1.5 GiB: pico após 3 camadas"),
+        ("peak after 3 layers of 1.5 GiB", "em 1,5 GiB: pico após 3 camadas"),
         ("weights · AdamW: weights", "pesos · AdamW: pesos"),
         ("master copy", "master copy"),
-        ("1,024 B", "1,024 B"),
+        ("1,024 B", "1.024 B"),
         ("", ""),
     ],
 )
@@ -71,7 +71,7 @@ def test_english_is_said_as_it_is():
 
 def test_tables_and_pictures_ask(portuguese):
     lines = as_text(TABLE, title="weights").splitlines()
-    assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1,024"]
+    assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1.024"]
     assert ">pesos</th>" in as_html(TABLE)
     sheet = Canvas()
     heading(sheet, "peak after 3 layers of 2 B")

@@ -133,7 +133,7 @@ def stage(language):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
-    calculator.stage(source, calculator_words(language))
+    calculator.stage(source, calculator_words(language), language)
     checks_pages.stage(ROOT, source)
     (source / "notebooks").mkdir()
     for file in files_below(ROOT / "notebooks"):

@@ -14,8 +14,8 @@ TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
 LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
 PLACES = re.compile(r"\{\w+\}")
-# A dotted name, a call of one, a flag: no language says these in its own words.
-CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+")
+# A dotted name, a call of one, a flag, a name in quotes: no language says these in its own words.
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+|'\w+'")
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 
 

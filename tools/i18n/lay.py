@@ -13,6 +13,7 @@ import yaml
 
 from memlab.base.messages import catalogue as messages_of
 from memlab.base.messages import translated
+from memlab.base.numerals import written
 
 
 def lay(language, folder):
@@ -22,15 +23,19 @@ def lay(language, folder):
     for path in sorted(folder.glob("*.md")):
         missing: list[str] = []
         words = stage.words_of(language, path.stem)
-        text = stage.page(path.read_text(encoding="utf-8"), words, missing)
+        text = stage.page(path.read_text(encoding="utf-8"), words, missing, language)
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
         left[path.stem] = missing
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
         if missing := translate(path, path, language, messages, site):
             left[path.stem] = missing
+    for path in sorted((folder / "_static" / "answers").glob("[0-9]*.json")):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept["questions"] = [stage.question(q, messages, language) for q in kept["questions"]]
+        path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
     for path in sorted((folder / "_static").glob("*.svg")):
         text = path.read_text(encoding="utf-8")
-        drawing = stage.markup(text, lambda words: translated(words, site))
+        drawing = stage.markup(text, lambda words: written(translated(words, site), language))
         path.write_text(drawing, encoding="utf-8")
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}

@@ -3,7 +3,7 @@
 The words come from the package's `locale/<language>.json`, which tools/i18n makes from the
 catalogues of the book. A message is looked up as a whole, with its numbers taken out: "peak after
 3 layers" is looked up as "peak after {1} layers". What no catalogue has stays English, and nothing
-else in a result depends on the language.
+else in a result depends on the language, but how a number is written.
 """
 
 import os
@@ -11,12 +11,16 @@ import re
 from functools import cache
 from pathlib import Path
 
+from .numerals import written
+
 FOLDER = Path(__file__).parent.parent / "locale"
 ENGLISH = "en"
 # A figure with its unit is one piece, printed alike in every language; the 16 of bf16 is none.
 NUMBER = re.compile(
     r"(?<![\w.-])[-+−~≈]?\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?(?![\w-])"
 )
+
+PLACE = re.compile(r"(\{\d+\})")
 
 _chosen: list[str] = []
 _heard: set[str] = set()
@@ -61,7 +65,51 @@ def say(text: str) -> str:
         return text
     if HEARD and text not in _heard:
         _hear(text)
-    return text if language() == ENGLISH else Said(translated(text, catalogue(language())))
+    if language() == ENGLISH:
+        return text
+    return Said(written(translated(text, catalogue(language())), language()))
+
+
+def told(pattern: str, *values: object) -> str:
+    """A message with its values, in the language in use."""
+    return Said(put(pattern, list(map(_text, values)), catalogue(language()), language()))
+
+
+def put(pattern: str, values: list[str], words: dict[str, str], code: str) -> str:
+    """A message with its values by the catalogue of a language; English where it is not there."""
+    if pattern not in words and has_words(PLACE.sub(" ", pattern)):
+        return filled(pattern, values)
+
+    def value(text: str) -> str:
+        return text if isinstance(text, Said) else written(translated(text, words), code)
+
+    parts = PLACE.split(words.get(pattern, pattern))
+    return "".join(
+        value(values[int(part[1:-1]) - 1]) if i % 2 else written(part, code)
+        for i, part in enumerate(parts)
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def has_words(text: str) -> bool:
+    return bool(re.search(r"[^\W\d_]{2}", text))
+
+
+def number(value: int | float | str) -> str:
+    """A whole number with its thousands parted, or figures that are text, as the reader writes it.
+
+    Example     number(8192) -> "8,192", in Portuguese "8.192"
+    """
+    text = f"{value:,}" if isinstance(value, (int, float)) else value
+    return Said(written(text, language()))
+
+
+def colon() -> str:
+    """What parts a label from its value in the language in use."""
+    return "：" if language() == "zh-TW" else ": "
 
 
 def translated(text: str, words: dict[str, str]) -> str:

@@ -1,0 +1,116 @@
+"""What a chapter prints in a sentence of its own is a message with values, live and on its page."""
+
+import ast
+import io
+import json
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from memlab.base import messages, prints
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+CELL = """
+size, moment = 8192.5, "backward"
+print(f"the step: {size:,} GiB, in {moment}")
+print("one block:", f"{1024:,} B")
+print(f"a slice holds {120} B, its clone", end=" ")
+print(f"{40} B of {1200:,} B")
+for fits in (True, False):
+    print(f"{2048:,} tokens: {'fits' if fits else 'does not'}")
+print(f"{4096:,} B")
+print("left in English:", 1.5)
+print(ast.Load, sep="")
+"""
+WORDS = {
+    "the step: {1} GiB, in {2}": "em {2}, o passo: {1} GiB",
+    "backward": "no backward",
+    "one block: {1} B": "um bloco: {1} B",
+    "a slice holds {1} B, its clone": "uma fatia segura {1} B, o clone",
+    "{1} B of {2} B": "{1} B dos {2} B",
+    "{1} tokens: {2}": "{1} tokens: {2}",
+    "fits": "cabe",
+    "does not": "não cabe",
+}
+PRINTED = """em no backward, o passo: 8.192,5 GiB
+um bloco: 1.024 B
+uma fatia segura 120 B, o clone 40 B dos 1.200 B
+2.048 tokens: cabe
+2.048 tokens: não cabe
+4.096 B
+left in English: 1.5
+"""
+
+
+@pytest.fixture
+def portuguese(monkeypatch):
+    monkeypatch.setattr(messages, "_chosen", ["pt-BR"])
+    monkeypatch.setattr(prints, "language", messages.language)
+    monkeypatch.setattr(messages, "catalogue", lambda code: WORDS)
+
+
+def printed(tree):
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(compile(tree, "cell", "exec"), {prints.TOLD: messages.told, "ast": ast})
+    return out.getvalue()
+
+
+def test_a_running_notebook_prints_its_sentences_in_the_reader_s_language(portuguese):
+    tree = prints.Telling().visit(ast.parse(CELL))
+    assert printed(tree).splitlines()[:-1] == PRINTED.splitlines()
+
+
+def test_a_page_says_what_the_running_notebook_says():
+    tell = prints.reader(CELL, WORDS, "pt-BR")
+    lines = printed(ast.parse(CELL)).splitlines()[:-1]
+    assert [tell(line) for line in lines] == PRINTED.splitlines()
+    assert tell("what no print of the cell has said") is None
+
+
+def test_in_english_nothing_changes():
+    tree = prints.Telling().visit(ast.parse(CELL))
+    assert printed(tree) == printed(ast.parse(CELL))
+
+
+def test_the_messages_of_a_cell_are_those_of_its_prints():
+    found = prints.messages(CELL)
+    assert set(WORDS) - {"backward"} <= set(found)
+    assert "left in English: {1}" in found and "{1}" not in found
+
+
+def test_no_shell_listens_in_english_and_one_does_once(portuguese, monkeypatch):
+    class Shell:
+        user_ns, user_ns_hidden, ast_transformers = {}, {}, []
+
+    class Module:
+        get_ipython = staticmethod(lambda: Shell)
+
+    monkeypatch.setitem(prints.sys.modules, "IPython", Module)
+    prints.listen()
+    prints.listen()
+    assert len(Shell.ast_transformers) == 1 and Shell.user_ns[prints.TOLD] is messages.told
+    Shell.user_ns.clear()
+    monkeypatch.setattr(messages, "_chosen", ["en"])
+    prints.listen()
+    assert len(Shell.ast_transformers) == 1
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_each_line_of_a_chapter_s_own_prints_is_one_of_its_messages(path):
+    """Where all prints of a cell are sentences, each of its lines fits the shape of one."""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code" or "print(" not in source:
+            continue
+        calls = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)]
+        named = [n for n in calls if getattr(n.func, "id", "") == "print"]
+        if not named or not all(map(prints.is_sentence, named)) or "check(" in source:
+            continue
+        tell = prints.reader(source, {}, "en")
+        for output in cell["outputs"]:
+            if output["output_type"] == "stream":
+                lines = "".join(output["text"]).splitlines()
+                assert [tell(line) for line in lines] == lines
