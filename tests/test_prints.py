@@ -3,12 +3,17 @@
 import ast
 import io
 import json
+import pickle
 from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from memlab.base import messages, prints
+from memlab.base.messages import Message
+from memlab.explain import findings
+from memlab.explain.findings import Explanation, Finding, Sum
+from memlab.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -114,3 +119,36 @@ def test_each_line_of_a_chapter_s_own_prints_is_one_of_its_messages(path):
             if output["output_type"] == "stream":
                 lines = "".join(output["text"]).splitlines()
                 assert [tell(line) for line in lines] == lines
+
+
+FOUND = Explanation(
+    Ledger.of("derived", {"weights": 2**20}, title="tiny-llama: the peak"),
+    3 * 2**20,
+    (
+        Finding("losses kept with their graphs", 2**20, 4, "often", "print(ids.shape)"),
+        Finding("data kept on the device, batch by batch", 2**12, 1, "seldom", "nvidia-smi"),
+        Finding("another process on the card", None, 1, "seldom", "print(ids.shape)"),
+    ),
+    (Sum(("4 × losses kept with their graphs", "sequences of twice the length"), 2**21, -1536),),
+    (Finding("a second model (averaged weights, a reference)", 0, 1, "seldom", ""),),
+    (Message(findings.WHERE_NOT, "inputs +1,536 B", "weights, buffers"),),
+    ("losses kept with their graphs", "another process on the card"),
+)
+
+
+@pytest.mark.parametrize("language", ["pt-BR", "zh-TW"])
+def test_an_explanation_says_on_a_page_what_it_says_live(language, monkeypatch):
+    lines = str(FOUND).splitlines()
+    words = messages.catalogue(language)
+    tell = prints.reader("", words, language, findings.SENTENCES)
+    monkeypatch.setattr(messages, "_chosen", [language])
+    live = str(FOUND).splitlines()
+    assert [line if tell(line) is None else tell(line) for line in lines] == live
+    same = {a for a, b in zip(live, lines, strict=True) if a == b}
+    assert {line.strip() for line in same} == {"", "print(ids.shape)", "nvidia-smi"}
+
+
+def test_a_message_is_english_as_a_text():
+    one = Message("{1} of {2} fit", 3, "8 B")
+    assert one == "3 of 8 B fit" and json.loads(json.dumps([one])) == ["3 of 8 B fit"]
+    assert pickle.loads(pickle.dumps(one)).values == ("3", "8 B")

@@ -41,13 +41,18 @@ def lay(language, folder):
     return {name: blocks for name, blocks in left.items() if blocks}
 
 
-def notebooks(language, folder):
-    """Lay the chapters of a language out to be run; a copy that somebody has changed stays."""
+def notebooks(language, folder, names=()):
+    """Lay the chapters of a language, or those of these names, out to be run.
+
+    A copy that somebody has changed stays.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     stamp = folder / ".laid.json"
     laid = json.loads(stamp.read_text()) if stamp.exists() else {}
     site = catalogue.translations(language, sources.SITE)
     for path in sources.chapters():
+        if names and path.stem not in names:
+            continue
         target = folder / path.name
         if target.exists() and _hash(target) != laid.get(path.name):
             continue

@@ -26,6 +26,7 @@ SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
 LEFT = "A part of this page is not translated yet: it stands in English."
+CODE = re.compile(r"print\([^;]*\)|[\w-]+")  # something to run, and no word of ours
 TEXT = re.compile(r">([^<>]+)<")
 PARTS = re.compile(r" · |: |\n")  # as memlab.base.messages looks a message up
 GLOSSARY = "<!-- glossary -->"
@@ -142,6 +143,7 @@ def messages():
     from memlab import exercises, widgets
     from memlab.base import prints
     from memlab.exercises import judge
+    from memlab.explain import findings
 
     found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
     found += [text for name, text in vars(judge).items() if name.isupper()]
@@ -155,9 +157,19 @@ def messages():
         cells = (cell for cell in content["cells"] if cell["cell_type"] == "code")
         for cell in cells:
             found += prints.messages("".join(cell["source"]))
-    found += VALUES
+    found += [*VALUES, *findings.SENTENCES]
+    for name, look in suspects():
+        found += [name] if CODE.fullmatch(look) else [name, look]
     found += answered(set(found))
     return [text for text in found if has_words(text)]
+
+
+def suspects():
+    """The causes that an explanation may name, each with where to look."""
+    from memlab.explain import causes, explanation
+
+    yield from ((cause.name, cause.look) for cause in causes.CAUSES)
+    yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
 
 
 # What stands in sentences that chapters print, as one of their values.
@@ -166,6 +178,7 @@ VALUES = [
     "nothing",
     "every block",
     "our own",
+    "{1} {2} tokens, memlab on cpu",
 ]
 
 

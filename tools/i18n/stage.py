@@ -14,6 +14,7 @@ from memlab.base.messages import put, template, translated
 from memlab.base.numerals import written
 from memlab.base.prints import reader
 from memlab.base.table import places
+from memlab.explain import findings
 
 TEXT = re.compile(r"<(q|code|script|style)\b.*?</\1>|>([^<>]+)(?=<)", re.S)
 # Code, which stays, or a formula, in which a comma with braces parts no list.
@@ -120,7 +121,7 @@ def _output(output, code, said, messages, language):
         return text if is_foreign(text, heard) else written(text, language)
 
     if output["output_type"] == "stream":
-        tell = reader(code, messages, language)
+        tell = reader(code, messages, language, findings.SENTENCES)
         output["text"] = printed(
             _joined(output["text"]),
             lambda line: judge(line, messages, language) or tell(line),
@@ -257,7 +258,7 @@ def judge(line, messages, language):
 
 
 def _line(line, say):
-    marked = re.fullmatch(r"([✗○] |<Picture: |)(.*?)(>?)", line)
+    marked = re.fullmatch(r"([✗○] |<Picture: | {13}|)(.*?)(>?)", line)
     return marked[1] + say(marked[2]) + marked[3] if marked and marked[2] else line
 
 

@@ -59,10 +59,31 @@ class Said(str):
     """A text that is in the reader's language already, such as a line of a longer one."""
 
 
+class Message(str):
+    """A sentence that knows its values: English as a text, and said by `say` in any language.
+
+    Example     Message("{1} of {2} fit", 3, 8) -> "3 of 8 fit"
+    """
+
+    pattern: str
+    values: tuple[str, ...]
+
+    def __new__(cls, pattern: str, *values: object) -> "Message":
+        shown = tuple(map(_text, values))
+        made = super().__new__(cls, filled(pattern, list(shown)))
+        made.pattern, made.values = pattern, shown
+        return made
+
+    def __getnewargs__(self) -> tuple[str, ...]:
+        return (self.pattern, *self.values)
+
+
 def say(text: str) -> str:
     """The text in the language in use, or as it is where no translation is known."""
     if isinstance(text, Said):
         return text
+    if isinstance(text, Message):
+        return told(text.pattern, *text.values)
     if HEARD and text not in _heard:
         _hear(text)
     if language() == ENGLISH:
@@ -81,13 +102,48 @@ def put(pattern: str, values: list[str], words: dict[str, str], code: str) -> st
         return filled(pattern, values)
 
     def value(text: str) -> str:
-        return text if isinstance(text, Said) else written(translated(text, words), code)
+        return text if isinstance(text, Said) else written(listed(text, words), code)
 
     parts = PLACE.split(words.get(pattern, pattern))
     return "".join(
         value(values[int(part[1:-1]) - 1]) if i % 2 else written(part, code)
         for i, part in enumerate(parts)
     )
+
+
+# What stands around a name in a list: how often it is there, or how many bytes it has.
+IDEOGRAPH = re.compile("[\u3000-\u9fff]")
+TIMES = re.compile(r"([\d,]+ × )(.+)")
+SIZED = re.compile(r"(.+?)( [+−][\d,]+ B)")
+
+
+def listed(text: str, words: dict[str, str]) -> str:
+    """A value by a catalogue: as a message, or as a list of messages, joined as it was."""
+    new = _item(text, words)
+    if new != text or text in words:
+        return new
+    for mark in (" + ", ", "):
+        parts = text.split(mark)
+        for i in range(len(parts) - 1, 0, -1):  # a name may have a comma in it
+            head = mark.join(parts[:i])
+            if (said := _item(head, words)) != head or i == 1:
+                return _joined(mark, said, listed(mark.join(parts[i:]), words))
+    return text
+
+
+def _item(text: str, words: dict[str, str]) -> str:
+    if found := TIMES.fullmatch(text):
+        return found[1] + translated(found[2], words)
+    if found := SIZED.fullmatch(text):
+        return translated(found[1], words) + found[2]
+    return translated(text, words)
+
+
+def _joined(mark: str, before: str, after: str) -> str:
+    """Two parts with the mark between them, which beside an ideograph is one of its own."""
+    wide = {": ": "：", ", ": "、"}
+    beside = (before + after)[len(before) - 1 : len(before) + 1]
+    return before + (wide.get(mark, mark) if IDEOGRAPH.search(beside) else mark) + after
 
 
 def _text(value: object) -> str:
@@ -125,7 +181,10 @@ def translated(text: str, words: dict[str, str]) -> str:
     parts = re.split(r"( · |: |\n)", text)
     if len(parts) == 1:
         return text
-    return "".join(part if i % 2 else translated(part, words) for i, part in enumerate(parts))
+    said = translated(parts[0], words)
+    for mark, part in zip(parts[1::2], parts[2::2], strict=True):
+        said = _joined(mark, said, translated(part, words))
+    return said
 
 
 def template(text: str) -> tuple[str, list[str]]:

@@ -19,19 +19,31 @@ from typing import Any, TypeGuard
 from .messages import ENGLISH, PLACE, language, put, told
 
 TOLD = "__memlab_told__"
+TITLED = ": the peak"  # how the title of an explanation ends
+# Of the messages of an explanation: a figure that stands right, or no figure; a figure at the end.
+SIZED = {"{1}": r"(\s*\S.*?| {10})", "{3}": r"(-?[\d,.]+(?: [KMGT]?i?B)?)"}
 QUIET = {"sep", "file"}  # what makes of a print no sentence
 
 
-def reader(source: str, words: dict[str, str], code: str) -> Callable[[str], str | None]:
+def reader(
+    source: str, words: dict[str, str], code: str, also: tuple[str, ...] = ()
+) -> Callable[[str], str | None]:
     """A function of a line that a cell has printed: the line in another language.
 
-    It gives None for a line that no print of a sentence has made, but a value by itself.
+    also        messages that a value may print by itself, as an Explanation does, longest first
+    Result      None for a line that no print of a sentence has made, but a value by itself
     """
     shapes = [(sentence, _expression(sentence)) for sentence in sentences(source)]
     # The longest first, lest "{1} B" take a line of which it is the end.
     shapes.sort(key=lambda pair: -sum(len(PLACE.sub("", words)) for words, _ in pair[0]))
 
+    shapes += [([(pattern, "")], _expression([(pattern, "")], SIZED)) for pattern in also]
+
     def line(printed: str) -> str | None:
+        words_only = printed.strip()
+        if words_only in words or printed.endswith(TITLED):
+            indent = printed[: len(printed) - len(printed.lstrip())]
+            return indent + put("{1}", [words_only], words, code)
         for sentence, shape in shapes:
             if found := shape.fullmatch(printed):
                 values, done = list(found.groups()), ""
@@ -45,9 +57,14 @@ def reader(source: str, words: dict[str, str], code: str) -> Callable[[str], str
     return line
 
 
-def _expression(sentence: list[tuple[str, str]]) -> re.Pattern[str]:
+def _expression(
+    sentence: list[tuple[str, str]], known: dict[str, str] | None = None
+) -> re.Pattern[str]:
     parts = PLACE.split("".join(pattern + end for pattern, end in sentence))
-    return re.compile("".join("(.*?)" if i % 2 else re.escape(p) for i, p in enumerate(parts)))
+    shape = (known or {}).get
+    return re.compile(
+        "".join(shape(p, "(.*?)") if i % 2 else re.escape(p) for i, p in enumerate(parts))
+    )
 
 
 def sentences(source: str) -> list[list[tuple[str, str]]]:
