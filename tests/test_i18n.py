@@ -170,6 +170,20 @@ def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
 
 
+def test_a_word_with_two_senses_has_a_word_for_one_table(locale):
+    blocks_there = ["rank", "stage\x04rank"]
+    catalogue.update("pt-BR", "page", blocks_there)
+    words = {"rank": "posto", "stage\x04rank": "rank"}
+    assert catalogue.fill("pt-BR", "page", words) == []
+    assert 'msgctxt "stage"\nmsgid "rank"' in catalogue.path_of("pt-BR", "page").read_text()
+    assert not catalogue.update("pt-BR", "page", blocks_there)
+    assert catalogue.translations("pt-BR", "page") == words
+    table = '<table><tr><th scope="col">{}</th><th scope="col">rank</th></tr></table>'
+    both = table.format("stage") + table.format("adapters")
+    said = stage.tables(both, lambda text: words.get(text, text), words, "pt-BR")
+    assert said == both[::-1].replace("knar", "otsop", 1)[::-1]
+
+
 @pytest.fixture
 def commands(monkeypatch, locale):
     """`python tools/i18n`, for a book of two pages."""

@@ -87,6 +87,13 @@ def test_ideographs_take_two_places_and_part_anywhere(portuguese):
     assert "".join(lines) == "整個訓練步驟" and len(lines) > 1
 
 
+def test_a_table_has_its_own_word_for_a_word_with_two_senses(portuguese):
+    messages.catalogue("pt-BR")["stage\x04term"] = "prazo"
+    assert messages.say("term", "stage") == "prazo" and messages.say("term") == "term"
+    rows = [["stage", "term"], ["1", "2"]]
+    assert "prazo" in as_text(rows) and ">prazo<" in as_html(rows)
+
+
 def test_the_language_comes_from_the_environment_or_from_the_notebook(tmp_path, monkeypatch):
     (tmp_path / "pt-BR.json").write_text("{}")
     monkeypatch.setattr(messages, "FOLDER", tmp_path)

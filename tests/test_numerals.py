@@ -1,8 +1,10 @@
 """Numbers are turned as Portuguese writes them, and nothing is that only looks like a number."""
 
+from pathlib import Path
+
 import pytest
 
-from memlab.base.numerals import written
+from memlab.base.numerals import NAMES, written
 
 TURNED = {
     "8,192 tokens": "8.192 tokens",
@@ -60,3 +62,9 @@ def test_other_languages_write_as_english_does(text):
 
 def test_what_is_marked_as_code_stays():
     assert written("`1,024` 1,024", "pt-BR", [(0, 7)]) == "`1,024` 1.024"
+
+
+def test_the_page_knows_the_same_names():
+    script = Path(__file__).parent.parent / "book" / "calculator" / "numerals.mjs"
+    joined = script.read_text("utf-8").replace('" +\n      "', "")
+    assert NAMES.replace("\\", "\\\\") in joined or NAMES in joined

@@ -20,7 +20,7 @@ import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
-from memlab.base.messages import template  # noqa: E402
+from memlab.base.messages import CONTEXT, template  # noqa: E402
 
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
@@ -161,6 +161,7 @@ def messages():
     for name, look in suspects():
         found += [name] if CODE.fullmatch(look) else [name, look]
     found += answered(set(found))
+    found += [f"{table}{CONTEXT}{words}" for table, words in SENSES]
     return [text for text in found if has_words(text)]
 
 
@@ -171,6 +172,17 @@ def suspects():
     yield from ((cause.name, cause.look) for cause in causes.CAUSES)
     yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
 
+
+# A word with another sense in the tables with this first heading: a process, and no matrix's rank;
+# rounded weights that stay or are computed again; what a counter showed.
+SENSES = (
+    ("stage", "rank"),
+    ("rank", "rank"),
+    ("routing", "rank"),
+    ("GB", "kept"),
+    ("GB", "again"),
+    ("what ran", "read"),
+)
 
 # What stands in sentences that chapters print, as one of their values.
 VALUES = [

@@ -10,7 +10,7 @@ import glossary
 import sources
 from blocks import SILENT, has_words, translate
 
-from memlab.base.messages import put, template, translated
+from memlab.base.messages import placed, put, template, translated
 from memlab.base.numerals import written
 from memlab.base.prints import reader
 from memlab.base.table import places
@@ -22,6 +22,8 @@ FORMULA = re.compile(r"(`{3,}.*?`{3,}|`+[^`]*`+)|(\$\$.*?\$\$|(?<!\\)\$[^$]+\$)"
 IN_FORMULA = re.compile(r"(?<![\d.])\d+(?:\{,\}\d{3})*(?:\.\d+)?(?![\d.]*\d)")
 LABEL = re.compile(r"(\s*(?:· )?)(.*?)(:?\s*)\Z", re.S)
 COLON = {"zh-TW": "：<strong>"}  # as memlab.base.messages.colon says it
+TABLE = re.compile(r"(<table\b.*?</table>)", re.S)
+HEAD = re.compile(r'<th scope="col"[^>]*>([^<]*)<')
 SAID = "\x02"  # before a line that is in the language already
 GAP = re.compile(r" {2,}")
 LINE = re.compile(r'<text x="([^"]*)" y="([^"]*)"([^>]*)>([^<]*)</text>')
@@ -130,7 +132,7 @@ def _output(output, code, said, messages, language):
     for mime, data in output.get("data", {}).items():
         if mime in ("text/html", "image/svg+xml"):
             whole = wrapped(_joined(data), lambda text: say(text) if heard(text) else text)
-            done = markup(whole, say)
+            done = tables(whole, say, messages, language)
             output["data"][mime] = done.replace(": <strong>", COLON.get(language, ": <strong>"))
         elif mime == "text/plain":
             output["data"][mime] = lines(_joined(data), say, heard)
@@ -146,7 +148,7 @@ def question(asked, messages, language):
         return text if translated(text, messages) == text else say(text)
 
     def html_of(answer):
-        return markup(wrapped(answer, known), say)
+        return tables(wrapped(answer, known), say, messages, language)
 
     controls = [
         one | {"label": say(one["label"]), "values": list(map(say, one["values"]))}
@@ -183,6 +185,22 @@ def markup(text, say):
         return f">{html.escape(before + new + after, quote=False)}"
 
     return TEXT.sub(node, text)
+
+
+def tables(text, say, messages, language):
+    """HTML said, the cells of a table where a catalogue has a word for that table alone by it."""
+
+    def piece(shown):
+        head = HEAD.search(shown)
+        context = html.unescape(head[1]) if head else ""
+
+        def say_there(words):
+            new = placed(words, context, messages)
+            return written(new, language) if new else say(words)
+
+        return markup(shown, say_there)
+
+    return "".join(map(piece, TABLE.split(text)))
 
 
 def wrapped(svg, say):

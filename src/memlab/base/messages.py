@@ -20,6 +20,7 @@ NUMBER = re.compile(
     r"(?<![\w.-])[-+−~≈]?\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?(?![\w-])"
 )
 
+CONTEXT = "\x04"  # between a context and its message, as gettext has it
 PLACE = re.compile(r"(\{\d+\})")
 
 _chosen: list[str] = []
@@ -74,12 +75,16 @@ class Message(str):
         made.pattern, made.values = pattern, shown
         return made
 
-    def __getnewargs__(self) -> tuple[str, ...]:
-        return (self.pattern, *self.values)
+    def __reduce__(self) -> tuple[type["Message"], tuple[str, ...]]:
+        return type(self), (self.pattern, *self.values)
 
 
-def say(text: str) -> str:
-    """The text in the language in use, or as it is where no translation is known."""
+def say(text: str, context: str = "") -> str:
+    """The text in the language in use, or as it is where no translation is known.
+
+    context     of a cell, the first heading of its table: a catalogue may have a word for this
+                place alone, where a word has two senses
+    """
     if isinstance(text, Said):
         return text
     if isinstance(text, Message):
@@ -88,7 +93,13 @@ def say(text: str) -> str:
         _hear(text)
     if language() == ENGLISH:
         return text
-    return Said(written(translated(text, catalogue(language())), language()))
+    words = catalogue(language())
+    return Said(written(placed(text, context, words) or translated(text, words), language()))
+
+
+def placed(text: str, context: str, words: dict[str, str]) -> str | None:
+    """What a catalogue says of a text in one place alone, if it does."""
+    return words.get(f"{context}{CONTEXT}{text}")
 
 
 def told(pattern: str, *values: object) -> str:

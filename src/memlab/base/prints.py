@@ -16,9 +16,9 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
-from .messages import ENGLISH, PLACE, language, put, told
+from .messages import ENGLISH, PLACE, has_words, language, number, put, template, told
 
-TOLD = "__memlab_told__"
+TOLD, FIGURE = "__memlab_told__", "__memlab_figure__"
 TITLED = ": the peak"  # how the title of an explanation ends
 # Of the messages of an explanation: a figure that stands right, or no figure; a figure at the end.
 SIZED = {"{1}": r"(\s*\S.*?| {10})", "{3}": r"(-?[\d,.]+(?: [KMGT]?i?B)?)"}
@@ -136,7 +136,7 @@ class Telling(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if not is_sentence(node):
-            return node
+            return self.plain(node)
         pattern, values = message(node)
         shown = [
             ast.JoinedStr([value]) if isinstance(value, ast.FormattedValue) else value
@@ -146,6 +146,20 @@ class Telling(ast.NodeTransformer):
         node.args = [ast.Call(name, [ast.Constant(pattern), *shown], [])]
         return ast.fix_missing_locations(node)
 
+    def plain(self, node: ast.Call) -> ast.AST:
+        """A print of one value: a figure stands as the language writes it, all else as it is."""
+        if isinstance(node.func, ast.Name) and node.func.id == "print" and len(node.args) == 1:
+            if not isinstance(node.args[0], ast.Starred):
+                node.args = [ast.Call(ast.Name(FIGURE, ast.Load()), node.args, [])]
+        return ast.fix_missing_locations(node)
+
+
+def figure(value: object) -> object:
+    """Figures with their units as the language writes them; another value is given back."""
+    if not isinstance(value, (int, float, str)) or isinstance(value, bool):
+        return value
+    return value if has_words(PLACE.sub(" ", template(str(value))[0])) else number(str(value))
+
 
 def listen() -> None:
     """In a notebook of another language, let the prints of its cells look their messages up."""
@@ -153,8 +167,8 @@ def listen() -> None:
     shell = ipython.get_ipython() if ipython else None
     if shell is None or language() == ENGLISH or TOLD in shell.user_ns:
         return
-    shell.user_ns[TOLD] = told
-    shell.user_ns_hidden[TOLD] = told
+    for name, function in ((TOLD, told), (FIGURE, figure)):
+        shell.user_ns[name] = shell.user_ns_hidden[name] = function
     shell.ast_transformers.append(Telling())
 
 
