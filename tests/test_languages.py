@@ -7,10 +7,15 @@ import check
 import interface
 import pytest
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
+from test_staged import WRITTEN, english_number
 
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 # Text that a reader sees, without code, formulas and what only a program reads.
 HIDDEN = re.compile(r"<(script|style|pre|code|math|svg|head)\b.*?</\1>", re.S)
+QUOTED = re.compile(r"<(samp|q)\b.*?</\1>", re.S)
+FORMULA = re.compile(r"\\\(.*?\\\)|\\\[.*?\\\]", re.S)
+INSIDE = re.compile(r"</?(?:em|strong|a|span|sup|sub)\b[^>]*>")  # what parts no words
+PAPER = r"\b\d{4}\.\d{5}\b"  # as arXiv names them
 # Words of the interface that are also words of some page, or the same in a language.
 SHARED = {"memlab", "Main", "Page", "Home", "Copy", "Light", "Dark"}
 CHINESE = (
@@ -45,6 +50,15 @@ def test_no_word_around_the_text_is_english(name):
     words = {word for word in interface.WORDS if "{" not in word} - SHARED
     own = set(check.catalogue.translations(name.split("/")[0], "interface").values())
     assert not (words - own) & set(shown(name))
+
+
+@pytest.mark.parametrize("name", [x for x in OTHERS if x.split("/")[0] in WRITTEN])
+def test_no_number_of_a_page_is_in_english_form(name):
+    page = QUOTED.sub(" ", (SITE / name).read_text(encoding="utf-8"))
+    page = INSIDE.sub("", HIDDEN.sub(" ", FORMULA.sub("", page)))
+    texts = [" ".join(html.unescape(t).split()) for t in re.findall(r">([^<>]+)<", page)]
+    found = [english_number(re.sub(PAPER, "", text)) for text in texts]
+    assert [each for each in found if each] == []
 
 
 @pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("zh-TW/")])

@@ -51,8 +51,9 @@ ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3}){2,}|\d{1,3}(?:,\d{3})+(?= B\b| tokens| bytes)|\d+\.(?!\d{3}(?!\d))\d+"
 )
 NAMED = re.compile(
-    r"(?:torch|PyTorch|transformers|torchao|trl|accelerate|bitsandbytes|capability|seção|tabela|"
-    r"vers\w+|Llama|v|\bo|\bdo|\ba|\bna|specifications|vllm-project/vllm|_muon\.py)\W*$"
+    r"(?:Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|torchao(?:/optim)?|trl|"
+    r"accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|capability|"
+    r"vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
 )
 
 
