@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import replace
+from ..base.garbage import no_garbage
 from ..estimate import estimate, told
 from ..ledger import Ledger
 from ..model import Model
@@ -57,12 +58,15 @@ def explain(
     if run.tokens is None:  # refuses what would change a step
         estimate(model, chosen, run)
     case = Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))
-    ledger = Ledger.of("derived", case.contents(), title=_title(case))
     known_to = rounding(seen, level)
-    search = Search(case, total - ledger.total(), total, level, watched, known_to)
+    # A search simulates many steps, and where torch is loaded Python looks through all of it again
+    # and again for garbage, of which a simulation leaves next to none.
+    with no_garbage(collect=False):
+        ledger = Ledger.of("derived", case.contents(), title=_title(case))
+        search = Search(case, total - ledger.total(), total, level, watched, known_to)
+        sums = search.sums()
+        causes, ruled_out = search.alone()
     notes = _notes(seen, total, predicted, ledger.total())
-    sums = search.sums()
-    causes, ruled_out = search.alone()
     together = {name.rpartition(" × ")[2] for one in sums for name in one.names}
     ruled_out = [one for one in ruled_out if one.name not in together]
     unknown = _looks(level, search.gap, run)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..base.garbage import no_garbage
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
@@ -119,7 +121,8 @@ class Log:
             for record, change, _ in self.events
             if change
         )
-        return replay(events, capacity=capacity, expandable=expandable)
+        with no_garbage(collect=False):  # none is made, and many objects are
+            return replay(events, capacity=capacity, expandable=expandable)
 
     def seen(self, size: Callable[[Record], int]) -> Log:
         """The same events in the same order, each storage as large as `size` says, or nothing."""
