@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from . import rss
@@ -70,9 +69,8 @@ def apart(calls: Mapping[str, tuple[Callable, list, list]]) -> dict[str, list[He
         groups.setdefault(function.__module__, []).append(call)
     if not available():
         return {}
-    # What one module's functions need is imported once; two modules' processes run side by side.
-    with ThreadPoolExecutor() as pool:
-        found = dict(pair for pairs in pool.map(_ask, groups.values()) for pair in pairs)
+    # One module's calls after another's: what they need is imported once, right before them.
+    found = dict(_ask([call for calls_of_one in groups.values() for call in calls_of_one]))
     return {name: found[name] for name in calls}
 
 
@@ -115,10 +113,13 @@ def _child(module: str, name: str, first: list, arguments: list) -> list[tuple[s
 
 def _serve() -> int:
     """Fork for each call, so that torch is imported once and each starts from the same memory."""
-    calls = json.load(sys.stdin)
-    for _, module, *_ in calls:
-        importlib.import_module(module)
-    for name, *call in calls:
+    imported = set()
+    for name, *call in json.load(sys.stdin):
+        if call[0] not in imported:
+            importlib.import_module(call[0])
+            imported.add(call[0])
+            gc.collect()
+            gc.freeze()  # a call need not look through what its code has brought
         sys.stdout.flush()
         if (child := os.fork()) == 0:
             status = 1

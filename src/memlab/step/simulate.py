@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..base.frozen import replace
+from ..base.garbage import no_garbage
 from ..model import Model
 from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
@@ -80,21 +81,23 @@ def simulate(
     Raises      ValueError for a combination that is not described, which it names
     """
     keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe).weights)
-    if run.devices.pipelined:
-        from .pipelined import fullest, step_of_stage  # only a pipeline needs it
+    # Nothing that is made here is garbage yet, and to look for it takes as long as the step itself.
+    with no_garbage(collect=False):
+        if run.devices.pipelined:
+            from .pipelined import fullest, step_of_stage  # only a pipeline needs it
 
-        stage = fullest(model, recipe, run)
-        return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
-    how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer}
-    if rank is None and run.devices.deepspeed:
-        return _fullest(model, recipe, run, how)
-    played = _played(model, recipe, run, rank=rank or 0, **how)
-    if not run.devices.cpu_offload:
-        return _told(*played)
-    log = played[0].log
-    played[0].log = on_device(log)
-    host = on_host(log, run.devices, run.backend)
-    return replace(_told(*played), host=host)
+            stage = fullest(model, recipe, run)
+            return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
+        how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer}
+        if rank is None and run.devices.deepspeed:
+            return _fullest(model, recipe, run, how)
+        played = _played(model, recipe, run, rank=rank or 0, **how)
+        if not run.devices.cpu_offload:
+            return _told(*played)
+        log = played[0].log
+        played[0].log = on_device(log)
+        host = on_host(log, run.devices, run.backend)
+        return replace(_told(*played), host=host)
 
 
 def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str, Any]) -> Step:
