@@ -4,7 +4,6 @@ addEventListener("DOMContentLoaded", async () => {
   "use strict";
   const places = document.querySelectorAll(".memlab-question");
   if (!places.length || !location.protocol.startsWith("http")) return;
-  if (!document.documentElement.lang.startsWith("en")) return; // the answers are in English
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
   const name = location.pathname.split("/").pop().replace(/\.html$/, "");
   const read = async (file) => {

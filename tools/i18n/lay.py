@@ -32,6 +32,10 @@ def lay(language, folder):
         text = path.read_text(encoding="utf-8")
         drawing = stage.markup(text, lambda words: translated(words, site))
         path.write_text(drawing, encoding="utf-8")
+    for path in sorted((folder / "_static" / "answers").glob("[0-9]*.json")):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        text = json.dumps(stage.answers(kept, messages), ensure_ascii=False)
+        path.write_text(text, encoding="utf-8")
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}
 

@@ -81,6 +81,22 @@ def notebook(content, words, messages, language, missing=None):
     return content
 
 
+def answers(kept, messages):
+    """What tools/answers.py kept of a chapter's questions, in the language of `messages`."""
+
+    def say(text):
+        return translated(text, messages)
+
+    made = json.loads(json.dumps(kept))
+    for question in made["questions"]:
+        question["question"] = say(question["question"])
+        for control in question["controls"]:
+            control["label"] = say(control["label"])
+            control["values"] = [say(value) for value in control["values"]]
+        question["answers"] = [markup(wrapped(each, say), say) for each in question["answers"]]
+    return made
+
+
 def _output(output, said, messages):
     def heard(text):
         return template(text)[0] in said
