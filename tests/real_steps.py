@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import random
 import sys
 import time
@@ -493,6 +494,11 @@ def allocations(step: Question) -> tuple[list[tuple[int, int]], list[tuple[int, 
     return [(size, total) for _, size, total in events if size > 0], [
         (e.bytes, e.total) for e in real.events[real.second :] if e.kind == "alloc" and e.bytes
     ]
+
+
+def deep(n: int) -> int:
+    """So many random steps, or MEMLAB_DEPTH times as many: CONTRIBUTING.md says when."""
+    return n * int(os.environ.get("MEMLAB_DEPTH", "1"))
 
 
 def random_configs(

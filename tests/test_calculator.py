@@ -42,7 +42,7 @@ from memlab.units import text as sized
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
-MANY = 400
+MANY = 240
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,8 @@ def test_the_engines_agree(folder, lookup):
     apart = [(s, a, b) for s, a, b in zip(asked, ours, theirs, strict=True) if a != b]
     assert not apart, f"{len(apart)} of {MANY}, the first as (state, here, there): {apart[0]}"
     peaks = sum(found.get("peak", False) for found in ours)
-    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 20
-    assert sum(bool(found.get("changes")) for found in ours) > 20
+    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 12
+    assert sum(bool(found.get("changes")) for found in ours) > 12
 
 
 def with_peaks(count, lookup, seed, **said):
@@ -111,7 +111,7 @@ def step_of(state):
 
 
 def test_the_peak_is_that_of_the_simulated_step(lookup):
-    for state, found in with_peaks(120, lookup, seed=1):
+    for state, found in with_peaks(60, lookup, seed=1):
         step = step_of(state)
         assert found["total"] == step.peak.bytes == sum(row["bytes"] for row in found["rows"])
         held = hills(step)
@@ -182,7 +182,7 @@ def test_an_answer_without_advice_is_the_same_answer(lookup):
 
 def test_the_engine_gets_the_same_code_without_its_words():
     """Docstrings are empty there and comments gone; all else is the same, line by line."""
-    names = [f"{name}.py" for name in MODULES.split()]
+    names, sent = [f"{name}.py" for name in MODULES.split()], files()
     for name in [*names, *(f"terms/{each}.py" for each in TERMS.split())]:
         code = (ROOT / "src" / "memlab" / name).read_text(encoding="utf-8")
         tree = ast.parse(code)
@@ -190,7 +190,7 @@ def test_the_engine_gets_the_same_code_without_its_words():
             kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
             if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
                 node.body[0].value.value = ""
-        ours, theirs = files()[f"memlab/{name}"], ast.dump(tree)
+        ours, theirs = sent[f"memlab/{name}"], ast.dump(tree)
         assert ast.dump(ast.parse(ours)) == theirs and ours.count("\n") == code.count("\n"), name
         assert len(ours) < len(code) and "# " not in re.sub('"[^"]*"', "", ours), name
 

@@ -14,6 +14,7 @@ from real_steps import (  # noqa: E402
     FAMILIES,
     Question,
     build,
+    deep,
     quiet,
     random_configs,
 )
@@ -38,7 +39,7 @@ DRAWN = [
             attention=step.run.attention,
         ),
     )
-    for step in random_configs(48, 71, dropouts=(0.0,))
+    for step in random_configs(deep(27), 71, dropouts=(0.0,))
 ]
 
 

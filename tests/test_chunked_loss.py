@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from real_steps import allocations, random_configs, real_step, simulated
+from real_steps import allocations, deep, random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
@@ -16,7 +16,7 @@ TINY = [
     *random_configs(4, 81, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
     *random_configs(3, 82, families=("gpt2",), implementations=("memlab",)),
 ]
-STEPS = [*TINY, *random_configs(8, 83), *random_configs(4, 84, checkpoints=("block",))]
+STEPS = [*TINY, *random_configs(deep(5), 83), *random_configs(deep(3), 84, checkpoints=("block",))]
 STEPS = [
     s.replace(loss="chunked", loss_chunks=(1, 3, 5)[i % 3], micro_batches=1 + i % 2)
     for i, s in enumerate(STEPS)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from real_steps import FAMILIES, build, module_vocab, quiet, random_configs
+from real_steps import FAMILIES, build, deep, module_vocab, quiet, random_configs
 
 from memlab import Model, Run
 from memlab.lab import tracked_steps
@@ -89,7 +89,7 @@ def test_what_cannot_be_done_says_so():
 # Where layers have biases, or norms have them, several parameters wait at the same time.
 WITH_BIASES = [
     step.replace(precision="fp32", batch=2, tokens=9)
-    for step in random_configs(16, 71, checkpoints=("none", "block"))
+    for step in random_configs(deep(9), 71, checkpoints=("none", "block"))
 ]
 
 

@@ -118,8 +118,8 @@ def test_the_parser_is_the_book_s():
     ("translated", "problem"),
     [
         ("**Some** 3.5 GiB de `x`, [aqui](#y).", None),
-        ("**Some** 3,5 GiB de `x`, [aqui](#y).", None),
-        ("**Some** 3.6 GiB de `x`, [aqui](#y).", "figures: missing 35"),
+        ("**Some** 3,5 GiB de `x`, [aqui](#y).", "figures: missing 3.5"),
+        ("**Some** 3.6 GiB de `x`, [aqui](#y).", "figures: missing 3.5"),
         ("Some 3.5 GiB de `x`, [aqui](#y).", "marks: missing strong"),
         ("**Some** 3.5 GiB de x, [aqui](#y).", "kept as it is: missing `x`"),
         ("**Some** 3.5 GiB de `x`, [aqui](#z).", "kept as it is: missing ](#y)"),
@@ -138,8 +138,12 @@ def test_a_bold_that_fails_beside_an_ideograph_is_found():
     assert guard.problems("*One?* Two *three*.", "*一？*二，*三*四*五*。")
 
 
-def test_a_figure_is_compared_by_its_digits_and_a_month_by_its_name():
-    assert not guard.problems("FP8 36.53 and 8,192 tokens", "FP8, 36.53 e 8.192 tokens")
+def test_a_figure_is_compared_by_its_value_and_a_month_by_its_name():
+    assert not guard.problems("FP8 36.50 and 8,192 tokens", "FP8, 36.5 e 8192 tokens")
+    # A catalogue keeps the English form, which the page turns; 8.192 would be eight.
+    assert guard.problems("8,192 tokens", "8.192 tokens")
+    assert not guard.problems("197 million of 70B", "1.97 億 of 70 bilhões")
+    assert guard.problems("197 million", "19.7 億") and guard.problems("4 B", "4B")
     assert guard.problems("FP8 36.53", "FP8 36.35")
     assert not guard.problems("since 2 August 2026", "2026 年 8 月 2 日起")
     assert guard.problems("since 2 August 2026", "2026 年 8 月 3 日起")
@@ -164,6 +168,20 @@ def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     assert not catalogue.update("pt-BR", "page", changed)
     catalogue.fill("pt-BR", "page", {changed[1]: "E os gradientes."})
     assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
+
+
+def test_a_word_with_two_senses_has_a_word_for_one_table(locale):
+    blocks_there = ["rank", "stage\x04rank"]
+    catalogue.update("pt-BR", "page", blocks_there)
+    words = {"rank": "posto", "stage\x04rank": "rank"}
+    assert catalogue.fill("pt-BR", "page", words) == []
+    assert 'msgctxt "stage"\nmsgid "rank"' in catalogue.path_of("pt-BR", "page").read_text()
+    assert not catalogue.update("pt-BR", "page", blocks_there)
+    assert catalogue.translations("pt-BR", "page") == words
+    table = '<table><tr><th scope="col">{}</th><th scope="col">rank</th></tr></table>'
+    both = table.format("stage") + table.format("adapters")
+    said = stage.tables(both, lambda text: words.get(text, text), words, "pt-BR")
+    assert said == both[::-1].replace("knar", "otsop", 1)[::-1]
 
 
 @pytest.fixture
@@ -315,17 +333,38 @@ def test_a_notebook_is_staged_with_its_code_as_it_was():
     printed, html, svg = code["outputs"]
     assert printed["text"].splitlines() == [
         "termo           bytes",
-        "pesos e mais    1,024",
+        "pesos e mais    1.024",
         "mul.self            7",
         "",
         *own.splitlines(),
-        "✗ Não: 3.5 GiB é menos.",
+        "✗ Não: 3,5 GiB é menos.",
         "mine",
     ]
-    assert html["data"]["text/html"] == '<td class="words">pesos e mais</td><td>1,024</td>'
+    assert html["data"]["text/html"] == '<td class="words">pesos e mais</td><td>1.024</td>'
     assert ">um título</text>" in svg["data"]["image/svg+xml"]
     assert ">comprido</text>" in svg["data"]["image/svg+xml"]
     assert done["metadata"]["memlab"] == {"language": "pt-BR"}
+
+
+def test_a_page_has_its_numbers_as_its_language_writes_them():
+    text = (
+        "# One of 8,192\n\n15.5 GiB\n\n| 1,024 | `1,024` |\n|---|---|\n| 8.318 GiB | two |\n\n"
+        "$V = 8{,}030.5$ is `$x = 1.5$`\n\n$$\n1.5 \\, x_{1,2}\n$$\n\n```\n1.5\n```\n"
+    )
+    words = {"One of 8,192": "Um de 8,192"}
+    done = stage.page(text, words, language="pt-BR")
+    for line in ("# Um de 8.192", "15,5 GiB", "| 1.024 | `1,024` |", "| 8,318 GiB | two |"):
+        assert line in done.splitlines()
+    assert "$V = 8.030{,}5$ is `$x = 1.5$`" in done and "\n1{,}5 \\, x_{1,2}\n" in done
+    assert "```\n1.5\n```" in done
+    assert stage.page(text, words, language="zh-TW") == text.replace("One of", "Um de")
+
+
+def test_a_quotation_in_a_table_keeps_its_numbers():
+    html = "<td>1,024<q>1,024 bytes</q><code>1.5</code> 1.5</td>"
+    assert stage.markup(html, lambda text: text.replace(",", ".")) == (
+        "<td>1.024<q>1,024 bytes</q><code>1.5</code> 1.5</td>"
+    )
 
 
 def test_a_page_says_the_titles_of_its_chapters_in_its_language():

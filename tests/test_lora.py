@@ -3,7 +3,7 @@
 import pytest
 import torch
 from more_families import drawn
-from real_steps import Question, allocations, random_configs, real_step, simulated
+from real_steps import Question, allocations, deep, random_configs, real_step, simulated
 from test_step import LLAMAS, apart
 from test_step_cuda import on_cuda, traced
 
@@ -19,7 +19,7 @@ DRAWN = [
     *random_configs(4, 91, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
     *random_configs(2, 92, families=("gpt2",), implementations=("memlab",)),
     *random_configs(2, 93, families=("llama",), implementations=("memlab",), dropouts=(0.0,)),
-    *random_configs(8, 94, families=PEFT, checkpoints=("none", "block")),
+    *random_configs(deep(8), 94, families=PEFT, checkpoints=("none", "block")),
     *drawn(11, 96),
 ]
 

@@ -32,10 +32,10 @@ def portuguese(tmp_path, monkeypatch):
     ("text", "said"),
     [
         ("weights", "pesos"),
-        ("peak after 3 layers of 1.5 GiB", "em 1.5 GiB: pico após 3 camadas"),
+        ("peak after 3 layers of 1.5 GiB", "em 1,5 GiB: pico após 3 camadas"),
         ("weights · AdamW: weights", "pesos · AdamW: pesos"),
         ("master copy", "master copy"),
-        ("1,024 B", "1,024 B"),
+        ("1,024 B", "1.024 B"),
         ("", ""),
     ],
 )
@@ -71,7 +71,7 @@ def test_english_is_said_as_it_is():
 
 def test_tables_and_pictures_ask(portuguese):
     lines = as_text(TABLE, title="weights").splitlines()
-    assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1,024"]
+    assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1.024"]
     assert ">pesos</th>" in as_html(TABLE)
     sheet = Canvas()
     heading(sheet, "peak after 3 layers of 2 B")
@@ -85,6 +85,13 @@ def test_ideographs_take_two_places_and_part_anywhere(portuguese):
     assert places(first) == places(second)
     lines = wrap("the whole step", 40)
     assert "".join(lines) == "整個訓練步驟" and len(lines) > 1
+
+
+def test_a_table_has_its_own_word_for_a_word_with_two_senses(portuguese):
+    messages.catalogue("pt-BR")["stage\x04term"] = "prazo"
+    assert messages.say("term", "stage") == "prazo" and messages.say("term") == "term"
+    rows = [["stage", "term"], ["1", "2"]]
+    assert "prazo" in as_text(rows) and ">prazo<" in as_html(rows)
 
 
 def test_the_language_comes_from_the_environment_or_from_the_notebook(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from real_steps import allocations, random_configs, real_step, simulated
+from real_steps import allocations, deep, random_configs, real_step, simulated
 from test_step import apart
 
 from memlab import Model, Run
@@ -16,8 +16,8 @@ LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 STEPS = [
     *random_configs(4, 71, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)),
     *random_configs(2, 72, families=("gpt2",), implementations=("memlab",), dropouts=(0.0,)),
-    *random_configs(8, 73),
-    *random_configs(8, 74, checkpoints=("block",)),
+    *random_configs(deep(5), 73),
+    *random_configs(deep(5), 74, checkpoints=("block",)),
 ]
 STEPS = [step.replace(micro_batches=2 + i % 3) for i, step in enumerate(STEPS)]
 

@@ -9,7 +9,7 @@ pytest.importorskip("transformers")
 
 from mixtures import LATER, MIXTURES, random_mixtures  # noqa: E402
 from real_inference import PHASES, real_call  # noqa: E402
-from real_steps import Question, hugging_face, quiet, real_step, simulated  # noqa: E402
+from real_steps import Question, deep, hugging_face, quiet, real_step, simulated  # noqa: E402
 from test_calls import differences  # noqa: E402
 from test_step_cuda import on_cuda, traced  # noqa: E402
 
@@ -124,13 +124,13 @@ def test_the_families_are_those_of_the_package():
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_random_steps_are_exact(family):
-    for i, step in enumerate(random_mixtures(DRAWS.get(family, 3), 91, families=(family,))):
+    for i, step in enumerate(random_mixtures(deep(DRAWS.get(family, 2)), 91, families=(family,))):
         check(step.replace(micro_batches=1 + i % 2))
 
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_every_allocation_is_the_real_one(family):
-    for step in random_mixtures(DRAWS.get(family, 2), 92, families=(family,)):
+    for step in random_mixtures(deep(1), 92, families=(family,)):
         ours, theirs = in_order(step)
         assert ours == theirs, step
 
@@ -195,7 +195,7 @@ def test_corners_are_exact(corner):
 
 @pytest.mark.parametrize("family", MIXTURES)
 def test_the_cuda_graph_is_the_traced_one(family):
-    drawn = random_mixtures(DRAWS.get(family, 2), 93, families=(family,))
+    drawn = random_mixtures(deep(1), 93, families=(family,))
     for step in on_cuda(step.replace(precision="bf16") for step in drawn):
         real, found = traced(step), simulated(step.replace(backend="cuda"))
         assert found.held == real.held, step

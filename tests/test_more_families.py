@@ -3,7 +3,7 @@
 import pytest
 from more_families import MORE, drawn
 from real_inference import PHASES, real_call, traced_call
-from real_steps import Question, build, hugging_face, quiet, real_step, simulated
+from real_steps import Question, build, deep, hugging_face, quiet, real_step, simulated
 from test_calls import differences
 from test_calls import simulated as called
 from test_step import apart
@@ -15,7 +15,7 @@ from memlab import Model, Run, trace
 from memlab.step import engine, simulate
 from memlab.step.keys import scales_logits
 
-EACH = len(MORE)
+EACH = deep(len(MORE))
 BY_LAYER = ("layer_types", "no_rope_layers")
 STEPS = drawn(EACH, 91)
 CALLS = [

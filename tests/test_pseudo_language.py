@@ -41,6 +41,7 @@ ALLOWED = re.compile(
 
 def pseudo(text):
     """The text with each vowel marked, but for what a translation has to keep."""
+    text, _ = catalogue.in_context(text)
     done, at = "", 0
     for kept in KEPT.finditer(text):
         done += text[at : kept.start()].translate(MARKED) + kept[0]

@@ -131,21 +131,27 @@ def test_every_way_of_falling_behind_is_named(chapter):
 BUILT = [name for name in NAMES if (SITE / "en" / "notebooks" / f"{name}.html").exists()]
 
 
-@pytest.mark.parametrize("name", BUILT)
-def test_a_slider_of_a_page_shows_the_answer_that_it_asks_for(browser, roots, name):  # noqa: F811
-    kept = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))["questions"][0]
+@pytest.fixture(scope="module")
+def window(browser, roots):  # noqa: F811
     with Watched(browser, roots["http"]) as watched:
-        watched.page.goto(f"{roots['http']}en/notebooks/{name}.html")
-        watched.page.wait_for_selector(".memlab-question[data-live=yes]")
-        before = watched.page.inner_html(".memlab-answer")
-        slider = watched.page.locator(".memlab-question input[type=range]").first
-        slider.focus()
-        last = len(kept["controls"][0]["values"]) - 1
-        watched.page.keyboard.press("Home" if kept["controls"][0]["default"] else "End")
-        shown = kept["controls"][0]["values"][0 if kept["controls"][0]["default"] else last]
-        assert slider.get_attribute("aria-valuetext") == shown
-        assert watched.page.inner_html(".memlab-answer") != before or len(set(kept["answers"])) == 1
-        assert watched.wrong == []
+        yield watched
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_slider_of_a_page_shows_the_answer_that_it_asks_for(window, name):
+    kept = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))["questions"][0]
+    page = window.page
+    page.goto(f"{window.root}en/notebooks/{name}.html")
+    page.wait_for_selector(".memlab-question[data-live=yes]")
+    before = page.inner_html(".memlab-answer")
+    slider = page.locator(".memlab-question input[type=range]").first
+    slider.focus()
+    last = len(kept["controls"][0]["values"]) - 1
+    page.keyboard.press("Home" if kept["controls"][0]["default"] else "End")
+    shown = kept["controls"][0]["values"][0 if kept["controls"][0]["default"] else last]
+    assert slider.get_attribute("aria-valuetext") == shown
+    assert page.inner_html(".memlab-answer") != before or len(set(kept["answers"])) == 1
+    assert window.wrong == []
 
 
 @pytest.mark.parametrize("name", BUILT[:3])

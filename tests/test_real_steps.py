@@ -5,7 +5,7 @@ import random
 import statistics
 
 import pytest
-from real_steps import FAMILIES, Question, random_configs, real_step, simulated
+from real_steps import FAMILIES, Question, deep, random_configs, real_step, simulated
 
 from memlab import Run
 from memlab.cli import main
@@ -14,9 +14,9 @@ CLASSIC = ("gpt2", "opt", "gpt_neox")  # of the eight: dropout is not in attenti
 WINDOWED = ("mistral", "qwen2", "llama", "qwen3", "gemma")
 # Every family, without dropout and with it; other seeds than those of test_step.
 DRAWN = [
-    *random_configs(16, 61, dropouts=(0.0,)),
-    *random_configs(8, 62, dropouts=(0.1,), checkpoints=("none", "block")),
-    *random_configs(8, 67, checkpoints=("none", "block"), families=WINDOWED, windows=True),
+    *random_configs(deep(9), 61, dropouts=(0.0,)),
+    *random_configs(deep(6), 62, dropouts=(0.1,), checkpoints=("none", "block")),
+    *random_configs(deep(5), 67, checkpoints=("none", "block"), families=WINDOWED, windows=True),
 ]
 
 LLAMA = Question(

@@ -1,5 +1,6 @@
 """Run: one value, checked in one place; what it says is honoured at every door, or refused."""
 
+import functools
 import json
 import pickle
 import random
@@ -357,6 +358,12 @@ def walk():
         yield from ((door, field, said) for field, said in CASES if field not in searched)
 
 
+@functools.lru_cache(maxsize=64)
+def without(door, recipe, run):
+    """A door's answer to a run that has not the field, asked once for all values of it."""
+    return DOORS[door][0](recipe, run)
+
+
 @pytest.mark.parametrize("door, field, said", [*walk()], ids=str)
 def test_every_field_is_honoured_or_refused_by_name(door, field, said):
     """It moves a figure at one of two sizes, or an error says its name and its value."""
@@ -377,7 +384,9 @@ def test_every_field_is_honoured_or_refused_by_name(door, field, said):
         fewer = {name: value for name, value in said.items() if name != field}
         if field == "loss":
             fewer.pop("loss_chunks", None)
-        moved |= found != ask(recipe, Run(**base | fewer))
+        moved |= found != without(door, recipe, Run(**base | fewer))
+        if moved:
+            break
     assert moved != ((door, said) in SAME), f"{door} does not look at {field}"
 
 

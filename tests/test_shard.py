@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from memlab import Model, Recipe, Run, Sharding, estimate
-from memlab.lab import shard, sharded, text
+from memlab.lab import ranks, shard, sharded, text
 from memlab.lab.models import TinyLlama
 from memlab.lab.ranks import fake_ranks, on_ranks
 from memlab.measure import resident
@@ -38,8 +38,8 @@ def alone(model):
 def test_two_real_ranks_hold_what_is_derived_and_learn_what_one_would():
     expected = alone(TINY)
     found = on_ranks(2, sharded.train_stages, TINY, (0, 1, 2, 3))
-    for ranks in found:
-        for stage, (ledger, losses) in ranks.items():
+    for own in found:
+        for stage, (ledger, losses) in own.items():
             derived = estimate(TINY, "fp32", over(data=2, zero=stage))
             assert [r.measured for r in ledger.rows] == [r.derived for r in derived.rows], stage
             assert losses == pytest.approx(expected, rel=1e-5)
@@ -81,6 +81,20 @@ def fails():
 def test_a_rank_that_fails_says_why_and_leaves_no_process():
     with pytest.raises(RuntimeError, match="rank 1 has had enough"):
         on_ranks(2, fails)
+
+
+def test_ranks_that_are_no_copies_of_one_process_do_the_same(monkeypatch):
+    monkeypatch.setattr(ranks, "COPIES", False)
+    assert on_ranks(2, sum_of_ranks) == [[1, 2], [2, 2]]
+    monkeypatch.setattr(ranks, "COPIES", True)
+    assert on_ranks(2, sum_of_ranks) == [[1, 2], [2, 2]]
+
+
+def sum_of_ranks():
+    """Its own number from 1 on, and how many there are."""
+    one = torch.ones(1)
+    dist.all_reduce(one)
+    return [dist.get_rank() + 1, int(one)]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from real_steps import Question, build, quiet, random_configs, simulated
+from real_steps import Question, build, deep, quiet, random_configs, simulated
 
 from memlab import Run
 from memlab.measure import trace
@@ -38,12 +38,12 @@ def on_cuda(steps):
 
 ANY = ("none", "block")
 DRAWN = [
-    *random_configs(16, 81, checkpoints=ANY),
-    *random_configs(10, 82, checkpoints=ANY, families=LLAMAS, windows=True),
+    *random_configs(deep(9), 81, checkpoints=ANY),
+    *random_configs(deep(6), 82, checkpoints=ANY, families=LLAMAS, windows=True),
     *random_configs(
-        4, 83, checkpoints=ANY, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)
+        deep(3), 83, checkpoints=ANY, families=LLAMAS, implementations=("memlab",), dropouts=(0.0,)
     ),
-    *random_configs(2, 84, families=("gpt2",), implementations=("memlab",), dropouts=(0.1,)),
+    *random_configs(deep(2), 84, families=("gpt2",), implementations=("memlab",), dropouts=(0.1,)),
 ]
 
 

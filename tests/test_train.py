@@ -21,7 +21,7 @@ SMALL = {"steps": 2, "batch": 4, "tokens": 16}
 
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast", "zero"])
 def test_the_loss_falls(recipe):
-    losses = train(LLAMA, recipe, steps=30).losses
+    losses = train(LLAMA, recipe, steps=30, batch=4, tokens=64).losses
     assert len(losses) == 30
     assert 5.5 < losses[0] < 5.8  # ln 256 = 5.545, and a little for unequal first guesses
     assert sum(losses[-5:]) / 5 < 2.8
@@ -223,3 +223,12 @@ def test_a_vocabulary_without_all_bytes_is_refused():
 def test_an_unknown_optimizer_lists_the_known_ones():
     with pytest.raises(ValueError, match="unknown optimizer 'adam'; known: sgd, momentum, adamw"):
         optimizer("adam", {})
+
+
+@pytest.mark.parametrize("kind", ["adamw", "adamw4bit", "muon"])
+def test_a_run_that_nobody_watches_has_the_same_losses_and_ledger(kind):
+    recipe, short = Recipe(name=kind, optimizer=kind), {"steps": 3, "batch": 2, "tokens": 16}
+    watched, alone = (train(LLAMA, recipe, watch=watch, **short) for watch in (True, False))
+    assert alone.losses == watched.losses
+    assert alone.ledger == watched.ledger
+    assert len(alone.tracker.timeline) < len(watched.tracker.timeline) / 10

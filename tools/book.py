@@ -135,7 +135,7 @@ def stage(language):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
-    calculator.stage(source, calculator_words(language))
+    calculator.stage(source, calculator_words(language), language)
     typeface.stage(source)
     checks_pages.stage(ROOT, source)
     (source / "notebooks").mkdir()

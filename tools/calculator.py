@@ -79,7 +79,9 @@ NOTHING: dict[str, Any] = {
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
-SHOWN = re.compile(r"(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")")
+SHOWN = re.compile(
+    r"<code\b.*?</code>|(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")", re.S
+)
 
 
 def key():
@@ -109,13 +111,13 @@ def words():
     found += [LOADING, NO_ENGINE]
     known = dict.fromkeys(found)
     for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING) + step(NOTHING)):
-        text = html.unescape(shown["text"]).strip()
+        text = html.unescape(shown["text"] or "").strip()
         if re.search(r"[^\W\d_]{2}", text) and text not in NAMES and not matched(text, known):
             found.append(text)
     return list(dict.fromkeys(found))
 
 
-def stage(source, words=None):
+def stage(source, words=None, language="en"):
     """Put forms and answers into the staged pages that have a mark, and the files beside them.
 
     words       English -> translation, as `words` lists them; None for the English page
@@ -127,7 +129,7 @@ def stage(source, words=None):
     for name, made in (("calculator.md", whole), ("intro.md", home)):
         page = source / name
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(MARKS[name], raw(made(words))), encoding="utf-8")
+        page.write_text(text.replace(MARKS[name], raw(made(words, language))), encoding="utf-8")
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
     for script in sorted(SCRIPTS.glob("*.mjs")):
         shutil.copy(script, target)
@@ -143,7 +145,7 @@ def raw(text):
     return f"```{{raw}} html\n{text}\n```"
 
 
-def whole(words=None):
+def whole(words=None, language="en"):
     """The page's form and its answer to the defaults."""
     found = answered({}, reader(peaks.kept()))
     engine = "yes" if has_engine() else "no"
@@ -153,40 +155,42 @@ def whole(words=None):
 {form()}
 {result(found)}"""
     return f"""<div class="calc">
-{spoken(page, words or {})}
-{table({"defaults": FIRST}, words)}
+{spoken(page, words or {}, language)}
+{table({"defaults": FIRST}, words, language)}
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
 
 
-def home(words=None):
+def home(words=None, language="en"):
     """The first page's three controls and its answer to what they show."""
     found = answered(HOME, reader(peaks.kept()))
     given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": HOME_CHOICES}
     engine = "yes" if has_engine() else "no"
     return f"""<div class="calc calc-home">
-{spoken(step(found), words or {})}
-{table(given, words)}
+{spoken(step(found), words or {}, language)}
+{table(given, words, language)}
 <script src="{PLACE}/wake.mjs" data-engine="{engine}"></script>
 </div>"""
 
 
-def table(given, words):
+def table(given, words, language="en"):
     """What the scripts need to know."""
     given = given | {"colours": COLOURS, "hills": HILLS, "order": ORDER}
     if words:
-        given["words"] = words
+        given |= {"words": words, "language": language}
     # In a script element nothing but "<" could end it.
     data = json.dumps(given).replace("<", "\\u003c")
     return f'<script type="application/json" id="calc-table">{data}</script>'
 
 
-def spoken(page, words):
+def spoken(page, words, language="en"):
     """The HTML with every text and label said in the language of `words`."""
 
     def one(shown):
+        if shown["text"] is None:  # code
+            return shown[0]
         text = html.unescape(shown["text"])
-        new = say(text, words)
+        new = say(text, words, language)
         return shown[0] if new == text else shown["before"] + e(new) + shown["after"]
 
     return SHOWN.sub(one, page)

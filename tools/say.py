@@ -3,23 +3,30 @@
 import re
 from functools import cache
 
+from memlab.base.numerals import written
+
 PLACE = re.compile(r"\{(\w+)\}")
 BETWEEN = (" + ", " · ", ", ", ": ")  # the outermost first
 
 
-def say(text, words):
+def say(text, words, language="en"):
     """The text by `words`, English -> translation: as a whole, by a pattern, or part by part.
 
-    What stands in a pattern's place is said by itself; what no word knows stays as it is.
+    What stands in a pattern's place is said by itself; what no word knows stays as it is, but for
+    its numbers, which stand as the language writes them.
     """
+    return written(_said(text, words), language)
+
+
+def _said(text, words):
     if text in words:
         return words[text]
     if found := matched(text, words):
         pattern, places = found
-        return PLACE.sub(lambda place: say(places[place[1]], words), words[pattern])
+        return PLACE.sub(lambda place: _said(places[place[1]], words), words[pattern])
     for mark in BETWEEN:
         if mark in text:
-            return mark.join(say(part, words) for part in text.split(mark))
+            return mark.join(_said(part, words) for part in text.split(mark))
     return text
 
 

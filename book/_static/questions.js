@@ -2,6 +2,8 @@
 // a slider only chooses. Without this script, or in a folder, the answer to the default stands there.
 addEventListener("DOMContentLoaded", async () => {
   "use strict";
+  // What parts a label from its value in the language of the page.
+  const colon = document.documentElement.lang.startsWith("zh") ? "：" : ": ";
   const places = document.querySelectorAll(".memlab-question");
   if (!places.length || !location.protocol.startsWith("http")) return;
   const root = new URL(document.documentElement.dataset.content_root || "./", location.href);
@@ -32,7 +34,7 @@ addEventListener("DOMContentLoaded", async () => {
       });
       slider.value = control.default;
       const said = document.createElement("output");
-      label.append(`${control.label}: `, said, slider);
+      label.append(`${control.label}${colon}`, said, slider);
       const tell = () => {
         said.textContent = control.values[slider.value];
         slider.setAttribute("aria-valuetext", control.values[slider.value]);

@@ -6,7 +6,7 @@ import { showHills } from "./towers.mjs";
 const find = (id) => document.getElementById(id);
 const form = find("calc-form");
 const table = JSON.parse(find("calc-table").textContent); // defaults, choices, colours, words
-const say = speaker(table.words);
+const say = speaker(table.words, table.language);
 const selects = [...form.querySelectorAll("select")];
 
 for (const select of selects) {

@@ -9,7 +9,8 @@ const find = (id) => document.getElementById(id);
 const form = find("calc-form");
 const note = find("calc-note");
 const table = JSON.parse(find("calc-table").textContent); // defaults, colours, words
-const say = speaker(table.words);
+const say = speaker(table.words, table.language);
+const count = (number) => say(number.toLocaleString("en"));
 
 let config = null;
 let answer = null;
@@ -135,12 +136,12 @@ function show(found) {
     button.dataset.formula = row.formula;
     button.append(swatch(colour(row.term)), say(row.term));
     head.append(button);
-    line.append(head, element("td", row.text), element("td", row.bytes.toLocaleString("en")));
+    line.append(head, element("td", say(row.text)), element("td", count(row.bytes)));
     body.append(line);
     if (row.term === focused) button.focus();
   }
-  find("calc-total").textContent = found.total_text;
-  find("calc-total-bytes").textContent = found.total.toLocaleString("en");
+  find("calc-total").textContent = say(found.total_text);
+  find("calc-total-bytes").textContent = count(found.total);
   find("calc-title").textContent = say(found.heading);
   find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
@@ -212,7 +213,7 @@ function followNumbers() {
     let place = values.findIndex((value) => value >= number);
     if (place < 0) place = values.length - 1;
     slider.value = place;
-    slider.setAttribute("aria-valuetext", number.toLocaleString("en"));
+    slider.setAttribute("aria-valuetext", count(number));
   }
 }
 
@@ -286,7 +287,7 @@ addEventListener("hashchange", takeAll);
 // -- beginning ----------------------------------------------------------------------------------
 
 answer = await begin();
-compare = comparer(table.order, say, answer.sized, () => {
+compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => {
   history.replaceState(null, "", addressOf(stateOfControls()));
   find("calc-link").value = "";
 });

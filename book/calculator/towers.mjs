@@ -34,7 +34,7 @@ export function showHills(found, table, say) {
     return made;
   };
   const tops = names.map((name) => {
-    const top = line(span(say(name)), " ", span(sizes.get(name)));
+    const top = line(span(say(name)), " ", span(say(sizes.get(name))));
     if (name === found.moment) top.className = "calc-highest";
     return top;
   });

@@ -5,6 +5,8 @@ Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `me
 
 from __future__ import annotations
 
+import sys
+
 from .estimate import estimate as estimate
 from .explain import explain as explain
 from .formats import bytes_per_value as bytes_per_value
@@ -27,6 +29,11 @@ from .units import TiB as TiB
 from .units import exact as exact
 from .units import parse as parse
 from .units import text as text
+
+if "IPython" in sys.modules:  # a notebook's own sentences in its reader's language
+    from .base.prints import listen
+
+    listen()
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

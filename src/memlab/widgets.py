@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .base.messages import say
+from .base.messages import colon, number, say
 
 HOW_TO = "Run this notebook to move the slider."
 HOW_TO_MANY = "Run this notebook to move the sliders."
@@ -101,7 +101,7 @@ class Question:
     def _repr_html_(self) -> str:
         asked = html.escape(say(self.question))
         at = " · ".join(
-            f"{html.escape(say(each.label))}: <strong>{html.escape(show(each.default))}</strong>"
+            f"{html.escape(say(each.label))}{colon()}<strong>{html.escape(show(each.default))}</strong>"
             for each in self.controls.values()
         )
         how = HOW_TO if len(self.controls) == 1 else HOW_TO_MANY
@@ -168,7 +168,7 @@ def ask(
 def show(value: Any) -> str:
     """A value as a slider names it: whole numbers with thousands separators."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return f"{value:,}" if whole else say(str(value))
+    return number(value) if whole else say(str(value))
 
 
 def as_html(result: Any) -> str:

@@ -2,5 +2,5 @@
 import { readFileSync } from "node:fs";
 import { speaker } from "../../book/calculator/say.mjs";
 
-const { words, texts } = JSON.parse(readFileSync(0, "utf8"));
-process.stdout.write(JSON.stringify(texts.map(speaker(words))));
+const { words, texts, language } = JSON.parse(readFileSync(0, "utf8"));
+process.stdout.write(JSON.stringify(texts.map(speaker(words, language))));

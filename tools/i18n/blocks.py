@@ -42,13 +42,18 @@ def has_words(text):
     return bool(re.search(r"[^\W\d_]{2}", TOKEN.sub(" ", SILENT.sub(" ", text))))
 
 
-def translate(text, say):
+def translate(text, say, every=False):
     """The page with `say(block)` in place of each block; None leaves a block as it is.
 
+    every       ask for blocks without words too, such as a cell with a number
     Raises      ValueError for a block whose place in the text cannot be found
     """
     lines = text.split("\n")
-    return "\n".join(_walk(lines, say))
+
+    def ask(block):
+        return say(block) if every or has_words(block) else None
+
+    return "\n".join(_walk(lines, ask))
 
 
 def blocks(text):
@@ -83,8 +88,6 @@ def _walk(lines, say):
 
 
 def _block(lines, start, end, content, kind, say):
-    if not has_words(content):
-        return []
     new = say(" ".join(content.split()))
     if new is None:
         return []
@@ -107,7 +110,7 @@ def _row(row, say):
     cells = re.split(r"(?<!\\)\|", row)
     for i, cell in enumerate(cells):
         words = cell.strip()
-        if has_words(words) and (new := say(words)) is not None:
+        if words and (new := say(words)) is not None:
             cells[i] = cell.replace(words, new, 1)
     return "|".join(cells)
 
@@ -121,7 +124,7 @@ def _fence(lines, start, end, info, say):
         return []
     name, title = named.groups() if named else ("div", "")
     head = lines[start]
-    if title and name not in PLAIN and has_words(title) and (new := say(title)) is not None:
+    if title and name not in PLAIN and (new := say(title)) is not None:
         head = head.replace(title, new, 1)
     last = end - 1 if FENCE.match(lines[end - 1]) else end
     body, at = [], start + 1

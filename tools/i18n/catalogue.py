@@ -18,6 +18,7 @@ MOVING = re.compile(
     r'Language-Team|Plural-Forms):.*\\n"\n',
     re.M,
 )
+CONTEXT = "\x04"  # between a context and its message, as in memlab.base.messages
 WAS = "was: "  # a comment with the English that a fuzzy translation belongs to
 
 
@@ -56,7 +57,8 @@ def update(language, page, blocks):
     catalogue = read(language, page)
     template = Catalog(fuzzy=False)
     for block in blocks:
-        template.add(block)
+        words, context = in_context(block)
+        template.add(words, context=context)
     catalogue.update(template, update_header_comment=False)
     ordered = Catalog(
         locale=language.replace("-", "_"),
@@ -66,15 +68,17 @@ def update(language, page, blocks):
         version="0",
     )
     for block in dict.fromkeys(blocks):
-        old = catalogue[block]
+        words, context = in_context(block)
+        old = catalogue.get(words, context)
         comments = old.user_comments if old.fuzzy else []
         if old.previous_id:  # Babel writes it, and does not read it again
             comments = [WAS + old.previous_id[0]]
         ordered.add(
-            block,
+            words,
             old.string,
             flags=old.flags,
             user_comments=comments,
+            context=context,
         )
     return write(language, page, ordered)
 
@@ -95,7 +99,19 @@ def write(language, page, catalogue):
 
 def translations(language, page):
     """What may be printed: English -> translation, without the fuzzy and the empty ones."""
-    return {m.id: m.string for m in read(language, page) if m.id and m.string and not m.fuzzy}
+    found = (m for m in read(language, page) if m.id and m.string and not m.fuzzy)
+    return {block_of(message): message.string for message in found}
+
+
+def in_context(block):
+    """(words, context) of a block; no context but where a message is for one place alone."""
+    context, mark, words = block.rpartition(CONTEXT)
+    return words, context if mark else None
+
+
+def block_of(message):
+    """An entry of a catalogue as a block, its context before it."""
+    return message.id if message.context is None else f"{message.context}{CONTEXT}{message.id}"
 
 
 def fill(language, page, words):
@@ -105,9 +121,9 @@ def fill(language, page, words):
     """
     catalogue = read(language, page)
     for english, translated in words.items():
-        if message := catalogue.get(english):
+        if message := catalogue.get(*in_context(english)):
             message.string = translated
             message.flags.discard("fuzzy")
             message.user_comments = []
     write(language, page, catalogue)
-    return [english for english in words if catalogue.get(english) is None]
+    return [english for english in words if catalogue.get(*in_context(english)) is None]

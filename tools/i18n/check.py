@@ -14,15 +14,15 @@ TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
 LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
 PLACES = re.compile(r"\{\w+\}")
-# A dotted name, a call of one, a flag: no language says these in its own words.
-CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+")
+# A dotted name, a call of one, a flag, a name in quotes: no language says these in its own words.
+CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+|'\w+'")
 IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 
 
 def problems(language, name):
     """What is wrong with a page's catalogue, a line each."""
     found, blocks = [], sources.blocks_of(name)
-    messages = {m.id: m for m in catalogue.read(language, name) if m.id}
+    messages = {catalogue.block_of(m): m for m in catalogue.read(language, name) if m.id}
     if list(messages) != blocks:
         found.append("the page has changed: python tools/i18n update")
     for block in blocks:
@@ -46,6 +46,7 @@ def entry(language, english, translated):
     """What is wrong with one translation; an empty one is only missing."""
     if not translated:
         return []
+    english, _ = catalogue.in_context(english)
     found = guard.problems(english, translated)
     if sorted(PLACES.findall(english)) != sorted(PLACES.findall(translated)):
         found.append("the places {1}, {2} … of its numbers are not the same")

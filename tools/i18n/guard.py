@@ -2,10 +2,18 @@
 
 import re
 from collections import Counter
+from decimal import Decimal
 
 from blocks import SILENT, parser
 
 DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f]\d+)*")
+# As catalogues write numbers, in every language: the page turns them (memlab.base.numerals).
+NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
+# Powers of ten with a name: 197 million is 197 milhões and 1.97 億.
+POWERS = {"million": 6, "milhão": 6, "milhões": 6, "billion": 9, "bilhão": 9, "bilhões": 9}
+POWERS |= {"trillion": 12, "trilhão": 12, "trilhões": 12, "萬": 4, "億": 8, "兆": 12}
+POWERS |= {"M": 6, "B": 9}  # 70B are 70 billion; bytes stand apart, 70 B
+POWER = re.compile(r"(?:[ -]?(mil\w+|bi\w+|tri\w+|[萬億兆])|([MB])(?![A-Za-z]))")
 MONTHS = "January February March April May June July August September October November December"
 MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS.split())})\b")
 MONTH_IN_CHINESE = re.compile(r"\d+ ?月")
@@ -37,8 +45,19 @@ def silent(text):
 
 
 def figures(text):
-    """The numbers of the prose, whatever separates their thousands and decimals."""
-    return Counter(re.sub(r"\D", "", found) for found in DIGITS.findall(SILENT.sub(" ", text)))
+    """The values of the numbers of the prose; a version, 2.13.0, counts as it is written."""
+    rest = SILENT.sub(" ", text)
+    return Counter(_value(found[0], rest[found.end() :]) for found in DIGITS.finditer(rest))
+
+
+def _value(found, after):
+    """The number as a plain decimal, times the power of ten that is named behind it."""
+    if not NUMBER.fullmatch(found):
+        return found
+    power = POWER.match(after)
+    zeros = POWERS.get(power[1] or power[2], 0) if power else 0
+    value = Decimal(found.replace(",", "")).scaleb(zeros)
+    return f"{value.normalize():f}"
 
 
 def marks(text):

@@ -13,6 +13,7 @@ import yaml
 
 from memlab.base.messages import catalogue as messages_of
 from memlab.base.messages import translated
+from memlab.base.numerals import written
 
 
 def lay(language, folder):
@@ -22,31 +23,36 @@ def lay(language, folder):
     for path in sorted(folder.glob("*.md")):
         missing: list[str] = []
         words = stage.words_of(language, path.stem)
-        text = stage.page(path.read_text(encoding="utf-8"), words, missing)
+        text = stage.page(path.read_text(encoding="utf-8"), words, missing, language)
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
         left[path.stem] = missing
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
         if missing := translate(path, path, language, messages, site):
             left[path.stem] = missing
-    for path in sorted((folder / "_static").glob("*.svg")):
-        text = path.read_text(encoding="utf-8")
-        drawing = stage.markup(text, lambda words: translated(words, site))
-        path.write_text(drawing, encoding="utf-8")
     for path in sorted((folder / "_static" / "answers").glob("[0-9]*.json")):
         kept = json.loads(path.read_text(encoding="utf-8"))
-        text = json.dumps(stage.answers(kept, messages), ensure_ascii=False)
-        path.write_text(text, encoding="utf-8")
+        kept["questions"] = [stage.question(q, messages, language) for q in kept["questions"]]
+        path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+    for path in sorted((folder / "_static").glob("*.svg")):
+        text = path.read_text(encoding="utf-8")
+        drawing = stage.markup(text, lambda words: written(translated(words, site), language))
+        path.write_text(drawing, encoding="utf-8")
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}
 
 
-def notebooks(language, folder):
-    """Lay the chapters of a language out to be run; a copy that somebody has changed stays."""
+def notebooks(language, folder, names=()):
+    """Lay the chapters of a language, or those of these names, out to be run.
+
+    A copy that somebody has changed stays.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     stamp = folder / ".laid.json"
     laid = json.loads(stamp.read_text()) if stamp.exists() else {}
     site = catalogue.translations(language, sources.SITE)
     for path in sources.chapters():
+        if names and path.stem not in names:
+            continue
         target = folder / path.name
         if target.exists() and _hash(target) != laid.get(path.name):
             continue

@@ -3,6 +3,7 @@
 Each source has a name, which is the name of its catalogue, and gives its blocks in order.
 """
 
+import html
 import json
 import re
 import sys
@@ -19,12 +20,15 @@ import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
-from memlab.base.messages import template  # noqa: E402
+from memlab.base.messages import CONTEXT, template  # noqa: E402
 
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
 LEFT = "A part of this page is not translated yet: it stands in English."
+CODE = re.compile(r"print\([^;]*\)|[\w-]+")  # something to run, and no word of ours
+TEXT = re.compile(r">([^<>]+)<")
+PARTS = re.compile(r" · |: |\n")  # as memlab.base.messages looks a message up
 GLOSSARY = "<!-- glossary -->"
 # What a cell's metadata says of its figure.
 FIGURE = (("image", "alt"), ("figure", "caption"))
@@ -137,16 +141,80 @@ def site():
 def messages():
     """What memlab prints in the notebooks and to whoever answers their exercises."""
     from memlab import exercises, widgets
+    from memlab.base import prints
     from memlab.exercises import judge
+    from memlab.explain import findings
 
     found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
     found += [text for name, text in vars(judge).items() if name.isupper()]
     for sentences in exercises.hints().values():
         found += sentences
     found = [template(text)[0] for text in found]
+    found += exercises.units()
     for path in chapters():  # their numbers were taken out when they ran
-        found += said(json.loads(path.read_text(encoding="utf-8")))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found += said(content)
+        cells = (cell for cell in content["cells"] if cell["cell_type"] == "code")
+        for cell in cells:
+            found += prints.messages("".join(cell["source"]))
+    found += [*VALUES, *findings.SENTENCES]
+    for name, look in suspects():
+        found += [name] if CODE.fullmatch(look) else [name, look]
+    found += answered(set(found))
+    found += [f"{table}{CONTEXT}{words}" for table, words in SENSES]
     return [text for text in found if has_words(text)]
+
+
+def suspects():
+    """The causes that an explanation may name, each with where to look."""
+    from memlab.explain import causes, explanation
+
+    yield from ((cause.name, cause.look) for cause in causes.CAUSES)
+    yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
+
+
+# A word with another sense in the tables with this first heading: a process, and no matrix's rank;
+# rounded weights that stay or are computed again; what a counter showed.
+SENSES = (
+    ("stage", "rank"),
+    ("rank", "rank"),
+    ("routing", "rank"),
+    ("GB", "kept"),
+    ("GB", "again"),
+    ("what ran", "read"),
+)
+
+# What stands in sentences that chapters print, as one of their values.
+VALUES = [
+    "{1} to {2}, with a bf16 master at most {3}",
+    "nothing",
+    "every block",
+    "our own",
+    "{1} {2} tokens, memlab on cpu",
+]
+
+
+def answered(known):
+    """What only another answer of a slider says than the one that its chapter printed."""
+    found = []
+    for path in sorted((ROOT / "book" / "_static" / "answers").glob("[0-9]*.json")):
+        for question in json.loads(path.read_text(encoding="utf-8"))["questions"]:
+            labels = [x for c in question["controls"] for x in (c["label"], *c["values"])]
+            shown = [html.unescape(x) for a in question["answers"] for x in TEXT.findall(a)]
+            found += [template(text.strip())[0] for text in labels + shown]
+    # A line of a title that was cut into lines is said with the others: tools/i18n/stage.py.
+    cut = {text: f" {text}" for text in found}
+    return [
+        text
+        for text in dict.fromkeys(found)
+        if not all(part in known or not _is_said(part) for part in PARTS.split(text))
+        and not any(k.startswith(text + " ") or k.endswith(cut[text]) for k in known)
+    ]
+
+
+def _is_said(text):
+    """Whether a text has words, and is no name of code."""
+    return has_words(re.sub(r"\{\d+\}", " ", text)) and not re.fullmatch(r"\w+_\w+", text)
 
 
 def said(content):

@@ -3,7 +3,7 @@
 The words come from the package's `locale/<language>.json`, which tools/i18n makes from the
 catalogues of the book. A message is looked up as a whole, with its numbers taken out: "peak after
 3 layers" is looked up as "peak after {1} layers". What no catalogue has stays English, and nothing
-else in a result depends on the language.
+else in a result depends on the language, but how a number is written.
 """
 
 import os
@@ -11,12 +11,17 @@ import re
 from functools import cache
 from pathlib import Path
 
+from .numerals import written
+
 FOLDER = Path(__file__).parent.parent / "locale"
 ENGLISH = "en"
 # A figure with its unit is one piece, printed alike in every language; the 16 of bf16 is none.
 NUMBER = re.compile(
     r"(?<![\w.-])[-+−~≈]?\d+(?:[.,]\d+)*(?: ?(?:[KMGT]i?B\b|B\b|%|×|x\b))?(?![\w-])"
 )
+
+CONTEXT = "\x04"  # between a context and its message, as gettext has it
+PLACE = re.compile(r"(\{\d+\})")
 
 _chosen: list[str] = []
 _heard: set[str] = set()
@@ -55,13 +60,123 @@ class Said(str):
     """A text that is in the reader's language already, such as a line of a longer one."""
 
 
-def say(text: str) -> str:
-    """The text in the language in use, or as it is where no translation is known."""
+class Message(str):
+    """A sentence that knows its values: English as a text, and said by `say` in any language.
+
+    Example     Message("{1} of {2} fit", 3, 8) -> "3 of 8 fit"
+    """
+
+    pattern: str
+    values: tuple[str, ...]
+
+    def __new__(cls, pattern: str, *values: object) -> "Message":
+        shown = tuple(map(_text, values))
+        made = super().__new__(cls, filled(pattern, list(shown)))
+        made.pattern, made.values = pattern, shown
+        return made
+
+    def __reduce__(self) -> tuple[type["Message"], tuple[str, ...]]:
+        return type(self), (self.pattern, *self.values)
+
+
+def say(text: str, context: str = "") -> str:
+    """The text in the language in use, or as it is where no translation is known.
+
+    context     of a cell, the first heading of its table: a catalogue may have a word for this
+                place alone, where a word has two senses
+    """
     if isinstance(text, Said):
         return text
+    if isinstance(text, Message):
+        return told(text.pattern, *text.values)
     if HEARD and text not in _heard:
         _hear(text)
-    return text if language() == ENGLISH else Said(translated(text, catalogue(language())))
+    if language() == ENGLISH:
+        return text
+    words = catalogue(language())
+    return Said(written(placed(text, context, words) or translated(text, words), language()))
+
+
+def placed(text: str, context: str, words: dict[str, str]) -> str | None:
+    """What a catalogue says of a text in one place alone, if it does."""
+    return words.get(f"{context}{CONTEXT}{text}")
+
+
+def told(pattern: str, *values: object) -> str:
+    """A message with its values, in the language in use."""
+    return Said(put(pattern, list(map(_text, values)), catalogue(language()), language()))
+
+
+def put(pattern: str, values: list[str], words: dict[str, str], code: str) -> str:
+    """A message with its values by the catalogue of a language; English where it is not there."""
+    if pattern not in words and has_words(PLACE.sub(" ", pattern)):
+        return filled(pattern, values)
+
+    def value(text: str) -> str:
+        return text if isinstance(text, Said) else written(listed(text, words), code)
+
+    parts = PLACE.split(words.get(pattern, pattern))
+    return "".join(
+        value(values[int(part[1:-1]) - 1]) if i % 2 else written(part, code)
+        for i, part in enumerate(parts)
+    )
+
+
+# What stands around a name in a list: how often it is there, or how many bytes it has.
+IDEOGRAPH = re.compile("[\u3000-\u9fff]")
+TIMES = re.compile(r"([\d,]+ × )(.+)")
+SIZED = re.compile(r"(.+?)( [+−][\d,]+ B)")
+
+
+def listed(text: str, words: dict[str, str]) -> str:
+    """A value by a catalogue: as a message, or as a list of messages, joined as it was."""
+    new = _item(text, words)
+    if new != text or text in words:
+        return new
+    for mark in (" + ", ", "):
+        parts = text.split(mark)
+        for i in range(len(parts) - 1, 0, -1):  # a name may have a comma in it
+            head = mark.join(parts[:i])
+            if (said := _item(head, words)) != head or i == 1:
+                return _joined(mark, said, listed(mark.join(parts[i:]), words))
+    return text
+
+
+def _item(text: str, words: dict[str, str]) -> str:
+    if found := TIMES.fullmatch(text):
+        return found[1] + translated(found[2], words)
+    if found := SIZED.fullmatch(text):
+        return translated(found[1], words) + found[2]
+    return translated(text, words)
+
+
+def _joined(mark: str, before: str, after: str) -> str:
+    """Two parts with the mark between them, which beside an ideograph is one of its own."""
+    wide = {": ": "：", ", ": "、"}
+    beside = (before + after)[len(before) - 1 : len(before) + 1]
+    return before + (wide.get(mark, mark) if IDEOGRAPH.search(beside) else mark) + after
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value)
+
+
+def has_words(text: str) -> bool:
+    return bool(re.search(r"[^\W\d_]{2}", text))
+
+
+def number(value: int | float | str) -> str:
+    """A whole number with its thousands parted, or figures that are text, as the reader writes it.
+
+    Example     number(8192) -> "8,192", in Portuguese "8.192"
+    """
+    text = f"{value:,}" if isinstance(value, (int, float)) else value
+    return Said(written(text, language()))
+
+
+def colon() -> str:
+    """What parts a label from its value in the language in use."""
+    return "：" if language() == "zh-TW" else ": "
 
 
 def translated(text: str, words: dict[str, str]) -> str:
@@ -77,7 +192,10 @@ def translated(text: str, words: dict[str, str]) -> str:
     parts = re.split(r"( · |: |\n)", text)
     if len(parts) == 1:
         return text
-    return "".join(part if i % 2 else translated(part, words) for i, part in enumerate(parts))
+    said = translated(parts[0], words)
+    for mark, part in zip(parts[1::2], parts[2::2], strict=True):
+        said = _joined(mark, said, translated(part, words))
+    return said
 
 
 def template(text: str) -> tuple[str, list[str]]:

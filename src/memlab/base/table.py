@@ -22,7 +22,8 @@ def signed(count: int | None) -> str:
 def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
     """Aligned lines: words left, figures right, a rule above the last `foot` rows."""
     worded = _worded(table)
-    table = [[_shown(cell) if cell else cell for cell in row] for row in table]
+    place = table[0][0]
+    table = [[_shown(cell, place) if cell else cell for cell in row] for row in table]
     widths = [max(places(row[i]) for row in table) for i in range(len(table[0]))]
 
     def line(row: list[str]) -> str:
@@ -35,9 +36,9 @@ def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
     return "\n".join(([_shown(title)] if title else []) + lines)
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, context: str = "") -> str:
     """In the reader's language, and nothing in it that a terminal would obey."""
-    return printable(say(text), keep="\t\n")
+    return printable(say(text, context), keep="\t\n")
 
 
 def places(text: str) -> int:
@@ -59,7 +60,7 @@ def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
     import html  # when asked for: the command line never does
 
     def printed(text: str) -> str:
-        return html.escape(say(text) if text else text)
+        return html.escape(say(text, table[0][0]) if text else text)
 
     def row(cells: list[str]) -> str:
         rest = "".join(f"<td{_kind(c)}>{printed(c)}</td>" for c in cells[1:])

@@ -64,7 +64,8 @@ class MuonAdamW(Optimizer):
                 of u divided by the root of its running mean square and all scaled back; w -= lr · u
     Source      Jordan et al. 2024 (Muon); Li et al. 2025, arXiv:2510.05491 (the running squares)
     Changes     one matrix after the other, where nanochat stacks those of a shape; five rounds of
-                Muon's own polynomial for Polar Express; no weight decay
+                Muon's own polynomial for Polar Express, in fp32 and not in bf16, which takes a CPU
+            without bf16 products 30 times as long; no weight decay
     Example     MuonAdamW(groups(net))
     """
 
@@ -93,7 +94,7 @@ def _muon(p: Tensor, g: Tensor, state: dict[str, Any], lr: float) -> None:
         state["squares"] = p.new_zeros((rows, 1) if along else (1, columns))
     m, squares = state["momentum"], state["squares"]
     m.lerp_(g, 1 - MOMENTUM)
-    u = orthogonal(g.lerp(m, MOMENTUM)).to(p.dtype)
+    u = orthogonal(g.lerp(m, MOMENTUM), torch.float32).to(p.dtype)
     before = u.norm()
     squares.lerp_(u.square().mean(along, keepdim=True), 1 - SECOND)
     u = u * squares.clamp(min=1e-10).rsqrt()

@@ -75,9 +75,13 @@ def logits_peak(shape: Shape, batch: int) -> int:
     return 4 * 4 * whole("batch", batch) * shape.tokens * shape.vocab
 
 
-@cache
 def pair_of_cuts(batch: int, fp8: bool = False, shape: Shape = D26) -> tuple[Cut, Cut]:
     """The first two and the first four layers of a compiled step, cut in forward and backward."""
+    return _pair_of_cuts(batch, fp8, shape)  # a cache takes f(16) and f(16, False) for two calls
+
+
+@cache
+def _pair_of_cuts(batch: int, fp8: bool, shape: Shape) -> tuple[Cut, Cut]:
     ids = torch.zeros(batch, shape.tokens, dtype=torch.long)
     few = (
         Shape(n, shape.width, shape.heads, shape.vocab, shape.tokens, shape.windows) for n in (2, 4)

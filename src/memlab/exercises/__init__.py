@@ -65,6 +65,13 @@ def hints() -> dict[str, list[str]]:
     return {name: [one.hint, *one.wrong.values()] for name, one in sorted(_table.items())}
 
 
+def units() -> list[str]:
+    """What is said of answers that are no bytes, "{1} tokens", for a translator."""
+    _load()
+    found = {one.unit for one in _table.values()}
+    return [f"{{1}} {unit}" for unit in sorted(found - {"", "B"})]
+
+
 def _exercise(name: str) -> Exercise:
     _load()
     if name not in _table:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import isclose
 
 from .. import units
-from ..base.messages import say
+from ..base.messages import number, say, told
 
 Value = int | float | Fraction | str
 
@@ -51,9 +51,9 @@ class Exercise:
             return value
         if self.unit == "B":
             size = int(value)
-            return f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else "")
-        number = f"{value:,}" if isinstance(value, int) else f"{float(value):,.10g}"
-        return f"{number} {say(self.unit)}".rstrip()
+            return number(f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else ""))
+        count = f"{value:,}" if isinstance(value, int) else f"{float(value):,.10g}"
+        return told(f"{{1}} {self.unit}", count) if self.unit else number(count)
 
     def _read(self, given: object, right: Value) -> Value:
         """The answer as a value of the right kind, or a ValueError that says what is wanted."""

@@ -13,6 +13,7 @@ from ..step.loop import stored_as
 from ..terms.context import READINGS
 from ..terms.workspaces import cublas_workspaces
 from ..units import BINARY, DECIMAL, parse, text, whole
+from . import findings
 from .case import Case
 from .causes import EMPTY, GRADES, OFTEN, SELDOM, SOMETIMES
 from .findings import Explanation as Explanation
@@ -154,23 +155,19 @@ def _slip(seen: int | str, gap: int) -> list[Finding]:
 
 
 def _notes(seen: int | str, total: int, predicted: int | str | None, own: int) -> list[str]:
-    notes = []
+    from ..base.messages import Message  # the page's calculator never explains
+
+    notes: list[str] = []
     if predicted is not None:
         told = parse(predicted) if isinstance(predicted, str) else whole("predicted", predicted)
-        more, less = text(abs(own - told)), "more" if own >= told else "less"
-        notes.append(
-            f"The prediction was {text(told)}. memlab derives {more} {less} from the same "
-            "settings: that part of the difference is in the prediction, not in the run."
-        )
+        kind = findings.TOLD_MORE if own >= told else findings.TOLD_LESS
+        notes.append(Message(kind, text(told), text(abs(own - told))))
     if isinstance(seen, str):
         name = seen.strip().lstrip("+-0123456789., ")
         binary = {"GB": "GiB", "MB": "MiB", "TB": "TiB"}.get(name)
         if binary:
             wide = total * BINARY[binary] // DECIMAL[name]
-            notes.append(
-                f"nvidia-smi and torch count in powers of two: if {name} stood for {binary}, "
-                f"{text(wide - total)} more were seen."
-            )
+            notes.append(Message(findings.POWERS, name, binary, text(wide - total)))
     return notes
 
 

@@ -10,6 +10,47 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+# What it says, with its values: a size, a name or names, how many or another size.
+MISSING = "predicted {1}, seen {2}: {3} are missing"
+SAME = "predicted {1}, seen {2}: nothing is missing, +0 B"
+LESS = "predicted {1}, seen {2}: {3} less than predicted; was the peak between two looks?"
+CAUSES, SUMS = "what can account for it, likeliest first", "what comes near it together"
+RULED_OUT = "what cannot"
+ONCE = {grade: f"{{1}}   {{2}}, {grade}" for grade in ("often", "sometimes", "seldom")}
+TIMES = {grade: f"{{1}}   {{2}} ({{3}} times), {grade}" for grade in ONCE}
+EQUAL = (
+    "These {1} causes fit equally: {2}. A figure known to {3} cannot tell them apart; a look can."
+)
+EQUAL_EXACT = (
+    "These {1} causes fit equally: {2}. A figure known to the byte cannot tell them apart; a look "
+    "can."
+)
+NOTHING_LEFT, LEFT, OVER = (
+    "{1}   {2}, nothing left",
+    "{1}   {2}, {3} left",
+    "{1}   {2}, {3} too much",
+)
+NOTHING, TOO_MUCH = "{1}   {2}: nothing at this peak", "{1}   {2}: {3}: too much"
+LOOK = " " * 13  # before what to look at
+WHERE = "The tracker sees where the gap is: {1}."
+WHERE_NOT = "The tracker sees where the gap is: {1}; {2}: as predicted."
+TOLD_MORE = (
+    "The prediction was {1}. memlab derives {2} more from the same settings: that part of the "
+    "difference is in the prediction, not in the run."
+)
+TOLD_LESS = TOLD_MORE.replace("{2} more", "{2} less")
+POWERS = "nvidia-smi and torch count in powers of two: if {1} stood for {2}, {3} more were seen."
+IDLE = (
+    "Not in the peak, since the block never used them: {1} in {2} tensors that were made before "
+    "the block and are still alive."
+)
+# All of them; those with less of their own come last, as a reader of printed text needs them.
+SENTENCES = (
+    *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values()),
+    *(EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
+    *(WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
+)
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -67,29 +108,33 @@ class Explanation:
         return self.seen - self.predicted.total()
 
     def __str__(self) -> str:
+        from ..base.messages import say, told  # when it is printed: a figure needs no words
+
         total = self.predicted.total()
-        lines = [f"{self.predicted.title}"]
-        lines += [f"predicted {text(total)}, seen {text(self.seen)}: {_gap(self.gap)}"]
+        lines = [str(say(self.predicted.title))]
+        lines += [told(_gap(self.gap), text(total), text(self.seen), text(abs(self.gap)))]
         if self.causes:
-            lines += ["", "what can account for it, likeliest first"]
+            lines += ["", told(CAUSES)]
         for one in self.causes:
             size = "?" if one.bytes is None else text(one.bytes)
-            each = f" ({one.pieces:,} times)" if one.pieces > 1 else ""
-            lines += [f"{size:>10}   {one.name}{each}, {one.likely}", f"{'':13}{one.look}"]
+            kind = TIMES if one.pieces > 1 else ONCE
+            lines += [told(kind[one.likely], f"{size:>10}", one.name, f"{one.pieces:,}")]
+            lines += [LOOK + say(one.look)]
         if len(self.equal) > 1:
-            known = f"known to {text(self.rounding)}" if self.rounding > 1 else "known to the byte"
-            words = f"These {len(self.equal)} causes fit equally: {', '.join(self.equal)}."
-            lines += ["", f"{words} A figure {known} cannot tell them apart; a look can."]
+            known, names = text(self.rounding), ", ".join(self.equal)
+            kind_ = EQUAL if self.rounding > 1 else EQUAL_EXACT
+            lines += ["", told(kind_, len(self.equal), names, known)]
         if self.sums:
-            lines += ["", "what comes near it together"]
+            lines += ["", told(SUMS)]
         for sum_ in self.sums:
-            lines += [f"{text(sum_.bytes):>10}   {' + '.join(sum_.names)}, {_left(sum_.left)}"]
+            size, names = text(sum_.bytes), " + ".join(sum_.names)
+            lines += [told(_left(sum_.left), f"{size:>10}", names, text(abs(sum_.left)))]
         if self.ruled_out:
-            lines += ["", "what cannot"]
+            lines += ["", told(RULED_OUT)]
         for one in self.ruled_out:
-            why = "nothing at this peak" if not one.bytes else f"{text(one.bytes)}: too much"
-            lines += [f"{'':10}   {one.name}: {why}"]
-        return "\n".join([*lines, *(f"\n{note}" for note in self.notes)])
+            why = TOO_MUCH if one.bytes else NOTHING
+            lines += [told(why, " " * 10, one.name, text(one.bytes or 0))]
+        return "\n".join([*lines, *(f"\n{say(note)}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -113,16 +158,14 @@ class Explanation:
 
 def _gap(gap: int) -> str:
     if gap > 0:
-        return f"{text(gap)} are missing"
-    if gap == 0:
-        return "nothing is missing, +0 B"
-    return f"{text(-gap)} less than predicted; was the peak between two looks?"
+        return MISSING
+    return LESS if gap else SAME
 
 
 def _left(left: int) -> str:
     if left == 0:
-        return "nothing left"
-    return f"{text(left)} left" if left > 0 else f"{text(-left)} too much"
+        return NOTHING_LEFT
+    return LEFT if left > 0 else OVER
 
 
 def _plain(found: Any) -> dict[str, Any]:

@@ -95,15 +95,15 @@ class Muon8(Optimizer):
         return grad.lerp(mean.to(grad.dtype), momentum)
 
 
-def orthogonal(matrix: Tensor) -> Tensor:
+def orthogonal(matrix: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """About U · Vᵀ of U · S · Vᵀ: the same directions, all with a length near 1.
 
-    Formula     X <- a·X + (b·A + c·A²)·X with A = X·Xᵀ, five times, on the wide side, in bf16
-    Source      Jordan et al. 2024; torch/optim/_muon.py, `_zeropower_via_newtonschulz`
+    Formula     X <- a·X + (b·A + c·A²)·X with A = X·Xᵀ, five times, on the wide side, in `dtype`
+    Source      Jordan et al. 2024; torch/optim/_muon.py, `_zeropower_via_newtonschulz`, in bf16
     """
     a, b, c = COEFFICIENTS
     tall = matrix.shape[0] > matrix.shape[1]
-    x = matrix.bfloat16().mT if tall else matrix.bfloat16()
+    x = matrix.to(dtype).mT if tall else matrix.to(dtype)
     x = x / x.norm().clamp(min=1e-7)
     for _ in range(ROUNDS):
         gram = x @ x.mT

@@ -5,13 +5,19 @@ the CPU. `fake_ranks` makes this process rank 0 of as many as you like: tensors 
 every collective returns at once, and shapes, storages and moments are those of the real thing.
 """
 
+import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +27,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 CHILD = "import sys; from memlab.lab.ranks import _child; _child(*sys.argv[1:])"
+# Where a process that has imported torch can be copied; on macOS its frameworks do not bear it.
+COPIES = sys.platform == "linux"
 
 
 def on_ranks(
@@ -40,15 +48,17 @@ def on_ranks(
         settings = {"GLOO_SOCKET_IFNAME": loopback} if loopback else {}
         settings |= {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-c", CHILD, folder, str(ranks)]
+        every = [str(rank) for rank in range(ranks)]
         started = [
             subprocess.Popen(
-                [*command, str(rank)],
+                [*command, *its],
                 env=os.environ | settings,
                 stdout=subprocess.DEVNULL,  # gloo says there that it is connected
                 stderr=subprocess.PIPE,
                 text=True,
+                start_new_session=True,
             )
-            for rank in range(ranks)
+            for its in ([every] if COPIES else [[rank] for rank in every])
         ]
         try:
             said = [process.communicate(timeout=seconds)[1] for process in started]
@@ -56,8 +66,9 @@ def on_ranks(
             if failed:
                 raise RuntimeError("a rank failed:\n" + "\n".join(failed))
         finally:
-            for process in started:  # one that is too late must not stay
-                process.kill()
+            for process in started:  # one that is too late must not stay, nor its copies
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL) if COPIES else process.kill()
                 process.communicate()
         return [pickle.loads(Path(folder, f"done{rank}").read_bytes()) for rank in range(ranks)]
 
@@ -70,12 +81,50 @@ def in_turn(*calls: tuple[Any, ...]) -> list[Any]:
     return [function(*arguments) for function, *arguments in calls]
 
 
-def _child(folder: str, ranks: str, rank: str) -> None:
+def _child(folder: str, ranks: str, *its: str) -> None:
+    """Be one rank, or import once what several need and let a copy of this process be each."""
     torch.set_num_threads(1)
-    store = dist.FileStore(f"{folder}/store", int(ranks))
-    dist.init_process_group("gloo", store=store, rank=int(rank), world_size=int(ranks))
+    task = Path(folder, "task").read_bytes()
+    function, arguments = pickle.loads(task)
+    works = [partial(_work, folder, int(ranks), int(rank), function, arguments) for rank in its]
+    if len(works) == 1:
+        return works[0]()
+    # To import takes longer than the steps of a small model: any optimizer imports the first,
+    # and models of transformers, where a Run of the task asks for its code, import the others.
+    import_module("torch._dynamo")
+    if b"transformers" in task and find_spec("transformers"):
+        import_module("transformers.models.auto.modeling_auto")
+        import_module("transformers.modeling_utils")
+    gc.collect()
+    gc.freeze()  # a collection in a rank need not look through all of torch
+    copies = [_copy(work) for work in works]
+    if any([os.waitpid(copy, 0)[1] for copy in copies]):
+        sys.exit(1)
+    return None
+
+
+def _copy(work: Callable[[], None]) -> int:
+    """The process id of a copy of this process that does `work` and ends."""
+    copy = os.fork()
+    if copy:
+        return copy
+    failed = True
     try:
-        function, arguments = pickle.loads(Path(folder, "task").read_bytes())
+        work()
+        failed = False
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(failed)
+
+
+def _work(
+    folder: str, ranks: int, rank: int, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> None:
+    store = dist.FileStore(f"{folder}/store", ranks)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
+    try:
         Path(folder, f"done{rank}").write_bytes(pickle.dumps(function(*arguments)))
     finally:
         dist.destroy_process_group()

@@ -25,9 +25,12 @@ def settled(tracker: Tracker, *tensors: Tensor) -> Iterator[None]:
     """Wait after the block until nobody holds these tensors who did not hold them before."""
 
     def held() -> list[int]:
-        """How many hold each of them, and all bytes that are counted, gloo's copy among them."""
-        counts = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
-        return [*counts, tracker.current]
+        """How many hold each of them, and all bytes that are counted, gloo's copy among them.
+
+        Who holds a view holds the storage; who holds the very tensor only the tensor.
+        """
+        storages = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
+        return [*storages, *(t._use_count() for t in tensors), tracker.current]
 
     before = held()
     yield

@@ -5,8 +5,9 @@ from typing import Any
 import torch
 
 from ..base.frozen import replace
-from ..base.messages import say
+from ..base.messages import Message, say
 from ..base.table import as_html, as_text, cell, signed
+from ..explain import findings
 from ..explain.explanation import Explanation, explain
 from ..explain.watched import STAYS, Watched
 from ..explain.watched import STEP as STEP
@@ -128,16 +129,13 @@ class Live:
         same = [term for term, size in rows.items() if size == 0]
         if not more:
             return self._idle()
-        rest = f"; {', '.join(same)}: as predicted" if same else ""
-        return [f"The tracker sees where the gap is: {', '.join(more)}{rest}.", *self._idle()]
+        kind = findings.WHERE_NOT if same else findings.WHERE
+        return [Message(kind, ", ".join(more), ", ".join(same)), *self._idle()]
 
     def _idle(self) -> list[str]:
         if self.idle.bytes * WORTH_SAYING < max(self.peak, 1):
             return []
-        return [
-            f"Not in the peak, since the block never used them: {text(self.idle.bytes)} in "
-            f"{self.idle.storages:,} tensors that were made before the block and are still alive."
-        ]
+        return [Message(findings.IDLE, text(self.idle.bytes), f"{self.idle.storages:,}")]
 
     def _table(self, most: int = 8) -> list[list[str]]:
         return _rows("alive at the peak", self.held(), most)
@@ -152,7 +150,7 @@ class Live:
         parts = [as_text(self._table(), title=f"peak {text(self.peak)}")]
         if grown := self._growth():
             parts.append(as_text(grown))
-        return "\n\n".join([*parts, *self._idle()])
+        return "\n\n".join([*parts, *map(say, self._idle())])
 
     __repr__ = __str__
 

@@ -75,6 +75,7 @@ class Log:
         self.entered: list[tuple[int, int | None]] = []  # which layer begins before which event
         self.total = 0
         self.closed = False
+        self._nets: dict[int, dict[Record, int]] = {}  # of the moments that were asked
 
     def note(self, record: Record | None, change: int) -> None:
         if not self.closed:
@@ -136,6 +137,18 @@ class Log:
     def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
         """Bytes alive before event `at`, by a key of their records."""
         totals: dict[str, int] = {}
+        for record, size in self._net(at).items():
+            name = key(record)
+            totals[name] = totals.get(name, 0) + size
+        return totals
+
+    def _net(self, at: int) -> dict[Record, int]:
+        """Bytes of every storage met before event `at`, those that are gone with none.
+
+        A step is asked about ten moments: each goes on from the nearest one before it.
+        """
+        start = max((before for before in self._nets if before <= at), default=0)
+        found = dict(self._nets.get(start, ()))
 
         def add(first: int, last: int, times: int) -> None:
             for index in range(first, last):
@@ -144,8 +157,8 @@ class Log:
                     start, stop, more = self.repeats[index]
                     add(start, stop, times * more)
                 else:
-                    name = key(record)
-                    totals[name] = totals.get(name, 0) + times * change
+                    found[record] = found.get(record, 0) + times * change
 
-        add(0, at, 1)
-        return totals
+        add(start, at, 1)
+        self._nets[at] = found
+        return found

@@ -1,0 +1,160 @@
+"""What a chapter prints in a sentence of its own is a message with values, live and on its page."""
+
+import ast
+import io
+import json
+import pickle
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from memlab.base import messages, prints
+from memlab.base.messages import Message
+from memlab.explain import findings
+from memlab.explain.findings import Explanation, Finding, Sum
+from memlab.ledger import Ledger
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+CELL = """
+size, moment = 8192.5, "backward"
+print(f"the step: {size:,} GiB, in {moment}")
+print("one block:", f"{1024:,} B")
+print(f"a slice holds {120} B, its clone", end=" ")
+print(f"{40} B of {1200:,} B")
+for fits in (True, False):
+    print(f"{2048:,} tokens: {'fits' if fits else 'does not'}")
+print(f"{4096:,} B")
+print("left in English:", 1.5)
+print(f"{1:,}".replace("1", "14.96 GiB"))
+print({"one": 1.5}, sep="")
+"""
+WORDS = {
+    "the step: {1} GiB, in {2}": "em {2}, o passo: {1} GiB",
+    "backward": "no backward",
+    "one block: {1} B": "um bloco: {1} B",
+    "a slice holds {1} B, its clone": "uma fatia segura {1} B, o clone",
+    "{1} B of {2} B": "{1} B dos {2} B",
+    "{1} tokens: {2}": "{1} tokens: {2}",
+    "fits": "cabe",
+    "does not": "não cabe",
+}
+PRINTED = """em no backward, o passo: 8.192,5 GiB
+um bloco: 1.024 B
+uma fatia segura 120 B, o clone 40 B dos 1.200 B
+2.048 tokens: cabe
+2.048 tokens: não cabe
+4.096 B
+left in English: 1.5
+14,96 GiB
+{'one': 1.5}
+"""
+
+
+@pytest.fixture
+def portuguese(monkeypatch):
+    monkeypatch.setattr(messages, "_chosen", ["pt-BR"])
+    monkeypatch.setattr(prints, "language", messages.language)
+    monkeypatch.setattr(messages, "catalogue", lambda code: WORDS)
+
+
+def printed(tree):
+    out = io.StringIO()
+    with redirect_stdout(out):
+        exec(
+            compile(tree, "cell", "exec"),
+            {prints.TOLD: messages.told, prints.FIGURE: prints.figure},
+        )
+    return out.getvalue()
+
+
+def test_a_running_notebook_prints_its_sentences_in_the_reader_s_language(portuguese):
+    tree = prints.Telling().visit(ast.parse(CELL))
+    assert printed(tree).splitlines() == PRINTED.splitlines()
+
+
+def test_a_page_says_what_the_running_notebook_says():
+    tell = prints.reader(CELL, WORDS, "pt-BR")
+    lines = printed(ast.parse(CELL)).splitlines()[:-2]
+    assert [tell(line) for line in lines] == PRINTED.splitlines()[:-2]
+    assert tell("what no print of the cell has said") is None
+
+
+def test_in_english_nothing_changes():
+    tree = prints.Telling().visit(ast.parse(CELL))
+    assert printed(tree) == printed(ast.parse(CELL))
+
+
+def test_the_messages_of_a_cell_are_those_of_its_prints():
+    found = prints.messages(CELL)
+    assert set(WORDS) - {"backward"} <= set(found)
+    assert "left in English: {1}" in found and "{1}" not in found
+
+
+def test_no_shell_listens_in_english_and_one_does_once(portuguese, monkeypatch):
+    class Shell:
+        user_ns, user_ns_hidden, ast_transformers = {}, {}, []
+
+    class Module:
+        get_ipython = staticmethod(lambda: Shell)
+
+    monkeypatch.setitem(prints.sys.modules, "IPython", Module)
+    prints.listen()
+    prints.listen()
+    assert len(Shell.ast_transformers) == 1 and Shell.user_ns[prints.TOLD] is messages.told
+    Shell.user_ns.clear()
+    monkeypatch.setattr(messages, "_chosen", ["en"])
+    prints.listen()
+    assert len(Shell.ast_transformers) == 1
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_each_line_of_a_chapter_s_own_prints_is_one_of_its_messages(path):
+    """Where all prints of a cell are sentences, each of its lines fits the shape of one."""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code" or "print(" not in source:
+            continue
+        calls = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call)]
+        named = [n for n in calls if getattr(n.func, "id", "") == "print"]
+        if not named or not all(map(prints.is_sentence, named)) or "check(" in source:
+            continue
+        tell = prints.reader(source, {}, "en")
+        for output in cell["outputs"]:
+            if output["output_type"] == "stream":
+                lines = "".join(output["text"]).splitlines()
+                assert [tell(line) for line in lines] == lines
+
+
+FOUND = Explanation(
+    Ledger.of("derived", {"weights": 2**20}, title="tiny-llama: the peak"),
+    3 * 2**20,
+    (
+        Finding("losses kept with their graphs", 2**20, 4, "often", "print(ids.shape)"),
+        Finding("data kept on the device, batch by batch", 2**12, 1, "seldom", "nvidia-smi"),
+        Finding("another process on the card", None, 1, "seldom", "print(ids.shape)"),
+    ),
+    (Sum(("4 × losses kept with their graphs", "sequences of twice the length"), 2**21, -1536),),
+    (Finding("a second model (averaged weights, a reference)", 0, 1, "seldom", ""),),
+    (Message(findings.WHERE_NOT, "inputs +1,536 B", "weights, buffers"),),
+    ("losses kept with their graphs", "another process on the card"),
+)
+
+
+@pytest.mark.parametrize("language", ["pt-BR", "zh-TW"])
+def test_an_explanation_says_on_a_page_what_it_says_live(language, monkeypatch):
+    lines = str(FOUND).splitlines()
+    words = messages.catalogue(language)
+    tell = prints.reader("", words, language, findings.SENTENCES)
+    monkeypatch.setattr(messages, "_chosen", [language])
+    live = str(FOUND).splitlines()
+    assert [line if tell(line) is None else tell(line) for line in lines] == live
+    same = {a for a, b in zip(live, lines, strict=True) if a == b}
+    assert {line.strip() for line in same} == {"", "print(ids.shape)", "nvidia-smi"}
+
+
+def test_a_message_is_english_as_a_text():
+    one = Message("{1} of {2} fit", 3, "8 B")
+    assert one == "3 of 8 B fit" and json.loads(json.dumps([one])) == ["3 of 8 B fit"]
+    assert pickle.loads(pickle.dumps(one)).values == ("3", "8 B")
