@@ -368,21 +368,22 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
             found = answered(state, lookup)
             for name in ("verdict", "title", "scale", "hills", "serving", "changes-head"):
                 key = {"title": "heading", "hills": "heights", "changes-head": "advice"}
-                wanted = say(found[key.get(name, name)], words)
+                wanted = say(found[key.get(name, name)], words, language)
                 assert page.text_content(f"#calc-{name}") == wanted
-            terms = [say(row["term"], words) for row in found["rows"]]
+            terms = [say(row["term"], words, language) for row in found["rows"]]
             assert page.locator("#calc-rows button").all_text_contents() == terms
             left = page.locator("#calc-left-out li").all_text_contents()
-            assert left == [say(text, words) for text in found["leaves_out"]]
+            assert left == [say(text, words, language) for text in found["leaves_out"]]
             steps = page.locator("#calc-changes li span").all_text_contents()
-            assert steps == [say(text, words) for text in found["steps"]]
+            assert steps == [say(text, words, language) for text in found["steps"]]
             picture = page.get_attribute("#calc-bar", "aria-label")
-            assert picture == say(found["picture"], words)
-            assert say(found["verdict"], words) != found["verdict"]
+            assert picture == say(found["picture"], words, language)
+            assert say(found["verdict"], words, language) != found["verdict"]
 
         opened(page, f"{roots['http']}{language}/calculator.html")
         shows({})
         labels = {name: label for name, label, *_ in [*CHOICES, *NUMBERS]}
+        assert page.text_content(".calc-use legend") == words[labels.pop("use")]
         for name, label in labels.items():
             assert page.text_content(f"label[for=calc-{name}]") == words[label]
         before = total(page)
@@ -410,7 +411,7 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
     verdict = answered({}, reader(peaks.kept()))["verdict"]
     with Watched(browser, roots["file"]) as watched:
         watched.page.goto(f"{roots['file']}{language}/calculator.html")
-        assert watched.page.text_content("#calc-verdict") == say(verdict, words)
+        assert watched.page.text_content("#calc-verdict") == say(verdict, words, language)
         assert "make serve" in watched.page.inner_text("#calc-note")
         assert "Opened" not in watched.page.inner_text("#calc-note")
         assert watched.wrong == []

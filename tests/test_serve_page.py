@@ -166,6 +166,8 @@ def test_it_serves_in_the_language_of_the_page(watched, roots, language):  # noq
     opened(page, f"{roots['http']}{language}/calculator.html#use=serve&users=60")
     found = wanted(use="serve", users=60)
     for name in ("verdict", "serving", "scale"):
-        assert page.text_content(f"#calc-{name}") == say(found[name], words) != found[name]
+        assert (
+            page.text_content(f"#calc-{name}") == say(found[name], words, language) != found[name]
+        )
     labels = page.locator(".calc-use label").all_inner_texts()
     assert labels == [words["Train"], words["Serve"]]

@@ -5,6 +5,7 @@ The form comes from the table that also checks what is asked (memlab.page.reques
 the function that the page's engine runs. The engine itself, MicroPython compiled to WebAssembly, is
 not part of this repository: `npm ci` brings it (package.json), `make book` runs that where there is
 npm, and a page without it says so and shows the answer alone.
+A long file, because the form and what is staged for it are read together.
 """
 
 import hashlib

@@ -52,7 +52,8 @@ def key():
 
 def stage(source):
     """Put the files beside the staged style sheet, and their names into it."""
-    if not faces():
+    sheet = source / "_static" / "memlab.css"
+    if not faces() or not sheet.exists():
         return
     target = source / PLACE
     target.mkdir(parents=True)
@@ -62,5 +63,4 @@ def stage(source):
         shutil.copy(file, target)
         given = {"family": FAMILY, "style": style, "range": weights, "file": file.name}
         rules += FACE.format(latin=LATIN, **given)
-    sheet = source / "_static" / "memlab.css"
     sheet.write_text(f"{rules}\n{sheet.read_text(encoding='utf-8')}", encoding="utf-8")
