@@ -1,4 +1,7 @@
-"""A page or a notebook in another language: words replaced, code and results as they were."""
+"""A page or a notebook in another language: words replaced, code and results as they were.
+
+A long file, because each kind of output has its own way to be said again.
+"""
 
 import html
 import json
