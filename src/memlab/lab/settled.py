@@ -20,6 +20,10 @@ from ..measure.tracker import Tracker
 PATIENCE = 10  # seconds
 
 
+def _holders(tensor: Tensor) -> int:
+    return tensor._use_count()  # type: ignore[attr-defined, no-any-return]
+
+
 @contextmanager
 def settled(tracker: Tracker, *tensors: Tensor) -> Iterator[None]:
     """Wait after the block until nobody holds these tensors who did not hold them before."""
@@ -30,7 +34,7 @@ def settled(tracker: Tracker, *tensors: Tensor) -> Iterator[None]:
         Who holds a view holds the storage; who holds the very tensor only the tensor.
         """
         storages = [torch._C._storage_Use_Count(t.untyped_storage()._cdata) for t in tensors]
-        return [*storages, *(t._use_count() for t in tensors), tracker.current]
+        return [*storages, *map(_holders, tensors), tracker.current]
 
     before = held()
     yield
