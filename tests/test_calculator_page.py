@@ -166,7 +166,7 @@ def test_the_address_is_handed_over(page):
     page.select_option("#calc-checkpoint", "block")
     until(page, lambda: "checkpoint=block" in page.url)
     assert page.is_hidden("#calc-link")
-    page.click("#calc-share")
+    page.click("#calc-copy")
     assert page.input_value("#calc-link") == page.url and page.is_visible("#calc-link")
 
 

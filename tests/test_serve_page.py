@@ -124,7 +124,7 @@ def test_a_copied_link_shows_both_answers(page):
     until(page, lambda: "config=" in page.url)
     serve(page)
     until(page, lambda: "vLLM" in page.inner_text("#calc-now"))
-    page.click("#calc-share")
+    page.click("#calc-copy")
     link = page.input_value("#calc-link")
     assert parse_qs(urlsplit(link).fragment)["kept"] == ["model=qwen3-0.6b"]
     compared = page.inner_text("#calc-compare")

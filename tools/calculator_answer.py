@@ -53,7 +53,7 @@ def result(found):
 <p id="calc-serving">{e(found["serving"])}</p>
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
-<p><button type="button" id="calc-share" disabled>Copy a link to this</button>
+<p><button type="button" id="calc-copy" disabled>Copy a link to this</button>
 <input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
 <details><summary>Ask memlab the same on a command line, or in Python</summary>
 <pre><code id="calc-command">{e(found["command"])}</code></pre>

@@ -269,7 +269,7 @@ function formula(event) {
 for (const kind of ["pointerover", "focusin", "click"])
   find("calc-rows").addEventListener(kind, formula);
 
-find("calc-share").addEventListener("click", async () => {
+find("calc-copy").addEventListener("click", async () => {
   const link = find("calc-link");
   link.value = location.href;
   link.hidden = false;
