@@ -84,8 +84,8 @@ def test_the_engines_agree(folder, lookup):
     apart = [(s, a, b) for s, a, b in zip(asked, ours, theirs, strict=True) if a != b]
     assert not apart, f"{len(apart)} of {MANY}, the first as (state, here, there): {apart[0]}"
     peaks = sum(found.get("peak", False) for found in ours)
-    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 12
-    assert sum(bool(found.get("changes")) for found in ours) > 12
+    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 8
+    assert sum(bool(found.get("changes")) for found in ours) > 8
 
 
 def with_peaks(count, lookup, seed, **said):

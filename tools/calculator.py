@@ -133,7 +133,9 @@ def stage(source, words=None, language="en"):
         page.write_text(text.replace(MARKS[name], raw(made(words, language))), encoding="utf-8")
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
     for script in sorted(SCRIPTS.glob("*.mjs")):
-        shutil.copy(script, target)
+        lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
+        spoken = [line for line in lines if not line.lstrip().startswith("//")]
+        (target / script.name).write_text("".join(spoken), encoding="utf-8")
     (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("key"))
