@@ -174,7 +174,8 @@ def suspects():
 
 
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
-# rounded weights that stay or are computed again; what a counter showed.
+# rounded weights that stay or are computed again; what a counter showed; an adapter's rank, where
+# the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has.
 SENSES = (
     ("stage", "rank"),
     ("rank", "rank"),
@@ -182,6 +183,8 @@ SENSES = (
     ("GB", "kept"),
     ("GB", "again"),
     ("what ran", "read"),
+    ("trained", "rank 64"),
+    ("segments", "rounding"),
 )
 
 # What stands in sentences that chapters print, as one of their values.
