@@ -8,7 +8,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine is no failure: tests hold bytes, not seconds.
+hypothesis.settings.register_profile(
+    "memlab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("memlab")
 
 # What the chapters print was stored without a GPU: their kernels are not to find one.
 os.environ.setdefault("MEMLAB_DEVICE", "cpu")
