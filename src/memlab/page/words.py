@@ -123,7 +123,7 @@ DIVIDED = "activations are counted in chapter 32 where matrices or layers are di
 ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
 NO_FAMILY_STEP = "the steps of {family} are not counted on this page"
 ROWS = "rows of the loss"
-SMALL = "{what}={size}: steps are counted from {least} on"
+SMALL = "{what}={size}: a step needs {least} or more"
 HEADS = "H={size}: heads of a multiple of 8, up to 256 wide, are counted"
 DIFFERS = "this model differs from what the {family} family does"
 SQUARE = "heads of D / N, and as many keys as queries, are counted for {family}"
@@ -143,7 +143,7 @@ NO_SETTING = "{name} is no setting of this page"
 NO_CHOICE = "{label}: {value} is not one of the choices"
 NO_NUMBER = "{label}: {value} is no whole number from {least} to {most}"
 POSITIONS = "{tokens} tokens: {model} has {positions} positions"
-NO_CONFIG = "the config is not a JSON object, such as a config.json of Hugging Face"
+NO_CONFIG = "the config is not a JSON object; a config.json of Hugging Face is one"
 NO_FAMILY = "the config has no 'model_type' that is text"
 UNKNOWN_FAMILY = "model_type {family} is not known here; known: {known}"
 NO_OBJECT = "{key}={value} is not a JSON object"
@@ -199,7 +199,7 @@ SCRIPTS = (
     "{count} characters are no config.json",
     "this is nested too deeply for a config.json",
     "this is not JSON; a config.json of Hugging Face is needed",
-    "this is JSON, but not an object such as a config.json of Hugging Face",
+    "this is JSON, but not an object; a config.json of Hugging Face is one",
     "{key} is a number beyond all measure",
     "Opened from a folder, this page shows one worked example: browsers start the calculator "
     "only from a server. “make serve” in the book's folder is one.",
