@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 PSEUDO = "eo"
-KEPT = re.compile(SILENT.pattern + r"|\{\w+\}|^\d+\. |`[^`]*`|\{\w+\}`[^`]*`")
+KEPT = re.compile(  # a power of ten with a name is part of a number
+    SILENT.pattern + r"|\{\w+\}|^\d+\. |`[^`]*`|\{\w+\}`[^`]*`|\b(?:m|b|tr)illion\b"
+)
 MARKED = str.maketrans("aeiou", "áéíóú")
 
 OWN = ("glossary.html", "references.html")
