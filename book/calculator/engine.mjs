@@ -117,7 +117,7 @@ export function configFrom(text) {
     throw new Error("this is not JSON; a config.json of Hugging Face is needed");
   }
   if (read === null || typeof read !== "object" || Array.isArray(read))
-    throw new Error("this is JSON, but not an object such as a config.json of Hugging Face");
+    throw new Error("this is JSON, but not an object; a config.json of Hugging Face is one");
   return shallow(read, 0);
 }
 
