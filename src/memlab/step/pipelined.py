@@ -27,13 +27,13 @@ from .networks.llama_stage import LlamaStage
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.each import in_order
-from .peaks import peak_of
 from .result import Peak, Step, term
 from .saved_table import SavedTable
 from .schedules import SCHEDULES, Rank
 from .setting import Setting
 from .stage import Stage
-from .storage_log import Dim, Log, Record
+from .storage_log import Dim
+from .told import told
 from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -179,29 +179,5 @@ class _Rank:
     def told(self) -> Step:
         log = self.f.log
         log.closed = True
-        moments = {
-            "after_forward": log.marks["second.backward"],
-            "after_backward": log.marks["second.optimizer"],
-            "between_steps": log.marks["second.end"],
-        }
-        contents = {moment: log.contents(at, term) for moment, at in moments.items()}
-        stay, grads = contents["between_steps"], contents["after_backward"]
-        rows = {
-            "weights": stay["weights"],
-            "buffers": stay.get("buffers", 0),
-            "gradients": grads["gradients"],
-            "optimizer": stay.get("optimizer", 0),
-            "activations": _kept(log, moments["after_forward"], "layers"),
-            "logits": _kept(log, moments["after_forward"], "loss"),
-        }
-        held = {moment: log.events[at - 1][2] for moment, at in moments.items()}
-        layers = len(self.networks[-1].layers)
-        return Step(rows, held, contents, peak_of(log), SavedTable.of_layer([], layers), log)
-
-
-def _kept(log: Log, at: int, part: str) -> int:
-    def key(record: Record) -> str:
-        kept = record.category == "activations" and (record.part == "loss") == (part == "loss")
-        return "kept" if kept else "rest"
-
-    return log.contents(at, key).get("kept", 0)
+        saved = SavedTable.of_layer([], len(self.networks[-1].layers))
+        return told(log, "second.backward", saved)

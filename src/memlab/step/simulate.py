@@ -33,7 +33,6 @@ from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go
 from .optimizers.on_host import on_host as stepped_on_host
-from .peaks import peak_of
 from .programs import Program, wanted
 from .prompt import prompted_tokens
 from .result import TERMS as TERMS
@@ -43,7 +42,8 @@ from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
 from .sharded import Sharded, operators
-from .storage_log import Log, Record
+from .storage_log import Log
+from .told import told
 from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -298,37 +298,8 @@ def _run(
 
 
 def _told(f: Ops, setting: Setting, last: int) -> Step:
-    log, layers = f.log, setting.model.layers
-    moments = {
-        "after_forward": log.marks[f"second.backward{_which(last)}"],
-        "after_backward": log.marks["second.optimizer"],
-        "between_steps": log.marks["second.end"],
-    }
-    contents = {moment: log.contents(at, term) for moment, at in moments.items()}
-    rows = {
-        "weights": contents["between_steps"]["weights"],
-        "buffers": contents["between_steps"].get("buffers", 0),
-        "gradients": contents["after_backward"]["gradients"],
-        "optimizer": contents["between_steps"].get("optimizer", 0),
-        "activations": _kept(log, moments["after_forward"], "layers"),
-        "logits": _kept(log, moments["after_forward"], "loss"),
-    }
-    return Step(
-        rows,
-        {moment: log.events[at - 1][2] for moment, at in moments.items()},
-        contents,
-        peak_of(log),
-        SavedTable.of_layer(f.saves, layers),
-        log,
-    )
-
-
-def _kept(log: Log, at: int, part: str) -> int:
-    def key(record: Record) -> str:
-        kept = record.category == "activations" and (record.part == "loss") == (part == "loss")
-        return "kept" if kept else "rest"
-
-    return log.contents(at, key).get("kept", 0)
+    saved = SavedTable.of_layer(f.saves, setting.model.layers)
+    return told(f.log, f"second.backward{_which(last)}", saved)
 
 
 def _which(micro_batch: int) -> str:
