@@ -42,7 +42,7 @@ from memlab.units import text as sized
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
-MANY = 240
+MANY = 400
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +84,8 @@ def test_the_engines_agree(folder, lookup):
     apart = [(s, a, b) for s, a, b in zip(asked, ours, theirs, strict=True) if a != b]
     assert not apart, f"{len(apart)} of {MANY}, the first as (state, here, there): {apart[0]}"
     peaks = sum(found.get("peak", False) for found in ours)
-    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 8
-    assert sum(bool(found.get("changes")) for found in ours) > 8
+    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 20
+    assert sum(bool(found.get("changes")) for found in ours) > 20
 
 
 def with_peaks(count, lookup, seed, **said):

@@ -385,8 +385,6 @@ def test_every_field_is_honoured_or_refused_by_name(door, field, said):
         if field == "loss":
             fewer.pop("loss_chunks", None)
         moved |= found != without(door, recipe, Run(**base | fewer))
-        if moved:
-            break
     assert moved != ((door, said) in SAME), f"{door} does not look at {field}"
 
 
