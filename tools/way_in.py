@@ -8,13 +8,16 @@ STYLE_HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
 POLICY = f"default-src 'none'; img-src 'self'; script-src 'self'; style-src 'sha256-{STYLE_HASH}'"
 GO = '<meta http-equiv="refresh" content="0; url={first}/{page}">'
 PICK = '<script src="pick.js" data-languages="{languages}"></script>\n<noscript>{go}</noscript>'
-INDEX = """<!doctype html>
+HEAD = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>memlab</title>
+"""
+INDEX = (
+    HEAD
+    + """<title>memlab</title>
 <meta name="description" content="{about}">
 <link rel="icon" href="{first}/_static/favicon.svg">
 {go}
@@ -25,15 +28,12 @@ INDEX = """<!doctype html>
 </ul>
 </html>
 """
+)
 ABOUT = "Where every byte of GPU memory goes when a language model is trained or served."
 # What a server shows, at any depth, instead of a page that is not there: with whole addresses.
-MISSING = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="robots" content="noindex">
+MISSING = (
+    HEAD
+    + """<meta name="robots" content="noindex">
 <title>memlab: no such page</title>
 <style>{style}</style>
 <h1>memlab</h1>
@@ -45,6 +45,7 @@ MISSING = """<!doctype html>
 </ul>
 </html>
 """
+)
 ROBOTS = "User-agent: *\nAllow: /\n\nSitemap: {site}sitemap.xml\n"
 SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
 <sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
