@@ -27,6 +27,10 @@ NEEDED = (
     *("_cache_key", "_cached_dispatch_impl", "_dispatch_impl", "_output_from_cache_entry"),
     *("cache",),
 )
+# Questions about one tensor, which torch answers before it looks anything up.
+_ANSWERS = ("_DISPATCH_META_HANDLERS", "_DISPATCH_HANDLE_DIRECTLY")
+_ANSWERED_APART = frozenset(func for name in _ANSWERS for func in getattr(fake_tensor, name, ()))
+_VIEW, _UNSAFE_VIEW = torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default
 _PROXY = torch._C._TorchDispatchModeKey.PROXY
 
 
@@ -56,6 +60,24 @@ class ShapesMode(FakeTensorMode):
         self._state = fake_tensor._CacheKeyState(None)
         self._found: dict[tuple[Any, ...], Any] = {}
         self._marks: dict[torch.device, dict[str, Any]] = {}  # what torch writes on a new one
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Torch would wrap each call to keep Dynamo out; where this mode is, nothing compiles."""
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if func in _ANSWERED_APART:
+            return super().__torch_dispatch__(func, types, args, kwargs or {})
+        # Torch keeps nothing of _unsafe_view, which below autograd is a view like another.
+        called = _VIEW if func is _UNSAFE_VIEW else func
+        return self._cached_dispatch_impl(called, types, args, kwargs or {})
 
     def _cached_dispatch_impl(
         self, func: Any, types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -176,6 +198,6 @@ def shapes_mode() -> FakeTensorMode:
     """
     parts = ("_CacheKeyState", "_BypassDispatchCache", "_DispatchCacheValidEntry")
     there = all(hasattr(FakeTensorMode, name) for name in NEEDED)
-    if there and all(hasattr(fake_tensor, name) for name in parts):
+    if there and all(hasattr(fake_tensor, name) for name in (*parts, *_ANSWERS)):
         return ShapesMode()
     return FakeTensorMode(allow_non_fake_inputs=True)
