@@ -38,6 +38,10 @@ class NotPlain(Exception):
     """An argument that the short description has no words for."""
 
 
+class Numbers(NotPlain):
+    """A tensor that has its values: a number on the host."""
+
+
 class New(NamedTuple):
     """One tensor that an operator makes: a new one, or a view of the argument at `place`."""
 
@@ -59,6 +63,7 @@ class ShapesMode(FakeTensorMode):
         super().__init__(allow_non_fake_inputs=True)
         self._state = fake_tensor._CacheKeyState(None)
         self._found: dict[tuple[Any, ...], Any] = {}
+        self._ready: Any = None
         self._marks: dict[torch.device, dict[str, Any]] = {}  # what torch writes on a new one
 
     @classmethod
@@ -84,6 +89,8 @@ class ShapesMode(FakeTensorMode):
     ) -> Any:
         try:
             short = self._short(func, args, kwargs)
+        except Numbers:  # of which torch keeps nothing, and looks for nothing
+            return self._dispatch_impl(func, types, args, kwargs)
         except NotPlain:
             return super()._cached_dispatch_impl(func, types, args, kwargs)
         if short in self._found:
@@ -97,7 +104,8 @@ class ShapesMode(FakeTensorMode):
         try:
             key = self._cache_key(fake_tensor._CacheKeyState(None), func, args, kwargs)
         except fake_tensor._BypassDispatchCache:
-            return super()._cached_dispatch_impl(func, types, args, kwargs)
+            return self._dispatch_impl(func, types, args, kwargs)
+        self._ready = key
         output = super()._cached_dispatch_impl(func, types, args, kwargs)
         entry = FakeTensorMode.cache.get(key)
         if isinstance(entry, fake_tensor._DispatchCacheValidEntry):
@@ -105,6 +113,11 @@ class ShapesMode(FakeTensorMode):
         elif isinstance(entry, fake_tensor._DispatchCacheBypassEntry):
             self._found[short] = None
         return output
+
+    def _cache_key(self, *described: Any) -> Any:
+        """Torch's description, which is asked for a second time by what looks it up."""
+        ready, self._ready = self._ready, None
+        return super()._cache_key(*described) if ready is None else ready
 
     def _one(self, entry: Any, func: Any, output: Any) -> New | None:
         """How to make the result again, where it is one new tensor or a view of an argument."""
@@ -163,12 +176,11 @@ class ShapesMode(FakeTensorMode):
         for value in values:
             kind = type(value)
             if kind is FakeTensor:
-                if (
-                    value.fake_mode is not self
-                    or value.constant is not None
-                    or value.layout is not torch.strided
-                    or value.is_quantized
-                ):
+                if value.fake_mode is not self:
+                    raise NotPlain
+                if value.constant is not None:
+                    raise Numbers
+                if value.layout is not torch.strided or value.is_quantized:
                     raise NotPlain
                 made += (
                     value.shape,
