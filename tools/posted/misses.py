@@ -29,6 +29,11 @@ WHY = {
         "was read, here and in the row of LoRA above it. "
     )
     + UNEXPLAINED,
+    r"torchtune/2024-05/lora-7b": (
+        "The counter is not named; one of reserved memory would read more than the live tensors "
+        "that are derived. "
+    )
+    + UNEXPLAINED,
     r"torchtune/2024-05/full-7b": (
         "The counter is not named, nor what bitsandbytes held beside its paged states. "
     )
