@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pytest
+import torch
 from real_steps import random_configs, real_step, simulated
 from real_trainers import derived, trained
 
-from memlab import Model, Run, estimate
+from memlab import Model, Recipe, Run, estimate
+from memlab.lab.models.common import next_token_loss
+from memlab.lab.train import build
+from memlab.measure import trace
 from memlab.step import simulate
 from memlab.terms.lora import Lora
 from memlab.units import text
@@ -143,3 +147,26 @@ def test_clipping_takes_two_numbers_a_parameter():
 
     tensors = sum(tensor.copies for tensor in model.tensors())
     assert after(said.replace(clip=True)) == 2 * 4 * tensors + 4
+
+
+@pytest.mark.parametrize("run", [Run(), Run.cpu()], ids=["cuda", "cpu"])
+def test_a_fp32_copy_of_the_logits_that_is_kept_is_one_copy(run):
+    """As torchtune's recipe of 2024-05 keeps what its model puts out: 16 bytes a logit, not 12."""
+    model = Model.preset("tiny-llama").replace(vocab=8192)
+    run = run.replace(batch=2, tokens=64, implementation="memlab")
+    module, rows = build(model, Recipe.named("bf16")), 2 * 64
+
+    def peak(keeps):
+        def program(module):
+            ids = torch.zeros(2, 64, dtype=torch.long)
+            logits = module(ids).float()
+            loss = next_token_loss(logits, ids)
+            if not keeps:
+                del logits
+            loss.backward()
+
+        return trace(module, program, Run(backend=run.backend), optimizer=None, steps=1).peak
+
+    kept = estimate(model, "bf16", run.replace(holds=("wide_logits",))).total()
+    assert kept - estimate(model, "bf16", run).total() == 4 * rows * model.vocab
+    assert peak(keeps=True) - peak(keeps=False) == 4 * rows * model.vocab
