@@ -237,6 +237,7 @@ BROKEN = [
     ("objectives", write("objectives", "You will measure", "You may measure")),
     ("objectives", write("objectives", "15 minutes", "some time")),
     ("objectives", write("objectives", "a CPU", "a machine")),
+    ("minutes", write("read-aloud", "Four bytes each.", "Four bytes each. " * 1500)),
     ("predict-first", drop("predict")),
     ("predict-first", write("predict", "1,024 values take in fp32", "these values take")),
     ("letters", drop("shapes")),

@@ -18,6 +18,7 @@ Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
 # A cell tagged "device" shows the chapter's rows on a GPU, where there is one or a record of one.
 KINDS = {*NEEDED, "device"}
+UNREAD = {"hide-input", "hide-cell", "remove-cell", "exercise"}  # on the first way through
 TAGS = {*KINDS, "hide-input", "hide-cell", "hide-output", "remove-cell", "nbval-ignore-output"}
 # Where an output carries one of these, it would differ on the next machine.
 MACHINE = re.compile(
@@ -63,6 +64,18 @@ def objectives(nb):
             yield "*You need* does not say how many minutes"
         elif start == "You need" and not re.search(r"\b[CG]PUs?\b", bullet[0]):
             yield "*You need* does not say which hardware (a CPU, a GPU)"
+
+
+def minutes(nb):
+    """The stated minutes are no fewer than reading takes, but for 5 of them.
+
+    Reading takes 200 words a minute, and ten seconds for each line of code that is not folded away;
+    exercises come on top.
+    """
+    _, _, need = _before(nb, "setup").partition("You need")
+    said = re.search(r"(\d+) min", need)
+    if said and (takes := _reading(nb)) > int(said[1]) + 5:
+        yield f"*You need* says {said[1]}, and reading takes {takes:.0f}"
 
 
 def predict_first(nb):
@@ -261,6 +274,7 @@ def colon_fences(nb):
 RULES = (
     title,
     objectives,
+    minutes,
     predict_first,
     letters,
     tags,
@@ -280,6 +294,15 @@ RULES = (
     stable,
     colon_fences,
 )
+
+
+def _reading(nb):
+    """Minutes."""
+    text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    words = re.findall(r"\w+", re.sub(r"\$[^$]*\$", "x", text))
+    read = [cell.source for cell in _code(nb) if not UNREAD & set(_tags(cell))]
+    lines = [line for source in read for line in source.splitlines() if line.strip()]
+    return len(words) / 200 + len(lines) / 6
 
 
 def _tags(cell):
