@@ -108,8 +108,8 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
     if name.startswith("sequences of"):
         return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
     if name.startswith("FSDP2 over"):
-        words = {OWN: FULLY_SHARDED, TRAINER: FULLY_SHARDED_TRAINER}.get(of)
-        return None if words is None else words.format(run.devices.data)
+        shards = {OWN: FULLY_SHARDED, TRAINER: FULLY_SHARDED_TRAINER}
+        return shards[of].format(run.devices.data) if of in shards else None
     if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
         return "torchao.optim.AdamW8bit(model.parameters())"
     said = FLAGS[name]
