@@ -27,9 +27,9 @@ class Peaks:
     evaluation: int = 0
 
 
-def derived(precision: str, run: Run) -> Peaks:
+def derived(precision: str, run: Run, config: Any = CONFIG) -> Peaks:
     """What the simulation says of the step that `trained` runs."""
-    log = simulate(Model.from_config(CONFIG), precision, run).log
+    log = simulate(Model.from_config(config), precision, run).log
     marks = sorted((at, name) for name, at in log.marks.items() if name.startswith("second."))
     tops = {"backward": 0, "elsewhere": 0}
     tops["evaluation"] = 0

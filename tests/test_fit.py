@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from memlab import GiB, Model, Run, Sharding
+from memlab import GiB, Model, Recipe, Run, Sharding
 from memlab.cli import main
 from memlab.explain.changes import CHANGES
 from memlab.explain.flags import FLAGS, flag
-from memlab.explain.resorts import EVERY, FEWEST, LAST
+from memlab.explain.resorts import EVERY, FEWEST, LAST, last_of
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
 from memlab.step import simulate
@@ -127,13 +127,36 @@ def test_several_cards_are_used_by_a_reader_who_has_them():
     assert cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=2) == alone
 
 
-def test_as_few_cards_as_fit_and_a_trainer_is_told_of_none():
+def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     run = Run(batch=1, tokens=4096)
     made = cheapest_change(Model.preset("llama-3-70b"), "bf16", run, on="H100 80GB", cards=48)
     assert [name for name, *_ in made][-1] == "FSDP2 over 16 cards"
     trainer = run.replace(loop="trainer")
-    alone = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090")
-    assert cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8) == alone
+    made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8)
+    name, _, size, line = made[-1]
+    assert name == "FSDP2 over 4 cards" and "TRL" not in made[0][0]
+    assert line == "TrainingArguments(fsdp=True); torchrun --nproc-per-node 4"
+    how = dict(loop="trainer", batch=1, tokens=4096, checkpoint="block")
+    assert size == peak(LLAMA, "bf16", **how, devices=Sharding(data=4, zero=3))
+    sft = run.replace(loop="sft")
+    alone = cheapest_change(LLAMA, "bf16", sft, on="RTX 4090")
+    assert cheapest_change(LLAMA, "bf16", sft, on="RTX 4090", cards=8) == alone
+
+
+def test_the_flag_for_bf16_is_a_policy_where_trainer_shards():
+    """Under FSDP2 accelerate turns it into MixedPrecisionPolicy over fp32 weights."""
+    change = next(c for c in last_of(2) if c.name.startswith("FSDP2"))
+    recipe, run = change.turn(Recipe.named("autocast"), Run(tokens=64, loop="trainer"))
+    assert (recipe.weights, recipe.autocast) == ("fp32", None)
+    how = {"param_dtype": "bf16", "gradient_sync": "last"}
+    assert run.devices == Sharding(data=2, zero=3, **how)
+    alone = run.replace(devices=Sharding())
+    one, two = (simulate(LLAMA, r, how) for r, how in (("autocast", alone), (recipe, run)))
+    assert two.peak.bytes < one.peak.bytes
+
+
+def test_no_cards_are_refused():
+    run = Run(batch=1, tokens=4096)
     with pytest.raises(ValueError, match="cards=0; between 1 and 65,536"):
         cheapest_change(LLAMA, "bf16", run, on="RTX 4090", cards=0)
 

@@ -224,7 +224,7 @@ def test_less_is_held_where_more_ranks_divide_and_layers_are_let_go():
         ({"step_in_backward": True}, "fp32", "step_in_backward=True is not described beside FSDP2"),
         ({"loss": "chunked"}, "fp32", "loss='chunked' is not described beside FSDP2"),
         ({"frozen": ("norm",)}, "fp32", "frozen=.* is not described beside FSDP2"),
-        ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside FSDP2"),
+        ({"loop": "sft"}, "fp32", "loop='sft' is not described beside FSDP2"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside FSDP2"),
         ({}, Recipe(optimizer="muon"), "muon is not described on FSDP2's parts"),
         ({}, "zero", "recipe 'zero': copies beside weights are not described on FSDP2"),

@@ -83,6 +83,7 @@ FULLY_SHARDED = (
     "torch.distributed.fsdp.fully_shard(layer) for each decoder layer, then "
     "fully_shard(model); torchrun --nproc-per-node {}"
 )
+FULLY_SHARDED_TRAINER = "TrainingArguments(fsdp=True); torchrun --nproc-per-node {}"
 FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
 FEWER_SFT = "SFTConfig(max_length={tokens})"
 
@@ -107,7 +108,8 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
     if name.startswith("sequences of"):
         return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
     if name.startswith("FSDP2 over"):
-        return FULLY_SHARDED.format(run.devices.data) if of == OWN else None
+        shards = {OWN: FULLY_SHARDED, TRAINER: FULLY_SHARDED_TRAINER}
+        return shards[of].format(run.devices.data) if of in shards else None
     if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
         return "torchao.optim.AdamW8bit(model.parameters())"
     said = FLAGS[name]

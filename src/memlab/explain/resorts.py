@@ -14,6 +14,8 @@ from .changes import CHANGES, Change
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from typing import Any
+
     from .changes import Turn
 
 EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
@@ -119,10 +121,17 @@ def _fully_sharded(count: int, fewer: tuple[str, ...]) -> Change:
     def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
         if run.phase != "train" or run.devices.ranks > 1:
             return recipe, run
-        return recipe, run.replace(devices=Sharding(data=count, zero=3))
+        how: dict[str, Any] = {}
+        if run.loop == "trainer":  # whose own FSDP2 has no autocast: memlab.step.accelerated
+            how["gradient_sync"] = "last"
+            if recipe.autocast == "bf16":
+                how["param_dtype"] = "bf16"
+                recipe = recipe.replace(name="fp32", autocast=None)
+        return recipe, run.replace(devices=Sharding(data=count, zero=3, **how))
 
     cost = f"{count:,} cards for one step, and the weights travel between them in both passes"
-    gone = (EIGHT, ON_HOST, BOTH_ON_HOST, INSIDE, "a loss in chunks")  # not described beside it
+    # What is not described beside it.
+    gone = (EIGHT, ON_HOST, BOTH_ON_HOST, INSIDE, "a loss in chunks", SFT.name)
     return Change(f"FSDP2 over {count:,} cards", turn, cost, (*gone, *fewer))
 
 

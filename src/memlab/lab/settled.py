@@ -56,3 +56,16 @@ def settled_all_reduce(tracker: Tracker) -> Iterator[None]:
 
     with patch.object(dist, "all_reduce", all_reduce):
         yield
+
+
+@contextmanager
+def settled_all_gather(tracker: Tracker) -> Iterator[None]:
+    """Settle each all-gather of the block into a list, whoever asks for it."""
+    own = dist.all_gather
+
+    def all_gather(tensor_list: list[Tensor], tensor: Tensor, *args: Any, **more: Any) -> Any:
+        with settled(tracker, *tensor_list, tensor):
+            return own(tensor_list, tensor, *args, **more)
+
+    with patch.object(dist, "all_gather", all_gather):
+        yield

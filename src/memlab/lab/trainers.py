@@ -9,7 +9,7 @@ because each trainer takes its model, its rows and its arguments in a form of it
 import contextlib
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 from unittest import mock
@@ -53,14 +53,26 @@ def highest(precision: str, run: Run, folder: Any, config: Any = CONFIG, **more:
 
 
 def watched(
-    precision: str, run: Run, folder: Any, config: Any = CONFIG, **more: Any
+    precision: str,
+    run: Run,
+    folder: Any,
+    config: Any = CONFIG,
+    *,
+    prepared: Callable[[StepTracker, Any], None] = lambda tracker, model: None,
+    **more: Any,
 ) -> tuple[StepTracker, int, int]:
-    """A tracker that saw three steps, and where the last of them begins and ends."""
+    """A tracker that saw three steps, and where the last of them begins and ends.
+
+    prepared    called with the tracker and the model as the trainer has wrapped it
+    """
     transformers = hugging_face()
     tracker: Any = StepTracker()
     found: dict[str, int] = {}
 
     class Third(transformers.TrainerCallback):  # type: ignore[misc, name-defined]
+        def on_train_begin(self, args: Any, state: Any, control: Any, **told: Any) -> None:
+            prepared(tracker, told["model"])
+
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.global_step == 2:
                 found["first"], tracker.follow = len(tracker.timeline), True
@@ -118,7 +130,7 @@ def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:
 
 def _rows(run: Run, vocab: int) -> list[dict[str, Any]]:
     tokens = run.tokens or 0
-    sizes = (STEPS * run.batch * run.micro_batches, 2, tokens)
+    sizes = (STEPS * run.batch * run.micro_batches * run.devices.data, 2, tokens)
     short = run.texts == "padded" and run.loop in ("sft", "dpo")  # their collators pad
     pairs = torch.randint(1, vocab, sizes)[:, :, short:].tolist()
     prompt = 1 if run.completion is None else tokens - run.completion

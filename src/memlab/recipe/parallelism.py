@@ -32,8 +32,9 @@ class Sharding:
     """What is divided among the devices of a run; what is not is replicated.
 
     data        ranks that see different sequences, each with the whole network
-    zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows. The
-                step of 1 and 2 is DeepSpeed's
+    zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows (in
+                the groups of a loop of one's own, or of accelerate's where the loop is Trainer's).
+                The step of 1 and 2 is DeepSpeed's
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
     context     ranks that divide the tokens of a sequence; their weights are shared like data's

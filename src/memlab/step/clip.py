@@ -16,7 +16,16 @@ def clipped(engine: Engine, each: Each) -> Tensor:
     dtype = next(each()).dtype
     norms = Temporaries(engine, each, lambda p: ("foreach_norm", (), p.dtype))
     stack = Temporaries(engine, each, lambda p: ("stack", (), p.dtype))  # one tensor, in parts
-    total = engine.new("vector_norm", (), dtype)
+    if engine.sharded:  # DTensors: the stack is raised, summed over the ranks, and its root taken
+        powers = Temporaries(engine, each, lambda p: ("pow", (), p.dtype))
+        sums = Temporaries(engine, each, lambda p: ("all_reduce", (), p.dtype))
+        roots = Temporaries(engine, each, lambda p: ("pow", (), p.dtype))
+        sums.drop()
+        powers.drop()
+        total = engine.new("vector_norm", (), dtype)
+        roots.drop()
+    else:
+        total = engine.new("vector_norm", (), dtype)
     stack.drop()
     norms.drop()
     shifted = engine.new("add", (), dtype)

@@ -21,6 +21,8 @@ ALONE = (
     *("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip"),
     *("texts", "eval_batch", "eval_logits"),
 )
+# Families whose last norm accelerate finds, and whose head is a plain linear layer.
+ACCELERATED = (*LLAMAS, "gpt2", "gpt_neox")
 # Micro-batches times stages of a pipeline: as many take half a minute.
 MOST_PASSES = 2048
 
@@ -36,12 +38,16 @@ def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
             raise ValueError(f"{field}={value!r} {beside}")
 
 
-def check_sharded(recipe: Recipe, run: Run) -> None:
+def check_sharded(model: Model, recipe: Recipe, run: Run) -> None:
     """Refuse what is not described of a step under FSDP2.
 
     Raises      ValueError that names it
     """
-    check_said(run, ALONE, "is not described beside FSDP2")
+    theirs = run.loop == "trainer"
+    fields = [field for field in ALONE if not (theirs and field in ("loop", "clip"))]
+    check_said(run, fields, "is not described beside FSDP2")
+    if theirs:
+        _check_accelerated(model, recipe, run)
     if recipe.master or recipe.accumulator or recipe.gradients not in (None, recipe.weights):
         raise ValueError(
             f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
@@ -52,6 +58,46 @@ def check_sharded(recipe: Recipe, run: Run) -> None:
     if recipe.autocast and run.devices.param_dtype:
         raise ValueError(
             f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"
+        )
+
+
+def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse what Trainer's own FSDP2 does not do, or what is not described of it.
+
+    Source      accelerate 1.15, utils/fsdp_utils.py and accelerator.py; transformers 5.23,
+                trainer.py: _run_epoch
+    """
+    beside, devices = "is not described beside Trainer's own FSDP2", run.devices
+    if model.family not in ACCELERATED:
+        raise ValueError(f"{model.family!r} {beside}; known: {', '.join(ACCELERATED)}")
+    for field in ("replicas", "cpu_offload"):
+        value = getattr(devices, field)
+        if value != getattr(type(devices), field):
+            raise ValueError(f"{field}={value!r} {beside}")
+    if run.holds:
+        raise ValueError(f"holds={run.holds!r} {beside}")
+    narrow, wide = devices.param_dtype, devices.reduce_dtype
+    if recipe.autocast:
+        raise ValueError(
+            f"autocast={recipe.autocast!r} with loop='trainer' on FSDP2: bf16=True is no autocast "
+            "there; say param_dtype='bf16' with fp32 weights"
+        )
+    if narrow not in (None, "bf16"):
+        raise ValueError(f"param_dtype={narrow!r} {beside}; known: bf16, which is bf16=True")
+    if wide not in (None, narrow):
+        raise ValueError(
+            f"reduce_dtype={wide!r} with loop='trainer': accelerate reduces in the format that it "
+            f"computes in, param_dtype={narrow!r}"
+        )
+    if narrow and recipe.weights != "fp32":
+        raise ValueError(
+            f"recipe {recipe.name!r} with param_dtype={narrow!r} and loop='trainer': accelerate "
+            "upcasts all weights; say fp32"
+        )
+    if run.micro_batches > 1 and devices.gradient_sync == "every":
+        raise ValueError(
+            f"gradient_sync='every' with micro_batches={run.micro_batches} and loop='trainer': "
+            "Trainer reduces after the last one; say gradient_sync='last'"
         )
 
 

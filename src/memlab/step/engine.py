@@ -39,6 +39,7 @@ class Engine:
 
     shown = SHOWN  # layers that are simulated one by one; the rest are counted
     repeated = 1  # the layer that stands for those that are not simulated
+    sharded = False  # whether parameters are parts of what other ranks have the rest of
 
     def __init__(self, *, in_place: bool = True) -> None:
         self.in_place = in_place

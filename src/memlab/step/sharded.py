@@ -4,7 +4,7 @@ The program     for layer in layers: fully_shard(layer, mesh=mesh, mp_policy=pol
                 fully_shard(model, mesh=mesh, mp_policy=policy)
 Groups          each layer's parameters, and the root's: all that no layer owns
 Forward         a group is gathered into one buffer, and copied from it into whole weights; the
-                buffer goes when the next group's is there and full, so two are alive at once. A
+                buffer goes when the next group's has been copied, so two are alive at once. A
                 layer's whole weights go after its forward pass (`reshard_after_forward`), the
                 root's stay until the end of backward
 Backward        a layer's buffer is made while the layer above computes (the first one as soon as
@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
@@ -63,7 +64,7 @@ GATHERED, WHOLE = "gathered weights", "whole gradients"
 
 
 def operators(
-    recipe: Recipe, dtype: str, run: Run, *, in_place: bool, rank: int = 0
+    model: Model, recipe: Recipe, dtype: str, run: Run, *, in_place: bool, rank: int = 0
 ) -> tuple[Ops, str]:
     """The operators, on what one rank has of each weight, and the format that they compute in."""
     options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
@@ -75,8 +76,14 @@ def operators(
         return zero, dtype
     if not run.devices.fsdp:
         return Ops(recipe.autocast, **options), dtype
-    check_sharded(recipe, run)
-    f = Sharded(recipe.autocast, stored=dtype, devices=run.devices, **options)
+    check_sharded(model, recipe, run)
+    told: dict[str, Any] = {"stored": dtype, "devices": run.devices, **options}
+    if run.loop == "trainer":
+        from .accelerated import Accelerated  # which is made from Sharded
+
+        f: Sharded = Accelerated(recipe.autocast, tied=model.tied, **told)
+    else:
+        f = Sharded(recipe.autocast, **told)
     return f, f.computed
 
 
@@ -86,6 +93,8 @@ class Sharded(Ops):
     stored      the format of the parts, of their gradients and of their states
     devices     how many ranks there are, and FSDP2's policy
     """
+
+    sharded = True
 
     def __init__(self, *arguments: Any, stored: str, devices: Sharding, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -115,11 +124,15 @@ class Sharded(Ops):
         whole = Parameter(shape, dtype, empty, self.current)
         if component(name) not in self.frozen:
             part.node, whole.node = Node.of(part), Node.of(whole)
-        group = self.groups.setdefault(self.current, Group())
+        group = self.group_of(name)
         group.parts.append(part)
         group.wholes.append(whole)
         self.parameters.append(part)
         return whole
+
+    def group_of(self, name: str) -> Group:
+        """The group that a parameter of this name is gathered with: its layer's, or the root's."""
+        return self.groups.setdefault(self.current, Group())
 
     def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
         """A fresh tensor.
@@ -153,10 +166,7 @@ class Sharded(Ops):
             self._before_forward(group)
             x = self._passed(x, lambda: self._after_backward(group))
             out = inside(function, x, *arguments)
-            if self.devices.reshard_after_forward:
-                self._empty(group)
-            self.order.append(group)
-            return self._passed(out, lambda: self._before_backward(group))
+            return self._after_forward(group, out)
 
         return layer
 
@@ -164,14 +174,13 @@ class Sharded(Ops):
         group = self.groups[None]
         self._before_forward(group)
         loss = forward(ids)
-        self.order.append(group)
         self.last_copied = None
-        return self._passed(loss, lambda: self._before_backward(group))
+        return self._after_forward(group, loss, stays=True)
 
     def end_backward(self) -> None:
         """Reduce what has waited for the end: the root's group first."""
         for group in self.groups.values():
-            if not group.done:
+            if group.parts and not group.done:
                 self._after_backward(group)
             if group is self.groups[None]:
                 group.guarded = None
@@ -197,7 +206,7 @@ class Sharded(Ops):
 
     def _gather(self, group: Group) -> None:
         """One buffer for all that the ranks send of a group, if nobody has it yet."""
-        if group.is_whole or group.waiting is not None:
+        if group.is_whole or group.waiting is not None or not group.parts:
             return
         values = sum(count(part.shape) for part in group.parts)
         sent: list[Tensor] = []
@@ -226,11 +235,19 @@ class Sharded(Ops):
             whole.storage.empty()  # type: ignore[attr-defined]
         group.is_whole = False
 
+    def _after_forward(self, group: Group, out: Tensor, *, stays: bool = False) -> Tensor:
+        """The group's output; its whole weights go, unless they stay until backward."""
+        if not group.parts:
+            return out
+        if self.devices.reshard_after_forward and not stays:
+            self._empty(group)
+        self.order.append(group)
+        return self._passed(out, lambda: self._before_backward(group))
+
     def _before_forward(self, group: Group) -> None:
         self._gather(group)
         if group.waiting is not None:
-            self.last_copied = None
-            self._copy_out(group)
+            self._copy_out(group)  # wait_for_unshard still has the last buffer in a variable
             self.last_copied, group.waiting = group.waiting, None
 
     def _before_backward(self, group: Group) -> None:

@@ -152,7 +152,7 @@ def _played(
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
-    f, computed = operators(chosen, dtype, run, in_place=in_place, rank=rank)
+    f, computed = operators(shaped, chosen, dtype, run, in_place=in_place, rank=rank)
     zero = f if isinstance(f, Zero) else None  # DeepSpeed's
     f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:

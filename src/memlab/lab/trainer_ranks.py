@@ -1,0 +1,120 @@
+"""transformers' Trainer with its own FSDP2 on real ranks of this machine, one rank's bytes counted.
+
+B batch of one rank · T tokens · R ranks
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import accumulate
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import FSDPModule
+
+from ..measure.step_tracker import StepTracker
+from ..run import Run
+from .settled import settled_all_gather
+from .sharded_steps import AllGather, ReduceScatter
+from .trainers import CONFIG, hugging_face, watched
+from .two_steps import Held
+
+MESHES = "meshes"
+
+
+def third_step(precision: str, run: Run, config: Any = CONFIG) -> Held:
+    """On one of R real ranks: what the third step of Trainer holds, and what is in it at its peak.
+
+    precision   of the checkpoint: fp32 or bf16; bf16=True where run.devices has a param_dtype
+    Shapes      every rank reads [B, T] token ids of its own in each micro-batch
+    Unit        bytes of storages; gradients that meet are added in place, as autograd adds them
+    Leaves out  scratch memory inside one operator, buffers of gloo; the numbers of the ranks, 4
+                bytes each, that every group's DeviceMesh has on the host
+    Raises      ValueError for another number of ranks than the run has
+    """
+    if dist.get_world_size() != run.devices.data:
+        raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
+    arguments = {
+        "fsdp": True,
+        "fsdp_config": {"reshard_after_forward": run.devices.reshard_after_forward},
+        "bf16": run.devices.param_dtype == "bf16",
+        "ddp_backend": "gloo",
+    }
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        stack.enter_context(accelerated_here())
+
+        def prepared(tracker: StepTracker, model: Any) -> None:
+            stack.enter_context(settled_all_gather(tracker))
+            look_at(tracker, model)
+
+        seen = watched(precision, run, folder, config, prepared=prepared, **arguments)
+    return held(*seen)
+
+
+def several(questions: list[tuple[str, Run, Any]]) -> list[Held]:
+    """`third_step` of several questions, so that processes start only once."""
+    return [third_step(*question) for question in questions]
+
+
+@contextmanager
+def accelerated_here() -> Iterator[None]:
+    """accelerate takes CPUs that talk over gloo for GPUs, without which it shards nothing.
+
+    Source      accelerate 1.15, state.py: AcceleratorState.__init__, where FSDP is for accelerators
+    """
+    hugging_face()
+    from accelerate.state import DistributedType, PartialState
+
+    ranks: dict[str, Any] = {"RANK": dist.get_rank(), "LOCAL_RANK": dist.get_rank()}
+    ranks |= {"WORLD_SIZE": dist.get_world_size(), "LOCAL_WORLD_SIZE": dist.get_world_size()}
+    ranks |= {"MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
+    own = PartialState.__init__
+
+    def begin(self: Any, *arguments: Any, **named: Any) -> None:
+        own(self, *arguments, **named)
+        if self.distributed_type == DistributedType.MULTI_CPU:
+            self.distributed_type = DistributedType.MULTI_GPU
+            self.device = torch.device("cpu")  # not "cpu:0", to which a batch would be copied
+
+    said = {name: str(value) for name, value in ranks.items()}
+    with patch.dict(os.environ, said), patch.object(PartialState, "__init__", begin):
+        yield
+
+
+def look_at(tracker: StepTracker, model: Any) -> None:
+    """The model's groups: collectives that are over when they return, and what is the host's."""
+    tracker.label(model)
+    for part in model.modules():
+        if not isinstance(part, FSDPModule):
+            continue
+        part.set_custom_all_gather(AllGather(tracker))
+        part.set_custom_reduce_scatter(ReduceScatter(tracker))
+        for group in part._get_fsdp_state()._fsdp_param_groups:
+            tracker.label(group.mesh_info.mesh._rank_map, MESHES)
+
+
+def held(tracker: StepTracker, first: int, last: int) -> Held:
+    """The step's highest moments in backward and outside of it, and what is there at the peak."""
+    beside = {r.ident for r, _ in tracker.alive(first) if r.category == MESHES}
+    changes = (0 if e.ident in beside else e.bytes for e in tracker.timeline)
+    totals = list(accumulate(changes))
+    step = tracker.timeline[first:last]
+    inside = [e.index for e in step if e.phase == "backward"]
+    norms = [e.index for e in step if e.index > inside[-1] and "norm" in e.op]
+    top = max(range(first, last), key=totals.__getitem__)
+    contents: dict[str, int] = {}
+    for record, size in tracker.alive(top):
+        if record.ident not in beside and size:
+            contents[record.category] = contents.get(record.category, 0) + size
+    outside = [e.index for e in step if e.phase != "backward"]
+    return {
+        "before": totals[first - 1],
+        "backward": max(totals[i] for i in inside),
+        "elsewhere": max(totals[i] for i in outside),
+        "after": max(totals[norms[0] : last]),
+        "contents": contents,
+    }

@@ -1,0 +1,107 @@
+"""transformers.Trainer's own FSDP2 in a simulated step: the groups that accelerate makes.
+
+Groups          each layer's parameters; the embedding's; the last norm's and the head's, with the
+                embedding's where the table is tied; the root's, which is what is left: learned
+                positions, or nothing
+Forward         the embedding's whole weights go after it, as a layer's do; those of norm and head
+                stay until they have been used in backward. A tied table is gathered with them
+                before the embedding and stays all the time
+Backward        the first buffer is made when the gradient of the logits is there; the embedding is
+                gathered for it although its backward does not read it, and is reduced after the
+                layers, as is a tied table
+Formats         bf16=True is param_dtype and reduce_dtype; the loss that the model gives is cast to
+                it too, and so is the number of labels that it is given, which bf16 rounds to eight
+                binary digits. There is no autocast, and weights that were loaded in bf16 are upcast
+Micro-batches   `no_sync` keeps whole gradients until the last one
+Norm            of the gradients: of each a number, in a stack that is squared, summed over the
+                ranks, and brought back
+CPU             accelerate shards nothing on a CPU: memlab.lab.trainer_ranks tells it that the ranks
+                are GPUs. Not yet measured on a GPU
+Source          accelerate 1.15, utils/fsdp_utils.py: fsdp2_prepare_model, _find_final_norm;
+                utils/dataclasses.py: set_mixed_precision; accelerator.py: _prepare_fsdp2, no_sync;
+                torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_state.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .gathered import Group
+from .graph import Tensor, component
+from .sharded import Sharded
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+
+FIRST, LAST = -1, -2  # where groups stand that are no layer's
+
+
+class Accelerated(Sharded):
+    """All operators, on parameters that are grouped as accelerate groups them.
+
+    tied        whether the head's table is the embedding's
+    """
+
+    def __init__(self, *arguments: Any, tied: bool, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.tied = tied
+        self.first, self.last = Group(), Group()  # the embedding's; the last norm's and the head's
+        self.counted: Tensor | None = None  # how many labels a step has, during a forward pass
+
+    def group_of(self, name: str) -> Group:
+        kind = component(name)
+        if self.current is not None or kind not in ("embedding", "norm", "lm_head"):
+            return super().group_of(name)
+        if kind == "embedding" and not self.tied:
+            return self.groups.setdefault(FIRST, self.first)
+        return self.groups.setdefault(LAST, self.last)
+
+    def root(self, forward: Callable[..., Any], ids: Any) -> Any:
+        narrow = self.devices.param_dtype
+        if narrow is None:
+            return super().root(forward, ids)
+        self.counted = self.new("to", (), narrow)
+        loss = super().root(forward, ids)
+        out = Tensor(loss.shape, loss.dtype, loss.storage)
+        saved = [("other", self.counted)]  # what the loss has been divided by
+        self.apply("div", [loss], [out], lambda grads, *_: grads, saved)
+        self.counted = None
+        return self.to(out, narrow)
+
+    def region(self, checkpoint: bool) -> Callable[..., Any]:
+        """A checkpoint keeps the number of labels, with which each layer is called, as well."""
+        inside = super().region(checkpoint)
+
+        def layer(function: Callable[..., Any], x: Tensor, *arguments: Any) -> Any:
+            def named(*given: Any, num_items_in_batch: Tensor | None = self.counted) -> Any:
+                return function(*given)
+
+            return inside(named, x, *arguments)
+
+        return layer
+
+    def embedding(self, table: Tensor, ids: Tensor) -> Tensor:
+        if any(table is whole for whole in self.last.wholes):
+            self._before_forward(self.last)
+        if not any(table is whole for whole in self.first.wholes):
+            return super().embedding(table, ids)
+        self._before_forward(self.first)
+        return self._after_forward(self.first, super().embedding(table, ids))
+
+    def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
+        """After the last layer the norm comes, and with it its group."""
+        out = super().boundary(x, layer, layers)
+        if layer < min(layers, self.shown) - 1:
+            return out
+        self._before_forward(self.last)
+        if self.tied:  # the group began with the ids, which ask for no gradient
+            return out
+        return self._passed(out, lambda: self._after_backward(self.last))
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        out = super().linear(x, weight, bias)
+        if not any(weight is whole for whole in self.last.wholes):
+            return out
+        return self._after_forward(self.last, out, stays=True)
