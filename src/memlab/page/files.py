@@ -20,9 +20,9 @@ MODULES = (
     "recipe/deepspeed_config recipe/fsdp_policy recipe/parallelism recipe/recipe recipe/resident "
     "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
     "engines/kept engines/pool explain/changes explain/flags page/answer page/asked page/begun "
-    "page/cheaper page/command page/described page/forms page/highest page/peak page/request "
-    "page/sentences page/served page/serving page/serving_controls page/serving_words "
-    "page/spelled page/sums page/types page/words"
+    "page/cheaper page/command page/described page/forms page/highest page/outside page/peak "
+    "page/request page/sentences page/served page/serving page/serving_controls "
+    "page/serving_words page/spelled page/sums page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
