@@ -201,6 +201,31 @@ def test_the_changes_are_those_of_the_package():
     assert names == [c.name for c in CHANGES if c.name != "a step inside backward"]
 
 
+@pytest.mark.parametrize("state", [{"zero": 3}, {"zero": 1, "tensor": 2}, {"zero": 2, "data": 1}])
+def test_what_zero_cannot_divide_is_said(lookup, state):
+    found, without = answered(state, lookup), answered(state | {"zero": 0}, lookup)
+    assert f"ZeRO {state['zero']} divides nothing here" in found["divides"]
+    assert without["divides"] == "" and found["rows"] == without["rows"]
+    assert answered(state | {"data": 2}, lookup)["divides"] == ""
+
+
+TINY = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512}
+TINY |= {"num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 1000}
+NAMES = {name: name for name in ("臺灣模型-7B", "modèle/ação", "تجربة", "🦙 8B")}
+NAMES |= {"a\u202eb\u0007c\u200bd": "a?b?c?d"}  # what cannot be seen, or turns a line
+
+
+def test_a_name_of_any_script_stays_a_name(lookup, folder):
+    asked = [
+        {"model": "config", "tokens": 512, "config": TINY | {"_name_or_path": f" {name} "}}
+        for name in NAMES
+    ]
+    found = here(asked, lookup)
+    for one, wanted in zip(found, NAMES.values(), strict=True):
+        assert one["heading"].startswith(f"{wanted} · ")
+    assert there(folder, asked)["answers"] == found
+
+
 def test_the_limit_is_that_of_the_package(lookup):
     for card in devices():
         assert answered({"card": card.name}, lookup)["limit"] == limit_of(card.name)[0]

@@ -124,6 +124,31 @@ def test_a_pasted_config_is_read_and_shared(page):
     assert total(page) == changed
 
 
+def test_a_name_in_chinese_stays_one(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        opened(page, roots["http"] + "zh-TW/calculator.html")
+        page.click("details summary:has-text('config.json')")
+        config = TINY | {"_name_or_path": "臺灣模型-1B", "層數": 16}
+        page.fill("#calc-config", json.dumps(config))
+        until(page, lambda: "臺灣模型-1B" in page.inner_text("#calc-title"))
+        assert "層數" in page.inner_text("#calc-left-out")
+        assert "??" not in page.inner_text("article")
+        assert watched.wrong == []
+
+
+def test_what_zero_cannot_divide_is_said_where_it_is_asked(page):
+    assert page.is_hidden("#calc-divides")
+    before = total(page)
+    page.select_option("#calc-zero", "3")
+    until(page, lambda: page.is_visible("#calc-divides"))
+    assert page.inner_text("#calc-divides").startswith("ZeRO 3 divides nothing here")
+    assert total(page) == before
+    page.fill("#calc-data", "8")
+    until(page, lambda: page.is_hidden("#calc-divides"))
+    assert "fits" in page.inner_text("#calc-verdict") and total(page) != before
+
+
 def test_a_dropped_file_is_read(page):
     before = total(page)
     page.evaluate(

@@ -40,6 +40,7 @@ def result(found):
     steps = "".join(change(*each) for each in zip(found["steps"], found["flags"], strict=True))
     left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
     return f"""<section id="calc-result" aria-label="What it needs, term by term">
+<p id="calc-divides">{e(found["divides"])}</p>
 <p id="calc-changes-head">{e(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
 <table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>

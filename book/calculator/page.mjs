@@ -124,6 +124,7 @@ function show(found) {
   bar.append(drawn("line", { x1: at, x2: at, y1: 0, y2: 60, class: "calc-limit" }));
   bar.setAttribute("aria-label", say(found.picture));
   find("calc-scale").textContent = say(found.scale);
+  find("calc-divides").textContent = say(found.divides);
 
   const body = find("calc-rows");
   const focused = document.activeElement?.dataset?.term;
