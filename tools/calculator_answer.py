@@ -55,6 +55,7 @@ def result(found):
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
 <p><button type="button" id="calc-copy" disabled>Copy a link to this</button>
+<button type="button" id="calc-picture" disabled>Download the picture</button>
 <input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
 <details><summary>Ask memlab the same on a command line, or in Python</summary>
 <pre><code id="calc-command">{e(found["command"])}</code></pre>

@@ -277,6 +277,11 @@ find("calc-copy").addEventListener("click", async () => {
   link.select();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
 });
+find("calc-picture").addEventListener("click", async () => {
+  const { download } = await import("./picture.mjs"); // which few need
+  download(`memlab-${named("model").value}.svg`);
+});
+
 async function takeAll() {
   const told = takeAddress();
   if (told) await keep(told.kept ?? null);
