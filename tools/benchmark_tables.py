@@ -49,30 +49,30 @@ def benchmark(root):
 
 # Of the other calculators, what the two pages about them say. A dash: it was not asked.
 AT_REST, NOT_ASKED = "weights, gradients, optimizer states", "—"
-ASKED, READ = "[how each was asked](#accuracy-asked)", "[how to read it](#accuracy-read)"
-ERRORS, READINGS = "[results](#accuracy-results)", "[the same readings](#posted-peers)"
 OTHERS = ("bytes per parameter", "accelerate", "DeepSpeed", "torchinfo", "MemTracker")
 ONE_GPU = "training, one GPU"
 FEATURES = (
-    ("what its figure is", "the peak of a step, term by term", AT_REST, AT_REST, AT_REST)
-    + ("weights, outputs of layers", "the peak of a step", ASKED),
-    ("what it is given", "a config", "a number of parameters", "a model")
-    + ("a number of parameters", "a module and an input", "a loop that trains", ASKED),
-    ("asks for batch and length", "yes", "no", "no", "no", "yes", "yes", READ),
-    ("activations and logits", "yes", "no", "no", "no", "outputs of layers", "yes", READ),
-    ("states of the optimizer", f"of {len(OPTIMIZERS)} optimizers", "two for each weight")
-    + ("Adam's", "DeepSpeed's own layout", "no", "your optimizer's", READ),
-    ("adapters, such as LoRA", "no; `memlab estimate` has them", "yes", "no")
-    + (NOT_ASKED, NOT_ASKED, NOT_ASKED, READINGS),
-    ("several GPUs", "what stays on one; the peak if each has the whole model", "yes", "no")
-    + ("ZeRO 2 and 3", NOT_ASKED, NOT_ASKED, READINGS),
-    ("the KV cache of a conversation", "yes", "no", "no")
-    + (NOT_ASKED, NOT_ASKED, NOT_ASKED, READINGS),
+    ("[what its figure is](#accuracy-asked)", "the peak of a step, term by term", AT_REST)
+    + (AT_REST, AT_REST, "weights, outputs of layers", "the peak of a step"),
+    ("[what it is given](#accuracy-asked)", "a config", "a number of parameters", "a model")
+    + ("a number of parameters", "a module and an input", "a loop that trains"),
+    ("[asks for batch and length](#accuracy-read)", "yes", "no", "no", "no", "yes", "yes"),
+    ("[activations and logits](#accuracy-read)", "yes", "no", "no", "no")
+    + ("outputs of layers", "yes"),
+    ("[states of the optimizer](#accuracy-read)", f"of {len(OPTIMIZERS)} optimizers")
+    + ("two for each weight", "Adam's", "DeepSpeed's own layout", "no", "your optimizer's"),
+    ("[adapters, such as LoRA](#posted-peers)", "no; `memlab estimate` has them", "yes", "no")
+    + (NOT_ASKED,) * 3,
+    ("[several GPUs](#posted-peers)", "what stays on one; the peak if each has the whole model")
+    + ("yes", "no", "ZeRO 2 and 3", NOT_ASKED, NOT_ASKED),
+    ("[the KV cache of a conversation](#posted-peers)", "yes", "no", "no", *(NOT_ASKED,) * 3),
 )
+REAL = "[errors on real steps, on a CPU](#accuracy-results)"
+POSTED = "[errors on posted readings: training on one GPU](#posted-peers)"
 
 
 def calculators(root):
-    """The page's calculator beside other tools, feature by feature, with the place of each fact."""
+    """The page's calculator beside other tools: features, each linked to its facts, and errors."""
     real = results(root)
     said = json.loads((root / "benchmarks" / "posted.json").read_text(encoding="utf-8"))["tools"]
     tools = [real["tools"][name] for name in OTHERS]
@@ -81,11 +81,11 @@ def calculators(root):
     lines = [said[name]["groups"][ONE_GPU] if name in said else {} for name in OTHERS]
     posted = [_error(each) for each in (lines[0]["memlab"], *lines)]
     rows = [
-        ["", "this page", *names, "where it stands"],
-        ["---"] * (len(OTHERS) + 3),
+        ["", "this page", *names],
+        ["---"] * (len(OTHERS) + 2),
         *FEATURES,
-        ["errors on real steps, on a CPU", *errors, ERRORS],
-        ["errors on posted readings: training on one GPU", *posted, READINGS],
+        [REAL, *errors],
+        [POSTED, *posted],
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

@@ -11,16 +11,16 @@ const TOKEN = // a word, or an ideograph
 const find = (id) => document.getElementById(id);
 const pen = document.createElement("canvas").getContext("2d");
 
-function width(text, size) {
-  pen.font = `700 ${size}px ${FACE}`;
+function width(text, size, weight = 400) {
+  pen.font = `${weight} ${size}px ${FACE}`;
   return pen.measureText(text).width * WIDER;
 }
 
-// The lines of a text that fit into so many pixels.
-function broken(text, size, room) {
+// The lines of a text that fit into the picture.
+function broken(text, size, weight) {
   const lines = [""];
   for (const token of text.match(TOKEN) ?? []) {
-    if (lines.at(-1) && width(lines.at(-1) + token.trimEnd(), size) > room) lines.push("");
+    if (lines.at(-1) && width(lines.at(-1) + token.trimEnd(), size, weight) > INSIDE) lines.push("");
     lines.push(lines.pop() + token);
   }
   return lines.map((line) => line.trimEnd());
@@ -48,7 +48,7 @@ export function picture() {
   const write = (text, x, size, more = {}) =>
     inside.push(drawn("text", { x, y, "font-size": size, ...more }, text));
   const lines = (text, size, more) => {
-    for (const line of broken(text, size, INSIDE)) {
+    for (const line of broken(text, size, more["font-weight"])) {
       y += size;
       write(line, SIDE, size, more);
       y += size * 0.4;
