@@ -29,7 +29,7 @@ from memlab.model.presets import PRESETS
 from memlab.page import cheaper, described, words
 from memlab.page.answer import ORDER, answer, answered
 from memlab.page.asked import card_of, model_of, recipe_of, run_of
-from memlab.page.files import MODULES, TERMS, files
+from memlab.page.files import MODULES, TERMS, files, of_types
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
 from memlab.page.sentences import cache_of
@@ -181,11 +181,15 @@ def test_an_answer_without_advice_is_the_same_answer(lookup):
 
 
 def test_the_engine_gets_the_same_code_without_its_words():
-    """Docstrings are empty there and comments gone; all else is the same, line by line."""
+    """Docstrings are empty there, comments and types' imports gone; all else is the same."""
     names, sent = [f"{name}.py" for name in MODULES.split()], files()
     for name in [*names, *(f"terms/{each}.py" for each in TERMS.split())]:
         code = (ROOT / "src" / "memlab" / name).read_text(encoding="utf-8")
         tree = ast.parse(code)
+        typed = [node for node in tree.body if of_types(node)]
+        told = ast.Import | ast.ImportFrom | ast.Assign | ast.ClassDef
+        assert all(isinstance(each, told) for x in typed for each in x.body)
+        tree.body = [node for node in tree.body if node not in typed]
         for node in ast.walk(tree):
             kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
             if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
@@ -199,6 +203,31 @@ def test_the_changes_are_those_of_the_package():
     """All but the one whose step the page has no moments for."""
     names = [change.name for change in cheaper.known()]
     assert names == [c.name for c in CHANGES if c.name != "a step inside backward"]
+
+
+@pytest.mark.parametrize("state", [{"zero": 3}, {"zero": 1, "tensor": 2}, {"zero": 2, "data": 1}])
+def test_what_zero_cannot_divide_is_said(lookup, state):
+    found, without = answered(state, lookup), answered(state | {"zero": 0}, lookup)
+    assert f"ZeRO {state['zero']} divides nothing here" in found["divides"]
+    assert without["divides"] == "" and found["rows"] == without["rows"]
+    assert answered(state | {"data": 2}, lookup)["divides"] == ""
+
+
+TINY = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512}
+TINY |= {"num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 1000}
+NAMES = {name: name for name in ("臺灣模型-7B", "modèle/ação", "تجربة", "🦙 8B")}
+NAMES |= {"a\u202eb\u0007c\u200bd": "a?b?c?d"}  # what cannot be seen, or turns a line
+
+
+def test_a_name_of_any_script_stays_a_name(lookup, folder):
+    asked = [
+        {"model": "config", "tokens": 512, "config": TINY | {"_name_or_path": f" {name} "}}
+        for name in NAMES
+    ]
+    found = here(asked, lookup)
+    for one, wanted in zip(found, NAMES.values(), strict=True):
+        assert one["heading"].startswith(f"{wanted} · ")
+    assert there(folder, asked)["answers"] == found
 
 
 def test_the_limit_is_that_of_the_package(lookup):

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import re
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import calculator
 import catalogue
@@ -23,6 +25,7 @@ from memlab.units import text as sized
 
 ASSETS = SITE / "en" / "_static" / "calculator"
 PAGE = "en/calculator.html"
+SVG = "{http://www.w3.org/2000/svg}"
 READY = "html[data-calculator=ready]"
 LARGEST_ENGINE = 315_000  # bytes, compressed as a server compresses
 TINY = {
@@ -124,6 +127,31 @@ def test_a_pasted_config_is_read_and_shared(page):
     assert total(page) == changed
 
 
+def test_a_name_in_chinese_stays_one(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        opened(page, roots["http"] + "zh-TW/calculator.html")
+        page.click("details summary:has-text('config.json')")
+        config = TINY | {"_name_or_path": "臺灣模型-1B", "層數": 16}
+        page.fill("#calc-config", json.dumps(config))
+        until(page, lambda: "臺灣模型-1B" in page.inner_text("#calc-title"))
+        assert "層數" in page.inner_text("#calc-left-out")
+        assert "??" not in page.inner_text("article")
+        assert watched.wrong == []
+
+
+def test_what_zero_cannot_divide_is_said_where_it_is_asked(page):
+    assert page.is_hidden("#calc-divides")
+    before = total(page)
+    page.select_option("#calc-zero", "3")
+    until(page, lambda: page.is_visible("#calc-divides"))
+    assert page.inner_text("#calc-divides").startswith("ZeRO 3 divides nothing here")
+    assert total(page) == before
+    page.fill("#calc-data", "8")
+    until(page, lambda: page.is_hidden("#calc-divides"))
+    assert "fits" in page.inner_text("#calc-verdict") and total(page) != before
+
+
 def test_a_dropped_file_is_read(page):
     before = total(page)
     page.evaluate(
@@ -213,6 +241,73 @@ def test_the_hills_are_drawn_and_the_highest_is_marked(page):
     assert [text.split() for text in sizes] == [
         [name, *next(size for n, _, size in found["hills"] if n == name).split()] for name in HILLS
     ]
+
+
+def taken(page, tmp_path):
+    """The file that the button hands over."""
+    with page.expect_download() as download:
+        page.click("#calc-picture")
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
+
+
+WITHIN = """() => {
+    const { width, height } = document.documentElement.viewBox.baseVal;
+    return [...document.querySelectorAll("text, rect, line")].filter(each => {
+        const { left, right, top, bottom } = each.getBoundingClientRect();
+        return left < 0 || right > width || top < 0 || bottom > height;
+    }).map(each => each.outerHTML);
+}"""
+APART = """() => {
+    const all = [...document.querySelectorAll("text")].map(each => each.getBoundingClientRect());
+    return all.filter((a, i) => all.some((b, j) => i < j && a.left < b.right - 1 &&
+        b.left < a.right - 1 && a.top < b.bottom - 8 && b.top < a.bottom - 8)).length;
+}"""
+
+
+@pytest.mark.parametrize("language", ["en", *sorted({name.split("/")[0] for name in OTHERS})])
+def test_the_picture_is_a_file_of_its_own(browser, roots, language, tmp_path):  # noqa: F811
+    with Watched(browser, roots["http"], color_scheme="dark") as watched:
+        page = watched.page
+        opened(page, f"{roots['http']}{language}/calculator.html")
+        page.select_option("#calc-model", "qwen3-0.6b")
+        page.select_option("#calc-card", "RTX 4060 Laptop")
+        until(page, lambda: "qwen3-0.6b" in page.inner_text("#calc-title"))
+        until(page, lambda: "RTX 4060" in page.inner_text("#calc-verdict"))
+        heights = "all => all.map(each => each.getAttribute('height'))"
+        drawn = page.locator("#calc-towers rect").evaluate_all(heights)
+        parts = ("#calc-title", "#calc-verdict", "#calc-scale", "#calc-tops li", "#calc-legend li")
+        said = [text for part in parts for text in page.locator(part).all_text_contents()]
+        heading = page.evaluate("document.querySelector('h1').firstChild.textContent")
+        assert not [url for url in watched.asked if "picture.mjs" in url], "nobody asked for it"
+        path = taken(page, tmp_path)
+        assert [url for url in watched.asked if "picture.mjs" in url]
+        assert path.name == "memlab-qwen3-0.6b.svg" and path.stat().st_size < 12_000
+        text = path.read_text(encoding="utf-8")
+        picture = ElementTree.fromstring(text)
+        ground = picture.find(f"{SVG}rect")
+        assert (ground.get("width"), ground.get("fill")) == (picture.get("width"), "#fff")
+        group = picture.find(f"{SVG}g")
+        assert [part.get("height") for part in group.iter(f"{SVG}rect")] == drawn
+        inside = "".join("".join(each.itertext()) for each in picture.iter(f"{SVG}text"))
+        for wanted in (heading, *said):
+            assert re.sub(r"\s", "", wanted) in re.sub(r"\s", "", inside), wanted
+        outside = {name for each in picture.iter() for name in each.attrib}
+        assert not outside & {"class", "style", "href"} and "url(" not in text
+        page.goto(path.as_uri())
+        assert page.evaluate(WITHIN) == [] and page.evaluate(APART) == 0
+        assert [line for line in watched.wrong if "leaves the site: file:" not in line] == []
+
+
+def test_there_is_no_picture_without_hills(page):
+    assert page.is_visible("#calc-picture")
+    page.select_option("#calc-model", "gpt2")  # refused: of 1,024 positions
+    until(page, lambda: page.is_hidden("#calc-picture"))
+    page.fill("#calc-tokens", "512")
+    until(page, lambda: page.is_visible("#calc-picture"))
+    page.fill("#calc-tensor", "2")  # what stays, and no step
+    until(page, lambda: page.is_hidden("#calc-picture"))
 
 
 def test_two_answers_stand_side_by_side(page):
@@ -334,6 +429,7 @@ def test_from_a_folder_the_page_says_what_it_needs(browser, roots):  # noqa: F81
 
 def test_the_engine_is_small():
     loaded = [*ASSETS.glob("*.mjs"), ASSETS / "micropython.wasm", ASSETS / "python.json"]
+    loaded.remove(ASSETS / "picture.mjs")  # which only its button fetches
     sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in loaded}
     assert sum(sizes.values()) <= LARGEST_ENGINE, sizes
     for path in (ASSETS / "peaks").glob("*.json"):

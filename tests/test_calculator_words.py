@@ -74,7 +74,7 @@ def texts(answers):
             found.append(one["error"])
             continue
         found += [one[name] for name in ("verdict", "heading", "advice", "heights", "picture")]
-        found += [one["scale"], one["serving"], *one["steps"], *one["leaves_out"]]
+        found += [one["scale"], one["serving"], one["divides"], *one["steps"], *one["leaves_out"]]
         found += [row[key] for row in one["rows"] for key in ("term", "formula")]
     return sorted(set(found) - {""})
 

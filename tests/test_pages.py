@@ -367,7 +367,8 @@ def test_a_page_works_without_scripts(browser, roots):
     with Watched(browser, roots["http"], java_script_enabled=False) as watched:
         watched.page.goto(roots["http"] + chapter)
         assert watched.page.locator(".pst-js-only:visible").count() == 0
-        folded = watched.page.locator("article details.above-input").first
+        assert watched.page.locator("article .tag_hide-input > .cell_input:visible").count() == 3
+        folded = watched.page.locator("article .tag_hide-cell details.above-input").first
         assert not folded.locator("pre").first.is_visible()
         folded.locator("summary").click()
         assert folded.locator("pre").first.is_visible()
@@ -375,6 +376,50 @@ def test_a_page_works_without_scripts(browser, roots):
         watched.page.locator(".memlab-menu a", has_text="Cite").click()
         assert watched.page.locator("#cite").is_visible()
         assert watched.wrong == []
+
+
+@pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in READ}))
+def test_one_button_shows_the_code_that_is_folded_away(browser, roots, language):
+    chapters = [f"{language}/notebooks/{name}.html" for name in ("05_activations", "10_step")]
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        page.goto(roots["http"] + chapters[0])
+        cells, shown = page.locator("article .tag_hide-input > .cell_input"), ":visible"
+        button = page.locator(".memlab-code")
+        assert cells.count() == 3 and page.locator("article .tag_hide-input summary").count() == 0
+        figures = page.locator("article .tag_hide-input > .cell_output")
+        assert cells.locator(shown).count() == 0 and figures.first.is_visible()
+        said = button.inner_text()
+        button.focus()
+        page.keyboard.press("Enter")
+        assert all(cells.nth(i).is_visible() for i in range(3))
+        assert button.inner_text() not in ("", said)
+        assert not page.locator(".tag_solution details[open]").count(), "no solution is given away"
+        page.goto(roots["http"] + chapters[1])  # the next page remembers
+        assert cells.first.is_visible()
+        page.keyboard.press("Tab")
+        button.press("Space")
+        assert cells.first.is_hidden() and button.inner_text() == said
+        page.emulate_media(media="print")
+        assert cells.first.is_visible()
+        page.emulate_media(media="screen")
+        page.reload()
+        assert cells.first.is_hidden()
+        page.evaluate("localStorage.setItem('memlab.code', '<img src=x>')")
+        page.reload()
+        assert cells.first.is_hidden()
+        page.goto(f"{roots['http']}{language}/accuracy.html")
+        assert button.count() == 0, "a page without such code has no button for it"
+        assert watched.wrong == []
+
+
+def test_the_name_of_the_book_has_its_mark(windows, roots):
+    page = windows["http"].page
+    page.goto(roots["http"] + "en/intro.html")
+    drawn = "getComputedStyle(document.querySelector('.logo__title'), '::before').backgroundImage"
+    icon = page.get_attribute("link[rel~=icon]", "href")
+    assert page.evaluate(drawn).endswith(f'{icon}")') and icon.endswith("favicon.svg")
+    assert (SITE / "en" / icon).stat().st_size < 700
 
 
 def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):

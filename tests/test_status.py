@@ -84,6 +84,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "accuracy",
         "anatomy",
         "audit",
+        "calculator",
         "cheat-sheet",
         "glossary",
         "laptop-and-device",

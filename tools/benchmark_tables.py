@@ -2,6 +2,8 @@
 
 import json
 
+from memlab.page.request import OPTIMIZERS
+
 
 def results(root):
     """What benchmarks/peers.py wrote."""
@@ -43,3 +45,55 @@ def benchmark(root):
         f"with Python {found['python']}, torch {found['torch']} and transformers "
         f"{found['transformers']}. Timed was {found['timed']}."
     )
+
+
+# Of the other calculators, what the two pages about them say. A dash: it was not asked.
+AT_REST, NOT_ASKED = "weights, gradients, optimizer states", "—"
+OTHERS = ("bytes per parameter", "accelerate", "DeepSpeed", "torchinfo", "MemTracker")
+ONE_GPU = "training, one GPU"
+FEATURES = (
+    ("[what its figure is](#accuracy-asked)", "the peak of a step, term by term", AT_REST)
+    + (AT_REST, AT_REST, "weights, outputs of layers", "the peak of a step"),
+    ("[what it is given](#accuracy-asked)", "a config", "a number of parameters", "a model")
+    + ("a number of parameters", "a module and an input", "a loop that trains"),
+    ("[asks for batch and length](#accuracy-read)", "yes", "no", "no", "no", "yes", "yes"),
+    ("[activations and logits](#accuracy-read)", "yes", "no", "no", "no")
+    + ("outputs of layers", "yes"),
+    ("[states of the optimizer](#accuracy-read)", f"of {len(OPTIMIZERS)} optimizers")
+    + ("two for each weight", "Adam's", "DeepSpeed's own layout", "no", "your optimizer's"),
+    ("[adapters, such as LoRA](#posted-peers)", "no; `memlab estimate` has them", "yes", "no")
+    + (NOT_ASKED,) * 3,
+    ("[several GPUs](#posted-peers)", "what stays on one; the peak if each has the whole model")
+    + ("yes", "no", "ZeRO 2 and 3", NOT_ASKED, NOT_ASKED),
+    ("[the KV cache of a conversation](#posted-peers)", "yes", "no", "no", *(NOT_ASKED,) * 3),
+)
+REAL = "[errors on real steps, on a CPU](#accuracy-results)"
+POSTED = "[errors on posted readings: training on one GPU](#posted-peers)"
+
+
+def calculators(root):
+    """The page's calculator beside other tools: features, each linked to its facts, and errors."""
+    real = results(root)
+    said = json.loads((root / "benchmarks" / "posted.json").read_text(encoding="utf-8"))["tools"]
+    tools = [real["tools"][name] for name in OTHERS]
+    names = [f"{name} {tool['version']}".strip() for name, tool in zip(OTHERS, tools, strict=True)]
+    errors = [_error(tool) for tool in (real["tools"]["memlab estimate"], *tools)]
+    lines = [said[name]["groups"][ONE_GPU] if name in said else {} for name in OTHERS]
+    posted = [_error(each) for each in (lines[0]["memlab"], *lines)]
+    rows = [
+        ["", "this page", *names],
+        ["---"] * (len(OTHERS) + 2),
+        *FEATURES,
+        [REAL, *errors],
+        [POSTED, *posted],
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _error(line):
+    """The median of the errors, the worst, and how many there are."""
+    if not line.get("answers"):
+        return NOT_ASKED
+    worst = f"{line['worst_error']:+.1%}".replace("-", "−")
+    both = f"{line['median_error']:.1%}, {worst}" if line["worst_error"] else "0 B"
+    return f"{both} ({line['answers']})"

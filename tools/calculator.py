@@ -75,7 +75,7 @@ LOADING = "The calculator is loading …"
 IN_STEPS = "{label}, in steps"
 # An answer that says nothing: what stands around it then are the page's own labels.
 NOTHING: dict[str, Any] = {
-    name: "" for name in ("verdict", "picture", "scale", "advice", "heading", "heights")
+    name: "" for name in ("verdict", "picture", "scale", "divides", "advice", "heading", "heights")
 }
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}

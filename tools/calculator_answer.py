@@ -40,6 +40,7 @@ def result(found):
     steps = "".join(change(*each) for each in zip(found["steps"], found["flags"], strict=True))
     left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
     return f"""<section id="calc-result" aria-label="What it needs, term by term">
+<p id="calc-divides">{e(found["divides"])}</p>
 <p id="calc-changes-head">{e(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
 <table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>
@@ -54,6 +55,7 @@ def result(found):
 <p>Left out:</p>
 <ul id="calc-left-out">{left}</ul>
 <p><button type="button" id="calc-copy" disabled>Copy a link to this</button>
+<button type="button" id="calc-picture" disabled>Download the picture</button>
 <input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
 <details><summary>Ask memlab the same on a command line, or in Python</summary>
 <pre><code id="calc-command">{e(found["command"])}</code></pre>

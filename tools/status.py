@@ -13,7 +13,7 @@ import cheatsheet
 import glossary
 import no_gain
 from babel.messages.pofile import read_po
-from benchmark_tables import accuracy, benchmark, peers
+from benchmark_tables import accuracy, benchmark, calculators, peers
 from causal_table import types
 from posted import tables as posted
 
@@ -58,6 +58,7 @@ def fill(text, root):
         "laptop": laptop,
         "accuracy": accuracy,
         "peers": peers,
+        "calculators": calculators,
         "benchmark": benchmark,
         "types": types,
         "posted_classes": posted.classes,

@@ -54,6 +54,16 @@ MENDED = [
     (re.compile(r"<script>kernelName = .*?</script>"), ""),
     # The size of a picture is the stylesheet's business.
     (re.compile(r' style="max-width:100%;height:auto"'), ""),
+    # Code that is folded away is shown by one button for the whole page (_static/memlab.js), not by
+    # a bar for each cell; where no script runs it simply stands there. Solutions keep their fold.
+    (
+        re.compile(
+            r'(<div class="cell [^"]*\btag_hide-input\b[^"]*">\s*)<details class="admonition hide '
+            r'above-input">\s*<summary[^>]*>.*?</summary>(.*?)</details>',
+            re.S,
+        ),
+        r"\1\2",
+    ),
     # A summary is named by its own words; a heading without any heads nothing.
     (re.compile(r'<summary aria-label="[^"]*">'), "<summary>"),
     (re.compile(r"<th[^>]*>(?:<p></p>)?</th>"), "<td></td>"),

@@ -172,6 +172,7 @@ def surround(app, pagename, templatename, context, doctree):
     context["memlab"] = {
         "actions": actions,
         "chapters": chapters,
+        "folded": "tag_hide-input" in context["body"],
         "citation": None if code else citation(cff, pagename, plain, context.get("pageurl") or ""),
     }
 

@@ -9,6 +9,8 @@
   const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* not kept */ } };
   root.dataset.mode = recall("mode") || "auto";
   root.dataset.theme = recall("theme") || "auto";
+  const CODE = "memlab.code"; // of the set-up and of figures, which a style sheet folds away
+  root.dataset.code = recall(CODE) === "shown" ? "shown" : "folded";
 
   // Opened as a file, the search finds pages but may not read them for excerpts: do not ask.
   if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined")
@@ -98,6 +100,10 @@
       if (!marked.delete(name)) marked.add(name);
       keep(READ, JSON.stringify([...marked]));
       showProgress();
+    });
+    document.querySelector(".memlab-code")?.addEventListener("click", () => {
+      root.dataset.code = root.dataset.code === "shown" ? "folded" : "shown";
+      keep(CODE, root.dataset.code);
     });
     // The same place of the same page in another language; of the calculator, the same question.
     for (const link of document.querySelectorAll(".memlab-languages a"))

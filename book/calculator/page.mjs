@@ -124,6 +124,7 @@ function show(found) {
   bar.append(drawn("line", { x1: at, x2: at, y1: 0, y2: 60, class: "calc-limit" }));
   bar.setAttribute("aria-label", say(found.picture));
   find("calc-scale").textContent = say(found.scale);
+  find("calc-divides").textContent = say(found.divides);
 
   const body = find("calc-rows");
   const focused = document.activeElement?.dataset?.term;
@@ -276,6 +277,11 @@ find("calc-copy").addEventListener("click", async () => {
   link.select();
   await navigator.clipboard?.writeText(location.href).catch(() => {});
 });
+find("calc-picture").addEventListener("click", async () => {
+  const { download } = await import("./picture.mjs"); // which few need
+  download(`memlab-${named("model").value}.svg`);
+});
+
 async function takeAll() {
   const told = takeAddress();
   if (told) await keep(told.kept ?? null);

@@ -10,6 +10,7 @@ from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..units import GiB, text
 from . import words as say
+from .outside import visible
 from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_CARD, OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -29,8 +30,7 @@ def model_of(state: State) -> Model:
     model = Model.from_config(config)
     name = config.get("_name_or_path")
     if isinstance(name, str) and name.strip():
-        words = "".join([c if " " <= c < "\x7f" else "?" for c in name.strip()])
-        return model.replace(name=words)
+        return model.replace(name=visible(name.strip()))
     return model.replace(name=say.YOURS.format(family=model.family))
 
 

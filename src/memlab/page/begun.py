@@ -40,6 +40,7 @@ def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any
         "sets": [],
         "flags": [],
         "why": "",
+        "divides": "",
         "serving": "",
         "command": command(state),
         "script": script(state),

@@ -14,8 +14,8 @@ from ..step import keys
 from ..step.windows import windows
 from . import words as say
 from .forms import EAGER_ALONE, FORMS_OF, THREE, UNTIED, attention_of, form_of, layers_of, pattern
+from .outside import shown
 from .peak import LEAST, LEAST_LAYERS
-from .request import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

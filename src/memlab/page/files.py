@@ -20,9 +20,9 @@ MODULES = (
     "recipe/deepspeed_config recipe/fsdp_policy recipe/parallelism recipe/recipe recipe/resident "
     "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
     "engines/kept engines/pool explain/changes explain/flags page/answer page/asked page/begun "
-    "page/cheaper page/command page/described page/forms page/highest page/peak page/request "
-    "page/sentences page/served page/serving page/serving_controls page/serving_words "
-    "page/spelled page/sums page/types page/words"
+    "page/cheaper page/command page/described page/forms page/highest page/outside page/peak "
+    "page/request page/sentences page/served page/serving page/serving_controls "
+    "page/serving_words page/spelled page/sums page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
@@ -81,16 +81,18 @@ def text(name: str) -> str:
 
 
 def bare(code: str) -> str:
-    """A file without comments and with empty docstrings; its lines keep their numbers.
+    """A file without comments, with empty docstrings, and without the imports that only types need.
 
-    A third of what the page would load is words that the engine throws away.
+    A third of what the page would load is words that the engine throws away. Lines keep their
+    numbers.
     """
     lines = code.split("\n")
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip()
-    for node in ast.walk(ast.parse(code)):
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
             node
         ):
@@ -98,4 +100,13 @@ def bare(code: str) -> str:
             lines[said.lineno - 1] = lines[said.lineno - 1][: said.col_offset] + '""'
             for row in range(said.lineno, said.end_lineno or 0):
                 lines[row] = ""
+    for node in tree.body:
+        if of_types(node):
+            for row in range(node.lineno - 1, node.end_lineno or 0):
+                lines[row] = ""
     return "\n".join(lines)
+
+
+def of_types(node: ast.stmt) -> bool:
+    """Whether it is `if TYPE_CHECKING:`, which no run enters."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"

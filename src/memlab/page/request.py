@@ -13,6 +13,7 @@ from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
 from . import serving_controls as serving
 from . import words as say
+from .outside import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -234,17 +235,3 @@ def plain(key: str, value: Any) -> Any:
     if isinstance(value, str):
         return value[:LONGEST]
     raise ValueError(say.NO_VALUE.format(key=key))
-
-
-def shown(value: Any) -> str:
-    """A value as one short line may repeat it: text only, and only its beginning."""
-    if isinstance(value, str):
-        words = value
-    elif value is None or isinstance(value, (bool, int)):
-        words = str(value)
-    elif value in (0.0, 1.0):  # which a browser hands over as whole numbers
-        words = str(int(value))
-    else:
-        return say.THIS_VALUE
-    words = "".join([c if " " <= c < "\x7f" else "?" for c in words])
-    return f"“{words[:40]}…”" if len(words) > 40 else f"“{words}”"

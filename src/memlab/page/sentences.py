@@ -13,7 +13,7 @@ from ..terms.optimizer import managed
 from ..units import text
 from . import words as say
 from .highest import HILLS
-from .request import shown
+from .outside import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def said(found: Said, model: str, recipe: str, run: Run) -> Said:
     return {
         "heading": heading(found, model, recipe, run),
         "heights": heights(found),
+        "divides": undivided(run),
         "advice": advice(found),
         "steps": [
             say.CHANGED.format(change=name, cost=cost, size=size)
@@ -63,6 +64,12 @@ def heights(found: Said) -> str:
     if not tops:
         return ""
     return say.HILLS.format(hills=" · ".join([f"{n} {tops[n]}" for n in HILLS if n in tops]))
+
+
+def undivided(run: Run) -> str:
+    """That ZeRO has nothing to divide, where it was asked of one device."""
+    devices = run.devices
+    return say.UNDIVIDED.format(stage=devices.zero) if devices.zero and devices.data == 1 else ""
 
 
 def verdict(found: Said) -> str:

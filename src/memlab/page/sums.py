@@ -8,7 +8,8 @@ the order of its table.
 from __future__ import annotations
 
 from . import words as say
-from .request import plain, shown
+from .outside import shown
+from .request import plain
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

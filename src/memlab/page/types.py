@@ -16,7 +16,8 @@ from ..terms.optimizer import numel, shared_state
 from ..units import text
 from . import words as say
 from .highest import Missing
-from .request import MOST_LAYERS, REFUSED, shown
+from .outside import shown
+from .request import MOST_LAYERS, REFUSED
 from .sentences import of_keys
 from .spelled import stored
 from .sums import Sizes, cache, tensors

@@ -29,6 +29,10 @@ BATCHES = "{passes} batches of {batch} × {tokens} tokens"
 BATCH = "{batch} × {tokens} tokens"
 YOUR_CARD = "your card of {size}"
 YOURS = "your {family}"
+UNDIVIDED = (
+    "ZeRO {stage} divides nothing here: it divides among devices that each have their own data, "
+    "and there is one of them. These are the figures of a step without ZeRO."
+)
 
 # What an engine makes of the same card.
 SERVED = (
