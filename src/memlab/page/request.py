@@ -11,6 +11,7 @@ from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
+from . import adapter_controls as adapters
 from . import serving_controls as serving
 from . import words as say
 
@@ -85,7 +86,7 @@ CHOICES = (
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "ZeRO stage", [(n, str(n)) for n in (0, 1, 2, 3)]),
-) + serving.CHOICES
+) + (adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
@@ -94,7 +95,7 @@ NUMBERS = (
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
-) + serving.NUMBERS
+) + (adapters.NUMBERS + serving.NUMBERS)
 OF_RUN = (
     "batch",
     "tokens",
@@ -114,7 +115,7 @@ START = {
     "gib": 24,
     "tokens": 4096,
 }
-START.update(serving.START)
+START.update(adapters.START | serving.START)
 
 
 def first() -> dict[str, Any]:
@@ -141,9 +142,7 @@ def checked(given: Any) -> dict[str, Any]:
             raise ValueError(say.NO_SETTING.format(name=shown(name)))
     made: dict[str, Any] = dict(START)
     for name, label, values in CHOICES:
-        known = [value for value, _ in values]
-        if name == "model":
-            known = known + [OTHER_MODEL]
+        known = [value for value, _ in values] + [OTHER_MODEL] * (name == "model")
         if name not in given:
             continue
         value = given[name]
