@@ -5,11 +5,14 @@ import random
 from memlab.model.config import KEYS
 from memlab.model.families import LATENTS
 from memlab.model.mixtures import GROUPED
+from memlab.page.adapted import FAMILIES, TARGETS
+from memlab.page.adapter_controls import START as ADAPTERS
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
-from memlab.page.serving_controls import START
+from memlab.page.serving_controls import START as SERVING
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
+APART = SERVING | ADAPTERS  # asked by states of their own, below
 
 
 def states(count, seed=0):
@@ -20,10 +23,10 @@ def states(count, seed=0):
 
 def state(chance):
     made = {}
-    for name, _, values in [each for each in CHOICES if each[0] not in START]:
+    for name, _, values in [each for each in CHOICES if each[0] not in APART]:
         if chance.random() < 0.7:
             made[name] = chance.choice(values)[0]
-    for name, _, least, _ in [each for each in NUMBERS if each[0] not in START]:
+    for name, _, least, _ in [each for each in NUMBERS if each[0] not in APART]:
         if chance.random() < 0.4:
             made[name] = least * 2 ** chance.randrange(4)
     if chance.random() < 0.7:  # else the data that tensor and pipeline divide hide the step
@@ -36,9 +39,22 @@ def state(chance):
     return made
 
 
-def config(chance):
+def adapted(count, seed=0):
+    """So many random states that train adapters alone, on one device."""
+    chance, found = random.Random(f"adapters {seed}"), []
+    for _ in range(count):
+        made = state(chance) | {"trained": chance.choice(("lora", "qlora"))}
+        made |= {"targets": chance.choice(TARGETS), "rank": chance.choice((1, 8, 16, 100))}
+        if made.get("model") == "config" or chance.random() < 0.8:
+            made |= {"model": "config", "config": config(chance, FAMILIES)}
+        alone = {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}
+        found.append(made | (alone if chance.random() < 0.95 else {}))
+    return found
+
+
+def config(chance, families=tuple(MEASURED)):
     """A config.json of a random family and size; now and then an impossible one."""
-    family = chance.choice(sorted(MEASURED))
+    family = chance.choice(sorted(families))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
     groups = chance.choice((1, 2, 2, 2, heads, 3 if chance.random() < 0.1 else 1))
     square = family in SQUARE or chance.random() < 0.3
@@ -260,5 +276,26 @@ SERVED = [
         {"model": "config", "config": _LLAMA4, "context": 512},
         {"engine": "none", "model": "config", "config": _LLAMA4, "context": 512},
         {"engine": "none", "model": "config", "config": {"model_type": "rwkv"}},
+    )
+]
+
+# What is asked about adapters: each sentence that the page has about them, once.
+_GPT2 = {"model": "gpt2", "tokens": 512}
+ADAPTED = [
+    {"trained": "qlora"} | state
+    for state in (
+        {},
+        {"trained": "lora"},
+        {"targets": "qv", "rank": 64},
+        {"data": 2},
+        {"precision": "zero"},
+        {"precision": "autocast"},
+        {"optimizer": "bnb_paged_adamw8bit"},
+        {"model": "mixtral-8x7b"},
+        {"model": "config", "config": _PHI},
+        {"model": "config", "config": _ODD_FF},
+        {"model": "phi-4"},
+        _GPT2,
+        _GPT2 | {"trained": "lora"},
     )
 ]

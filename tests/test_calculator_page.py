@@ -16,11 +16,15 @@ from say import say
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.estimate import estimate
+from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.page.answer import ORDER, answered
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
+from memlab.run import Run
+from memlab.terms.lora import Lora
 from memlab.units import text as sized
 
 ASSETS = SITE / "en" / "_static" / "calculator"
@@ -150,6 +154,29 @@ def test_what_zero_cannot_divide_is_said_where_it_is_asked(page):
     page.fill("#calc-data", "8")
     until(page, lambda: page.is_hidden("#calc-divides"))
     assert "fits" in page.inner_text("#calc-verdict") and total(page) != before
+
+
+def test_adapters_are_asked_about_where_they_are_trained(page):
+    files = []
+    page.on("request", lambda request: files.append(request.url.rsplit("/", 1)[-1]))
+    assert not page.is_visible("#calc-rank") and not page.is_visible("#calc-targets")
+    before = total(page)
+    page.select_option("#calc-trained", "qlora")
+    changed = settled(page, before)
+    assert page.is_visible("#calc-rank") and page.is_visible("#calc-targets")
+    told = estimate(
+        Model.preset("llama-3-8b"),
+        "bf16",
+        Run(tokens=4096, lora=Lora(16, ("q", "k", "v", "out", "gate", "up", "down"), "nf4")),
+    )
+    assert changed == f"{told.total():,}"
+    assert "+ QLoRA r=16" in page.inner_text("#calc-title")
+    page.select_option("#calc-targets", "qv")
+    page.fill("#calc-rank", "64")
+    until(page, lambda: "QLoRA r=64" in page.inner_text("#calc-title"))
+    tables = [name for name in files if name.endswith(".json")]
+    assert tables == ["llama.bf16.nf4-all.json", "llama.bf16.nf4-qv.json"]
+    assert "trained=qlora" in page.url and "rank=64" in page.url and "targets=qv" in page.url
 
 
 def test_a_dropped_file_is_read(page):

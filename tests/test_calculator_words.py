@@ -10,7 +10,7 @@ import calculator
 import catalogue
 import peaks
 import pytest
-from calculator_states import HOSTILE, RARE, SERVED, TYPED, states
+from calculator_states import ADAPTED, HOSTILE, RARE, SERVED, TYPED, states
 from say import BETWEEN, PLACE, matched, say
 from test_numerals import KEPT, TURNED
 
@@ -35,6 +35,7 @@ NAMES |= set(FAMILIES) | {state["config"]["model_type"] for state in TYPED}
 NAMES |= {"memlab trace CONFIG", "memlab estimate CONFIG", "transformers"}
 CODE = re.compile(
     "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
+    + r"|^\w+(?=: \d+ )"  # a layer
     + r"|“[^”]*”|\b[a-z]+(?:_[a-z]+)+\b|\b(?:bf16|fp32|GiB|MiB|KiB|TiB)\b"
 )
 # What memlab's other functions say of a config's content is theirs.
@@ -60,7 +61,7 @@ def _split(text):
 def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
-    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, {}]
+    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, {}]
     found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 

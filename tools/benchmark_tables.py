@@ -61,8 +61,7 @@ FEATURES = (
     + ("outputs of layers", "yes"),
     ("[states of the optimizer](#accuracy-read)", f"of {len(OPTIMIZERS)} optimizers")
     + ("two for each weight", "Adam's", "DeepSpeed's own layout", "no", "your optimizer's"),
-    ("[adapters, such as LoRA](#posted-peers)", "no; `memlab estimate` has them", "yes", "no")
-    + (NOT_ASKED,) * 3,
+    ("[adapters, such as LoRA](#posted-peers)", "LoRA and QLoRA", "yes", "no") + (NOT_ASKED,) * 3,
     ("[several GPUs](#posted-peers)", "what stays on one; the peak if each has the whole model")
     + ("yes", "no", "ZeRO 2 and 3", NOT_ASKED, NOT_ASKED),
     ("[the KV cache of a conversation](#posted-peers)", "yes", "no", "no", *(NOT_ASKED,) * 3),

@@ -56,7 +56,17 @@ GROUPS = (
     ("What it reads in a step", ("batch", "tokens", "micro_batches"), TRAIN),
     (
         "How it is trained",
-        ("precision", "optimizer", "optimizer_impl", "attention", "checkpoint", "loss"),
+        (
+            "trained",
+            "rank",
+            "targets",
+            "precision",
+            "optimizer",
+            "optimizer_impl",
+            "attention",
+            "checkpoint",
+            "loss",
+        ),
         TRAIN,
     ),
     ("The conversations", ("users", "context"), SERVE),
@@ -138,7 +148,7 @@ def stage(source, words=None, language="en"):
         (target / script.name).write_text("".join(spoken), encoding="utf-8")
     (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
-    shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("key"))
+    shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
     if has_engine():
         for name in ENGINE_FILES:
             shutil.copy(ENGINE / name, target)

@@ -59,7 +59,8 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
         return of_type(state, lookup)
     model, recipe, run = model_of(state), recipe_of(state), run_of(state)
     check(model, run)
-    found = begun(state, model.name, repr(model), model.parameter_count)
+    shown = named(model.name, run)
+    found = begun(state, shown, repr(model), model.parameter_count)
     limit = found["limit"]
     try:
         top = Highest(model, recipe, run, lookup)
@@ -81,8 +82,15 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
-    found.update(said(found, model.name, recipe.name, run))
+    found.update(said(found, shown, recipe.name, run))
     return found
+
+
+def named(model: str, run: Run) -> str:
+    """A model's name, and the adapters that are trained beside it."""
+    if run.lora is None:
+        return model
+    return f"{model} + {'QLoRA' if run.lora.base else 'LoRA'} r={run.lora.rank}"
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:

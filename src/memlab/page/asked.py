@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from ..devices import Device, devices
 from ..model import Model
+from ..model.config import KEYS
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS
 from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..terms.lora import Lora
 from ..units import GiB, text
 from . import words as say
+from .adapted import targets_of
+from .adapter_controls import BASE, START, WHOLE
 from .outside import visible
 from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_CARD, OTHER_MODEL, OWN, PRECISIONS
+from .serving_controls import SERVE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -52,7 +57,25 @@ def run_of(state: State) -> Run:
     shared = {name: state[name] for name in OF_DEVICES if name in state}
     if shared.get("pipeline", 1) > 1:  # what stays, which no schedule changes; this one takes any
         shared["schedule"] = "gpipe"  # number of micro-batches
+    if state.get("use") != SERVE and state.get("trained", WHOLE) != WHOLE:
+        said["lora"] = lora_of(state)
     return Run(devices=Sharding(**shared), **said)
+
+
+def lora_of(state: State) -> Lora:
+    """The adapters that are trained beside this model.
+
+    Raises      ValueError for a model of a type that memlab does not describe
+    """
+    config = state.get("config", {})
+    if state["model"] == OTHER_MODEL and config["model_type"] not in KEYS:
+        raise ValueError(say.NO_ADAPTERS.format(family=config["model_type"]))
+    told: State = START | state
+    model = model_of(state)
+    # The names come out of a dict, and those of MicroPython keep no order.
+    order = [tensor.name.split(".")[-1] for tensor in model.tensors()]
+    targets = sorted(targets_of(model, told["targets"]), key=order.index)
+    return Lora(told["rank"], tuple(targets), BASE[told["trained"]])
 
 
 def card_of(state: State) -> Device:

@@ -25,7 +25,11 @@ def command(state: State) -> str:
         words += ["--optimizer", changed]
     for field, value in said(state):
         words += [f"--{field.replace('_', '-')}", str(value)]
-    ranks = run_of(state).devices
+    run = run_of(state)
+    if run.lora is not None:
+        words += ["--lora-rank", str(run.lora.rank), "--lora-targets", ",".join(run.lora.targets)]
+        words += ["--lora-base", run.lora.base] if run.lora.base else []
+    ranks = run.devices
     if ranks.data > 1:
         words += ["--ranks", str(ranks.data)]
     if ranks.zero:
@@ -46,7 +50,8 @@ def script(state: State) -> str:
     if changed:
         recipe += f'.replace(optimizer="{changed}")'
     fields = [f"{field}={quoted(value)}" for field, value in said(state)]
-    ranks = run_of(state).devices
+    run = run_of(state)
+    ranks = run.devices
     alone = Sharding()
     shared = [
         f"{field}={quoted(getattr(ranks, field))}"
@@ -57,8 +62,15 @@ def script(state: State) -> str:
     if shared:
         fields.append(f"devices=Sharding({', '.join(shared)})")
         names = "Model, Recipe, Run, Sharding, estimate"
+    more = ""
+    if run.lora is not None:
+        more = "from memlab.terms.lora import Lora\n"
+        base = f", {quoted(run.lora.base)}" if run.lora.base else ""
+        names_of = [quoted(name) for name in run.lora.targets]
+        targets = ", ".join(names_of) + ("," if len(names_of) == 1 else "")
+        fields.append(f"lora=Lora({run.lora.rank}, ({targets}){base})")
     return f"""from memlab import {names}
-
+{more}
 model = Model.{maker}("{model(state)}")
 recipe = {recipe}
 run = Run({", ".join(fields)})

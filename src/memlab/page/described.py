@@ -12,6 +12,8 @@ from ..model.latent import KEYS as WIDTHS
 from ..run import Run
 from ..step import keys
 from ..step.windows import windows
+from ..terms.lora import Lora
+from . import adapted
 from . import words as say
 from .forms import EAGER_ALONE, FORMS_OF, THREE, UNTIED, attention_of, form_of, layers_of, pattern
 from .outside import shown
@@ -32,6 +34,7 @@ OF_RUN = (
     "loss",
     "optimizer_impl",
     "devices",
+    "lora",
 )
 # Values of a config that the moments were made with, where others make another step: the classes'.
 COUNTED: dict[str, dict[str, Any]] = {
@@ -92,7 +95,7 @@ def of_model(model: Model, run: Run) -> str:
     family = model.family
     if family not in MEASURED:
         return say.NO_FAMILY_STEP.format(family=family)
-    if reason := _flags(model):
+    if reason := _flags(model) or _adapters(model, run):
         return reason
     for name, size, least in (
         ("L", model.layers, LEAST_LAYERS),
@@ -138,6 +141,17 @@ def no_kind(model: Model, run: Run) -> str:
     if model.kv_heads == model.heads:
         return say.AS_MANY.format(family=model.family)
     return say.NO_KIND
+
+
+def _adapters(model: Model, run: Run) -> str:
+    """What of the adapters there are no moments for; or nothing."""
+    lora = run.lora
+    if lora is None:
+        return ""
+    if model.family not in adapted.FAMILIES:
+        return say.NO_ADAPTER_STEP.format(family=model.family)
+    plain = lora == Lora(lora.rank, lora.targets, lora.base)
+    return "" if plain and adapted.which_of(model, lora) else say.NO_KIND
 
 
 def _flags(model: Model) -> str:
@@ -228,7 +242,6 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
         known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):
             return say.LAYERS.format(family=family)
-    kinds = layers_of(model, run)
     # One layer of the other kind that is the last is the lowest of its kind as well.
     lone = sum(kinds) == 1 and kinds[-1] == 1
     if lone or pattern(kinds) not in MIXED.get(family, ("alike",)):

@@ -19,16 +19,18 @@ MODULES = (
     "model/believed model/config model/model recipe/__init__ recipe/recipe_table "
     "recipe/deepspeed_config recipe/fsdp_policy recipe/parallelism recipe/recipe recipe/resident "
     "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
-    "engines/kept engines/pool explain/changes explain/flags page/answer page/asked page/begun "
-    "page/cheaper page/command page/described page/forms page/highest page/outside page/peak "
-    "page/request page/sentences page/served page/serving page/serving_controls "
-    "page/serving_words page/spelled page/sums page/types page/words"
+    "engines/kept engines/pool explain/changes explain/flags page/adapted page/adapter_controls "
+    "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
+    "page/described page/forms page/highest page/outside page/peak page/request page/sentences "
+    "page/served page/serving page/serving_controls page/serving_words page/spelled page/sums "
+    "page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
     "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
     "optimizer optimizer_step segments sharding tied weights"
 )
+TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "model.Model",
@@ -58,9 +60,9 @@ def files() -> dict[str, str]:
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     for name in ["__init__", *TERMS.split()]:
         found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
-    found["memlab/base/mapping.py"] = text(f"{HERE}mapping.py")
-    found["memlab/ledger.py"] = text(f"{HERE}ledger.py")
-    known = text(f"{HERE}frozen.py")
+    found["memlab/base/mapping.py"] = bare(text(f"{HERE}mapping.py"))
+    found["memlab/ledger.py"] = bare(text(f"{HERE}ledger.py"))
+    known = bare(text(f"{HERE}frozen.py"))
     fields = json.dumps(fields_of_frozen())
     found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
     return found
@@ -104,9 +106,31 @@ def bare(code: str) -> str:
         if of_types(node):
             for row in range(node.lineno - 1, node.end_lineno or 0):
                 lines[row] = ""
-    return "\n".join(lines)
+    return narrow("\n".join(lines))
 
 
 def of_types(node: ast.stmt) -> bool:
     """Whether it is `if TYPE_CHECKING:`, which no run enters."""
     return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def narrow(code: str) -> str:
+    """The same code with a space for each level, and none before what goes on with a statement."""
+    lines = code.split("\n")
+    levels, level, starts = [0] * len(lines), 0, True
+    inside: set[int] = set()  # of a text of several lines
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type in (tokenize.INDENT, tokenize.DEDENT):
+            level += 1 if token.type == tokenize.INDENT else -1
+        elif token.type in (tokenize.NEWLINE, tokenize.NL):
+            starts = starts or token.type == tokenize.NEWLINE
+        else:
+            if starts:
+                levels[token.start[0] - 1] = level
+            starts = False
+            if token.type in TEXTS:
+                inside.update(range(token.start[0], token.end[0]))
+    return "\n".join(
+        line if row in inside else " " * levels[row] + line.lstrip(" ")
+        for row, line in enumerate(lines)
+    )

@@ -11,9 +11,10 @@ from ..recipe.resident import fullest, stepped
 from ..run import Run
 from ..step import keys
 from ..terms.optimizer_step import step_room
+from . import adapted, adapters_kept
 from .described import Unknown, check, no_kind
 from .forms import layers_of, table_of
-from .peak import LAYERS, TERMS, kind_of, letters, places, precision_of, value
+from .peak import LAYERS, TERMS, kind_of, places, precision_of, value
 from .spelled import spelled, stored
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -45,7 +46,7 @@ class Highest:
 
     def __init__(self, model: Model, recipe: Recipe, run: Run, lookup: Lookup) -> None:
         moments = moments_of(model, recipe, run, lookup)
-        self._sizes = letters(model, run)
+        self._sizes = adapted.letters_of(model, run)
         self._known: dict[str, int] = {}
         kept = at_rest(model, recipe, run)
         self._kept = {name: kept[name] for name in kept if name != "gradients"}
@@ -119,6 +120,8 @@ class Highest:
 
 def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
     """The rows that stay from step to step, of the pipeline stage that holds most."""
+    if run.lora is not None:
+        return adapters_kept.rows(model, recipe, run.lora)
     _, figures = fullest(model, recipe, run.devices)
     count = model.parameter_count
     return {name: (figures[name], stored(name, count, recipe)) for name in figures}
@@ -130,6 +133,8 @@ def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
     A master copy is updated by fp32 gradients, which the step makes of narrow ones. Where several
     divide the model, AdamW's foreach has a root for each second moment that is there.
     """
+    if run.lora is not None:
+        return adapters_kept.room(model, recipe, run)
     name, divided = recipe.optimizer, run.devices.ranks > 1
     wide = kept["master"][0] if "master" in kept and recipe.gradients != recipe.master else 0
     if name == "galore" or name.startswith("galore/") or (divided and name != "adamw"):
@@ -147,15 +152,21 @@ def moments_of(
 ) -> list[tuple[str, int, dict[str, Products]]]:
     """The moments of this kind of step: its hill, its places, and by term what is held.
 
-    Raises      Unknown, Missing
+    Raises      Unknown, Missing; ValueError for adapters that are not described here
     """
+    adapters_kept.check(model, recipe, run)
     try:
         keys.check_rows(model, recipe.weights)
     except ValueError as error:
         raise Unknown(str(error)) from None
     check(model, run)
-    name = f"{table_of(model, run)}.{precision_of(recipe)}"
-    found = lookup(name, kind_of(model, recipe, run))
+    table, precision = table_of(model, run), precision_of(recipe)
+    name, kind = f"{table}.{precision}", kind_of(model, recipe, run)
+    if run.lora is not None:
+        which = adapted.which_of(model, run.lora)
+        name = adapted.table_of(table, precision, run.lora.base, which)
+        kind = adapted.kind_of(kind)
+    found = lookup(name, kind)
     if found == "?":
         raise Missing(name)
     if not found:

@@ -11,6 +11,7 @@ from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
+from . import adapter_controls as adapters
 from . import serving_controls as serving
 from . import words as say
 from .outside import shown
@@ -86,7 +87,7 @@ CHOICES = (
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "ZeRO stage", [(n, str(n)) for n in (0, 1, 2, 3)]),
-) + serving.CHOICES
+) + (adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
@@ -95,7 +96,7 @@ NUMBERS = (
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
-) + serving.NUMBERS
+) + (adapters.NUMBERS + serving.NUMBERS)
 OF_RUN = (
     "batch",
     "tokens",
@@ -115,7 +116,7 @@ START = {
     "gib": 24,
     "tokens": 4096,
 }
-START.update(serving.START)
+START.update(adapters.START | serving.START)
 
 
 def first() -> dict[str, Any]:
@@ -142,9 +143,7 @@ def checked(given: Any) -> dict[str, Any]:
             raise ValueError(say.NO_SETTING.format(name=shown(name)))
     made: dict[str, Any] = dict(START)
     for name, label, values in CHOICES:
-        known = [value for value, _ in values]
-        if name == "model":
-            known = known + [OTHER_MODEL]
+        known = [value for value, _ in values] + [OTHER_MODEL] * (name == "model")
         if name not in given:
             continue
         value = given[name]

@@ -11,6 +11,7 @@ from ..terms.context import CONTEXT
 from ..terms.kv_cache import mla_cache, windowed_cache
 from ..terms.optimizer import managed
 from ..units import text
+from . import adapters_kept
 from . import words as say
 from .highest import HILLS
 from .outside import shown
@@ -103,6 +104,8 @@ def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     cache = cache_of(model, run)
     if cache:
         told.append(say.CACHE.format(size=text(cache)))
+    if run.lora is not None and run.lora.base:
+        told.append(say.NF4_LEAVES_OUT)
     if not peak:
         told.append(say.ONLY_IN_A_STEP)
         return told
@@ -115,6 +118,8 @@ def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
 
 def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
     """Bytes of states in managed memory, of the part that one of the devices has."""
+    if run.lora is not None:
+        return adapters_kept.paged(model, recipe, run.lora)
     return sum(
         [
             managed(recipe.optimizer, shape=run.devices.shape(tensor, "optimizer")) * tensor.copies

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from .peak import Products
 
 NAMES = {"U": "(T+1)", "W": "⌈T⌉", "Y": "⌈T⌉", "h": "H/8", "G": "N/K", "Q": "(N/K+2)"}
-NAMES |= {"m": "M", "s": "M′", "g": "n_group", "b": "topk_group"}
+NAMES |= {"R": "r", "m": "M", "s": "M′", "g": "n_group", "b": "topk_group"}
 NAMES |= {"c": "kv_lora_rank", "q": "q_lora_rank", "w": "(kv_lora_rank+qk_rope_head_dim)"}
 NAMES |= {"p": "qk_nope_head_dim/8", "r": "qk_rope_head_dim/8", "u": "v_head_dim/8"}
 NAMES["e"] = "(qk_nope_head_dim+v_head_dim)/8"
-ORDER = "BTUWYCkDFmsXgbGQNKHhcqwpureVP"
+ORDER = "BTUWYCkDFmsXgbGQNKHhcqwpureVPR"
 
 
 def stored(term: str, count: int, recipe: Recipe) -> str:

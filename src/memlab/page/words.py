@@ -141,6 +141,20 @@ SLIDING = "layers with a sliding window are not described on this page"
 ROPE = "{key} {value} is not described on this page"
 WINDOW = "{tokens} tokens reach the sliding window of {window}"
 
+# Adapters.
+NO_ADAPTER_STEP = (
+    "steps of {family} with adapters are not counted on this page; the command below counts them"
+)
+NO_ADAPTERS = "adapters beside a {family} are not described here"
+ADAPTERS_ALONE = "adapters are counted on one device here"
+NO_COPY = "adapters beside an fp32 copy of the weights are not described"
+NO_AUTOCAST = "a base in NF4 under autocast is not described"
+NO_BASE = "a base in NF4 is not described for {family}"
+NF4_LEAVES_OUT = (
+    "scales of the scales (bnb_4bit_use_double_quant), and the kernel without a copy that "
+    "bitsandbytes takes on some cards for up to 1,536 rows"
+)
+
 # What cannot be.
 NO_LIST = "the state is not a list of names and values"
 NO_SETTING = "{name} is no setting of this page"
@@ -180,6 +194,7 @@ ELSEWHERE = (
     "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
     "columns",
     "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
+    "{name}: {inputs} inputs do not fill blocks of {block}",
     "H={size} (width of a head) is odd; rotary positions turn pairs",
 )
 # What memlab.engines says to a state that asks about serving.

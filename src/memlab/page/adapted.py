@@ -1,0 +1,63 @@
+"""Steps that train adapters alone: which are counted for the page, and how their moments are named.
+
+R rank of an adapter; the other letters are those of memlab.page.peak
+"""
+
+from __future__ import annotations
+
+from ..terms.lora import Lora, linear_layers
+from .peak import letters
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from ..model import Model
+    from ..run import Run
+
+EVERY, USUAL = "all", "qv"  # beside which layers: all linear ones, or those that peft takes alone
+TARGETS = (EVERY, USUAL)
+TIED, EITHER = 6, "either"  # of the parts of a kind's name
+BASES: tuple[str | None, ...] = (None, "nf4")
+# Families whose steps with adapters were counted, and in which precisions over a base that is not
+# quantized and over one that is, of which autocast is not described.
+FAMILIES = ("llama", "qwen3", "qwen2", "gemma2", "mistral", "olmo2", "gemma")
+PRECISIONS = {None: ("bf16", "fp32", "autocast"), "nf4": ("bf16", "fp32")}
+
+
+def targets_of(model: Model, which: str) -> tuple[str, ...]:
+    """The names of the layers that have adapters.
+
+    Source      peft 0.21, utils/constants.py: queries and values, or where one matrix makes
+                queries, keys and values that one
+    """
+    names = tuple(linear_layers(model))
+    if which == EVERY:
+        return names
+    return ("q", "v") if "q" in names else ("qkv",)
+
+
+def which_of(model: Model, lora: Lora) -> str:
+    """The way back from `targets_of`, or nothing for targets that were not counted."""
+    for which in TARGETS:
+        if sorted(targets_of(model, which)) == sorted(lora.targets):
+            return which
+    return ""
+
+
+def table_of(table: str, precision: str, base: str | None, which: str) -> str:
+    """The name of a file of moments with adapters, of the family and the precision without."""
+    return f"{table}.{precision}.{base or 'lora'}-{which}"
+
+
+def kind_of(kind: str) -> str:
+    """The name of a kind of step in such a file: tables that nobody trains are alike if tied."""
+    parts = kind.split(".")
+    parts[TIED] = EITHER
+    return ".".join(parts)
+
+
+def letters_of(model: Model, run: Run) -> dict[str, int]:
+    """The value of each letter, the rank of the adapters among them."""
+    made = letters(model, run)
+    if run.lora is not None:
+        made["R"] = run.lora.rank
+    return made

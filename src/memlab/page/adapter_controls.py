@@ -1,0 +1,30 @@
+"""What the page asks about adapters: the controls, and where they stand at first.
+
+Each has the name that it has in an address; memlab.page.asked makes a Lora of them.
+"""
+
+from __future__ import annotations
+
+from .adapted import EVERY, USUAL
+
+WHOLE, LORA, QLORA = "all", "lora", "qlora"
+BASE = {LORA: None, QLORA: "nf4"}
+# Name, label, values in order with their labels; or name, label, least, most of a whole number.
+CHOICES = (
+    (
+        "trained",
+        "What is trained",
+        [
+            (WHOLE, "all weights"),
+            (LORA, "adapters: LoRA"),
+            (QLORA, "adapters over a base in NF4: QLoRA"),
+        ],
+    ),
+    (
+        "targets",
+        "Where the adapters are",
+        [(EVERY, "beside every linear layer"), (USUAL, "beside queries and values")],
+    ),
+)
+NUMBERS = (("rank", "Rank of the adapters", 1, 4096),)
+START = {"trained": WHOLE, "targets": EVERY, "rank": 16}

@@ -1,0 +1,124 @@
+"""What stays of a run that trains adapters alone, and what its optimizer needs for a moment.
+
+r rank of an adapter · [F, D] a linear layer's weight: an adapter is [r, D] and [F, r]
+"""
+
+from __future__ import annotations
+
+from ..formats import bytes_per_value, storage
+from ..model import Model
+from ..recipe import Recipe
+from ..recipe.loops import loop_of
+from ..run import Run
+from ..terms.lora import Lora, linear_layers
+from ..terms.optimizer import managed, shared_state
+from ..terms.optimizer_step import step_room
+from . import words as say
+from .spelled import stored
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from .highest import Rows
+
+# Families whose layers can carry peft's adapters: a test holds them against memlab.step.adapters.
+THEIRS = (
+    "llama mistral qwen2 qwen3 gemma gemma2 gemma3_text cohere2 glm4 granite ministral olmo2 phi3 "
+    "seed_oss smollm3 starcoder2 gpt2 gpt_neox opt"
+).split()
+
+
+def check(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse adapters that are not described beside this model, this recipe, these devices.
+
+    Raises      ValueError, in one line
+    """
+    lora = run.lora
+    if lora is None:
+        return
+    if model.family not in THEIRS:
+        raise ValueError(say.NO_ADAPTERS.format(family=model.family))
+    if run.devices.ranks > 1:
+        raise ValueError(say.ADAPTERS_ALONE)
+    if recipe.master:
+        raise ValueError(say.NO_COPY)
+    if lora.base and recipe.autocast:
+        raise ValueError(say.NO_AUTOCAST)
+    if lora.base and model.conv1d:
+        raise ValueError(say.NO_BASE.format(family=model.family))
+    lora.check(model)
+
+
+def rows(model: Model, recipe: Recipe, lora: Lora) -> Rows:
+    """The rows that stay from step to step: the base, the adapters, their gradients and states.
+
+    Unit        bytes
+    """
+    count, own = lora.parameter_count(model), lora.format(recipe.weights, peft=True)
+    wide = widened(recipe, own)
+    base = lora.base_bytes(model, recipe.weights)
+    if lora.base:
+        base += lora.level_bytes(model)
+    states = shared_state(recipe.optimizer)
+    for shape, copies in tensors(model, lora):
+        states += copies * wide.state_bytes(shape, _hidden(recipe))
+    return {
+        "weights": (base + storage(count, own), _spelled(model, recipe, lora)),
+        "gradients": (storage(count, own), stored("gradients", count, wide)),
+        "optimizer": (states, stored("optimizer", count, wide)),
+    }
+
+
+def room(model: Model, recipe: Recipe, run: Run) -> int:
+    """Bytes that the optimizer's step takes for a moment beside gradients and states."""
+    lora = run.lora
+    if lora is None:
+        return 0
+    every = [
+        (shape, _hidden(recipe)) for _ in range(model.layers) for shape, _ in tensors(model, lora)
+    ]
+    own = lora.format(recipe.weights, peft=True)
+    return step_room(recipe.optimizer, every, format=own, loop=loop_of(recipe, run))
+
+
+def paged(model: Model, recipe: Recipe, lora: Lora) -> int:
+    """Bytes of the adapters' states that are in managed memory."""
+    return sum(
+        [managed(recipe.optimizer, shape=shape) * copies for shape, copies in tensors(model, lora)]
+    )
+
+
+def tensors(model: Model, lora: Lora) -> list[tuple[tuple[int, ...], int]]:
+    """Shapes of the adapters of a layer, in the order of registration, and in how many layers."""
+    known = linear_layers(model)
+    made: list[tuple[tuple[int, ...], int]] = []
+    out = -1 if model.conv1d else 0  # where a matrix says its outputs
+    for name in lora.targets:
+        shape, rank = known[name].shape, lora.rank_of(name)
+        made.append(((rank, shape[-1 - out]), known[name].copies))
+        made.append(((shape[out], rank), known[name].copies))
+    return made
+
+
+def widened(recipe: Recipe, own: str) -> Recipe:
+    """The recipe of the adapters: they, their gradients and their states in their own format."""
+    return recipe.replace(name=recipe.name, weights=own, gradients=own)
+
+
+def _hidden(recipe: Recipe) -> bool:
+    """Muon takes no adapters: AdamW beside it has them."""
+    return not recipe.optimizer.startswith("muon")
+
+
+def _spelled(model: Model, recipe: Recipe, lora: Lora) -> str:
+    """The bytes of the weights, format by format."""
+    own, wide = lora.format(recipe.weights, peft=True), recipe.weights
+    narrow = 0
+    said = []
+    if lora.base:
+        each = linear_layers(model)
+        narrow = sum([each[name].count for name in each])
+        said.append(f"{narrow:,} · {bytes_per_value(lora.base):g} B ({lora.base})")
+        said.append(f"{lora.level_bytes(model):,} B")
+    said.append(f"{model.parameter_count - narrow:,} · {bytes_per_value(wide):g} B ({wide})")
+    said.append(f"{lora.parameter_count(model):,} · {bytes_per_value(own):g} B ({own})")
+    return " + ".join(said)

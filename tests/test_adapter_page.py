@@ -1,0 +1,254 @@
+"""Steps that train adapters alone: the page answers their peak as the package does, to the byte."""
+
+import json
+import random
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import adapter_peaks
+import code_key
+import peaks
+import pytest
+from calculator_states import ADAPTED, SERVED, adapted, config
+from test_calculator import folder, lookup, step_of, there  # noqa: F401  fixtures
+
+from memlab.cli import main
+from memlab.estimate import estimate
+from memlab.fit import CannotFit, cheapest_change
+from memlab.model import Model
+from memlab.page import adapters_kept, words
+from memlab.page.adapted import FAMILIES, kind_of, table_of
+from memlab.page.answer import ORDER, answer, answered
+from memlab.page.asked import model_of, recipe_of, run_of
+from memlab.page.peak_files import moments, unfolded
+from memlab.page.request import OPTIMIZERS, checked
+from memlab.step import adapters
+from memlab.step.moments import hills
+from memlab.units import text
+
+MANY = 120
+DRAW = random.Random(adapter_peaks.key())
+# Of each file a kind of step, another one for other code.
+KINDS = [
+    (each, DRAW.choice(list(adapter_peaks.kinds_of(*each[:2])))) for each in adapter_peaks.files()
+]
+
+
+def test_they_were_made_by_the_code_as_it_is():
+    assert adapter_peaks.stands(), "run python tools/adapter_peaks.py"
+
+
+def test_the_key_covers_all_that_steps_are_made_from():
+    mine = set(code_key.reached(Path(adapter_peaks.__file__)))
+    assert set(code_key.reached(Path(peaks.__file__))) < mine
+    assert {Path(adapters.__file__).with_name(f"{name}.py") for name in ("dora", "widened")} < mine
+
+
+def test_there_is_a_file_of_each_and_no_other():
+    wanted = {adapter_peaks.path_of(*each).name for each in adapter_peaks.files()}
+    kept = {path.name for path in peaks.TARGET.glob("*.*.*.json")}
+    assert wanted == kept and len(wanted) == 10 * len(FAMILIES)
+
+
+def test_one_file_is_made_again_byte_for_byte():
+    small = DRAW.choice([each for each in adapter_peaks.files() if each[0] == "gemma2"])
+    kept = adapter_peaks.path_of(*small).read_text(encoding="utf-8")
+    assert adapter_peaks.text_of(*small) == kept, "run python tools/adapter_peaks.py"
+
+
+@pytest.mark.parametrize(("file", "kind"), KINDS, ids=lambda each: ".".join(map(str, each)))
+def test_a_kind_of_step_of_each_file_is_made_again(file, kind):
+    kept = unfolded(adapter_peaks.path_of(*file).read_text(encoding="utf-8"))
+    told = [tuple(each) for each in moments(kept, kind_of(".".join(kind)))]
+    assert told == adapter_peaks.moments_of(*[file[0], kind], *file[2:])
+
+
+def test_tied_tables_change_nothing_where_nobody_trains_them():
+    for family in ("llama", "qwen2", "qwen3"):
+        tied = [k for k in peaks.kinds_of(family, "bf16") if k[6] == "tied"]
+        for kind in DRAW.sample(tied, 3):
+            kept = adapter_peaks.path_of(family, "bf16", "nf4", "all").read_text(encoding="utf-8")
+            kept = moments(unfolded(kept), kind_of(".".join(kind))) if kind[5] != "single" else None
+            if kept is not None:
+                made = adapter_peaks.moments_of(family, kind, "nf4", "all")
+                assert [tuple(each) for each in kept] == made
+
+
+@pytest.fixture(scope="module")
+def asked(lookup):  # noqa: F811
+    """(state, the page's answer in CPython) for random questions that have a peak."""
+    found: list = []
+    seen: Counter = Counter()
+    for state in adapted(40 * MANY):
+        try:
+            told = answered(state, lookup)
+        except (ValueError, TypeError):
+            continue
+        whole = checked(state)
+        kind = (model_of(whole).family, whole["trained"], whole["precision"])
+        if told["peak"] and seen[kind] < MANY // 20:
+            seen[kind] += 1
+            found.append((whole, told))
+        if len(found) == MANY:
+            break
+    assert len(found) == MANY
+    return found
+
+
+def test_the_questions_are_of_many_kinds(asked):
+    for of, wanted in (
+        (lambda state: model_of(state).family, set(FAMILIES)),
+        (lambda state: state["optimizer"], set(OPTIMIZERS)),
+        (lambda state: state["precision"], {"bf16", "fp32", "autocast"}),
+        (lambda state: (state["trained"], state["targets"]), set(map(tuple, PAIRS))),
+        (lambda state: run_of(state).checkpoint, {"none", "block"}),
+        (lambda state: run_of(state).micro_batches > 1, {True, False}),
+    ):
+        assert {of(state) for state, _ in asked} == wanted
+
+
+PAIRS = [(trained, targets) for trained in ("lora", "qlora") for targets in ("all", "qv")]
+
+
+def test_the_peak_is_that_of_the_simulated_step(asked):
+    for state, told in asked:
+        step = step_of(state)
+        assert told["total"] == step.peak.bytes == sum(row["bytes"] for row in told["rows"]), state
+        held = hills(step)
+        tops = {name: ledger.total() for name, ledger in held.items()}
+        assert {name: size for name, size, _ in told["hills"]} == tops, state
+        for name, stack in told["stacks"].items():
+            figures = dict.fromkeys([term for term, _ in stack], 0)
+            for row in held[name].rows:  # the page has no rows of their own for inputs and buffers
+                figures[row.term if row.term in ORDER else "other"] += row.derived
+            assert dict(stack) == figures, state
+        assert max(tops, key=tops.__getitem__) == told["moment"], state
+
+
+def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
+    states = [*ADAPTED, *(state for state, _ in asked)]
+    mine = [json.loads(answer(json.dumps(state), peaks_of(folder))) for state in states]
+    assert there(folder, states)["answers"] == mine
+
+
+def peaks_of(folder):  # noqa: F811
+    from memlab.page.peak_files import reader
+
+    return reader(folder)
+
+
+def test_the_command_line_and_the_lines_of_python_answer_the_same(
+    asked, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for state, told in asked[::6]:
+        Path("config.json").write_text(json.dumps(state.get("config", {})))
+        assert main([*shlex.split(told["command"])[1:], "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"], state
+        known: dict = {}
+        exec(compile(told["script"].replace("print(", "found = ("), "script", "exec"), known)
+        assert known["found"].total() == told["total"], state
+
+
+def test_presets_have_their_peak(lookup):  # noqa: F811
+    """What a reader asks first: an 8B model with adapters, and over a base in NF4."""
+    for trained, base in (("lora", None), ("qlora", "nf4")):
+        state = checked({"trained": trained})
+        told = answered(state, lookup)
+        run = run_of(state)
+        assert run.lora.base == base and len(run.lora.targets) == 7
+        ledger = estimate(Model.preset("llama-3-8b"), "bf16", run)
+        assert told["total"] == ledger.total()
+        assert f" + {'Q' * bool(base)}LoRA r=16 · " in told["heading"]
+        assert (words.NF4_LEAVES_OUT in told["leaves_out"]) == bool(base)
+    assert told["fits"] and told["total"] < answered({}, lookup)["total"]
+
+
+def test_the_cheapest_changes_are_those_of_the_package(asked, lookup):  # noqa: F811
+    seen = 0
+    for state, _ in asked:
+        state = state | {"optimizer": "adamw", "card": "RTX 4060 Laptop"}
+        told = answered(state, lookup)
+        if told["fits"] or not told["changes"]:
+            continue
+        try:
+            wanted = cheapest_change(
+                model_of(state), recipe_of(state), run_of(state), on=state["card"]
+            )
+        except CannotFit:
+            continue
+        if any(name == "a step inside backward" for name, *_ in wanted):
+            continue  # which the page has no moments for
+        assert told["changes"] == [[n, cost, text(size)] for n, cost, size, _ in wanted], state
+        seen += 1
+        if seen == 3:
+            break
+    assert seen
+
+
+def test_the_families_are_those_that_peft_is_described_for():
+    assert set(adapters_kept.THEIRS) == set(adapters.THEIRS) > set(FAMILIES)
+
+
+def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
+    """All but the peak; and the command line that it shows has that too."""
+    chance = random.Random(5)
+    others = sorted(set(adapters_kept.THEIRS) - set(FAMILIES))
+    seen = set()
+    for number in range(40 * len(others)):
+        family = others[number % len(others)]
+        state = {"model": "config", "config": config(chance, (family,)), "tokens": 16}
+        state |= {"optimizer": chance.choice(sorted(OPTIMIZERS)), "precision": "bf16"}
+        state |= {"trained": chance.choice(("lora", "qlora")), "targets": "all"}
+        if family in seen:
+            continue
+        try:
+            told = answered(state, lookup)
+            held = step_of(checked(state)).held_contents["between_steps"]
+        except (ValueError, TypeError):
+            continue
+        assert told["why"] == words.NO_ADAPTER_STEP.format(family=family)
+        rows = {row["term"]: row["bytes"] for row in told["rows"]}
+        assert (rows["weights"], rows["optimizer"]) == (held["weights"], held.get("optimizer", 0))
+        seen.add(family)
+    assert seen == set(others)
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ({"data": 2}, words.ADAPTERS_ALONE),
+        ({"precision": "zero"}, words.NO_COPY),
+        ({"precision": "autocast"}, words.NO_AUTOCAST),
+        ({"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
+        ({"model": "gpt2", "tokens": 512}, words.NO_BASE.format(family="gpt2")),
+        ({"rank": 0}, "Rank of the adapters: “0” is no whole number from 1 to 4,096"),
+        ({"trained": "dora"}, "What is trained: “dora” is not one of the choices"),
+    ],
+)
+def test_what_is_not_described_is_refused_in_one_line(state, line, lookup):  # noqa: F811
+    told = json.loads(answer(json.dumps({"trained": "qlora"} | state), lookup))
+    assert told == {"error": line}
+
+
+def test_who_serves_is_not_asked_about_adapters(lookup):  # noqa: F811
+    """A choice made under "Train" stays in the form, out of sight."""
+    for state in SERVED:
+        plain = json.loads(answer(json.dumps(state), lookup))
+        assert json.loads(answer(json.dumps(state | {"trained": "qlora"}), lookup)) == plain
+
+
+def test_all_weights_need_no_file_of_adapters(lookup):  # noqa: F811
+    """Nobody who asks about all weights waits for tables of adapters."""
+    names = []
+
+    def noted(name, kind):
+        names.append(name)
+        return lookup(name, kind)
+
+    answered({}, noted)
+    assert names == ["llama.bf16"]
+    names.clear()
+    answered({"trained": "qlora"}, noted)
+    assert names == [table_of("llama", "bf16", "nf4", "all")]
