@@ -66,6 +66,28 @@ def test_no_page_of_taiwan_has_a_simplified_character(name):
     assert not check.simplified("".join(shown(name)))
 
 
+ABOUT = re.compile(r'class="memlab-about">\D*([\d–]+)')
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if "/notebooks/" in name])
+def test_a_chapter_says_one_number_of_minutes_in_all_languages(name):
+    english = (SITE / "en" / name.split("/", 1)[1]).read_text(encoding="utf-8")
+    here = (SITE / name).read_text(encoding="utf-8")
+    assert ABOUT.search(here)[1] == ABOUT.search(english)[1]
+
+
+@pytest.mark.skipif("zh-TW" not in LANGUAGES, reason="no Chinese pages")
+@pytest.mark.parametrize("name", ["accuracy", "posted", "notebooks/28_missing_gigabytes"])
+def test_no_column_is_one_ideograph_wide(browser, roots, name):  # noqa: F811
+    narrow = """() => [...document.querySelectorAll(".bd-article :is(th, td)")]
+        .filter((cell) => /[\u4e00-\u9fff]{3}/.test(cell.innerText) && cell.clientWidth)
+        .filter((cell) => cell.clientWidth < 3 * parseFloat(getComputedStyle(cell).fontSize))
+        .map((cell) => cell.innerText)"""
+    with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
+        watched.page.goto(roots["http"] + f"zh-TW/{name}.html")
+        assert watched.page.evaluate(narrow) == []
+
+
 @pytest.mark.skipif("zh-TW" not in LANGUAGES, reason="no Chinese pages")
 def test_chinese_is_found(browser, roots):  # noqa: F811
     with Watched(browser, roots["http"]) as watched:

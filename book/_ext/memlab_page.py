@@ -18,7 +18,7 @@ from sphinx.errors import ConfigError
 
 HOME = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 NEEDS = re.compile(
-    r"(?:You need|precisar de|需要).*?(\d+)(?: (?:to|or|a|ou|到|或) (\d+)|[-–](\d+))?"
+    r"(?:You need|precisar d[aeo]s?|需要).*?(\d+)(?: (?:to|or|a|ou|到|或) (\d+)|[-–](\d+))?"
     r" ?(?:minutes|minutos|分鐘)",
     re.S,
 )
