@@ -59,8 +59,12 @@ def serve(page):
 
 
 def test_each_use_shows_its_own_controls(page):
-    trains = {name for name in first() if name not in START} - {"gib"}
+    adapters = {"rank", "targets"}  # which all parameters need not
+    trains = {name for name in first() if name not in START} - {"gib"} - adapters
     assert controls(page) - BOTH == trains - BOTH
+    page.select_option("#calc-trained", "lora")
+    assert controls(page) - BOTH == (trains | adapters) - BOTH
+    page.select_option("#calc-trained", "all")
     serve(page)
     assert controls(page) - BOTH == set(START) - BOTH
     page.select_option("#calc-engine", "none")
