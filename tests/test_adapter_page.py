@@ -10,6 +10,7 @@ import adapter_peaks
 import code_key
 import peaks
 import pytest
+import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
 from test_calculator import folder, lookup, step_of, there  # noqa: F401  fixtures
 
@@ -19,12 +20,11 @@ from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
 from memlab.page import adapters_kept, words
 from memlab.page.adapted import FAMILIES, kind_of, table_of
-from memlab.page.answer import ORDER, answer, answered
+from memlab.page.answer import answer, answered
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.peak_files import moments, unfolded
 from memlab.page.request import OPTIMIZERS, checked
 from memlab.step import adapters
-from memlab.step.moments import hills
 from memlab.units import text
 
 MANY = 120
@@ -113,17 +113,7 @@ PAIRS = [(trained, targets) for trained in ("lora", "qlora") for targets in ("al
 
 def test_the_peak_is_that_of_the_simulated_step(asked):
     for state, told in asked:
-        step = step_of(state)
-        assert told["total"] == step.peak.bytes == sum(row["bytes"] for row in told["rows"]), state
-        held = hills(step)
-        tops = {name: ledger.total() for name, ledger in held.items()}
-        assert {name: size for name, size, _ in told["hills"]} == tops, state
-        for name, stack in told["stacks"].items():
-            figures = dict.fromkeys([term for term, _ in stack], 0)
-            for row in held[name].rows:  # the page has no rows of their own for inputs and buffers
-                figures[row.term if row.term in ORDER else "other"] += row.derived
-            assert dict(stack) == figures, state
-        assert max(tops, key=tops.__getitem__) == told["moment"], state
+        told_hills.hold(told, step_of(state), state)
 
 
 def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811

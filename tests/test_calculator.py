@@ -14,6 +14,7 @@ from pathlib import Path
 
 import peaks
 import pytest
+import told_hills
 from calculator_states import FIXED_HEADS, HOSTILE, MARKUP, states
 
 from memlab import Run
@@ -27,7 +28,7 @@ from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
 from memlab.model.presets import PRESETS
 from memlab.page import cheaper, described, words
-from memlab.page.answer import ORDER, answer, answered
+from memlab.page.answer import answer, answered
 from memlab.page.asked import card_of, model_of, recipe_of, run_of
 from memlab.page.files import MODULES, TERMS, files, of_types
 from memlab.page.peak_files import reader
@@ -112,17 +113,7 @@ def step_of(state):
 
 def test_the_peak_is_that_of_the_simulated_step(lookup):
     for state, found in with_peaks(60, lookup, seed=1):
-        step = step_of(state)
-        assert found["total"] == step.peak.bytes == sum(row["bytes"] for row in found["rows"])
-        held = hills(step)
-        tops = {name: ledger.total() for name, ledger in held.items()}
-        assert {name: size for name, size, _ in found["hills"]} == tops, state
-        for name, stack in found["stacks"].items():
-            figures = dict.fromkeys([term for term, _ in stack], 0)
-            for row in held[name].rows:  # the page has no rows of their own for inputs and buffers
-                figures[row.term if row.term in ORDER else "other"] += row.derived
-            assert dict(stack) == figures, state
-        assert max(tops, key=tops.__getitem__) == found["moment"], state
+        told_hills.hold(found, step_of(state), state)
 
 
 def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
