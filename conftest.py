@@ -17,6 +17,10 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("memlab")
 
+# Workers share the cores. A thread of torch that waits for work spins as long as it may, and takes
+# the core from the other worker: this lets it sleep. The kernels of the chapters inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # What the chapters print was stored without a GPU: their kernels are not to find one.
 os.environ.setdefault("MEMLAB_DEVICE", "cpu")
 
