@@ -399,9 +399,9 @@ def reason(claim):
     moved = w + 0.001 * w.abs().mean() * torch.sign(torch.arange(w.numel()).view_as(w) % 2 - 0.5)
     still = (moved * scale).to(torch.float8_e4m3fn) == (w * scale).to(torch.float8_e4m3fn)
     kept_still = float(still.float().mean())
-    found = f"with a scale {round(100 * lost)} % of gradients become zero in FP8, without one "
-    found += f"{round(100 * bare)} %; an update of a thousandth leaves over "
-    found += f"{10 * int(10 * kept_still)} % of FP8 weights unmoved"
+    found = f"with a scale {round(100 * lost)}% of gradients become zero in FP8, without one "
+    found += f"{round(100 * bare)}%; an update of a thousandth leaves over "
+    found += f"{10 * int(10 * kept_still)}% of FP8 weights unmoved"
     if lost > 0.01:
         return Finding(found)
     return Finding(found, "wrong model", "small updates are lost, scaled gradients are not")
@@ -432,7 +432,7 @@ def from_linear(claim):
     read = sum(m.in_features for m in (layer.q, layer.out, layer.up, layer.down))
     part = read / WIDTH * 2 * UNIT / kept(D26, BATCH)["activations"]
     found = f"inputs of linear layers are {part:.0%} of what is kept".replace("%", " %")
-    return Finding(found) if part > 0.9 else Finding(found, "wrong model", f"{100 * part:.0f} %")
+    return Finding(found) if part > 0.9 else Finding(found, "wrong model", f"{100 * part:.0f}%")
 
 
 def quantized(claim):
@@ -450,7 +450,7 @@ def quantized(claim):
 def halved(claim):
     (claimed,) = numbers(claim.figures)
     found = 100 * (1 - kept_compiled(fp8=True) / kept_compiled())
-    return compare(claimed, found, lambda n: f"{n:.0f} % less", within=0.05)
+    return compare(claimed, found, lambda n: f"{n:.0f}% less", within=0.05)
 
 
 # What the note leaves out or implies.
@@ -541,7 +541,7 @@ def two_counts(claim):
 def lowered(claim):
     (claimed,) = numbers(claim.figures)
     found = 100 * (1 - peak(fp8=True) / peak())
-    return compare(claimed, found, lambda n: f"{n:.0f} % less", within=0.05)
+    return compare(claimed, found, lambda n: f"{n:.0f}% less", within=0.05)
 
 
 def small_card(claim):

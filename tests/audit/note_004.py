@@ -698,11 +698,11 @@ def by_memory(claim):
 
 def throughout(claim):
     (claimed, *column) = numbers(claim.figures)
-    words = f"its own column ends at {min(column):g} %"
+    words = f"its own column ends at {min(column):g}%"
     if min(column) >= claimed:
         return Finding(words)
     return Finding(
-        words, "contradicts itself", f"{min(column):g} % at 2,048 tokens, by that column"
+        words, "contradicts itself", f"{min(column):g}% at 2,048 tokens, by that column"
     )
 
 
@@ -742,7 +742,7 @@ def columns_agree(claim):
     full, used, first, last = numbers(claim.figures)
     more = flops_per_token(SMALL_WIDE, 2048) / flops_per_token(SMALL_WIDE, 8)
     rate = first * used / full / more
-    words = f"{used:g} of {full:g} %, and {percent(more - 1)} more products: {rate:,.0f} tokens/s"
+    words = f"{used:g} of {full:g}%, and {percent(more - 1)} more products: {rate:,.0f} tokens/s"
     if abs(last / rate - 1) < 0.1:
         return Finding(words)
     return Finding(words, "contradicts itself", f"{rate:,.0f} tokens/s, by its own column")
