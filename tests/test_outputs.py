@@ -1,6 +1,7 @@
 """What chapters print in each language is kept, belongs to the chapter as it is, and is whole."""
 
 import copy
+import html
 import json
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from test_staged import HIDDEN, printed
 LANGUAGES = catalogue.languages()
 NAME = "30_serving"
 LARGE = 600_000  # bytes of one file
+NO_TEXT = re.compile(HIDDEN.pattern + r"|<svg\b.*?</svg>|<[^>]*>", re.S)
 TEXTS = ("text/plain", "text/html")
 MARK = re.compile(r"(?<=\d)[.,](?=\d)")
 
@@ -41,7 +43,8 @@ def values(cell):
     texts = printed(cell)
     for output in cell["outputs"]:
         data = output.get("data", {})
-        texts += [HIDDEN.sub("", "".join(data.get(kind, ""))) for kind in TEXTS]
+        shown = ["".join(data.get(kind, "")) for kind in TEXTS]
+        texts += [html.unescape(NO_TEXT.sub(" ", text)) for text in shown]
     return Counter(re.findall(r"\d+", MARK.sub("", "\n".join(texts))))
 
 

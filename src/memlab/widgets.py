@@ -112,7 +112,8 @@ class Question:
 
     def __repr__(self) -> str:
         at = ", ".join(f"{name}={value!r}" for name, value in self.default.items())
-        return f"{say(self.question)} [{at}]\n{self.result}"
+        result = say(self.result) if isinstance(self.result, str) else self.result
+        return f"{say(self.question)} [{at}]\n{result}"
 
     def widget(self) -> Any:
         """The live form: the question, its sliders, and the answer that follows them."""

@@ -116,11 +116,15 @@ def run(names):
         for language in catalogue.languages()
         if (path.stem in wanted if names else outputs.kept(language, path) is None)
     ]
-    failed = 0
+    failed, before = 0, os.times()
     with ThreadPoolExecutor(2) as pool:  # each runs in a kernel of its own
         for (language, path), why in zip(jobs, pool.map(_make, jobs), strict=True):
             print(f"{language} {path.stem}{why}", flush=True)
             failed += bool(why)
+    after = os.times()
+    took = after.children_user + after.children_system
+    took -= before.children_user + before.children_system
+    print(f"{len(jobs)} runs, {took:.0f} s of processor time")
     return 1 if failed else 0
 
 

@@ -12,15 +12,18 @@ import hashlib
 import json
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
-import answers
 import catalogue
 import sources
 
-from memlab.base.messages import CONTEXT, listed
-from memlab.base.messages import catalogue as messages_of
+sys.path.append(str(sources.ROOT / "tools"))
+import answers  # noqa: E402
+
+from memlab.base.messages import CONTEXT, listed  # noqa: E402
+from memlab.base.messages import catalogue as messages_of  # noqa: E402
 
 COMMENT = re.compile(r"^\s*#.*\n?", re.M)  # changes nothing that a cell prints
 STALE = "its outputs are those of other code: python tools/i18n outputs"
@@ -60,12 +63,12 @@ def key(language, path, also):
     said = sorted({*sources.said(content), *also})
     words = messages_of(language)
     told = [listed(text, words) for text in said]
-    told += [words.get(f"{table}{CONTEXT}{one}") for table, one in sources.SENSES if one in said]
+    senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if one in said]
     made = [
         [COMMENT.sub("", _joined(cell["source"])) for cell in cells],
         [list(map(shown, cell["outputs"])) for cell in cells],
         answers.kept_of(path).get("questions", []),
-        told,
+        [*told, *map(words.get, senses)],
     ]
     return hashlib.sha256(json.dumps(made, ensure_ascii=False).encode()).hexdigest()
 
