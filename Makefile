@@ -49,6 +49,7 @@ notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py run
 	$(RUN) tools/notebooks.py clean
 	$(RUN) tools/answers.py
+	$(RUN) tools/i18n outputs
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) _build node_modules

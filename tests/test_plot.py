@@ -1,11 +1,13 @@
 """Pictures: the book's colours, text as text, nothing outside the sheet, the same bytes twice."""
 
 import re
+import warnings
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 
 import pytest
 
+from memlab.base import messages
 from memlab.fit import limit_of
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
@@ -343,6 +345,24 @@ def test_the_area_of_a_matrix_is_its_parameters():
     areas = [float(box.get("width")) * float(box.get("height")) for box in boxes]
     assert areas[0] == pytest.approx(4 * areas[1], rel=0.01)
     assert "163,840" in drawn.svg
+
+
+@pytest.mark.parametrize(
+    ("language", "wanted"),
+    [("pt-BR", {"pesos", "8.192", "0,25"}), ("zh-TW", {"權重", "8,192", "0.25"})],
+)
+def test_the_ticks_of_a_matplotlib_figure_are_said(monkeypatch, language, wanted):
+    figure_module = pytest.importorskip("matplotlib.figure")
+    monkeypatch.setattr(messages, "_chosen", [language])
+    figure = figure_module.Figure(layout="constrained")
+    axes = figure.subplots()
+    axes.plot([1, 2], [0.25, 0.5])
+    axes.set_xticks([1, 2], ["weights", "8,192"])
+    axes.set_yticks([0.25, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        svg = picture(figure, "weights").svg
+    assert wanted <= set(re.findall(r">([^<>]+)</text>", svg))
 
 
 def test_a_matplotlib_figure_becomes_a_picture(tmp_path):

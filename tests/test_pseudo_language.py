@@ -7,12 +7,13 @@ references, which keep titles.
 
 import html
 import importlib.util
+import json
 import re
 from pathlib import Path
 
 import catalogue
 import check
-import lay
+import outputs
 import pytest
 import sources
 import stage
@@ -32,6 +33,7 @@ MARKED = str.maketrans("aeiou", "áéíóú")
 OWN = ("glossary.html", "references.html")
 # What no language changes: code, formulas, pictures, and quotations, in the language of their note.
 HIDDEN = re.compile(r"<(head|script|style|pre|code|math|samp|svg|sub|q)\b.*?</\1>", re.S)
+TEXT = re.compile(r">([^<>]+)<")
 SHOWN = re.compile(r">([^<>]*[a-z][^<>]*)<|\b(?:title|aria-label|placeholder|alt)=\"([^\"]+)\"")
 # Names, code and letters, which no language changes; the last are Sphinx's own Esperanto.
 ALLOWED = re.compile(
@@ -57,6 +59,20 @@ def shown(page):
     return {" ".join(html.unescape(a or b).split()) for a, b in SHOWN.findall(text)} - {""}
 
 
+def said(path):
+    """What a chapter would keep, had a run in the pseudo-language said it."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+    def marked(output):
+        new = outputs.shown(output)
+        if isinstance(new, str):
+            return pseudo(new)
+        return {kind: TEXT.sub(lambda t: f">{pseudo(t[1])}<", text) for kind, text in new.items()}
+
+    kept = {c["id"]: list(map(marked, c["outputs"])) for c in cells if c.get("outputs")}
+    return {"cells": kept, "questions": []}
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The finished pages of the book in the pseudo-language."""
@@ -74,8 +90,7 @@ def pages(tmp_path_factory):
         for name in sources.names():
             catalogue.update(PSEUDO, name, blocks := sources.blocks_of(name))
             assert catalogue.fill(PSEUDO, name, {b: pseudo(b) for b in blocks}) == []
-        words = catalogue.translations(PSEUDO, sources.MESSAGES)
-        patch.setattr(lay, "messages_of", lambda language: words)
+        patch.setattr(outputs, "kept", lambda language, path: said(path))
         assert book.offered() == ["en", PSEUDO]
         book.build(PSEUDO)
         yield book.SITE / PSEUDO

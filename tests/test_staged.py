@@ -14,6 +14,8 @@ import lay
 import pytest
 from blocks import SILENT
 
+from memlab.base.messages import CONTEXT, translated
+from memlab.base.messages import catalogue as messages_of
 from memlab.base.numerals import MARKS, RUN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,10 +23,7 @@ LANGUAGES = catalogue.languages()
 WRITTEN = [language for language in LANGUAGES if language in MARKS]
 # Code that a cell prints, what another program says, an exception, a value as Python prints it.
 OWN = {
-    "08_allocator": {
-        "message": "PyTorch's message",
-        "sol-allocator-2": "one word of a joined list",
-    },
+    "08_allocator": {"message": "PyTorch's message"},
     "11_watching": {"formula-summary": "torch.cuda.memory_summary()"},
     "19_pruning": {"two-four-refused": "PyTorch's message"},
     "22_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
@@ -41,6 +40,8 @@ OWN = {
         "sol-serving-2": "an exception",
     },
 }
+# What looks like a sentence in a table or a picture and is code.
+NAMES: set[tuple[str, str]] = set()
 WORD = re.compile(r"(?<![\w.=_(\[{'\"/-])[a-z]{3,}(?![\w=_(\[/']|\.\w)")
 # Words that a language writes as English does, and names in lower case.
 LOANS = set("tokens ranks buffers logits embedding total autograd cache vetor print shape".split())
@@ -110,6 +111,33 @@ def test_no_printed_line_is_english_but_those_of_others(laid, language):
     assert {name: set(cells) for name, cells in needed.items()} == {
         name: set(cells) for name, cells in OWN.items()
     }
+
+
+def plain(cell):
+    """The lines of a cell's results as the page of what did not save memory shows them."""
+    if not cell["id"].startswith("no-gain-"):
+        return []
+    data = [output.get("data", {}) for output in cell.get("outputs", [])]
+    return [line for each in data for line in "".join(each.get("text/plain", "")).splitlines()]
+
+
+def escaped(text, words):
+    """Whether a text that is the same in both languages is neither a name nor a loan."""
+    if not is_english(text) or any(key.endswith(f"{CONTEXT}{text}") for key in words):
+        return False
+    return translated(text, words) != text or len(WORD.findall(text)) > 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_label_of_a_table_or_a_picture_is_english_but_names(laid, language):
+    words, left = messages_of(language), {}
+    for path in chapters():
+        for there, here in zip(read(path), read(laid[language] / path.name), strict=True):
+            same = {*labels(there), *plain(there)} & {*labels(here), *plain(here)}
+            if here["id"] not in OWN.get(path.stem, {}):
+                left |= {(path.stem, text): 1 for text in same if escaped(text, words)}
+    assert sorted(set(left) - NAMES) == []
+    assert NAMES <= set(left)
 
 
 def english_number(text, kept=()):

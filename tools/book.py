@@ -91,7 +91,8 @@ def inputs_key(language):
     address = os.environ.get("MEMLAB_REPOSITORY", "")
     key = hashlib.sha256(f"{offered()} {language} {platform.python_version()} {address}".encode())
     for file in files_below(*(ROOT / name for name in INPUTS)):
-        if "locale" in file.parts and file.parent.name not in (folder(language), "locale"):
+        mine = folder(language) in file.parts or file.parent.name == "locale"
+        if "locale" in file.parts and not mine:
             continue  # another language's words
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
@@ -144,15 +145,20 @@ def stage(language):
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".ipynb":
             notebook = json.loads(file.read_text(encoding="utf-8"))
-            notebook = checks_pages.link(without_widgets(notebook, file.name))
-            text = json.dumps(notebook, ensure_ascii=False, indent=1)
-            target.write_text(text + "\n", encoding="utf-8")
+            write(target, without_widgets(notebook, file.name))
         else:
             shutil.copy(file, target)
     if language != ENGLISH:
         lay.lay(language, source)
+    for file in (source / "notebooks").glob("*.ipynb"):
+        write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
     return source
+
+
+def write(path, notebook):
+    text = json.dumps(notebook, ensure_ascii=False, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def calculator_words(language):

@@ -31,8 +31,8 @@ def entry(cells, i, path):
     cell = cells[i]
     name = cell["id"].removeprefix("no-gain-").replace("-", " ")
     parts = [f"### {name.capitalize()}", f"```python\n{source(cell)}\n```"]
-    if text := printed(cell):
-        parts.append(f"```text\n{text}\n```")
+    if text := fenced(cell):
+        parts.append(text)
     parts += reason(cells[i + 1 :])
     parts.append(f"[Run it in its chapter](notebooks/{path.name}).")
     return "\n\n".join(parts)
@@ -49,6 +49,11 @@ def printed(cell):
         data = output.get("data", {})
         found.append("".join(output.get("text", data.get("text/plain", ""))))
     return "".join(found).rstrip("\n")
+
+
+def fenced(cell):
+    """That text as a page shows it; nothing for a cell that gave none."""
+    return f"```text\n{text}\n```" if (text := printed(cell)) else ""
 
 
 def reason(following):

@@ -84,7 +84,7 @@ class Question:
         controls = [
             {
                 "name": name,
-                "label": each.label,
+                "label": say(each.label),
                 "values": [show(value) for value in each.values],
                 "default": list(each.values).index(each.default),
             }
@@ -96,7 +96,7 @@ class Question:
                 found.append(self.answer(**dict(zip(self.controls, values, strict=True))))
             except ValueError as error:  # a combination that cannot be: say which
                 found.append(as_html(str(error)))
-        return {"question": self.question, "controls": controls, "answers": found}
+        return {"question": say(self.question), "controls": controls, "answers": found}
 
     def _repr_html_(self) -> str:
         asked = html.escape(say(self.question))
@@ -112,7 +112,8 @@ class Question:
 
     def __repr__(self) -> str:
         at = ", ".join(f"{name}={value!r}" for name, value in self.default.items())
-        return f"{self.question} [{at}]\n{self.result}"
+        result = say(self.result) if isinstance(self.result, str) else self.result
+        return f"{say(self.question)} [{at}]\n{result}"
 
     def widget(self) -> Any:
         """The live form: the question, its sliders, and the answer that follows them."""

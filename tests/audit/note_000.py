@@ -326,7 +326,7 @@ def logits_kept():
 def two_bytes(claim):
     wide = compiled(BATCH, dtype="float32") / kept_compiled()
     plain = kept(D26, BATCH)
-    found = f"fp32 is {wide:.1%} of what the compiled step keeps".replace("%", " %")
+    found = f"fp32 is {wide:.1%} of what the compiled step keeps"
     found += f"; uncompiled, {gb(plain['logits'])} of logits are"
     return Finding(found) if wide < 0.01 else Finding(found, "missing term", "4 B for logits")
 
@@ -399,9 +399,9 @@ def reason(claim):
     moved = w + 0.001 * w.abs().mean() * torch.sign(torch.arange(w.numel()).view_as(w) % 2 - 0.5)
     still = (moved * scale).to(torch.float8_e4m3fn) == (w * scale).to(torch.float8_e4m3fn)
     kept_still = float(still.float().mean())
-    found = f"with a scale {round(100 * lost)} % of gradients become zero in FP8, without one "
-    found += f"{round(100 * bare)} %; an update of a thousandth leaves over "
-    found += f"{10 * int(10 * kept_still)} % of FP8 weights unmoved"
+    found = f"with a scale {round(100 * lost)}% of gradients become zero in FP8, without one "
+    found += f"{round(100 * bare)}%; an update of a thousandth leaves over "
+    found += f"{10 * int(10 * kept_still)}% of FP8 weights unmoved"
     if lost > 0.01:
         return Finding(found)
     return Finding(found, "wrong model", "small updates are lost, scaled gradients are not")
@@ -431,8 +431,8 @@ def from_linear(claim):
     layer = net().layers[0]
     read = sum(m.in_features for m in (layer.q, layer.out, layer.up, layer.down))
     part = read / WIDTH * 2 * UNIT / kept(D26, BATCH)["activations"]
-    found = f"inputs of linear layers are {part:.0%} of what is kept".replace("%", " %")
-    return Finding(found) if part > 0.9 else Finding(found, "wrong model", f"{100 * part:.0f} %")
+    found = f"inputs of linear layers are {part:.0%} of what is kept"
+    return Finding(found) if part > 0.9 else Finding(found, "wrong model", f"{100 * part:.0f}%")
 
 
 def quantized(claim):
@@ -443,14 +443,14 @@ def quantized(claim):
     inside = sum(m.weight.numel() for m in small if type(m).__name__ == "Float8Linear")
     found = f"{gb(eight)} of the compiled step's {gb(kept_compiled(fp8=True))} are in FP8"
     found += f"; uncompiled {plain - 2 * inside} B fewer activations"
-    right = f"{part:.0%} of it".replace("%", " %")
+    right = f"{part:.0%} of it"
     return Finding(found) if part > 0.9 else Finding(found, "wrong about an API", right)
 
 
 def halved(claim):
     (claimed,) = numbers(claim.figures)
     found = 100 * (1 - kept_compiled(fp8=True) / kept_compiled())
-    return compare(claimed, found, lambda n: f"{n:.0f} % less", within=0.05)
+    return compare(claimed, found, lambda n: f"{n:.0f}% less", within=0.05)
 
 
 # What the note leaves out or implies.
@@ -533,7 +533,7 @@ def last_places(claim):
 def two_counts(claim):
     """The parts are used in one sum and the whole in the others."""
     *parts, whole = numbers(claim.figures)
-    found = f"{sum(parts):,.1f} M, {sum(parts) / whole - 1:.1%} more".replace("%", " %")
+    found = f"{sum(parts):,.1f} M, {sum(parts) / whole - 1:.1%} more"
     near = abs(sum(parts) / whole - 1) < 0.005
     return Finding(found) if near else Finding(found, "contradicts itself", f"{sum(parts):,.1f} M")
 
@@ -541,7 +541,7 @@ def two_counts(claim):
 def lowered(claim):
     (claimed,) = numbers(claim.figures)
     found = 100 * (1 - peak(fp8=True) / peak())
-    return compare(claimed, found, lambda n: f"{n:.0f} % less", within=0.05)
+    return compare(claimed, found, lambda n: f"{n:.0f}% less", within=0.05)
 
 
 def small_card(claim):

@@ -435,7 +435,7 @@ def narrow_master(claim):
     }
     same = sum(int((p == before[n]).sum()) for n, p in asked.items())
     share = same / sum(p.numel() for p in asked.values())
-    found = f"small, a step at the note's rate: more than {int(10 * share) * 10} % of the layers' "
+    found = f"small, a step at the note's rate: more than {int(10 * share) * 10}% of the layers' "
     found += "weights stay as they were"
     right = "fp32, or rounding at random: bf16 loses steps below about 1/256 of a weight"
     return judged(share < 0.01, found, "wrong model", right)
@@ -457,7 +457,7 @@ def starts_from_the_codes(claim):
     same = sum(int((old == new).sum()) for old, new in zip(before, packed(), strict=True))
     share = same / sum(p.numel() for p in asked)
     most = min(int(20 * share) * 5, 95)
-    found = f"small, {steps} steps at the note's rate: at least {most} % of the "
+    found = f"small, {steps} steps at the note's rate: at least {most}% of the "
     found += "layers' rounded weights stay as they were"
     right = "the NVFP4 copy: the master is written anew from it in each step"
     return judged(STARTS_FROM == "wide", found, "wrong model", right)

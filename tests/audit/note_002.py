@@ -61,7 +61,7 @@ def gb(count):
 
 
 def percent(x):
-    return f"{100 * x:.1f} %"
+    return f"{100 * x:.1f}%"
 
 
 def span(low, high):
@@ -109,7 +109,7 @@ def bus_of_the_program(claim):
     words += f"{1e3 * products:.0f} ms at least"
     added = bus / products
     return verdict(
-        added < 2 * claimed / 100, words, "missing term", f"up to {100 * added:.0f} % more"
+        added < 2 * claimed / 100, words, "missing term", f"up to {100 * added:.0f}% more"
     )
 
 
@@ -130,7 +130,7 @@ def bytes_each(claim):
 def reduction(claim):
     """Of the values that Muon keeps, which is what 1.03 and 4 are about."""
     (claimed,) = numbers(claim.figures)
-    return compare(claimed, 100 * (1 - EIGHT / 4), lambda x: f"{x:.1f} %")
+    return compare(claimed, 100 * (1 - EIGHT / 4), lambda x: f"{x:.1f}%")
 
 
 def reduction_of_all(claim):
@@ -185,7 +185,7 @@ def validated(claim):
     ratio, before, after = numbers(claim.figures)
     from_these = 100 * (1 - after / before)
     computed = 100 * (1 - EIGHT / 4)
-    words = f"{before:g} to {after:g} are {from_these:.0f} %; {computed:.1f} % is 1 - {EIGHT:g}/4"
+    words = f"{before:g} to {after:g} are {from_these:.0f}%; {computed:.1f}% is 1 - {EIGHT:g}/4"
     good = abs(from_these - ratio) < 0.1
     right = f"10 to {EIGHT * of_muon(TEST_8BIT) / 2**20:.3f} MiB, computed and not measured"
     return verdict(good, words, "contradicts itself", right)
@@ -212,7 +212,7 @@ def covered(claim):
 
 def speed(claim):
     slow, fast, claimed = numbers(claim.figures)
-    return compare(claimed, 100 * (1 - slow / fast), lambda x: f"-{x:.1f} %", within=0.02)
+    return compare(claimed, 100 * (1 - slow / fast), lambda x: f"-{x:.1f}%", within=0.02)
 
 
 def negligible(claim):
@@ -411,7 +411,7 @@ def of_total(claim):
         "totals with 8 bits": (1 - 4 / 6, 1 - 6 / 8),
         "peaks": (1 - 12 / 20, 1 - 16 / 30),
     }
-    words = "; ".join(f"{n} {100 * min(x):.0f} to {100 * max(x):.0f} %" for n, x in by.items())
+    words = "; ".join(f"{n} {100 * min(x):.0f} to {100 * max(x):.0f}%" for n, x in by.items())
     good = any(min(x) <= claimed / 100 <= max(x) for n, x in by.items() if "totals" in n)
     return verdict(good, words, "contradicts itself", words)
 
@@ -436,7 +436,7 @@ def fp8_saves(claim):
     words = f"the layers keep {gb(wide)} in fp32, {gb(half)} in bf16, {gb(eight)} with FP8 products"
     found = [100 * (1 - eight / x) for x in (half, wide)]
     good = abs(found[0] - low) < 5 and abs(found[1] - high) < 5
-    right = f"{found[0]:.0f} % of bf16, {found[1]:.0f} % of fp32"
+    right = f"{found[0]:.0f}% of bf16, {found[1]:.0f}% of fp32"
     return verdict(good, words, "wrong model", right)
 
 
@@ -586,8 +586,8 @@ def over_the_bus(claim):
     each = flops_per_token(D20_FULL, 1024) / FP32_RATE * 1e6  # microseconds of a token
     few, many = (100 * bus / (each * tokens) for tokens in (4 * 1024, 32 * 1024))
     words = f"{bus / 1000:.0f} ms over PCIe 4 at least; beside the products of 4,096 tokens "
-    words += f"{few:.0f} %, of 32,768 {many:.0f} %"
-    right = f"{low:g} to {high:g} % from {100 * bus / each / high:,.0f} tokens a step"
+    words += f"{few:.0f}%, of 32,768 {many:.0f}%"
+    right = f"{low:g} to {high:g}% from {100 * bus / each / high:,.0f} tokens a step"
     return verdict(low <= few <= high, words, "missing term", right)
 
 
@@ -597,8 +597,8 @@ def again_slower(claim):
     D = D20_FULL
     forward = 2 * layers + 2 * D.layers * D.heads * D.head_dim * 1024
     found = 100 * forward / flops_per_token(D, 1024)
-    words = f"the layers' forward pass is {found:.0f} % of a step's products"
-    return verdict(abs(found - claimed) < 5, words, "wrong model", f"{found:.0f} %")
+    words = f"the layers' forward pass is {found:.0f}% of a step's products"
+    return verdict(abs(found - claimed) < 5, words, "wrong model", f"{found:.0f}%")
 
 
 def again_less(claim):
@@ -607,7 +607,7 @@ def again_less(claim):
     for tokens in (256, 1024, 2048):
         both = [most(tokens=tokens, **more) for more in ({}, {"checkpoint": "block"})]
         found[tokens] = 100 * (1 - both[1] / both[0])
-    words = ", ".join(f"{x:.0f} % at {t:,}" for t, x in found.items())
+    words = ", ".join(f"{x:.0f}% at {t:,}" for t, x in found.items())
     good = min(found.values()) <= claimed <= max(found.values())
     return verdict(good, f"of the peak, batch 4: {words} tokens", "wrong model", words)
 
@@ -676,7 +676,7 @@ def galore_states(rank):
 
 def not_measured(claim):
     computed = 100 * (1 - EIGHT / 4)
-    words = f"{computed:.4f} % follows from the block alone, whatever was run"
+    words = f"{computed:.4f}% follows from the block alone, whatever was run"
     return verdict(f"{computed:.1f}" == "74.2", words, "contradicts itself", words)
 
 
@@ -693,14 +693,14 @@ def on_the_device(claim):
     words += text(states(TEST_8BIT, eight=True)["muon"])
     freed = 100 * (1 - device_bytes / (4 * of_muon(TEST_8BIT)))
     good = abs(freed - claimed) < 1
-    return verdict(good, words, "wrong model", f"{freed:.0f} % of Muon's, by moving them")
+    return verdict(good, words, "wrong model", f"{freed:.0f}% of Muon's, by moving them")
 
 
 def two_ratios(claim):
     before, after, ratio = numbers(claim.figures)
     found = 100 * (1 - after / before)
-    words = f"{after:g} after {before:g} GB are {found:.0f} % less; one format instead of another"
-    words += f" gives {100 * (1 - EIGHT / 4):.1f} %"
+    words = f"{after:g} after {before:g} GB are {found:.0f}% less; one format instead of another"
+    words += f" gives {100 * (1 - EIGHT / 4):.1f}%"
     good = abs(found - ratio) < 2
     right = f"{after:g} GB is of one state, {before:g} GB of two"
     return verdict(good, words, "contradicts itself", right)

@@ -539,7 +539,7 @@ def lora_keeps_the_base(claim):
     found = f"bf16 step at 512 tokens: {size(full.peak.bytes)} → {size(lora.peak.bytes)}; base and "
     found += f"activations are {size(lora.rows['weights'] + lora.rows['activations'])} of it"
     return judged(
-        share < 0.01, found, "missing term", f"{share:.0%} of the step stays, not under 1 %"
+        share < 0.01, found, "missing term", f"{share:.0%} of the step stays, not under 1%"
     )
 
 

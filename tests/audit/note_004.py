@@ -87,7 +87,7 @@ def fp8_takes(inputs, outputs):
 
 
 def percent(x):
-    return f"{x:.0%}".replace("%", " %")
+    return f"{x:.0%}"
 
 
 # The model and what is always there.
@@ -545,17 +545,17 @@ def half_by_fp8(claim):
     wide, narrow = kept_by_a_layer(128, TABLE[128])
     less = SMALL_WIDE.layers * (wide - narrow) / step(128, TABLE[128])
     words = f"a layer keeps {1 - narrow / wide:.1%} less, the step of 1,024 x 128 tokens {less:.1%}"
-    words = words.replace("%", " %")
+    words = words
     if less > 1 - one / of - 0.05:
         return Finding(words)
-    return Finding(words, "wrong model", f"{less:.1%} less".replace("%", " %"))
+    return Finding(words, "wrong model", f"{less:.1%} less")
 
 
 def fewer_tokens(claim):
     (claimed,) = numbers(claim.figures)
     # Its authors set a context of 2,756 tokens where one of 4,096 BPE tokens has as many bytes.
     found = 1 - 2756 / 4096
-    words = f"its authors' contexts, 2,756 and 4,096 tokens: {found:.1%} fewer".replace("%", " %")
+    words = f"its authors' contexts, 2,756 and 4,096 tokens: {found:.1%} fewer"
     # Characters a token that the note's program states: its own tokenizer, and GPT-2's.
     stated = 1 - 4.488 / 7.184
     words += f"; by its program's 7.184 characters a token, GPT-2's 4.488: {stated:.1%}".replace(
@@ -564,10 +564,8 @@ def fewer_tokens(claim):
     if abs(claimed / 100 - found) < 0.005:
         return Finding(words)
     if abs(claimed / 100 - stated) > 0.005:
-        return Finding(words, "arithmetic slip", f"{stated:.1%}".replace("%", " %"))
-    return Finding(
-        words, "cannot be checked here", f"{found:.1%} by its authors".replace("%", " %")
-    )
+        return Finding(words, "arithmetic slip", f"{stated:.1%}")
+    return Finding(words, "cannot be checked here", f"{found:.1%} by its authors")
 
 
 # Speed.
@@ -644,7 +642,7 @@ def vocabulary_in_fp8(claim):
     layers = flops_per_token(SMALL_WIDE, 8) - 6 * E * (SMALL_WIDE.vocab + D)
     fitting = next(v for v in range(vocab, vocab + 17) if fp8_takes(E, v))
     words = f"the kernel {'takes' if fitting == vocab else 'refuses'} {vocab:,} columns; with the "
-    words += f"program's own head {head / (head + layers):.0%} of the products".replace("%", " %")
+    words += f"program's own head {head / (head + layers):.0%} of the products"
     if fitting == vocab:
         return Finding(words + " could be in FP8")
     right = f"pad it to {fitting:,}"
@@ -698,12 +696,10 @@ def by_memory(claim):
 
 def throughout(claim):
     (claimed, *column) = numbers(claim.figures)
-    words = f"its own column ends at {min(column):g} %"
+    words = f"its own column ends at {min(column):g}%"
     if min(column) >= claimed:
         return Finding(words)
-    return Finding(
-        words, "contradicts itself", f"{min(column):g} % at 2,048 tokens, by that column"
-    )
+    return Finding(words, "contradicts itself", f"{min(column):g}% at 2,048 tokens, by that column")
 
 
 def bound_by(claim):
@@ -742,7 +738,7 @@ def columns_agree(claim):
     full, used, first, last = numbers(claim.figures)
     more = flops_per_token(SMALL_WIDE, 2048) / flops_per_token(SMALL_WIDE, 8)
     rate = first * used / full / more
-    words = f"{used:g} of {full:g} %, and {percent(more - 1)} more products: {rate:,.0f} tokens/s"
+    words = f"{used:g} of {full:g}%, and {percent(more - 1)} more products: {rate:,.0f} tokens/s"
     if abs(last / rate - 1) < 0.1:
         return Finding(words)
     return Finding(words, "contradicts itself", f"{rate:,.0f} tokens/s, by its own column")

@@ -9,6 +9,8 @@
                                              all pages: page -> such an object
     python tools/i18n fill LANGUAGE [PAGE] F put translations into the catalogues from such a file,
                                              or nothing at all if one of them is broken
+    python tools/i18n outputs [CHAPTER …]    run these chapters, or all whose outputs are stale, in
+                                             each language, and keep what they print
     python tools/i18n lab LANGUAGE           lay out the notebooks of a language, and print where
 
 Without a language: all that have catalogues in book/locale.
@@ -18,11 +20,13 @@ import json
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import catalogue
 import check
 import lay
+import outputs
 import sources
 
 
@@ -46,6 +50,8 @@ def main(arguments):
         )
         print(json.dumps(left, ensure_ascii=False, indent=1))
         return 0
+    if command == "outputs":
+        return run(rest)
     if command == "lab" and len(rest) == 1:
         return lab(*rest)
     if command == "fill" and len(rest) in (2, 3):
@@ -95,6 +101,39 @@ def fill(language, pages):
         print(f"no such block on the page: {english[:80]!r}")
     check.compile_messages([language])
     return 1 if lost else 0
+
+
+def run(names):
+    """Run chapters in each language and keep their outputs; those named, or all that are stale."""
+    there = {path.stem: path for path in sources.chapters()}
+    wanted = [Path(name).stem for name in names]  # a path will do
+    if unknown := sorted(set(wanted) - set(there)):
+        print(f"no chapter {unknown[0]!r}; known: {', '.join(there)}", file=sys.stderr)
+        return 2
+    jobs = [
+        (language, path)
+        for path in there.values()
+        for language in catalogue.languages()
+        if (path.stem in wanted if names else outputs.kept(language, path) is None)
+    ]
+    failed, before = 0, os.times()
+    with ThreadPoolExecutor(2) as pool:  # each runs in a kernel of its own
+        for (language, path), why in zip(jobs, pool.map(_make, jobs), strict=True):
+            print(f"{language} {path.stem}{why}", flush=True)
+            failed += bool(why)
+    after = os.times()
+    took = after.children_user + after.children_system
+    took -= before.children_user + before.children_system
+    print(f"{len(jobs)} runs, {took:.0f} s of processor time")
+    return 1 if failed else 0
+
+
+def _make(job):
+    try:
+        outputs.make(*job)
+    except Exception as error:  # a cell that fails has an error of its own
+        return f": {error}"
+    return ""
 
 
 def lab(language):

@@ -7,6 +7,7 @@ from functools import cache
 
 import catalogue
 import guard
+import outputs
 import sources
 from blocks import SILENT
 
@@ -33,6 +34,11 @@ def problems(language, name):
             found.append(f"{LEFT[1]}: {block[:60]!r}")
         else:
             found += [f"{block[:60]!r}: {line}" for line in entry(language, block, message.string)]
+    found += [
+        f"{LEFT[1]}: {outputs.STALE} {name}"
+        for path in sources.chapters()
+        if path.stem == name and outputs.kept(language, path) is None
+    ]
     return found
 
 

@@ -1,38 +1,43 @@
 """The sources of a book, as tools/book.py lays them out, in another language.
 
-Words are replaced where they lie; what is not translated yet stays English, and the page says so.
+Words are replaced where they lie, and the outputs of a chapter are those that a run in the language
+gave; what is not translated yet stays English, and the page says so.
 """
 
 import hashlib
 import json
 
 import catalogue
+import no_gain
+import outputs
 import sources
 import stage
 import yaml
 
-from memlab.base.messages import catalogue as messages_of
 from memlab.base.messages import translated
 from memlab.base.numerals import written
+
+NO_GAIN = "no-gain"
 
 
 def lay(language, folder):
     """Put the sources in `folder` into a language; returns the English blocks left, by page."""
     site = catalogue.translations(language, sources.SITE)
-    messages, left = messages_of(language), {}
+    left = {}
     for path in sorted(folder.glob("*.md")):
         missing: list[str] = []
         words = stage.words_of(language, path.stem)
         text = stage.page(path.read_text(encoding="utf-8"), words, missing, language)
+        text = printed(text, language) if path.stem == NO_GAIN else text
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
         left[path.stem] = missing
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
-        if missing := translate(path, path, language, messages, site):
+        if missing := translate(path, path, language, site):
             left[path.stem] = missing
     for path in sorted((folder / "_static" / "answers").glob("[0-9]*.json")):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        kept["questions"] = [stage.question(q, messages, language) for q in kept["questions"]]
-        path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+        if kept := outputs.kept(language, sources.ROOT / "notebooks" / f"{path.stem}.ipynb"):
+            asked = json.loads(path.read_text(encoding="utf-8")) | {"questions": kept["questions"]}
+            path.write_text(json.dumps(asked, ensure_ascii=False), encoding="utf-8")
     for path in sorted((folder / "_static").glob("*.svg")):
         text = path.read_text(encoding="utf-8")
         drawing = stage.markup(text, lambda words: written(translated(words, site), language))
@@ -56,7 +61,7 @@ def notebooks(language, folder, names=()):
         target = folder / path.name
         if target.exists() and _hash(target) != laid.get(path.name):
             continue
-        translate(path, target, language, messages_of(language), site)
+        translate(path, target, language, site)
         laid[path.name] = _hash(target)
     stamp.write_text(json.dumps(laid, indent=1))
     return folder
@@ -66,16 +71,31 @@ def _hash(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def translate(path, target, language, messages, site):
+def translate(path, target, language, site):
     """Write a notebook in a language; returns the blocks that stay English."""
     missing: list[str] = []
     content = json.loads(path.read_text(encoding="utf-8"))
+    kept = outputs.kept(language, sources.ROOT / "notebooks" / path.name)
     words = stage.words_of(language, path.stem)
-    done = stage.notebook(content, words, messages, language, missing)
+    done = stage.notebook(content, words, language, missing, kept and kept["cells"])
+    if kept is None:
+        missing.append(outputs.STALE)
     if missing:
         done["cells"][0]["source"] += banner(site)
     target.write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return missing
+
+
+def printed(text, language):
+    """The page of cells that save nothing, with what they print in the language."""
+    for path in sources.chapters():
+        if kept := outputs.kept(language, path):
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+                if no_gain.is_one(cell) and (new := kept["cells"].get(cell["id"])):
+                    english = no_gain.fenced(cell)
+                    outputs.put(cell, new)
+                    text = text.replace(english, no_gain.fenced(cell))
+    return text
 
 
 def banner(site):

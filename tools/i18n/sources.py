@@ -205,7 +205,7 @@ def answered(known):
             labels = [x for c in question["controls"] for x in (c["label"], *c["values"])]
             shown = [html.unescape(x) for a in question["answers"] for x in TEXT.findall(a)]
             found += [template(text.strip())[0] for text in labels + shown]
-    # A line of a title that was cut into lines is said with the others: tools/i18n/stage.py.
+    # A line of a title that was cut into lines is no message of its own.
     cut = {text: f" {text}" for text in found}
     return [
         text

@@ -63,7 +63,7 @@ def picture():
             )
     sheet.words(left + 4, y + 8, "predicted ↑", colour=INK)
     sheet.words(left + side, base - 12, "posted →", "end")
-    sheet.words(left + side, base - 34, f"grey: ±{BAND - 1:.0%}".replace("%", " %"), "end", GREY)
+    sheet.words(left + side, base - 34, f"grey: ±{BAND - 1:.0%}", "end", GREY)
     return sheet.picture(TITLE, base + 30).svg
 
 

@@ -8,7 +8,7 @@ from .answers import summary
 from .readings import ROOT, sources
 from .stored import stored
 
-GOALS = {"training, one GPU": "2 %", "inference": "1 %", "several GPUs": "5 %"}
+GOALS = {"training, one GPU": "2%", "inference": "1%", "several GPUs": "5%"}
 MOST = 10
 
 

@@ -104,7 +104,12 @@ def placed(text: str, context: str, words: dict[str, str]) -> str | None:
 
 def told(pattern: str, *values: object) -> str:
     """A message with its values, in the language in use."""
-    return Said(put(pattern, list(map(_text, values)), catalogue(language()), language()))
+    shown = list(map(_text, values))
+    if HEARD and language() != ENGLISH:  # tools/i18n/outputs.py: what a page was made of
+        for text in (pattern, *shown):
+            if text not in _heard:
+                _hear(text)
+    return Said(put(pattern, shown, catalogue(language()), language()))
 
 
 def put(pattern: str, values: list[str], words: dict[str, str], code: str) -> str:

@@ -4,79 +4,20 @@
 
 is the message "two norms in {1} layers: {2} more" with two values. In a notebook that runs in
 another language each such `print` looks its message up and puts the values in; the code that a
-reader sees stays the English one. tools/i18n asks the same functions which messages a notebook has,
-and stages by them the lines that its cells have printed.
+reader sees stays the English one. tools/i18n asks the same functions which messages a notebook has.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-from .messages import ENGLISH, PLACE, has_words, language, number, put, template, told
+from .messages import ENGLISH, PLACE, has_words, language, number, template, told
 
 TOLD, FIGURE = "__memlab_told__", "__memlab_figure__"
-TITLED = ": the peak"  # how the title of an explanation ends
-# Of the messages of an explanation: a figure that stands right, or no figure; a figure at the end.
-SIZED = {"{1}": r"(\s*\S.*?| {10})", "{3}": r"(-?[\d,.]+(?: [KMGT]?i?B)?)"}
 QUIET = {"sep", "file"}  # what makes of a print no sentence
-
-
-def reader(
-    source: str, words: dict[str, str], code: str, also: tuple[str, ...] = ()
-) -> Callable[[str], str | None]:
-    """A function of a line that a cell has printed: the line in another language.
-
-    also        messages that a value may print by itself, as an Explanation does, longest first
-    Result      None for a line that no print of a sentence has made, but a value by itself
-    """
-    shapes = [(sentence, _expression(sentence)) for sentence in sentences(source)]
-    # The longest first, lest "{1} B" take a line of which it is the end.
-    shapes.sort(key=lambda pair: -sum(len(PLACE.sub("", words)) for words, _ in pair[0]))
-
-    shapes += [([(pattern, "")], _expression([(pattern, "")], SIZED)) for pattern in also]
-
-    def line(printed: str) -> str | None:
-        words_only = printed.strip()
-        if words_only in words or printed.endswith(TITLED):
-            indent = printed[: len(printed) - len(printed.lstrip())]
-            return indent + put("{1}", [words_only], words, code)
-        for sentence, shape in shapes:
-            if found := shape.fullmatch(printed):
-                values, done = list(found.groups()), ""
-                for pattern, end in sentence:
-                    count = len(PLACE.findall(pattern))
-                    done += put(pattern, values[:count], words, code) + end
-                    values = values[count:]
-                return done
-        return None
-
-    return line
-
-
-def _expression(
-    sentence: list[tuple[str, str]], known: dict[str, str] | None = None
-) -> re.Pattern[str]:
-    parts = PLACE.split("".join(pattern + end for pattern, end in sentence))
-    shape = (known or {}).get
-    return re.compile(
-        "".join(shape(p, "(.*?)") if i % 2 else re.escape(p) for i, p in enumerate(parts))
-    )
-
-
-def sentences(source: str) -> list[list[tuple[str, str]]]:
-    """The lines that a cell's prints make, each of (message, what stands behind it)."""
-    found: list[list[tuple[str, str]]] = [[]]
-    for call in calls(ast.parse(source)):
-        ends = [key.value for key in call.keywords if key.arg == "end"]
-        end = str(getattr(ends[0], "value", "")) if ends else ""
-        found[-1].append((message(call)[0], end))
-        if not ends:
-            found.append([])
-    return [sentence for sentence in found if sentence]
 
 
 def messages(source: str) -> list[str]:

@@ -76,7 +76,7 @@ EACH_MAKES_ROOM = "Each of these alone makes room:"
 NO_ROOM = "No single change that this page knows makes room for all of them at once."
 MAKES_ROOM = "{change}; then there is room for {count}"
 IN_FP8 = "the KV cache in FP8, which rounds keys and values"
-MORE_SHARE = "{share} % of the card for the engine, where no other program uses it"
+MORE_SHARE = "{share}% of the card for the engine, where no other program uses it"
 MORE_CARDS = "{cards} cards, each with its part of every matrix"
 ONLY_IN_A_CALL = (
     "what a call of the model needs for a moment: activations, logits, and the copy of one layer's "

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..base.messages import Said
+from ..base.messages import number
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, width_of, wrap
 from .colours import COLOURS, GREY
 
@@ -28,7 +28,7 @@ def matrices(rows: Mapping[str, Sequence[tuple[str, int, int]]], title: str = ""
     for label, row in rows.items():
         high = max(outputs for _, outputs, _ in row) * scale
         count = sum(outputs * inputs for _, outputs, inputs in row)
-        lines = [*wrap(label, LEFT - GAP, bold=True), Said(f"{count:,}")]
+        lines = [*wrap(label, LEFT - GAP, bold=True), number(count)]
         for i, words in enumerate(lines):
             place = y + high / 2 + (SIZE + 6) * (i - (len(lines) - 1) / 2)
             last = i == len(lines) - 1
