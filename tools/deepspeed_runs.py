@@ -1,14 +1,16 @@
-"""Run DeepSpeed's ZeRO 1 and 2 on two ranks of this machine, and print what each of them held.
+"""Run DeepSpeed's ZeRO on two to four ranks of this machine, and print what each of them held.
 
     pip install deepspeed==0.19.8
-    python tools/deepspeed_runs.py > tests/deepspeed.json
+    python tools/deepspeed_runs.py > tests/deepspeed.json           stages 1 and 2
+    python tools/deepspeed_runs.py third > tests/deepspeed3.json    stage 3
 
-tests/test_deepspeed.py holds the derived figures against that file, so that nobody needs DeepSpeed
-to run it.
+tests/test_deepspeed.py and test_zero3.py hold the derived figures against these files, so that
+nobody needs DeepSpeed to run them.
 """
 
 import json
 import platform
+import sys
 from importlib.metadata import version
 from typing import Any
 
@@ -16,13 +18,14 @@ from memlab import Model, Run, Sharding
 from memlab.lab import deepspeed_steps
 from memlab.lab.ranks import on_ranks
 
-RANKS = 2
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
 HEADS = {"num_key_value_heads": 2, "head_dim": 8}
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {"model_type": "llama", "tie_word_embeddings": False} | SMALL | HEADS,
     "qwen3": {"model_type": "qwen3", "tie_word_embeddings": True} | SMALL | HEADS,
+    "qwen2": {"model_type": "qwen2", "tie_word_embeddings": False} | SMALL | HEADS,
+    "mistral": {"model_type": "mistral", "tie_word_embeddings": False} | SMALL | HEADS,
     "gpt2": {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4}
     | {"n_positions": 64, "vocab_size": 101},
 }
@@ -39,33 +42,80 @@ ASKED: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("gpt2", "zero", {"zero": 1, "micro_batches": 2, "overlap_comm": False}),
     ("gpt2", "zero", {"zero": 2, "contiguous_gradients": False, "overlap_comm": True}),
 )
-OF_DEVICES = ("zero", "reduce_bucket_size", "overlap_comm", "contiguous_gradients")
+# Stage 3, where norms and biases persist and the matrices do not, unless something else is said.
+FEW = {"param_persistence_threshold": 50, "max_reuse_distance": 3000, "prefetch_bucket_size": 5000}
+NONE = dict.fromkeys(FEW, 0)
+THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("llama", "zero", {}),  # all persist
+    ("llama", "zero", FEW),
+    ("llama", "zero", NONE),
+    ("llama", "fp32", FEW | {"sub_group_size": 3000, "reduce_bucket_size": 2000}),
+    ("qwen3", "zero", FEW | {"micro_batches": 3, "max_live_parameters": 6000}),
+    ("qwen3", "fp32", FEW | {"contiguous_gradients": False, "max_reuse_distance": 20_000}),
+    ("qwen2", "zero", FEW | {"checkpoint": "block", "sub_group_size": 5000}),
+    (
+        "llama",
+        "zero",
+        NONE | {"prefetch_bucket_size": 9000, "checkpoint": "block", "micro_batches": 2},
+    ),
+    ("qwen2", "fp32", NONE | {"param_persistence_threshold": 50, "sub_group_size": 1}),
+    ("mistral", "zero", FEW | {"attention": "eager"}),
+    ("qwen3", "zero", FEW | {"param_persistence_threshold": 2000}),
+    ("qwen3", "fp32", FEW | {"checkpoint": "block", "micro_batches": 2, "overlap_comm": True}),
+    ("llama", "zero", FEW | {"max_live_parameters": 0}),
+    ("qwen3", "zero", FEW | {"data": 3, "reduce_bucket_size": 100_000}),
+    ("qwen2", "zero", FEW | {"data": 3, "checkpoint": "block", "reduce_bucket_size": 1000}),
+    ("mistral", "fp32", FEW | {"data": 3, "prefetch_bucket_size": 50_000}),
+    ("llama", "zero", FEW | {"data": 4}),
+    ("qwen3", "fp32", FEW | {"data": 4, "checkpoint": "block", "contiguous_gradients": False}),
+    ("qwen2", "zero", {"data": 4, "micro_batches": 2}),
+)
 
 
 def question(family: str, recipe: str, said: dict[str, Any]) -> tuple[Model, str, Run]:
-    """A model, a recipe and a run."""
-    devices = {"reduce_bucket_size": 4000} | {n: said[n] for n in OF_DEVICES if n in said}
-    run = {name: value for name, value in said.items() if name not in OF_DEVICES}
+    """A model, a recipe and a run; two ranks unless it says otherwise."""
+    named = Sharding.__annotations__
+    devices = {"data": 2, "reduce_bucket_size": 4000} | {n: said[n] for n in named if n in said}
+    run = {name: value for name, value in said.items() if name not in named}
     model = Model.from_config(CONFIGS[family])
-    sharding = Sharding(data=RANKS, **devices)
-    return model, recipe, Run.cpu(batch=2, tokens=16, devices=sharding, **run)
+    return model, recipe, Run.cpu(batch=2, tokens=16, devices=Sharding(**devices), **run)
+
+
+def said_of(run: Run) -> dict[str, Any]:
+    """What of a run, and of its devices, does not stand at its default."""
+    usual, alone = Run.cpu().to_dict(), Sharding()
+    said = {name: value for name, value in run.to_dict().items() if value != usual[name]}
+    said["devices"] = {n: v for n, v in said["devices"].items() if v != getattr(alone, n)}
+    return {"backend": "cpu"} | said
+
+
+def held(questions: list[tuple[Model, str, Run]]) -> list[list[dict[str, Any]]]:
+    """Of each question what each rank held; processes start once for all of as many ranks."""
+    found: list[list[dict[str, Any]]] = [[] for _ in questions]
+    for ranks in sorted({run.devices.data for *_, run in questions}):
+        mine = [n for n, (*_, run) in enumerate(questions) if run.devices.data == ranks]
+        asked = [questions[number] for number in mine]
+        for rank in on_ranks(ranks, deepspeed_steps.several, asked, seconds=600):
+            for number, told in zip(mine, rank, strict=True):
+                found[number].append(told)
+    return found
 
 
 def main() -> None:
     """Print the record."""
-    questions = [question(*asked) for asked in ASKED]
-    found = on_ranks(RANKS, deepspeed_steps.several, questions, seconds=600)
+    third = sys.argv[1:] == ["third"]
+    theirs = {"zero": 3, "library": "deepspeed"}
+    asked = [(f, r, theirs | said) for f, r, said in THIRD] if third else ASKED
+    questions = [question(*each) for each in asked]
     runs = [
-        {
-            "config": CONFIGS[family],
-            "recipe": recipe,
-            "run": questions[number][2].to_dict(),
-            "ranks": [held[number] for held in found],
-        }
-        for number, (family, recipe, _) in enumerate(ASKED)
+        {"config": CONFIGS[family], "recipe": recipe, "run": said_of(run), "ranks": ranks}
+        for (family, recipe, _), (*_, run), ranks in zip(
+            asked, questions, held(questions), strict=True
+        )
     ]
+    command = "third > tests/deepspeed3.json" if third else "> tests/deepspeed.json"
     document = {
-        "command": "python tools/deepspeed_runs.py > tests/deepspeed.json",
+        "command": f"python tools/deepspeed_runs.py {command}",
         "deepspeed": version("deepspeed"),
         "torch": version("torch"),
         "transformers": version("transformers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..model import Model
+from ..recipe.deepspeed_config import BUCKETS, PARTITIONED
 from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
 from ..recipe.parallelism import PLANS, SCHEDULES, Sharding
 
@@ -13,7 +14,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
-DEEPSPEED = ("reduce_bucket_size", "overlap_comm", "no_contiguous_gradients")
+DEEPSPEED = ("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED)
+
+
+# What DeepSpeed's stage 3 alone is told.
+THIRD = {
+    "prefetch_bucket_size": "values gathered ahead as each module begins",
+    "param_persistence_threshold": "weights of so many values or fewer stay whole",
+    "max_live_parameters": "values of whole weights above which nothing is gathered ahead",
+    "max_reuse_distance": "a weight stays whole if used again before so many values",
+    "sub_group_size": "values of a rank's part that the optimizer updates at once",
+}
 
 
 def add_devices(parser: argparse.ArgumentParser) -> None:
@@ -27,11 +38,16 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ranks", type=int, metavar="N", help="devices, all together (default 1)")
     words = "0 to 3: what data-parallel ranks divide; steps: 1, 2 DeepSpeed's, 3 FSDP2's"
     group.add_argument("--zero", type=int, help=words)
+    words = "whose ZeRO it is: with --zero 3 the step is DeepSpeed's, made under zero.Init"
+    group.add_argument("--deepspeed", action="store_true", default=None, help=words)
     words = "of DeepSpeed's config: values of its buffer for gradients (default 500,000,000)"
     group.add_argument("--reduce-bucket-size", type=int, metavar="N", help=words)
     for flag, words in (("overlap-comm", "two"), ("no-contiguous-gradients", "none")):
         words = f"of DeepSpeed's config: {words} of these buffers"
         group.add_argument(f"--{flag}", action="store_true", default=None, help=words)
+    for name, words in THIRD.items():
+        words = f"of its stage 3: {words} (default {getattr(Sharding, name):,})"
+        group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N", help=words)
     for name, what in SPLITS.items():
         words = f"ranks that divide {what} (default 1)"
         short = [f"--{name}"] * (name != "context")
@@ -121,6 +137,9 @@ def _buckets(options: argparse.Namespace) -> dict[str, Any]:
         said["overlap_comm"] = True
     if options.no_contiguous_gradients:
         said["contiguous_gradients"] = False
+    if options.deepspeed:
+        said["library"] = "deepspeed"
+    said |= {n: v for n in PARTITIONED if (v := getattr(options, n)) is not None}
     return said
 
 

@@ -17,12 +17,15 @@ from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
+from ..recipe.deepspeed_config import PARTITIONED
 from ..recipe.loops import loop_of
+from ..recipe.parallelism import Sharding
 from ..run import Run
 from .optim import optimizer
 from .settled import settled_all_reduce
 from .subject import loss_of, subject
 from .two_steps import Marks, each, now, told
+from .zero3_ranks import label_parts, settled_collectives
 
 
 def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
@@ -38,16 +41,22 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
     deepspeed = _deepspeed()
     torch.manual_seed(0)  # every rank begins with the same weights
     recipe = recipe_for(model, recipe)
-    net = subject(model, recipe, run)
+    third = run.devices.zero == 3
+    with deepspeed.zero.Init(config_dict_or_path=config_of(recipe, run), enabled=third):
+        net = subject(model, recipe, run)
     chosen = optimizer(recipe.optimizer, dict(net.named_parameters()), loop=loop_of(recipe, run))
     engine = deepspeed.initialize(model=net, optimizer=chosen, config=config_of(recipe, run))[0]
     zero = engine.optimizer
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     tracker = StepTracker("cpu")
     marks: Marks = {}
-    with no_garbage(), settled_all_reduce(tracker), tracker:
+    settle = settled_collectives if third else settled_all_reduce
+    with no_garbage(), settle(tracker), tracker:
         tracker.label([net, zero.optimizer])
-        tracker.label(zero.single_partition_of_fp32_groups, "master")
+        if third:
+            label_parts(tracker, zero)
+        else:
+            tracker.label(zero.single_partition_of_fp32_groups, "master")
         tracker.label(ids_BT, "inputs")
         for step in ("first", "second"):
             marks[step] = now(tracker)
@@ -81,8 +90,15 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
             "reduce_bucket_size": devices.reduce_bucket_size,
             "overlap_comm": devices.overlap_comm,
             "contiguous_gradients": devices.contiguous_gradients,
+            **(partitioned(devices) if devices.zero == 3 else {}),
         },
     }
+
+
+def partitioned(devices: Sharding) -> dict[str, int]:
+    """What stage 3 alone is told: its config's name of each key, and the number."""
+    told = {f"stage3_{name}": getattr(devices, name) for name in PARTITIONED}
+    return told | {"sub_group_size": told.pop("stage3_sub_group_size")}
 
 
 def _deepspeed() -> Any:

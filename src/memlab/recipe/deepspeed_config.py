@@ -8,8 +8,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .parallelism import Sharding
 
-CONFIG = ("reduce_bucket_size", "overlap_comm", "contiguous_gradients")
-STAGES = (1, 2)  # of which a step is described; that of zero=3 is FSDP2's
+# Of all stages; overlap_comm asks for other bytes in 1 and 2 alone.
+BUCKETS = ("reduce_bucket_size", "overlap_comm", "contiguous_gradients")
+# Of stage 3 alone, where the first four begin with "stage3_".
+PARTITIONED = (
+    "prefetch_bucket_size",
+    "param_persistence_threshold",
+    "max_live_parameters",
+    "max_reuse_distance",
+    "sub_group_size",
+)
+CONFIG = BUCKETS + PARTITIONED
+STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
+LIBRARIES = ("deepspeed",)
 
 
 def check(devices: Sharding) -> None:
@@ -17,15 +28,29 @@ def check(devices: Sharding) -> None:
 
     Raises      ValueError or TypeError that names the field, its value and what would be right
     """
+    if devices.library not in (None, *LIBRARIES):
+        known = ", ".join(LIBRARIES)
+        raise ValueError(f"library={devices.library!r} is not described; known: {known}")
+    if devices.library and not devices.zero:
+        raise ValueError(f"library={devices.library!r} says whose ZeRO it is; zero is 1, 2 or 3")
     if whole("reduce_bucket_size", devices.reduce_bucket_size) == 0:
         raise ValueError("reduce_bucket_size=0; at least 1 value is needed")
+    for field in PARTITIONED:
+        whole(field, getattr(devices, field))
+    if devices.sub_group_size == 0:
+        raise ValueError("sub_group_size=0; at least 1 value is needed")
     for field in ("overlap_comm", "contiguous_gradients"):
         value = getattr(devices, field)
         if not isinstance(value, bool):
             raise TypeError(f"{field}={value!r}; True or False is needed")
+    third = devices.zero == 3 and devices.library == "deepspeed"
     for field, value in devices.buckets.items():
-        if devices.zero not in STAGES:
+        if field in PARTITIONED and not third:
             raise ValueError(
-                f"{field}={value!r} is DeepSpeed's, of which zero=1 and zero=2 are described; the "
-                "step of zero=3 is FSDP2's"
+                f"{field}={value!r} is of DeepSpeed's stage 3: say zero=3 and library='deepspeed'"
+            )
+        if devices.zero not in STAGES and not third:
+            raise ValueError(
+                f"{field}={value!r} is DeepSpeed's: zero=1, zero=2, or zero=3 with "
+                "library='deepspeed'; without it the step of zero=3 is FSDP2's"
             )

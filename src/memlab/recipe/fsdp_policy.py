@@ -44,8 +44,9 @@ def check(devices: Sharding) -> None:
     if whole("replicas", devices.replicas) == 0:
         raise ValueError("replicas=0; at least 1 is needed")
     for field, value in devices.policy.items():
-        if devices.zero != 3:
-            raise ValueError(f"{field}={value!r} is FSDP2's, which is zero=3")
+        if devices.zero != 3 or devices.library:
+            without = f" without library={devices.library!r}" if devices.library else ""
+            raise ValueError(f"{field}={value!r} is FSDP2's, which is zero=3{without}")
     if devices.replicas > 1:
         _check_replicas(devices)
     elif devices.gradient_sync == "shards":

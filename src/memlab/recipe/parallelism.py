@@ -24,7 +24,7 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
 # What ranks that divide matrices are told, and whose plan it is.
 DIVIDED = ("sequence", "plan")
 PLANS = ("torch", "transformers")
-TOLD = fsdp_policy.POLICY + deepspeed_config.CONFIG + PIPELINED + DIVIDED
+TOLD = fsdp_policy.POLICY + ("library",) + deepspeed_config.CONFIG + PIPELINED + DIVIDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,10 @@ class Sharding:
 
     data        ranks that see different sequences, each with the whole network
     zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows (in
-                the groups of a loop of one's own, or of accelerate's where the loop is Trainer's).
-                The step of 1 and 2 is DeepSpeed's
+                the groups of a loop of one's own, or of accelerate's where the loop is Trainer's),
+                unless library says that it is DeepSpeed's. The step of 1 and 2 is DeepSpeed's
+    library     whose ZeRO it is: "deepspeed", whose stage 3 cuts each flattened tensor; None:
+                FSDP2's of stage 3, DeepSpeed's of 1 and 2
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
     context     ranks that divide the tokens of a sequence; their weights are shared like data's
@@ -54,8 +56,15 @@ class Sharding:
                 optimizer steps there; None: on the device
     reduce_bucket_size  of DeepSpeed's config: values (not bytes) of the buffer that gradients are
                 copied into before they are reduced
-    overlap_comm    two such buffers, of which one is filled while the other is reduced
+    overlap_comm    two such buffers, of which one is filled while the other is reduced; stage 3
+                has one buffer all the same
     contiguous_gradients    whether there are such buffers
+    prefetch_bucket_size    of its stage 3, with "stage3_" before it in the config, as the next
+                three: values that are gathered ahead of their use each time a module begins
+    param_persistence_threshold     weights of so many values or fewer stay whole
+    max_live_parameters     values of whole weights above which nothing is gathered ahead
+    max_reuse_distance      a weight stays whole if it is used again before so many values
+    sub_group_size      values of a rank's part that the optimizer updates at once
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
                 stages on each rank
@@ -86,6 +95,12 @@ class Sharding:
     reduce_bucket_size: int = 5 * 10**8
     overlap_comm: bool = False
     contiguous_gradients: bool = True
+    library: str | None = None
+    prefetch_bucket_size: int = 5 * 10**7
+    param_persistence_threshold: int = 10**5
+    max_live_parameters: int = 10**9
+    max_reuse_distance: int = 10**9
+    sub_group_size: int = 10**9
     schedule: str = "1f1b"
     stages_per_rank: int = 1
     return_outputs: bool = True
@@ -105,12 +120,13 @@ class Sharding:
     @property
     def fsdp(self) -> bool:
         """Whether FSDP2 alone divides the run: its step is described."""
-        return self.zero == 3 and self.data > 1 and self.data == self.ranks
+        return self.zero == 3 and not self.library and 1 < self.data == self.ranks
 
     @property
     def deepspeed(self) -> bool:
-        """Whether DeepSpeed's ZeRO 1 or 2 alone divides the run: its step is described."""
-        return self.zero in deepspeed_config.STAGES and 1 < self.data == self.ranks
+        """Whether DeepSpeed's ZeRO alone divides the run: its step is described."""
+        theirs = self.zero in deepspeed_config.STAGES or self.library == "deepspeed"
+        return theirs and 1 < self.data == self.ranks
 
     @property
     def pipelined(self) -> bool:
@@ -209,11 +225,11 @@ class Sharding:
     def shape(self, tensor: Tensor, copy: str) -> tuple[int, ...]:
         """The shape of rank 0's part of one copy (weights, gradients, …): the largest part.
 
-        FSDP2 cuts by rows and keeps the shape; ZeRO 1 and 2 cut the flattened tensor.
+        FSDP2 cuts by rows and keeps the shape; DeepSpeed's ZeRO cuts the flattened tensor.
         """
         if not terms.divided(copy, zero=self.zero):
             return tensor.shape
-        if self.zero == 3:
+        if self.zero == 3 and not self.library:
             return terms.row_shard(tensor.shape, ranks=self.sharers)
         flat = terms.flat_shard(numel(tensor.shape), ranks=self.sharers)
         return (flat,) if len(tensor.shape) == 1 else (flat, 1)  # still a matrix's, for Muon

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 # What the gradient of a parameter is called: of one's own, and of one that FSDP2 gathered.
-GRADIENTS = {"weights": "gradients", "gathered weights": "whole gradients"}
+GATHERED = "gathered weights"
+GRADIENTS = {"weights": "gradients", GATHERED: "whole gradients"}
 
 
 def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
@@ -96,7 +97,7 @@ def _accumulate(engine: Engine, parameter: Parameter, grads: list[Any]) -> None:
     if parameter.record.category in GRADIENTS:
         grad.record.category = GRADIENTS[parameter.record.category]
     parameter.grad = engine.detach(grad)
-    if engine.updates is not None and parameter.record.category == "weights":
+    if engine.updates is not None and parameter.record.category in GRADIENTS:
         engine.updates(parameter)  # the gradient is held here until this has returned
     if engine.drops_narrow and parameter.record.category == "weights":
         parameter.grad = None

@@ -20,7 +20,7 @@ Rank            the fullest of three: the last, whose gradients come first, the 
                 whose part touches the largest weights
 Source          deepspeed 0.19.8, deepspeed/runtime/zero/stage_1_and_2.py; runtime/engine.py
 CPU             gloo adds up in place, as NCCL does
-Leaves out      stage 3, whose step here is FSDP2's; ZeRO-Offload; fp16, which needs a scaler;
+Leaves out      stage 3, which is memlab.step.zero3; ZeRO-Offload; fp16, which needs a scaler;
                 expert parameters; buffers of the communication library; what allocations are
                 rounded to and kept for streams
 The module is long, because the life of a bucket stands in one place.
@@ -30,11 +30,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from .devices import BY_VALUE, check_said
 from .graph import Parameter, Tensor
+from .networks import LLAMAS
 from .ops import Ops
 from .storage_log import Record, Storage, count
 
@@ -46,7 +48,7 @@ BUCKETS, WIDE = "reduce buckets", "fp32"
 ALIGNED = 2  # values of each rank: nccl_start_alignment_factor
 
 
-def check(recipe: Recipe, run: Run) -> None:
+def check(model: Model, recipe: Recipe, run: Run) -> None:
     """Refuse what is not described of a step under DeepSpeed.
 
     Raises      ValueError that names it
@@ -64,8 +66,20 @@ def check(recipe: Recipe, run: Run) -> None:
         raise ValueError(f"autocast={recipe.autocast!r} {beside}")
     if recipe.optimizer not in BY_VALUE:
         raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+    if run.devices.zero == 3:
+        _check_third(model, run, beside)
     if run.devices.zero == 1 and run.devices.overlap_comm and run.micro_batches > 1:
         raise ValueError(f"overlap_comm=True with micro_batches={run.micro_batches} {beside}")
+
+
+def _check_third(model: Model, run: Run, beside: str) -> None:
+    """Stage 3 asks which module is called when, so its families are few."""
+    if run.implementation != "transformers" or model.family not in LLAMAS:
+        raise ValueError(
+            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
+            + ", ".join(LLAMAS)
+        )
+    check_said(run, ("texts", "eval_batch", "eval_logits", "holds"), beside)
 
 
 class Zero(Ops):

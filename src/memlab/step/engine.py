@@ -131,12 +131,14 @@ class Engine:
         saved: Sequence[tuple[str, Tensor] | None] = (),
         *,
         broadcast: bool = False,
+        late: bool = False,
     ) -> None:
         """Record an operator in the graph if an input needs a gradient.
 
         saved       (argument, tensor) that it keeps, or None in the place of one that it need not
         broadcast   whether inputs of fewer dimensions are spread: their gradients are sums, even
                     over dimensions of size 1
+        late        whether its result is there before anything is kept: a function in Python
         """
         if not self.grad or not any(x is not None and x.node is not None for x in inputs):
             return
@@ -158,7 +160,7 @@ class Engine:
         for slot, out in enumerate(outputs):
             out.node, out.slot = node, slot
         if self._checkpoints.complete:
-            stop(self.log, outputs, saved)
+            stop(self.log, () if late else outputs, saved)
 
     def _keep(self, op: str, argument: str, tensor: Tensor) -> Any:
         """What the graph holds of a tensor: its storage, or in a checkpoint a place for it."""

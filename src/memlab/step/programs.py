@@ -47,6 +47,8 @@ class Program:
     def __init__(self, f: Ops, s: Setting, run: Run) -> None:
         self.f, self.setting, self.run = f, s, run
         kind = "divided" if run.devices.tensor_parallel else run.implementation
+        if run.devices.deepspeed and run.devices.zero == 3:
+            kind = "zero3"
         self.kind = network(kind, s.model.family)
         if isinstance(run.adapter, Vera):
             f.shared = shared(f, run.adapter, s.model, run.adapter.format(s.dtype, peft=True))

@@ -71,8 +71,11 @@ def operators(
     if run.devices.tensor_parallel:
         return Divided(recipe.autocast, devices=run.devices, **options), dtype
     if run.devices.deepspeed:
-        deepspeed.check(recipe, run)
-        zero: Any = deepspeed.Zero(stored=dtype, devices=run.devices, rank=rank, **options)
+        deepspeed.check(model, recipe, run)
+        kind: Any = deepspeed.Zero
+        if run.devices.zero == 3:
+            from .zero3 import Zero3 as kind  # which is made from Zero
+        zero: Any = kind(stored=dtype, devices=run.devices, rank=rank, **options)
         return zero, dtype
     if not run.devices.fsdp:
         return Ops(recipe.autocast, **options), dtype

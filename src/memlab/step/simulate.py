@@ -89,7 +89,7 @@ def simulate(
             stage = fullest(model, recipe, run)
             return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
         how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer}
-        if rank is None and run.devices.deepspeed:
+        if rank is None and run.devices.deepspeed and run.devices.zero < 3:
             return _fullest(model, recipe, run, how)
         played = _played(model, recipe, run, rank=rank or 0, **how)
         if not run.devices.cpu_offload:

@@ -64,8 +64,12 @@ DROPOUT = [key for key in NETWORKS if NETWORKS[key][1] != "TinyLlama"]
 def network(implementation: str, family: str) -> Any:
     """The class that describes a family as an implementation runs it.
 
-    implementation  or "divided": transformers' on a rank that has a part of each matrix
+    implementation  or "divided": transformers' on a rank that has a part of each matrix; or
+                    "zero3": under DeepSpeed's stage 3
     """
+    if implementation == "zero3":
+        assert family in LLAMAS  # deepspeed.check saw to it
+        return importlib.import_module(".llama_zero3", __name__).LlamaZero3
     if implementation == "divided":
         assert family in LLAMAS  # devices.check_divided saw to it
         return importlib.import_module(".llama_divided", __name__).LlamaDivided

@@ -1,0 +1,256 @@
+"""DeepSpeed's ZeRO 3 in a simulated step: parts of flattened weights, whole while a module works.
+
+The program     with deepspeed.zero.Init(config_dict_or_path=config): model = ...
+                engine, *_ = deepspeed.initialize(model=model, config=config), and on as in
+                memlab.step.deepspeed; Trainer's `from_pretrained` has the same first line
+Weights         of each the part of one rank, n / ranks values rounded up, all parts in one flat
+                tensor; the optimizer updates an fp32 copy, also where the weights are fp32
+Whole weights   gathered and let go around every single module: memlab.step.zero3_order
+Linear          DeepSpeed's own function takes the place of torch.nn.functional.linear, since the
+                transpose that torch keeps would hold a weight that was let go; it keeps the weight
+                itself. Its input's gradient is made before the weight's
+Checkpoints     what is computed again keeps its weights' memory until it has been used, though the
+                weights themselves are let go and gathered again
+Gradients       one buffer of `reduce_bucket_size` values, and one for the parts of all gradients,
+                are there all the time. A gradient that is complete is copied into the first and its
+                own memory goes, unless it is too large for what is left of it. A full bucket is put
+                in the order of ranks, in one copy, which is reduced and scattered in place; a
+                single gradient that the ranks divide evenly is reduced where it lies
+The step        all weights go; the norm of each part is taken in fp64, one after the other; for
+                one sub-group after the other the parts' gradients are joined, cast to fp32, and the
+                optimizer steps. Then the persistent weights are gathered
+Rank            all hold the same
+Source          deepspeed 0.19.8, runtime/zero: stage3.py, parameter_offload.py, linear.py;
+                runtime/comm/coalesced_collectives.py: reduce_scatter_coalesced
+CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer; NCCL has no such
+                copy. Derived from the source and counted on CPUs; not yet measured on a GPU
+Leaves out      ZeRO-Offload and -Infinity, hpZ, quantized weights and gradients, leaf modules;
+                fp16, which needs a scaler; buffers of the communication library; a model that was
+                made without zero.Init, whose linear layers keep their weights
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .backward import GATHERED
+from .deepspeed import BUCKETS, WIDE, Zero
+from .graph import Grads, Node, Parameter, Tensor
+from .storage_log import Record, Storage, count
+from .zero3_order import ALL_GATHER, Buffer, Coordinator, Weight
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+REDUCE_SCATTER = "reduce-scatter buffers"
+NORM = "fp64"
+
+
+class Zero3(Zero):
+    """All operators, on weights that are whole only while a module works."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        told = self.devices
+        self.ranks = told.data
+        self.weights: list[Weight] = []
+        self.parts: list[Storage] = []
+        self.coordinator = Coordinator(
+            told.data,
+            prefetch=told.prefetch_bucket_size,
+            most=told.max_live_parameters,
+            distance=told.max_reuse_distance,
+            make=lambda values: self.new("all_gather", (values,), self.stored, ALL_GATHER),
+        )
+        self.left: dict[str, int] = {}  # gradients that a module still waits for
+        self.numbers: dict[int, Weight] = {}
+        self.begun: dict[str, None] = {}  # modules whose backward began and has not ended
+        self.bucket: Tensor | None = None
+
+    def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
+        """The whole weight, which is empty until it is gathered; a part of it is stored."""
+        shape = tuple(shape)
+        values = count(shape)
+        part = -(-values // self.ranks)
+        self.parts.append(Storage(self.log, Record(name, (part,), dtype, "weights", self.part)))
+        empty = Buffer(self.log, Record(name, shape, dtype, GATHERED, self.part))
+        whole = Parameter(shape, dtype, empty, self.current)
+        whole.node = Node.of(whole)
+        weight = Weight(len(self.weights), whole, values, part)
+        weight.persists = values <= self.devices.param_persistence_threshold
+        self.weights.append(weight)
+        self.numbers[id(whole)] = weight
+        self.parameters.append(whole)
+        return whole
+
+    def share(self) -> None:
+        """What is there between steps beside the parts: fp32 copies, gradients, the bucket."""
+        self.groups: list[list[Weight]] = [[]]
+        for weight in self.weights:
+            if sum(w.part for w in self.groups[-1]) >= self.devices.sub_group_size:
+                self.groups.append([])
+            self.groups[-1].append(weight)
+        self.flats: list[Parameter] = []
+        for group in self.groups:
+            size = sum(weight.part for weight in group)
+            record = Record("master", (size,), WIDE, "master", "")
+            self.flats.append(Parameter((size,), WIDE, Storage(self.log, record), None))
+        if self.devices.contiguous_gradients:
+            self.bucket = self.new("ipg_bucket", (self.most,), self.stored, BUCKETS)
+        values = sum(weight.part for weight in self.weights)
+        self.reduced = self.new("grad_partitions", (values,), self.stored, "gradients")
+        self.tracker = self.new("inf_or_nan", (1,), "bool")
+
+    # Modules
+
+    def enter(self, module: str, x: Tensor | None = None, *own: Tensor | None) -> Any:
+        """A module begins: its weights are gathered, and its end in backward is heard of at x."""
+        known = self.coordinator.of
+        if module not in known:
+            known[module] = [self.numbers[id(w)] for w in own if w is not None]
+        self.coordinator.fetch(module)
+        self.left[module] = 0
+        if x is None or x.node is None or not self.grad:
+            return x
+        self.left[module] += 1
+        return self._passed(x, lambda: self._ended(module))
+
+    def leave(self, module: str, out: Tensor) -> Tensor:
+        """A module ends: its weights go, and its beginning in backward is heard of at `out`."""
+        self.coordinator.release(module)
+        return self._passed(out, lambda: self._begun(module))
+
+    def _passed(self, x: Tensor, hook: Callable[[], None]) -> Tensor:
+        out = Tensor(x.shape, x.dtype, x.storage)
+
+        def run(grads: list[Any], saved: list[Any], needs: list[bool]) -> list[Any]:
+            hook()
+            return grads
+
+        self.apply("hook", [x], [out], run)
+        return out
+
+    def _begun(self, module: str) -> None:
+        self.begun[module] = None
+        self.coordinator.fetch(module)
+
+    def _ended(self, module: str) -> None:
+        self.left[module] -= 1
+        if self.left[module] == 0:
+            self.coordinator.release(module)
+            self.begun.pop(module, None)
+
+    def embedding(self, table: Tensor, ids: Tensor) -> Tensor:
+        self.enter("embedding", None, table)
+        return self.leave("embedding", super().embedding(table, ids))
+
+    def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """LinearFunctionForZeroStage3, in a module of its own."""
+        module = f"linear {self.numbers[id(weight)].number}"
+        a = self.enter(module, x, weight, bias)
+        out = self.new("mm", (*a.shape[:-1], weight.shape[0]), a.dtype)
+        shapes = (a.shape, weight.shape)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            (g,) = grads
+            made = [self.new("mm", shapes[i], g.dtype) if needs[i] else None for i in (0, 1)]
+            made.append(self.new("sum", (shapes[1][0],), g.dtype) if needs[2] else None)
+            return made
+
+        op = f"linear {weight.record.op}"
+        self.apply(op, [a, weight, bias], [out], run, [("input", a), ("weight", weight)], late=True)
+        return self.leave(module, out)
+
+    def activation(self, x: Tensor, kind: str) -> Tensor:
+        return self.leave("activation", super().activation(self.enter("activation", x), kind))
+
+    def _keep(self, op: str, argument: str, tensor: Tensor) -> Any:
+        """What a checkpoint computes again it keeps detached: the memory of a weight, not itself.
+
+        Source      torch/utils/checkpoint.py: _recomputation_hook
+        """
+        held = tensor.storage
+        if isinstance(held, Buffer) and self._checkpoints.again:
+            assert held.memory is not None
+            tensor = Tensor(tensor.shape, tensor.dtype, held.memory)
+        return super()._keep(op, argument, tensor)
+
+    # Gradients
+
+    def _arrived(self, parameter: Parameter) -> None:
+        size = count(parameter.shape)
+        if self.inside and self.elements + size > self.most:
+            self._reduce()
+        if self.bucket is not None and self.elements + size <= self.most:
+            parameter.grad = Tensor(parameter.shape, self.stored, self.bucket.storage)
+        self.elements += size
+        self.inside.append(parameter)
+
+    def _reduce(self) -> None:
+        """Reduce the bucket and scatter it; what is this rank's is added to its part."""
+        values = [count(p.shape) for p in self.inside]
+        whole = [-(-size // self.ranks) * self.ranks for size in values]
+        pads = []
+        flat = None
+        if len(values) > 1 or values != whole:
+            for size, padded in zip(values, whole, strict=True):
+                chunk = padded // self.ranks
+                for rank in range(self.ranks):
+                    short = chunk - max(0, min(chunk, size - rank * chunk))
+                    if short:
+                        pads.append(self.new("empty", (short,), self.stored, REDUCE_SCATTER))
+            flat = self.new("cat", (sum(whole),), self.stored, REDUCE_SCATTER)
+        if self.inside and self.backend == "cpu":  # gloo's is an all-reduce of a copy
+            copy = self.new("all_reduce", (sum(whole),), self.stored, REDUCE_SCATTER)
+            del copy
+        for p in self.inside:
+            p.grad = None
+        self.inside.clear()
+        self.elements = 0
+        del flat, pads
+
+    def after_backward(self) -> None:
+        """What engine.backward does when autograd is done."""
+        self._reduce()
+        for module in list(self.begun):
+            self.coordinator.release_begun(module)
+        self.begun.clear()
+
+    def stepping(self, update: Callable[..., None], loop: str) -> Callable[[], None]:
+        """engine.step(): norms, then one sub-group after the other, then persistent weights."""
+
+        def step() -> None:
+            self.coordinator.release_all(self.weights)
+            norms = self._norms()
+            norms.append(self.new("where", (), NORM))  # of all, which the loss scale divides
+            self.norms = [self.new("div", (), NORM)]
+            for group, flat in zip(self.groups, self.flats, strict=True):
+                size = count(flat.shape)
+                grad = self.reduced
+                if len(group) > 1:
+                    grad = self.new("cat", (size,), self.stored, "gradients")
+                if self.stored != WIDE:
+                    grad = self.new("to", (size,), WIDE, "gradients")
+                flat.grad = grad
+                del grad
+                update(self, lambda flat=flat: iter([flat]), loop)
+                flat.grad = None
+            del norms
+            self.told = self.norms
+            self.coordinator.keep(self.weights)
+
+        return step
+
+    def _norms(self) -> list[Tensor]:
+        """Of each part's gradient, in fp64, one after the other; then of each sub-group."""
+        made = []
+        for group in self.groups:
+            norms = []
+            for weight in group:
+                wide = self.new("to", (weight.part,), NORM)
+                norms.append(self.new("norm", (), NORM))
+                del wide
+            made.append(self.new("where", (), NORM))
+            norms.clear()
+        return made
