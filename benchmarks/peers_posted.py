@@ -41,6 +41,7 @@ class Asked:
     master      whether an optimizer updates a fp32 copy, with fp32 gradients
     split       ranks that divide the model; shards: those that divide master and states
     kept        bytes of weights, gradients and states, where the optimizer keeps some elsewhere
+    largest     values of the largest layer, where all of a model is divided and gathered by layers
     """
 
     parameters: int
@@ -50,6 +51,7 @@ class Asked:
     split: int = 1
     shards: int = 1
     kept: int = 0
+    largest: int = 0
 
 
 def asked(reading: Any) -> Asked:
@@ -64,6 +66,10 @@ def asked(reading: Any) -> Asked:
     if reading.source == "megatron":
         split = devices.tensor * devices.pipeline
         return Asked(P, 16, P, True, split, devices.data if devices.zero else 1)
+    if devices.zero == 3:
+        bits = 32 if said.recipe.weights == "fp32" else 16
+        largest = max(t.numel for t in said.model.tensors())  # as its live estimator
+        return Asked(P, bits, P, split=devices.data, largest=largest)
     adapters = _adapters(reading, said)
     coded = what.get("quantize") or reading.id.endswith("qlora")
     if reading.source == "torchtune" and adapters is None:  # paged states, a step in backward
@@ -86,14 +92,17 @@ def _adapters(reading: Any, said: Any) -> int | None:
 
 
 def rule(row: Asked) -> float:
-    """Weights, and of what is trained gradients and two states: 16, 8 or 18 bytes in all."""
+    """Weights, and of what is trained gradients and two states, each as wide as its weight.
+
+    That is 16 or 8 bytes in all, 18 with a master, and 16 of an adapter beside its frozen model.
+    """
     weights = row.parameters * row.bits / 8
     if row.kept:
         return row.kept
     if row.master:
         return (6 * row.parameters + 12 * row.parameters / row.shards) / row.split
     if row.trains in (0, row.parameters):
-        return (weights + 6 * row.trains) / row.split
+        return (weights + 3 * row.bits / 8 * row.trains) / row.split
     return weights + 16 * row.trains
 
 
@@ -108,6 +117,18 @@ def accelerate(row: Asked) -> float:
     if row.trains != row.parameters:
         raise ValueError("no option for adapters")
     return max(estimate_training_usage(4 * row.parameters, "bfloat16").values())
+
+
+def deepspeed(row: Asked) -> float:
+    """Its ZeRO 3 for what FSDP divides, in mixed precision: 18 bytes, and the largest layer."""
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
+
+    if not row.largest or row.bits != 32:
+        raise ValueError("its estimators are of ZeRO 2 and 3 in mixed precision alone")
+    ranks = {"num_gpus_per_node": min(row.split, 8), "num_nodes": max(row.split // 8, 1)}
+    away = {"cpu_offload": False, "cpu_offload_params": False}
+    found = estimate_zero3_model_states_mem_needs(row.parameters, row.largest, **ranks, **away)
+    return found[1]
 
 
 def refused(why: str) -> Callable[[Asked], float]:
@@ -126,8 +147,8 @@ TOOLS: dict[str, tuple[str | None, Callable[[Asked], float], str]] = {
     ),
     "DeepSpeed": (
         "deepspeed",
-        refused("its estimators are of ZeRO 2 and 3 in mixed precision, and no row ran so"),
-        "estimate_zero2_model_states_mem_needs",
+        deepspeed,
+        "`estimate_zero3_model_states_mem_needs` for FSDP2 with weights in fp32, no offload",
     ),
     "torchinfo": (
         "torchinfo",

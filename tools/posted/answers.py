@@ -69,6 +69,8 @@ def answer(reading):
     least = floor(said)
     if least > reading.bytes:
         return Answer(reading, found, f"cannot be: its own recipe needs {least:,} B")
+    if reading.contradicted:
+        return Answer(reading, found, f"its source read otherwise: {reading.contradicted}")
     if reading.id in peft.READ_FROM:
         return Answer(reading, found, "a length was read from it")
     return Answer(reading, found)

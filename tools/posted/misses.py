@@ -27,11 +27,7 @@ WHY = {
     + UNEXPLAINED,
     r"torchtune/2024-05/lora-7b": (
         "The counter is not named; one of reserved memory would read more than the live tensors "
-        "that are derived. "
-    )
-    + UNEXPLAINED,
-    r"torchtune/2024-05/full-7b": (
-        "The counter is not named, nor what bitsandbytes held beside its paged states. "
+        "that are derived. A figure of the same table could not be reproduced by its authors. "
     )
     + UNEXPLAINED,
 }
