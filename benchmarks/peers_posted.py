@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 import peers  # noqa: E402
 import predictions  # noqa: E402
-from posted import litgpt_peak, qwen3, stored  # noqa: E402
+from posted import litgpt_peak, litgpt_tables, qwen3, stored  # noqa: E402
 from posted.answers import MAPPINGS  # noqa: E402
 
 from memlab.recipe.least import least  # noqa: E402
@@ -62,6 +62,8 @@ def asked(reading: Any) -> Asked:
         bits = 4 if "gptq" in str(what.get("experiment")) else 16
         if reading.source == "qwen3":
             bits = BITS[qwen3.KINDS[what["precision"]]]
+        if reading.source == "litgpt-tables":
+            bits = 4 if what["quantize"] else {"32-true": 32, "bf16-true": 16}[what["precision"]]
         return Asked(P, bits, 0, split=devices.tensor)
     if reading.source == "megatron":
         split = devices.tensor * devices.pipeline
@@ -85,6 +87,8 @@ def _adapters(reading: Any, said: Any) -> int | None:
     if reading.source == "litgpt":
         lora = litgpt_peak.on(reading.what)
         return litgpt_peak.adapters(said.model, lora) if lora else None
+    if reading.source == "litgpt-tables":
+        return litgpt_peak.adapters(said.model, litgpt_peak.on({"lora": litgpt_tables.LORA}))
     if said.run.lora is not None:
         return said.run.lora.parameter_count(said.model)
     told = dict(said.more).get("adapters")

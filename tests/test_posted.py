@@ -32,7 +32,7 @@ def test_every_reading_has_its_source_and_the_figure_that_was_printed():
     heads = readings.sources()
     assert set(MAPPINGS) - {"memlab"} <= set(heads) <= set(MAPPINGS)
     rows = [(head, row) for head in heads.values() for row in head["readings"]]
-    assert len({row["id"] for _, row in rows}) == len(rows) == 617
+    assert len({row["id"] for _, row in rows}) == len(rows) == 680
     for head, row in rows:
         is_whole(head, row)
 
@@ -197,6 +197,12 @@ def test_the_page_repeats_what_the_code_says():
     assert "would be 12 to 26 % low" in page.replace("\n  ", " ")
     (again,) = [a for a in stored.stored() if a.reading.id == "torchtune/2024-05/full-7b-again"]
     assert round(again.bytes / 10**9, 2) == 20.17 and "memlab says 20.17 GB" in page
+    tables_2023 = [a for a in stored.stored() if a.reading.source == "litgpt-tables" and a.counted]
+    calls = [a.error for a in tables_2023 if a.reading.group == "inference"]
+    steps = [a.error for a in tables_2023 if a.reading.group != "inference"]
+    assert (len(steps), len(calls)) == (17, 23)
+    assert "17 rows of LoRA and 23 of `generate()`" in page
+    assert max(map(abs, steps)) < 0.03 and max(map(abs, calls)) < 0.01
     near = [a for a in stored.stored() if a.reading.source == "megatron" and a.counted]
     same = [a for a in near if abs(a.bytes - a.reading.bytes) <= 4096]
     assert len(same) == 4 and "four of Megatron's tests agree within 4 KiB" in page

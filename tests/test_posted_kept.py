@@ -6,13 +6,13 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from posted import torchtitan_peak, torchtune
+from posted import litgpt, litgpt_peak, litgpt_tables, torchtitan_peak, torchtune
 from torch import nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint
 from torch.utils.checkpoint import create_selective_checkpoint_contexts as contexts
 
-from memlab import Model, Run
+from memlab import Model, Recipe, Run, estimate
 from memlab.terms.allocator import CachingAllocator
 from memlab.terms.lora import Lora
 
@@ -174,3 +174,60 @@ def test_the_last_norm_of_torchtune_keeps_what_is_derived(trained):
     run = Run(batch=B, tokens=T, lora=None if trained else Lora(8))
     (_, more), _ = torchtune.beside_checkpoints(SHAPE, run)
     assert kept(module, turns=False) * ROWS == fused * ROWS + more
+
+
+def test_two_norms_beside_each_other_keep_one_input():
+    """StableLM's: attention and feed-forward read two norms of the same stream."""
+    wide = SHAPE.d_model
+
+    class Beside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norms = nn.ModuleList([nn.LayerNorm(wide), nn.LayerNorm(wide)])
+
+        def forward(self, x):
+            return self.norms[0](x) + self.norms[1](x)
+
+    means = 2 * 2 * 2  # of both norms: mean and reciprocal of the standard deviation
+    module = Beside().bfloat16().requires_grad_(False)
+    stable = litgpt.shape("stablelm-alpha-3b").replace(d_model=wide, head_dim=None, heads=8)
+    assert kept(module, turns=False) == 2 * wide + means
+    lora, one = litgpt_peak.on({"lora": litgpt_tables.LORA}), stable.replace(block_norms=1)
+    for nf4, more in ((False, 0), (True, 2 * wide)):  # codes keep one more layer's own input
+        held = [litgpt_peak.layer(each, lora, nf4, tokens=T) for each in (stable, one)]
+        assert held[0] - held[1] == more
+
+
+def test_the_loss_of_all_chunks_goes_backward_before_the_head():
+    """So gradients of all logits are there, cast to 16 bits, when the head is written out."""
+    hidden = torch.randn(2, 512, 16, dtype=torch.bfloat16, requires_grad=True)
+    head, order = torch.randn(64, 16, dtype=torch.bfloat16), []
+    pieces = hidden.split(litgpt_peak.CHUNK, dim=1)
+    logits = [F.linear(piece, head) for piece in pieces]
+    wide = [each.float() for each in logits]
+    target = torch.zeros(2 * litgpt_peak.CHUNK, dtype=torch.long)
+    losses = [F.cross_entropy(each.flatten(0, 1), target, reduction="none") for each in wide]
+    for each in wide:
+        each.register_hook(lambda _: order.append("loss"))
+    for each in pieces:
+        each.register_hook(lambda _: order.append("head"))
+    torch.cat(losses).mean().backward()
+    assert order == ["loss"] * 4 + ["head"] * 4
+
+
+def test_weights_in_4_bits_are_those_of_the_recipe():
+    for name in ("falcon-7b", "llama-2-7b"):
+        model = litgpt.shape(name)
+        ledger = estimate(model, Recipe(weights="nf4", other="bf16"), Run())
+        assert sum(litgpt_tables.weights(model, "nf4", 2)) == ledger["weights"].derived
+        plain = sum(litgpt_tables.weights(model, None, 2))
+        assert plain == 2 * model.parameter_count
+
+
+def test_the_first_micro_batch_has_nothing_of_one_before():
+    what = {"method": "lora", "model": "llama-2-7b", "quantize": "nf4", "micro_batch": 1}
+    said = litgpt_tables.trained(litgpt.shape("llama-2-7b"), what | {"longest": 1304}, "A100")
+    more = dict(said.more)
+    assert more["activations of the last pass"] == 0
+    assert more["adapters"] == 2 * 4_194_304  # the page's trainable parameters, no states yet
+    assert more["logits"] == 6 * 1304 * 32000 + 4 * 32000 * 4096

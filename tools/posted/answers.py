@@ -5,6 +5,7 @@ from statistics import median
 
 from . import (
     litgpt,
+    litgpt_tables,
     megatron,
     modded,
     optimum,
@@ -22,6 +23,7 @@ from .floor import floor
 MAPPINGS = {
     "peft": peft,
     "litgpt": litgpt,
+    "litgpt-tables": litgpt_tables,
     "torchtune": torchtune,
     "torchtitan": torchtitan,
     "torchao": torchtitan,

@@ -50,11 +50,11 @@ def describe(reading):
 def table(what):
     """Ranks, micro-batch, tokens of a rank, and what is turned on, of a row of the benchmark."""
     name, run = what["table"], what["run"]
-    tokens, split = re.fullmatch(r"(\d+)/CP(\d+)", run).groups() if "CP" in run else (8192, 1)
+    tokens, _, split = run.partition("/CP") if "/CP" in run else ("8192", "", "1")
     found = re.search(r"FSDP(\d+)", name)
     return {
         "shards": int(found[1]) if found else 8,
-        "batch": int(re.search(r" b(\d)", name)[1]),
+        "batch": int(name.partition(" b")[2][0]),
         "tokens": int(tokens) // int(split),
         "kept": ("input",) if "full AC" in name else ("products",),
         "compiled": run != "eager",

@@ -98,8 +98,13 @@ def beside_checkpoints(model, run):
 
 
 def made(name):
-    """What a model with adapters holds before it trains.
+    """What a model with adapters holds at most while it is made.
 
+    Formula     weights and adapters in bf16; a table of angles, T · H · 4 bytes. Llama 2's layers
+                are deep copies of one, each with a table, and that one lives until all are made:
+                (L + 1) layers and tables. Llama 3.2's layers are made in turn and share one table
+    Source      torchtune at 0217d44c2: modules/transformer.py, TransformerDecoder.__init__; at
+                1814feb17: models/llama3_2/_component_builders.py
     Raises      Refused for a quantized one
     """
     if "qlora" in name:
@@ -109,5 +114,10 @@ def made(name):
         model = Model.preset("llama-3.2-3b")
     else:
         model, lora = Model.preset("llama-2-7b"), Lora(8)
-    adapters = 2 * lora.parameter_count(model)
-    return Described(model, BF16, Run(), "weights", more=(("adapters", adapters),))
+    adapters, angles = 2 * lora.parameter_count(model), 4 * model.positions * model.head_dim
+    more = [("adapters", adapters), ("angles", angles)]
+    if "3b" not in name:
+        layer = sum(t.numel for t in model.tensors() if t.name.startswith("layers."))
+        more += [("the layer that is copied", 2 * layer + adapters // model.layers)]
+        more += [("angles of its copies", model.layers * angles)]
+    return Described(model, BF16, Run(), "weights", more=tuple(more))
