@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 import peers  # noqa: E402
 import predictions  # noqa: E402
-from posted import litgpt_peak, qwen3, stored  # noqa: E402
+from posted import litgpt_peak, litgpt_tables, qwen3, stored  # noqa: E402
 from posted.answers import MAPPINGS  # noqa: E402
 
 from memlab.recipe.least import least  # noqa: E402
@@ -41,6 +41,7 @@ class Asked:
     master      whether an optimizer updates a fp32 copy, with fp32 gradients
     split       ranks that divide the model; shards: those that divide master and states
     kept        bytes of weights, gradients and states, where the optimizer keeps some elsewhere
+    largest     values of the largest layer, where all of a model is divided and gathered by layers
     """
 
     parameters: int
@@ -50,6 +51,7 @@ class Asked:
     split: int = 1
     shards: int = 1
     kept: int = 0
+    largest: int = 0
 
 
 def asked(reading: Any) -> Asked:
@@ -60,10 +62,16 @@ def asked(reading: Any) -> Asked:
         bits = 4 if "gptq" in str(what.get("experiment")) else 16
         if reading.source == "qwen3":
             bits = BITS[qwen3.KINDS[what["precision"]]]
+        if reading.source == "litgpt-tables":
+            bits = 4 if what["quantize"] else {"32-true": 32, "bf16-true": 16}[what["precision"]]
         return Asked(P, bits, 0, split=devices.tensor)
     if reading.source == "megatron":
         split = devices.tensor * devices.pipeline
         return Asked(P, 16, P, True, split, devices.data if devices.zero else 1)
+    if devices.zero == 3:
+        bits = 32 if said.recipe.weights == "fp32" else 16
+        largest = max(t.numel for t in said.model.tensors())  # as its live estimator
+        return Asked(P, bits, P, split=devices.data, largest=largest)
     adapters = _adapters(reading, said)
     coded = what.get("quantize") or reading.id.endswith("qlora")
     if reading.source == "torchtune" and adapters is None:  # paged states, a step in backward
@@ -79,6 +87,8 @@ def _adapters(reading: Any, said: Any) -> int | None:
     if reading.source == "litgpt":
         lora = litgpt_peak.on(reading.what)
         return litgpt_peak.adapters(said.model, lora) if lora else None
+    if reading.source == "litgpt-tables":
+        return litgpt_peak.adapters(said.model, litgpt_peak.on({"lora": litgpt_tables.LORA}))
     if said.run.lora is not None:
         return said.run.lora.parameter_count(said.model)
     told = dict(said.more).get("adapters")
@@ -86,14 +96,17 @@ def _adapters(reading: Any, said: Any) -> int | None:
 
 
 def rule(row: Asked) -> float:
-    """Weights, and of what is trained gradients and two states: 16, 8 or 18 bytes in all."""
+    """Weights, and of what is trained gradients and two states, each as wide as its weight.
+
+    That is 16 or 8 bytes in all, 18 with a master, and 16 of an adapter beside its frozen model.
+    """
     weights = row.parameters * row.bits / 8
     if row.kept:
         return row.kept
     if row.master:
         return (6 * row.parameters + 12 * row.parameters / row.shards) / row.split
     if row.trains in (0, row.parameters):
-        return (weights + 6 * row.trains) / row.split
+        return (weights + 3 * row.bits / 8 * row.trains) / row.split
     return weights + 16 * row.trains
 
 
@@ -108,6 +121,18 @@ def accelerate(row: Asked) -> float:
     if row.trains != row.parameters:
         raise ValueError("no option for adapters")
     return max(estimate_training_usage(4 * row.parameters, "bfloat16").values())
+
+
+def deepspeed(row: Asked) -> float:
+    """Its ZeRO 3 for what FSDP divides, in mixed precision: 18 bytes, and the largest layer."""
+    from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
+
+    if not row.largest or row.bits != 32:
+        raise ValueError("its estimators are of ZeRO 2 and 3 in mixed precision alone")
+    ranks = {"num_gpus_per_node": min(row.split, 8), "num_nodes": max(row.split // 8, 1)}
+    away = {"cpu_offload": False, "cpu_offload_params": False}
+    found = estimate_zero3_model_states_mem_needs(row.parameters, row.largest, **ranks, **away)
+    return found[1]
 
 
 def refused(why: str) -> Callable[[Asked], float]:
@@ -126,8 +151,8 @@ TOOLS: dict[str, tuple[str | None, Callable[[Asked], float], str]] = {
     ),
     "DeepSpeed": (
         "deepspeed",
-        refused("its estimators are of ZeRO 2 and 3 in mixed precision, and no row ran so"),
-        "estimate_zero2_model_states_mem_needs",
+        deepspeed,
+        "`estimate_zero3_model_states_mem_needs` for FSDP2 with weights in fp32, no offload",
     ),
     "torchinfo": (
         "torchinfo",

@@ -53,6 +53,19 @@ def test_the_rule_counts_what_a_recipe_trains(counted, name, wanted):
     assert peers_posted.rule(row) == wanted(row.parameters) == ROWS[name]["bytes per parameter"]
 
 
+def test_a_rank_of_fsdp_has_its_part(counted):
+    name = "torchtitan/T3 8B FSDP128 b2/compile"
+    row = peers_posted.asked(counted[name].reading)
+    P, largest = row.parameters, 128256 * 4096
+    assert (row.split, row.largest) == (128, largest)
+    assert peers_posted.rule(row) == 16 * P / 128
+    assert ROWS[name]["DeepSpeed"] == 18 * P // 128 + 4 * largest
+    assert "accelerate" not in ROWS[name]
+    hub = peers_posted.asked(counted["litgpt-hub/gemma-2b/full/4xA10G"].reading)
+    assert peers_posted.rule(hub) == 8 * hub.parameters / 4
+    assert "DeepSpeed" not in ROWS["litgpt-hub/gemma-2b/full/4xA10G"]  # all in 16 bits
+
+
 def test_a_tool_without_an_option_has_no_answer_and_no_error():
     master = peers_posted.Asked(1000, 16, 1000, master=True, split=2, shards=4)
     assert peers_posted.rule(master) == (6 * 1000 + 12 * 1000 / 4) / 2

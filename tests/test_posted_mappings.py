@@ -1,11 +1,13 @@
 """Mappings of posted readings: LitGPT's own sums, what was traced, and a record of our own."""
 
 import json
+import warnings
 from pathlib import Path
 from random import Random
 
 import code_key
 import pytest
+import torch
 from posted import litgpt, litgpt_fsdp, litgpt_peak, own, peft_methods, readings, stored, traced
 from posted.answers import answers
 from test_posted import is_whole
@@ -91,9 +93,26 @@ DRAWN = Random(code_key.key(TRACER)).sample(QUICK, 3)
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_trace_of_peft_s_own_code_is_what_is_stored(name):
-    found, some = traced.traced(name, traced.FEW)
+    found, some, host = traced.traced(name, traced.FEW)
     again = "python tools/posted --trace " + name
-    assert [found.peak, some] == traced.kept()[name][::2], again
+    assert [found.peak - host, some] == traced.kept()[name][::2], again
+
+
+def test_a_buffer_of_peft_that_stays_on_the_host_is_no_byte_of_the_device():
+    """The base is on the meta device, as it would be on a GPU: its adapters follow, boft_P not."""
+    peft = pytest.importorskip("peft")
+    transformers = pytest.importorskip("transformers")
+    told = {"hidden_size": 64, "intermediate_size": 128, "vocab_size": 64, "num_hidden_layers": 1}
+    config = transformers.LlamaConfig(num_attention_heads=4, num_key_value_heads=2, **told)
+    with torch.device("meta"):
+        base = transformers.LlamaForCausalLM(config)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there is no CUDA to compile BOFT's kernel for
+        model = peft.get_peft_model(base, peft.BOFTConfig())
+    buffers = {name: b for name, b in model.named_buffers() if b.device.type == "cpu"}
+    assert {name.rpartition(".")[2] for name in buffers} == set(traced.ON_HOST)
+    assert all(p.device.type == "meta" for p in model.parameters())
+    assert traced.on_host(model) == 2 * 4 * 64**2  # of queries and values, in fp32
 
 
 def test_what_is_stored_of_traces_is_of_methods_that_are_told():

@@ -5,6 +5,7 @@ from statistics import median
 
 from . import (
     litgpt,
+    litgpt_tables,
     megatron,
     modded,
     optimum,
@@ -22,6 +23,7 @@ from .floor import floor
 MAPPINGS = {
     "peft": peft,
     "litgpt": litgpt,
+    "litgpt-tables": litgpt_tables,
     "torchtune": torchtune,
     "torchtitan": torchtitan,
     "torchao": torchtitan,
@@ -69,6 +71,8 @@ def answer(reading):
     least = floor(said)
     if least > reading.bytes:
         return Answer(reading, found, f"cannot be: its own recipe needs {least:,} B")
+    if reading.contradicted:
+        return Answer(reading, found, f"its source read otherwise: {reading.contradicted}")
     if reading.id in peft.READ_FROM:
         return Answer(reading, found, "a length was read from it")
     return Answer(reading, found)

@@ -19,7 +19,7 @@ class Described:
     figure      peak: of the tensors in a step or a call; allocated, reserved: of the allocator's
                 blocks and segments; resident: what stays, without a step; step: the same of a step
                 whose activations are in `more`; cache: what a call leaves in it; a term's name:
-                that row
+                that row; nothing: `more` has all
     stage       of a pipeline, whose last rank is the one that logs
     more        (name, bytes) of what the run holds and memlab.Run has no word for
     traced      bytes that a trace of the real code has at its peak, in the place of a figure of
@@ -55,6 +55,8 @@ def _own(model, recipe, run, figure, stage):
         return getattr(done, f"peak_{figure}")
     if figure == "cache":
         return simulated(model, recipe, run).held_contents["after_call"]["kv_cache"]
+    if figure == "nothing":
+        return 0
     if figure == "step":
         run = Run(devices=run.devices)
     ledger = estimate(model, recipe, run, stage=stage)

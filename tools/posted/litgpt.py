@@ -29,6 +29,8 @@ MODELS = {
     "gemma-2-2b": "gemma-2-2b",
     "gemma-2-9b": "gemma-2-9b",
     "llama-2-7b": "llama-2-7b",
+    "llama-2-13b": "llama-2-13b",
+    "llama-2-70b": "llama-2-70b",
     "llama-3-8b": "llama-3-8b",
     "llama-3.1-8b": "llama-3.1-8b",
     "llama-3.2-1b": "llama-3.2-1b",
@@ -38,10 +40,12 @@ MODELS = {
     "phi-3": "phi-3-mini-4k",
     "tinyllama-1.1b": "tinyllama-1.1b",
 }
-# Three that memlab has no name for, as litgpt/config.py has them: L, D, F, N, K, V, norms of a
-# block, biases. Falcon and phi-2 have one norm for attention and feed-forward.
+# Others that memlab has no name for, as litgpt/config.py has them: L, D, F, N, K, V, norms of a
+# block, biases. Falcon 7B and phi have one norm for attention and feed-forward.
 SHAPES = {
     "falcon-7b": (32, 4544, 18176, 71, 1, 65024, 1, False),
+    "falcon-40b": (60, 8192, 32768, 128, 8, 65024, 2, False),
+    "phi-1.5": (24, 2048, 8192, 32, 32, 51200, 1, True),
     "phi-2": (32, 2560, 10240, 32, 32, 51200, 1, True),
     "stablelm-alpha-3b": (16, 4096, 16384, 32, 32, 50688, 2, True),
 }
@@ -82,6 +86,9 @@ def shape(name):
     """The model, with an output head of its own."""
     if name in MODELS:
         return Model.preset(MODELS[name]).replace(tied=False)
+    if name == "codellama-34b":
+        told = {"layers": 48, "d_model": 8192, "d_ff": 22016, "vocab": 32000}
+        return Model.preset("llama-2-70b").replace(name="CodeLlama 34B", **told)
     L, D, F, N, K, V, norms, bias = SHAPES[name]
     return Model(
         family="llama",

@@ -4,7 +4,8 @@ R rows (tokens of a micro-batch) · D width · F feed-forward width · A, E widt
 of all keys · V vocabulary · r rank of an adapter. Bytes of one row, unless it says otherwise
 
 Norm        RMSNorm is written out in fp32 and keeps its input there, 4 · D, and with a trained
-            weight its result too, 8 · D; LayerNorm keeps its input, 2 · D
+            weight its result too, 8 · D; LayerNorm keeps its input, 2 · D, and two of them beside
+            each other, as in StableLM, have one input
 Attention   keys and values of fewer heads are repeated for every query head: 8 · A of queries,
             keys, values and result. With as many heads the values are a part of the fused result,
             which stays whole: 2 · (A + 2 · E) + 6 · A. Gemma 2 caps its scores, so they are written
@@ -77,7 +78,7 @@ def layer(model, lora, nf4, tokens):
     """Bytes of one row that a layer keeps for backward."""
     D, F, shared = model.d_model, model.d_ff, model.block_norms == 1
     A, E = model.heads * model.head_dim, model.kv_heads * model.head_dim
-    held = model.block_norms * _norm(model, lora)
+    held = (1 if model.norm == "layernorm" else model.block_norms) * _norm(model, lora)
     held += _input(D, lora, nf4, ("q", "k", "v"))
     parts = [width for name, width in (("q", A), ("k", E), ("v", E)) if lora and lora[name]]
     held += 2 * len(parts) * lora["r"] if parts else 0

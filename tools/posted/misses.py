@@ -20,10 +20,6 @@ WHY = {
         "With one token of input the figures of small models lie below weights and the keys and "
         "values of 2,048 tokens; how many were really generated is not stated."
     ),
-    r"peft/boft": (
-        "On a GPU BOFT puts its blocks into a matrix with a CUDA kernel of its own; what memlab "
-        "traced is the code without that kernel, which keeps more on the way."
-    ),
     r"torchtune/2024-11/qlora": (
         "What is derived is one chunk of the logits' gradient and the last norm's inputs more than "
         "was read, here and in the row of LoRA above it. "
@@ -31,11 +27,7 @@ WHY = {
     + UNEXPLAINED,
     r"torchtune/2024-05/lora-7b": (
         "The counter is not named; one of reserved memory would read more than the live tensors "
-        "that are derived. "
-    )
-    + UNEXPLAINED,
-    r"torchtune/2024-05/full-7b": (
-        "The counter is not named, nor what bitsandbytes held beside its paged states. "
+        "that are derived. A figure of the same table could not be reproduced by its authors. "
     )
     + UNEXPLAINED,
 }

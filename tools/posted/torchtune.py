@@ -7,7 +7,11 @@ Logits      the model returns them in fp32 (modules/transformer.py: `self.output
             memlab.lab's loss has them; in 2024-05 `logits` lives through backward
             (recipes/lora_finetune_single_device.py), from 2024-11 on `del logits` stands before it:
             16 bytes a logit, and 12 without (that loss alone, traced on CUDA's graph: 15.9, 11.9)
-Layers      save more than memlab.lab's, which has the fused norm and groups of heads: `beside`
+Layers      save more than memlab.lab's, which has the fused norm and groups of heads: `beside`.
+            Where they are checkpointed only the last norm does, and in 2024-05 each layer is a deep
+            copy with angles of its own: `beside_checkpoints`
+Twice       pull request 961 says of 2024-05/full-7b that its authors read 20.2 GB, with the command
+            and the lengths, and 22.3: what a source says against itself is not counted (answers.py)
 Compile     rows of 2024-11 that checkpoint as well: tools/posted/torchtune_chunked.py
 """
 
@@ -47,10 +51,11 @@ def describe(reading):
         return trained("llama-3.2-3b", BF16, run, reading, beside)
     told: dict = {"batch": 4, "tokens": 2048, "checkpoint": "block", "implementation": "memlab"}
     told["holds"] = ("wide_logits",)
-    if name == "2024-05/full-7b":
+    if reading.what["lora"] is None:
         recipe = BF16.replace(optimizer="bnb_paged_adamw")
-        return trained("llama-2-7b", recipe, Run(step_in_backward=True, **told), reading)
-    return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading)
+        run = Run(step_in_backward=True, **told)
+        return trained("llama-2-7b", recipe, run, reading, beside_checkpoints)
+    return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading, beside_checkpoints)
 
 
 def trained(name, recipe, run, reading, saved=lambda model, run: ()):
@@ -77,9 +82,29 @@ def beside(model, run):
     return ("norms in fp32", norms), ("repeated heads", heads), ("angles by position", angles)
 
 
-def made(name):
-    """What a model with adapters holds before it trains.
+def beside_checkpoints(model, run):
+    """(name, bytes) of what is kept beside the inputs of checkpointed layers, in 2024-05.
 
+    Formula     the last norm 4 · R · D: its input in fp32, and where its weight is trained the
+                normalized one in bf16, where the fused norm saves its input in bf16. Angles
+                (L - 1) · T · H · 4: cos and sin of every position in each layer, in fp32
+    Source      torchtune at 0217d44c2: modules/rms_norm.py; modules/transformer.py, _get_clones;
+                modules/position_embeddings.py, build_rope_cache. The norm's bytes: counted on a CPU
+    """
+    rows = run.batch * run.tokens
+    norm = (2 if run.lora else 4) * rows * model.d_model
+    angles = 4 * (model.layers - 1) * model.positions * model.head_dim
+    return ("the last norm in fp32", norm), ("angles of each layer", angles)
+
+
+def made(name):
+    """What a model with adapters holds at most while it is made.
+
+    Formula     weights and adapters in bf16; a table of angles, T · H · 4 bytes. Llama 2's layers
+                are deep copies of one, each with a table, and that one lives until all are made:
+                (L + 1) layers and tables. Llama 3.2's layers are made in turn and share one table
+    Source      torchtune at 0217d44c2: modules/transformer.py, TransformerDecoder.__init__; at
+                1814feb17: models/llama3_2/_component_builders.py
     Raises      Refused for a quantized one
     """
     if "qlora" in name:
@@ -89,5 +114,10 @@ def made(name):
         model = Model.preset("llama-3.2-3b")
     else:
         model, lora = Model.preset("llama-2-7b"), Lora(8)
-    adapters = 2 * lora.parameter_count(model)
-    return Described(model, BF16, Run(), "weights", more=(("adapters", adapters),))
+    adapters, angles = 2 * lora.parameter_count(model), 4 * model.positions * model.head_dim
+    more = [("adapters", adapters), ("angles", angles)]
+    if "3b" not in name:
+        layer = sum(t.numel for t in model.tensors() if t.name.startswith("layers."))
+        more += [("the layer that is copied", 2 * layer + adapters // model.layers)]
+        more += [("angles of its copies", model.layers * angles)]
+    return Described(model, BF16, Run(), "weights", more=tuple(more))

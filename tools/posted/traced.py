@@ -5,6 +5,7 @@ Layers      a peak is affine in the number of layers, so a model with two of the
 Stored      book/posted-traces.json has both peaks of each method and what it trains. A test traces
             some of them again, another draw for other code, and they must be equal to the byte
 Loop        as tools/posted/peft.py says: `outputs` lives on, the gradients are clipped
+Host        what PEFT leaves on the host (ON_HOST) is no byte of the device
 Left out    padding: no mask is given, and so attention runs in the kernel that needs none
 
 python tools/posted --trace [NAME ...]     trace these again, or those that have no figure yet
@@ -27,6 +28,10 @@ SHAPE |= {"num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128}
 SHAPE |= {"max_position_embeddings": 131072, "tie_word_embeddings": True}
 # Methods that read values when they are made, so their weights are in memory that nobody fills.
 VALUES = ("SHIRA", "UNILORA", "VBLORA", "WAVEFT", "BOFT")
+# Buffers that PEFT makes on the host and leaves there, whatever device the base is on: a forward
+# pass copies them over. peft/tuners/boft/layer.py: update_layer registers boft_P, and
+# _move_adapter_to_device_of_base_layer moves what `adapter_layer_names` lists, which it is not in.
+ON_HOST = ("boft_P",)
 
 
 def kept():
@@ -54,10 +59,10 @@ def peak(name, layers, trained):
 
 def figures(name):
     """The row of a method, traced now."""
-    (few, some), (more, others) = (traced(name, layers) for layers in (FEW, MORE))
+    (few, some, here), (more, others, there) = (traced(name, layers) for layers in (FEW, MORE))
     if few.op != more.op or few.moment != more.moment:
         raise ValueError(f"{name}: the peak is in {few.op} and in {more.op}")
-    return [few.peak, more.peak, some, others]
+    return [few.peak - here, more.peak - there, some, others]
 
 
 def write(names):
@@ -75,7 +80,8 @@ def write(names):
 
 
 def traced(name, layers):
-    """The trace of a model with so many layers, and how many of its values are trained."""
+    """The trace of a model with so many layers, how many of its values are trained, and bytes that
+    the trace counts though they are on the host."""
     import torch
 
     from memlab.measure import trace
@@ -95,7 +101,13 @@ def traced(name, layers):
 
     model = built(name, layers)
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return trace(model, step), trained
+    return trace(model, step), trained, on_host(model)
+
+
+def on_host(model):
+    """Bytes of the buffers that PEFT leaves on the host."""
+    held = [b for name, b in model.named_buffers() if name.rpartition(".")[2] in ON_HOST]
+    return sum(b.numel() * b.element_size() for b in held)
 
 
 def built(name, layers):
