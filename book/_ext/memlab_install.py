@@ -13,7 +13,7 @@ from memlab_page import addresses
 ID = "install-memlab"
 CELL = """\
 # Run this first. Where memlab is not there, it installs the wheel beside this notebook{else_where},
-# and then what the chapters use besides: PyTorch, torchao, matplotlib.
+# and then what the chapters use besides: PyTorch, transformers, bitsandbytes, matplotlib ...
 import subprocess
 import sys
 from importlib.util import find_spec
