@@ -4,6 +4,8 @@
     python tools/notebooks.py clean [PATH …]    drop what changes from run to run; keep the outputs
     python tools/notebooks.py check [PATH …]    report what `clean` would change and, for a chapter
                                                 (NN_noun.ipynb), what its anatomy lacks
+    python tools/notebooks.py time [PATH …]     execute, store nothing, and print the seconds of
+                                                processor time and the three dearest cells of each
 
 A path is a notebook or a folder of notebooks; without one, all of `notebooks/`. Running a notebook
 twice gives the same bytes, so a diff shows only what an author changed.
@@ -22,6 +24,7 @@ from chapter_anatomy import CHAPTER, problems
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from notebook_text import trim
+from notebook_time import Stopwatch
 
 from memlab.base.messages import template
 
@@ -55,7 +58,8 @@ def words_of(message):
     return words if re.search(r"[^\W\d_]{2}", words) and not named else ""
 
 
-def execute(nb, folder):
+def execute(nb, folder, watch=None):
+    """Run every cell; a `Stopwatch` takes the time of each."""
     os.environ.setdefault("MEMLAB_DEVICE", "cpu")  # outputs are stored without a GPU
     # The first figure on a machine makes matplotlib say, in some cell, that it lists the fonts.
     subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], capture_output=True)
@@ -67,7 +71,23 @@ def execute(nb, folder):
         store_widget_state=False,
         resources={"metadata": {"path": str(folder)}},
     )
+    if watch:
+        client.on_notebook_start = lambda **_: watch.started(client)
+        client.on_cell_executed = lambda cell_index, **_: watch.cell(cell_index)
     client.execute()
+
+
+def timed(path):
+    """What running a notebook took, as a line; its file stays as it is."""
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as heard:
+        # What a chapter says is written down as `run` does it, for that is part of a run.
+        os.environ["MEMLAB_HEARD"] = str(Path(heard, "said.jsonl"))
+        try:
+            execute(nbformat.read(path, as_version=4), path.resolve().parent, watch)
+        finally:
+            del os.environ["MEMLAB_HEARD"]
+    return watch.line(path.stem)
 
 
 def clean(nb):
@@ -142,9 +162,13 @@ def handle(command, path):
 
 
 def main(arguments):
-    if not arguments or arguments[0] not in ("run", "clean", "check"):
+    if not arguments or arguments[0] not in ("run", "clean", "check", "time"):
         print(__doc__, file=sys.stderr)
         return 2
+    if arguments[0] == "time":
+        for path in notebooks(arguments[1:]):
+            print(timed(path), flush=True)
+        return 0
     lines = []
     for path in notebooks(arguments[1:]):
         lines += handle(arguments[0], path)
