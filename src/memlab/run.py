@@ -143,8 +143,9 @@ class Run:
     devices     how many there are, and what they divide; batch is that of one rank. A step is
                 described on one device, on one rank of FSDP2 (zero=3 over data alone; with
                 loop="trainer" Trainer's own, whose bf16=True is param_dtype="bf16" of fp32
-                weights) or of DeepSpeed (zero=1 and 2), on each rank of a pipeline alone, and on
-                one of those that divide each matrix (tensor alone)
+                weights; with expert transformers' own, between whose ranks experts are divided) or
+                of DeepSpeed (zero=1 and 2), on each rank of a pipeline alone, and on one of those
+                that divide each matrix (tensor alone)
     Source      torch 2.13, torch/optim/optimizer.py: _default_to_fused_or_foreach;
                 transformers 5.23, from_pretrained without further arguments
     Raises      ValueError and TypeError that name the field, its value and what would be right

@@ -15,7 +15,7 @@ from ..run import CacheAlone, Run
 from ..units import text
 from . import engine, given, posted
 from .document import document
-from .estimate_json import as_json, shapes_as_json, wide_adapters
+from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
 from .simulated import simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -164,7 +164,7 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
     else:
         moments = {**found.held, "each new token adds": found.per_token}
     lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]
-    return lines + _host(found, how) + _stages(model, recipe, how)
+    return lines + _host(found, how) + _stages(model, recipe, how) + _routed(model, recipe, how)
 
 
 def _host(found: Any, how: Run) -> list[str]:
@@ -187,3 +187,12 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> list[str]:
         f"{f'peak of stage {stage}':22} {text(peak.bytes)}, in {peak.moment}"
         for stage, peak in found
     ]
+
+
+def _routed(model: Model, recipe: Recipe, how: Run) -> list[str]:
+    """What is assumed of a router whose tokens travel, and the other bound; or nothing."""
+    most = fullest_routing(model, recipe, how)
+    if most is None:
+        return []
+    assumed = "routing is even: as many rows arrive as are sent; at most, all tokens on this rank,"
+    return [f"{assumed} the peak is {text(most)} (--routing fullest)"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ..base.frozen import replace
 from ..estimate import fullest_stage
+from ..estimate import peak as peak_of
 from ..ledger import Ledger
 from ..model import Model
 from ..model.fields import used
@@ -87,6 +89,8 @@ def as_json(
             "stage": stage,
             **_stages(model, recipe, how),
         }
+        if (most := fullest_routing(model, recipe, how)) is not None:
+            more["sharding"]["fullest"] = most
     return document(
         "estimate",
         model=model.name,
@@ -102,6 +106,14 @@ def as_json(
         leaves_out=_left_out(recipe, how, allocator is not None),
         **more,
     )
+
+
+def fullest_routing(model: Model, recipe: Recipe, how: Run) -> int | None:
+    """The peak where all tokens ask for a rank's experts; None where routing is not even."""
+    if how.tokens is None or how.devices.expert == 1 or how.devices.routing != "even":
+        return None
+    devices = replace(how.devices, routing="fullest")
+    return peak_of(model, recipe, how.replace(devices=devices))
 
 
 def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:

@@ -25,6 +25,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "memlab estimate llama-3-8b --tensor 8 --sequence --tokens 4096",
             "of one of eight that divide each matrix, and the norms by tokens",
         ),
+        (
+            "memlab estimate qwen3-30b-a3b --fsdp 8 --expert 8 --tokens 4096",
+            "of one of eight that have the experts between them",
+        ),
     ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),

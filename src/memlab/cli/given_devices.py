@@ -6,6 +6,7 @@ import argparse
 
 from ..model import Model
 from ..recipe.deepspeed_config import BUCKETS, PARTITIONED
+from ..recipe.expert_parallel import EXPERTS, ROUTINGS
 from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
 from ..recipe.parallelism import PLANS, SCHEDULES, Sharding
 
@@ -79,6 +80,10 @@ def add_fsdp(group: Any) -> None:
     group.add_argument("--cpu-offload", choices=HOSTS, nargs="?", const=HOSTS[0], help=words)
     words = "reduce gradients after every micro-batch or the last; shards: HSDP's (default every)"
     group.add_argument("--gradient-sync", choices=SYNCS, help=words)
+    words = "of --fsdp: groups of N ranks divide a mixture's experts (default 1)"
+    group.add_argument("--expert", type=int, metavar="N", help=words)
+    words = "of --expert: as much arrives as is sent, or all that can (default even)"
+    group.add_argument("--routing", choices=ROUTINGS, help=words)
 
 
 def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
@@ -88,7 +93,9 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
                 and for --fsdp beside a flag that says the same
     """
     policy = {name: getattr(options, name) for name in ("param_dtype", "reduce_dtype")}
-    policy |= {n: getattr(options, n) for n in ("gradient_sync", "replicas", "cpu_offload")}
+    policy |= {
+        n: getattr(options, n) for n in ("gradient_sync", "replicas", "cpu_offload", *EXPERTS)
+    }
     policy = {name: value for name, value in policy.items() if value is not None}
     if options.no_reshard:
         policy["reshard_after_forward"] = False
@@ -100,6 +107,10 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
             if (value := getattr(options, flag)) is not None:
                 raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
         return _fsdp(options, policy)
+    for name in EXPERTS:
+        if name in policy:
+            said = f"--{name} {policy[name]}"
+            raise ValueError(f"{said} divides experts among ranks of FSDP2; give --fsdp N, too")
     told = {name: getattr(options, f"{name}_parallel") for name in SPLITS}
     sizes: dict[str, Any] = {name: size for name, size in told.items() if size is not None}
     sizes |= _schedule(options)

@@ -5,7 +5,7 @@ counted for a moment longer, or would not, from run to run.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import gt
 from typing import Any
@@ -43,6 +43,19 @@ def settled(tracker: Tracker, *tensors: Tensor) -> Iterator[None]:
         if time.monotonic() > until:
             raise RuntimeError("gloo keeps a buffer of a collective that is over")
         time.sleep(0.001)
+
+
+def settled_call(call: Callable[[], Tensor], read: Tensor) -> Tensor:
+    """What a functional collective of `read` makes, when nobody but its caller holds the two."""
+    before = _holders(read)
+    made = call()
+    torch.ops._c10d_functional.wait_tensor(made)
+    until = time.monotonic() + PATIENCE
+    while _holders(made) > 1 or _holders(read) > before:
+        if time.monotonic() > until:
+            raise RuntimeError("gloo keeps a tensor of a collective that is over")
+        time.sleep(0.0005)
+    return made
 
 
 @contextmanager

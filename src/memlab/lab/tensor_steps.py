@@ -3,7 +3,6 @@
 B batch · T tokens · D width · V vocabulary · R ranks
 """
 
-import time
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -34,12 +33,12 @@ from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from .optim import optimizer
+from .settled import settled_call
 from .subject import loss_of, subject
 from .two_steps import Held, Marks, each, now, one_pass, told, update
 
 Plan = dict[str, ParallelStyle]
 WHOLE, TOKENS = Replicate(), Shard(1)
-PATIENCE = 10  # seconds
 COLLECTIVES = tuple(
     getattr(torch.ops._c10d_functional, name).default
     for name in ("all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor")
@@ -85,15 +84,9 @@ class DividedTracker(StepTracker):
 
     def _settled(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """A collective that is over, with nobody but its caller holding what it read and made."""
-        read = args[0]._use_count()
-        made = Tracker.__torch_dispatch__(self, func, types, args, kwargs)
-        torch.ops._c10d_functional.wait_tensor(made)
-        until = time.monotonic() + PATIENCE
-        while made._use_count() > 1 or args[0]._use_count() > read:
-            if time.monotonic() > until:
-                raise RuntimeError("gloo keeps a tensor of a collective that is over")
-            time.sleep(0.0005)
-        return made
+        return settled_call(
+            lambda: Tracker.__torch_dispatch__(self, func, types, args, kwargs), args[0]
+        )
 
 
 def layer_plan(model: Model, devices: Sharding) -> Plan:

@@ -12,7 +12,7 @@ from ..model.tensors import Tensor
 from ..terms import sharding as terms
 from ..terms.optimizer import numel
 from ..units import whole
-from . import deepspeed_config, fsdp_policy
+from . import deepspeed_config, expert_parallel, fsdp_policy
 
 COUNTS = ("data", "tensor", "pipeline", "context")
 # By which axis of [outputs, inputs] tensor parallelism cuts a linear layer of each layer.
@@ -24,7 +24,8 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
 # What ranks that divide matrices are told, and whose plan it is.
 DIVIDED = ("sequence", "plan")
 PLANS = ("torch", "transformers")
-TOLD = fsdp_policy.POLICY + ("library",) + deepspeed_config.CONFIG + PIPELINED + DIVIDED
+POLICIES = fsdp_policy.POLICY + ("library",) + expert_parallel.EXPERTS
+TOLD = POLICIES + deepspeed_config.CONFIG + PIPELINED + DIVIDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +77,13 @@ class Sharding:
     plan        of tensor: torch: parallelize_module, with embedding and head cut by words and the
                 loss under loss_parallel; transformers: tp_plan="auto", which cuts the same and
                 gathers all logits on every rank
+    expert      of data: groups of so many ranks between which the experts of a mixture are divided,
+                whole experts to each; tokens travel to them. Ranks that have the same experts
+                divide those between them, and all of data the rest, as transformers'
+                DistributedConfig(fsdp_size=data, ep_size=expert) does with zero=3
+    routing     of expert, what a router would decide by values: even: each expert is chosen as
+                often as the others; fullest: each token of each rank asks for as many experts of
+                this rank as it can, which is as much as can arrive
     Raises      ValueError for a count below 1, an unknown stage of ZeRO, an unknown word, and for
                 a policy of FSDP2 without zero=3, a schedule without a pipeline, or sequence without
                 tensor ranks
@@ -106,6 +114,8 @@ class Sharding:
     return_outputs: bool = True
     sequence: bool = False
     plan: str = "torch"
+    expert: int = 1
+    routing: str = "even"
 
     def __post_init__(self) -> None:
         for field in COUNTS:
@@ -116,6 +126,7 @@ class Sharding:
         deepspeed_config.check(self)
         _check_schedule(self)
         _check_plan(self)
+        expert_parallel.check(self)
 
     @property
     def fsdp(self) -> bool:
@@ -169,8 +180,9 @@ class Sharding:
         """Refuse what cannot be cut.
 
         Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L,
-                    and for either of a mixture of experts
+                    and for either of a mixture of experts, or `expert` does not divide X
         """
+        expert_parallel.check_model(self, model)
         if model.experts and self.tensor * self.pipeline > 1:
             raise ValueError(
                 f"tensor={self.tensor}, pipeline={self.pipeline}: experts are divided among data "
@@ -229,6 +241,8 @@ class Sharding:
         """
         if not terms.divided(copy, zero=self.zero):
             return tensor.shape
+        if self.expert > 1 and ".experts_" in tensor.name:
+            return expert_parallel.part(tensor.shape, devices=self)
         if self.zero == 3 and not self.library:
             return terms.row_shard(tensor.shape, ranks=self.sharers)
         flat = terms.flat_shard(numel(tensor.shape), ranks=self.sharers)

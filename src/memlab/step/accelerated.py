@@ -47,7 +47,8 @@ class Accelerated(Sharded):
     def __init__(self, *arguments: Any, tied: bool, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.tied = tied
-        self.first, self.last = Group(), Group()  # the embedding's; the last norm's and the head's
+        # The embedding's; the last norm's and the head's.
+        self.first, self.last = Group(self.ranks), Group(self.ranks)
         self.counted: Tensor | None = None  # how many labels a step has, during a forward pass
 
     def group_of(self, name: str) -> Group:

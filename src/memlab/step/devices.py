@@ -23,6 +23,11 @@ ALONE = (
 )
 # Families whose last norm accelerate finds, and whose head is a plain linear layer.
 ACCELERATED = (*LLAMAS, "gpt2", "gpt_neox")
+# Families with an expert plan, whose step under it is described.
+SPREAD = (
+    *("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss"),
+    *("deepseek_v2", "deepseek_v3"),
+)
 # Micro-batches times stages of a pipeline: as many take half a minute.
 MOST_PASSES = 2048
 
@@ -43,6 +48,8 @@ def check_sharded(model: Model, recipe: Recipe, run: Run) -> None:
 
     Raises      ValueError that names it
     """
+    if run.devices.expert > 1:
+        check_dispatched(model, recipe, run)
     theirs = run.loop == "trainer"
     fields = [field for field in ALONE if not (theirs and field in ("loop", "clip"))]
     check_said(run, fields, "is not described beside FSDP2")
@@ -99,6 +106,39 @@ def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
             f"gradient_sync='every' with micro_batches={run.micro_batches} and loop='trainer': "
             "Trainer reduces after the last one; say gradient_sync='last'"
         )
+
+
+def check_dispatched(model: Model, recipe: Recipe, run: Run) -> None:
+    """Refuse what transformers' own expert parallelism does not do, or what is not described of it.
+
+    Source      transformers 5.23, distributed/configuration_utils.py, fsdp.py, mixin.py
+    Raises      ValueError that names it
+    """
+    beside, devices = "is not described beside expert parallelism", run.devices
+    if run.implementation != "transformers" or model.family not in SPREAD:
+        raise ValueError(
+            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
+            + ", ".join(SPREAD)
+        )
+    if model.tied:
+        raise ValueError(
+            f"a tied table {beside}: transformers 5.23 stores and gathers it twice there, once in "
+            "a group of the root's"
+        )
+    check_said(run, ("loop", "clip", "holds"), beside)
+    if recipe.autocast:
+        raise ValueError(f"autocast={recipe.autocast!r} {beside}; fp32 with param_dtype='bf16' is")
+    for field in ("reshard_after_forward", "cpu_offload"):
+        value = getattr(devices, field)
+        if value != getattr(type(devices), field):
+            raise ValueError(f"{field}={value!r} {beside}")
+    both = (devices.param_dtype, devices.reduce_dtype)
+    if both not in ((None, None), ("bf16", "fp32")):
+        raise ValueError(
+            f"param_dtype={both[0]!r}, reduce_dtype={both[1]!r} {beside}: "
+            "fsdp_mixed_precision=True is 'bf16' with 'fp32'; without it neither is said"
+        )
+    devices.check(model)
 
 
 def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:

@@ -32,6 +32,7 @@ class Gathered(Storage):
 class Group:
     """The parameters of a layer, or of the root: parts of them, and what they are gathered into.
 
+    ranks       among which its parts are divided; 1: the part is whole, and copied when it is used
     waiting     the buffer that they have been gathered into, until it is copied
     partial     what has been scattered of earlier micro-batches, and not yet added up over replicas
     guarded     the part that an all-reduce over replicas works on, until backward is over
@@ -39,7 +40,8 @@ class Group:
     begun, done whether its backward pass has begun, and whether it is over
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ranks: int) -> None:
+        self.ranks = ranks
         self.parts: list[Parameter] = []
         self.wholes: list[Parameter] = []
         self.kept: dict[int, Tensor] = {}

@@ -81,10 +81,14 @@ def operators(
         return Ops(recipe.autocast, **options), dtype
     check_sharded(model, recipe, run)
     told: dict[str, Any] = {"stored": dtype, "devices": run.devices, **options}
-    if run.loop == "trainer":
+    if run.devices.expert > 1:
+        from .dispatched import Dispatched  # which is made from Sharded
+
+        f: Sharded = Dispatched(recipe.autocast, tied=model.tied, **told)
+    elif run.loop == "trainer":
         from .accelerated import Accelerated  # which is made from Sharded
 
-        f: Sharded = Accelerated(recipe.autocast, tied=model.tied, **told)
+        f = Accelerated(recipe.autocast, tied=model.tied, **told)
     else:
         f = Sharded(recipe.autocast, **told)
     return f, f.computed
@@ -106,7 +110,7 @@ class Sharded(Ops):
         param, reduce = devices.param_dtype, devices.reduce_dtype
         self.computed = param or stored
         self.reduced = self.computed if reduce is None else reduce
-        self.groups: dict[int | None, Group] = {None: Group()}
+        self.groups: dict[int | None, Group] = {None: Group(self.ranks)}
         self.order: list[Group] = []  # in which the groups' forward passes ended
         self.last_copied: Tensor | None = None  # the buffer that was copied last
         self.sent: Tensor | None = None  # the buffer that was reduced last
@@ -118,8 +122,9 @@ class Sharded(Ops):
         """
         if dtype != self.computed:
             raise ValueError(f"{name} in {dtype} beside {self.computed} is not described for FSDP2")
-        shape, cut = tuple(shape), row_shard(shape, ranks=self.ranks)
-        padded = (cut[0] * self.ranks, *cut[1:])
+        group = self.group_of(name)
+        shape, cut = tuple(shape), row_shard(shape, ranks=group.ranks)
+        padded = (cut[0] * group.ranks, *cut[1:])
         mine = Storage(self.log, Record(name, cut, self.stored, "weights", self.part))
         empty = Gathered(self.log, Record(name, padded, dtype, GATHERED, self.part))
         mine.record.on_host = self.devices.cpu_offload is not None
@@ -127,7 +132,6 @@ class Sharded(Ops):
         whole = Parameter(shape, dtype, empty, self.current)
         if component(name) not in self.frozen:
             part.node, whole.node = Node.of(part), Node.of(whole)
-        group = self.group_of(name)
         group.parts.append(part)
         group.wholes.append(whole)
         self.parameters.append(part)
@@ -135,7 +139,7 @@ class Sharded(Ops):
 
     def group_of(self, name: str) -> Group:
         """The group that a parameter of this name is gathered with: its layer's, or the root's."""
-        return self.groups.setdefault(self.current, Group())
+        return self.groups.setdefault(self.current, Group(self.ranks))
 
     def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
         """A fresh tensor.
@@ -209,7 +213,7 @@ class Sharded(Ops):
 
     def _gather(self, group: Group) -> None:
         """One buffer for all that the ranks send of a group, if nobody has it yet."""
-        if group.is_whole or group.waiting is not None or not group.parts:
+        if group.is_whole or group.waiting is not None or not group.parts or group.ranks == 1:
             return
         values = sum(count(part.shape) for part in group.parts)
         sent: list[Tensor] = []
@@ -217,7 +221,7 @@ class Sharded(Ops):
             sent += map(self._brought, group.parts)
         elif self.computed != self.stored:
             sent.append(self.new("all_gather_copy_in", (values,), self.computed, ALL_GATHER))
-        shape = (self.ranks * values,)
+        shape = (group.ranks * values,)
         group.waiting = self.new("all_gather", shape, self.computed, ALL_GATHER)
         sent.clear()
 
@@ -229,9 +233,13 @@ class Sharded(Ops):
         return self.new("to", part.shape, self.computed, ALL_GATHER)
 
     def _copy_out(self, group: Group) -> None:
+        narrow: Tensor | None = None  # what a loop of wait_for_unshard has copied last
         for whole in group.wholes:
+            if group.ranks == 1 and self.computed != self.stored:
+                narrow = self.new("to", whole.shape, self.computed, ALL_GATHER)
             whole.storage.fill()  # type: ignore[attr-defined]
         group.is_whole = True
+        del narrow
 
     def _empty(self, group: Group) -> None:
         for whole in group.wholes:
@@ -252,6 +260,9 @@ class Sharded(Ops):
         if group.waiting is not None:
             self._copy_out(group)  # wait_for_unshard still has the last buffer in a variable
             self.last_copied, group.waiting = group.waiting, None
+        elif group.ranks == 1 and not group.is_whole:
+            self._copy_out(group)
+            self.last_copied = None
 
     def _before_backward(self, group: Group) -> None:
         if group.begun:
@@ -261,6 +272,8 @@ class Sharded(Ops):
         if group.waiting is not None:
             self._copy_out(group)
             group.waiting = None
+        elif group.ranks == 1 and not group.is_whole:
+            self._copy_out(group)
         number = self.order.index(group)
         if number:
             self._gather(self.order[number - 1])
@@ -297,16 +310,20 @@ class Sharded(Ops):
         """Copy gradients into one padded buffer; the rank's parts are views of what comes back."""
         parts = [part for part, _ in given]
         values = sum(count(part.shape) for part in parts)
-        shape = (self.ranks * values,)
+        shape = (group.ranks * values,)
         group.guarded = None
         buffer = self.new("reduce_scatter_copy_in", shape, self.reduced, REDUCE_SCATTER)
-        last = given[-1]  # a loop's variable, which nobody clears: foreach_reduce
+        # A loop's variable, which nobody clears: foreach_reduce.
+        last = given[-1] if group.ranks > 1 else None
         given.clear()
         waits = self.devices.gradient_sync == "shards" and not self.last_pass
         stays = waits or (self.reduced == self.stored and not self.devices.cpu_offload)
         kind = "gradients" if stays and parts[0].grad is None else REDUCE_SCATTER
         mine = self.new("reduce_scatter", (values,), self.reduced, kind)
-        if self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
+        if group.ranks == 1:  # a copy of the quotient
+            quotient = self.new("div", shape, self.reduced, REDUCE_SCATTER)
+            del quotient
+        elif self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
             copy = self.new("all_reduce", shape, self.reduced, REDUCE_SCATTER)
             del copy
         self.sent = buffer

@@ -11,8 +11,11 @@ Leaves out  other implementations of experts, experts on several devices
 
 from __future__ import annotations
 
+from functools import partial
+
 from .. import keys
 from ..adapters import linear
+from ..dispatched import Dispatched
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .hf_common import causal_lm_loss
@@ -63,14 +66,21 @@ class Qwen3Moe(HFLlama):
         """Whether the weights of a token's experts are divided by their sum."""
         return bool((self.setting.extra or {}).get("norm_topk_prob", False))
 
+    @property
+    def experts_here(self) -> Dim:
+        """Experts of a layer that this rank has."""
+        f, all_ = self.f, self.setting.X
+        return f.local(all_) if isinstance(f, Dispatched) else all_
+
     def feed_forward_shapes(self, layer: int) -> Shapes:
         s = self.setting
         if layer in s.model.dense_layers:
             return super().feed_forward_shapes(layer)
         router: Shapes = {"router": (s.X, s.D)}
+        X = self.experts_here
         experts: Shapes = {
-            "experts_up": (s.X, Dim("2·M", 2 * s.M), s.D),
-            "experts_down": (s.X, s.D, s.M),
+            "experts_up": (X, Dim("2·M", 2 * s.M), s.D),
+            "experts_down": (X, s.D, s.M),
         }
         return router | experts if self.router_first else experts | router
 
@@ -103,30 +113,51 @@ class Qwen3Moe(HFLlama):
         return logits, best, chosen
 
     def experts(self, w: Weights, x: Tensor, chosen: Tensor, scores: Tensor) -> Tensor:
-        """grouped_mm_experts_forward: one row for each token and expert."""
+        """Rows by their experts, here or on the ranks that have them."""
         f, s = self.f, self.setting
-        rows = (Dim("B·T·k", s.rows * s.k),)
+        if not isinstance(f, Dispatched):
+            return self.grouped(w, x, chosen, scores)
+        here = partial(self.grouped, w, nobodys=True)
+        return f.experts(here, x, chosen, scores, of=w["experts_up"], all_=s.X)
+
+    def grouped(
+        self, w: Weights, x: Tensor, chosen: Tensor, scores: Tensor, *, nobodys: bool = False
+    ) -> Tensor:
+        """grouped_mm_experts_forward: one row for each token and expert.
+
+        nobodys     whether rows may be of experts that other ranks have, and are masked
+        """
+        f, s = self.f, self.setting
+        size = 1
+        for part in chosen.shape:
+            size *= part
+        rows, X = (Dim("r" if nobodys else "B·T·k", size),), w["experts_up"].shape[0]
         scores = f.view(scores, *rows)
         by_expert, order = f.new("sort", rows, "int64"), f.new("sort", rows, "int64")
         picked = f.rows_of(x, f.new("floor_divide", rows, "int64"))
         weights = f.rows_of(scores, order)
         numbers = f.new("to", rows, "fp32" if f.backend == "cpu" else "int32")
-        tokens = f.new("histc", (s.X,), numbers.dtype)
-        offsets = f.new("cumsum", (s.X,), "int32")
+        tokens = f.new("histc", (X,), numbers.dtype)
+        offsets = f.new("cumsum", (X,), "int32")
+        mask = f.new("ge", rows, "bool") if nobodys else None
         bias = self.bias(w, "experts_up", by_expert)
+        if mask is not None:
+            picked = f.masked_in_place(picked, mask)
         y = f.grouped_mm(picked, w["experts_up"], offsets, Dim("2·M", 2 * s.M))
         y = y if bias is None else f.add_in_place(y, bias)
+        y = y if mask is None else f.masked(y, mask)
         y = call(self.gate, y)
         bias = self.bias(w, "experts_down", by_expert)
         y = f.grouped_mm(y, w["experts_down"], offsets, s.D)
         y = y if bias is None else f.add_in_place(y, bias)
+        y = y if mask is None else f.masked(y, mask)
         y_weighted = f.mul(y, f.view(weights, *rows, 1))
         back = f.new("empty_like", rows, "int64")
         numbered = f.new("arange", rows, "int64")
         del numbered
         y_weighted = f.rows_of(y_weighted, back)
-        y = f.to(f.sum_of_parts(y_weighted, s.rows), x.dtype)
-        del by_expert, tokens, bias  # which nothing reads, but live until here
+        y = f.to(f.sum_of_parts(y_weighted, x.shape[0]), x.dtype)
+        del by_expert, tokens, bias, mask  # which nothing reads, but live until here
         return y
 
     def bias(self, w: Weights, name: str, by_expert: Tensor) -> Tensor | None:

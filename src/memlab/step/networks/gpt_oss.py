@@ -27,10 +27,10 @@ class GptOss(Qwen3Moe):
 
     def feed_forward_shapes(self, layer: int) -> Shapes:
         """Experts are stored [inputs, outputs], and have biases, as their router has."""
-        s, double = self.setting, Dim("2·M", 2 * self.setting.M)
+        s, double, X = self.setting, Dim("2·M", 2 * self.setting.M), self.experts_here
         shapes: Shapes = {"router": (s.X, s.D), "router.bias": (s.X,)}
-        shapes |= {"experts_up": (s.X, s.D, double), "experts_up.bias": (s.X, double)}
-        return shapes | {"experts_down": (s.X, s.M, s.D), "experts_down.bias": (s.X, s.D)}
+        shapes |= {"experts_up": (X, s.D, double), "experts_up.bias": (X, double)}
+        return shapes | {"experts_down": (X, s.M, s.D), "experts_down.bias": (X, s.D)}
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
         """Both are always made, without a look whether texts are packed."""

@@ -170,6 +170,16 @@ class Routing(Autocast):
         self.apply("masked_fill", [x], [out], run, [("mask", mask)])
         return out
 
+    def masked_in_place(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x.masked_fill_(mask, 0): its gradient is a new tensor."""
+        out = Tensor(x.shape, x.dtype, x.storage, x.node, x.slot)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("masked_fill", grads[0].shape, grads[0].dtype)]
+
+        self.apply("masked_fill_", [x], [out], run, [("mask", mask)])
+        return out
+
     def gather(self, x: Tensor, places: Tensor) -> Tensor:
         """Of each row the values that stand there: x [rows, X], places [rows, k]."""
         out = self.new("gather", places.shape, x.dtype)
@@ -247,7 +257,7 @@ class Routing(Autocast):
         )
         return out
 
-    def sum_of_parts(self, x: Tensor, rows: Dim) -> Tensor:
+    def sum_of_parts(self, x: Tensor, rows: int) -> Tensor:
         """Rows of which as many as a token has experts are added up: [rows·k, D] gives [rows, D].
 
         The gradient is repeated for each, and then written out as rows, if there are two of both.
