@@ -38,7 +38,7 @@ QWEN = Model.preset("qwen3-30b-a3b")
 
 
 def question(family, recipe="fp32", ranks=2, *, config=None, **said):
-    told = {name: said.pop(name) for name in (*POLICY, *EXPERTS) if name in said}
+    told = {name: said.pop(name) for name in (*POLICY, *EXPERTS, "library") if name in said}
     run = {"batch": 2, "tokens": 16} | said
     model = Model.from_config({"model_type": family} | CONFIGS[family] | (config or {}))
     devices = Sharding(data=ranks, zero=3, **({"expert": 2} | told))
@@ -178,6 +178,7 @@ def test_the_fullest_routing_brings_the_rows_of_all_ranks():
         ("qwen3_moe", {"expert": 1, "routing": "fullest"}, "routing='fullest' is between expert"),
         ("qwen3_moe", {"ranks": 8, "expert": 8}, r"expert=8 does not divide X=4 \(experts\)"),
         ("qwen3_moe", {"ranks": 4, "replicas": 2}, "expert=2 beside other divisions"),
+        ("qwen3_moe", {"library": "deepspeed"}, "expert=2 with library='deepspeed': the rest is"),
         (
             "qwen3_moe",
             {"cpu_offload": "pinned"},

@@ -105,7 +105,8 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
         others = ("sequence", "plan", "schedule", "stages_per_rank", "no_outputs", *DEEPSPEED)
         for flag in ("ranks", "zero", *(f"{name}_parallel" for name in SPLITS), *others):
             if (value := getattr(options, flag)) is not None:
-                raise ValueError(f"--{flag.replace('_', '-')} {value} beside --fsdp; give one")
+                said = "" if value is True else f" {value}"
+                raise ValueError(f"--{flag.replace('_', '-')}{said} beside --fsdp; give one")
         return _fsdp(options, policy)
     for name in EXPERTS:
         if name in policy:

@@ -31,6 +31,10 @@ def check(devices: Sharding) -> None:
         return
     if devices.zero != 3:
         raise ValueError(f"expert={experts} with zero={devices.zero}: the rest is FSDP2's, zero=3")
+    if devices.library:
+        raise ValueError(
+            f"expert={experts} with library={devices.library!r}: the rest is FSDP2's, library=None"
+        )
     if devices.data % experts:
         raise ValueError(f"expert={experts} does not divide data={devices.data} (ranks)")
     if devices.ranks != devices.data or devices.replicas > 1:
