@@ -1,18 +1,20 @@
 """Sums of posted mappings, held against what PyTorch keeps on a CPU and how it allocates."""
 
 from collections import defaultdict
+from copy import deepcopy
 from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
-from posted import litgpt, litgpt_peak, litgpt_tables, torchtitan_peak, torchtune
+from posted import litgpt, litgpt_peak, litgpt_tables, readings, torchtitan_peak, torchtune
 from torch import nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint
 from torch.utils.checkpoint import create_selective_checkpoint_contexts as contexts
 
 from memlab import Model, Recipe, Run, estimate
+from memlab.measure import Tracker
 from memlab.terms.allocator import CachingAllocator
 from memlab.terms.lora import Lora
 
@@ -163,6 +165,25 @@ def test_the_hole_of_the_logits_in_16_bits_stays_empty():
         allocator.malloc(name, 4 * unit)
     assert 0 <= allocator.reserved - (8 + 14) * unit < 20 * 2**20  # a segment grows by 20 MiB
     assert allocator.allocated == (8 + 12) * unit
+
+
+def test_a_stack_of_deep_copies_is_one_layer_more_while_it_is_made():
+    """As torchtune made Llama 2: the layer that is copied lives until all copies are there."""
+
+    def made():
+        layer = nn.Linear(64, 64, bias=False)
+        return nn.ModuleList([deepcopy(layer) for _ in range(4)])
+
+    with Tracker() as tracker:
+        made()
+    assert tracker.peak == (4 + 1) * 4 * 64**2
+    (reading,) = [r for r in readings.read() if r.id == "torchtune/init/llama2-7b-lora"]
+    said = torchtune.describe(reading)
+    layers = [t for t in said.model.tensors() if t.name.startswith("layers.")]
+    more = dict(said.more)
+    own = 2 * sum(t.numel for t in layers) + more["adapters"] // said.model.layers
+    assert more["the layer that is copied"] == own
+    assert more["angles of its copies"] == 32 * more["angles"] == 32 * 4 * 4096 * 128
 
 
 @pytest.mark.parametrize("trained", [True, False])

@@ -9,7 +9,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "estimate": (
         ("memlab estimate llama-3-8b --precision bf16", "what stays between two steps"),
         ("memlab estimate gpt2 --batch 2 --tokens 512", "the peak of a training step"),
-        ("memlab estimate qwen3-0.6b --phase decode --tokens 8192", "what a conversation takes"),
+        (
+            "memlab estimate qwen3-0.6b --precision bf16 --phase decode --tokens 8192",
+            "what a conversation takes",
+        ),
         ("memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 3", "one rank of eight"),
         ("memlab estimate llama-3-8b --fsdp 8 --tokens 4096", "the peak of one, under FSDP2"),
         (
