@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urldefrag, urlsplit
 
+import drawings
 import pytest
 
 from memlab.page.request import checked, first
@@ -162,6 +163,8 @@ def test_page(windows, shades, roots, name, scheme):
         wide = page.evaluate("document.documentElement.scrollWidth")
         if wide > width:
             watched.wrong.append(f"{wide} px wide in a window of {width}")
+        if whole and width == WIDTHS[0]:
+            watched.wrong += page.evaluate(drawings.NARROW, drawings.LEAST)
     watched.wrong += page.evaluate(FORMULAS)
     watched.wrong += page.evaluate(IMAGES)
     wrong = [*watched.wrong]
@@ -170,7 +173,7 @@ def test_page(windows, shades, roots, name, scheme):
         for mode in MODES:
             page.emulate_media(color_scheme=mode)
             page.wait_for_selector(f"html[data-theme={mode}]")
-            wrong += watched.wrong
+            wrong += watched.wrong + page.evaluate(drawings.CONTRAST)
             if AXE.exists():
                 # What stands around the article is the same on every page.
                 part = [] if name in SAMPLE or "05_" in name else AROUND
@@ -483,7 +486,7 @@ def test_a_picture_fades_where_there_is_more_of_it(browser, roots):
     """At its end, and where all of it is seen, nothing fades."""
     edges = """box => ["before", "after"].map(
       edge => Number(getComputedStyle(box).getPropertyValue("--memlab-" + edge)))"""
-    with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
+    with Watched(browser, roots["http"], viewport={"width": 300, "height": 800}) as watched:
         page = watched.page
         page.goto(roots["http"] + "en/notebooks/24_predicted_28.html")
         box = page.locator(".memlab-figure").first

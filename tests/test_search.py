@@ -58,6 +58,8 @@ CHINESE = {
     "LoRA": "20_lora",
 }
 ASKED = {"en": (ENGLISH, 18), "pt-BR": (PORTUGUESE, 11), "zh-TW": (CHINESE, 13)}
+# What stands around a text, in any language: it is no excerpt.
+AROUND = ("繁體中文", "(Brasil)")
 HERE = [language for language in ASKED if (SITE / language).exists()]
 
 
@@ -75,6 +77,8 @@ def test_what_readers_type_leads_to_its_page_first(browser, roots, language):  #
             found = watched.page.locator("ul.search li > a").first.get_attribute("href") or ""
             if page not in found:
                 missed[query] = found
+            excerpts = " ".join(watched.page.locator("p.search-summary").all_inner_texts())
+            assert excerpts and not any(word in excerpts for word in AROUND), query
         assert watched.wrong == []
     assert len(queries) - len(missed) >= wanted, missed
 

@@ -6,7 +6,11 @@ printed and why, as the chapter has them, so the page says what the chapters pro
 
 import json
 import re
+import tomllib
+from pathlib import Path
 
+# What a cell tries, in words: its id alone is a label, and chapters share some.
+TITLES = tomllib.loads(Path(__file__).with_name("no_gain_titles.toml").read_text(encoding="utf-8"))
 TITLE = re.compile(r"\(([a-z0-9-]+)\)=\n+# +([^\n]+)")
 
 
@@ -29,8 +33,11 @@ def is_one(cell):
 def entry(cells, i, path):
     """One cell: what it tries, its code, what it printed, and the words that follow it."""
     cell = cells[i]
-    name = cell["id"].removeprefix("no-gain-").replace("-", " ")
-    parts = [f"### {name.capitalize()}", f"```python\n{source(cell)}\n```"]
+    name = cell["id"].removeprefix("no-gain-")
+    title = TITLES.get(path.stem, {}).get(name)
+    if title is None:
+        raise KeyError(f"no title for {path.stem}, no-gain-{name}, in tools/no_gain_titles.toml")
+    parts = [f"### {title}", f"```python\n{source(cell)}\n```"]
     if text := fenced(cell):
         parts.append(text)
     parts += reason(cells[i + 1 :])

@@ -120,6 +120,16 @@
     }
   }
 
+  // Paper is white, whatever the screen is.
+  const paper = matchMedia("print");
+  let onScreen = null;
+  paper.addEventListener("change", () => {
+    if (paper.matches) {
+      onScreen = root.dataset.theme;
+      root.dataset.theme = "light";
+    } else if (onScreen) root.dataset.theme = onScreen;
+  });
+
   // On paper everything is open: code, and what is hidden behind a summary.
   addEventListener("beforeprint", () => {
     for (const box of document.querySelectorAll("article details:not([open])")) {
