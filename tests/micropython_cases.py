@@ -305,7 +305,8 @@ TERMS = [
         for call in (
             "chunk_rows(1024, vocab=8192, d_model=64)",
             "chunk_rows(8192, vocab=128256, d_model=4096, format='bf16')",
-            "chunk_rows(1, vocab=64, d_model=8)",
+            "liger_rows(4096, vocab=151936, d_model=1024)",
+            "chunk_rows(1, vocab=64, d_model=8, backend='cuda')",
             "reference_peak(32, vocab=128, format='bf16')",
             "forward_peak(12, vocab=64, d_model=8, chunk=5)",
             "forward_peak(12, vocab=64, d_model=8, chunk=5, format='bf16')",

@@ -448,7 +448,7 @@ def _forward(
                 phases.enter_context(tracker.phase("loss"))
 
             # The head is called in a loss of its own; in chunks, what is before it ends the body.
-            if not run.chunks:
+            if not run.in_chunks:
                 handle = module.get_submodule("lm_head").register_forward_pre_hook(head)
             elif run.implementation == "memlab":
                 handle = module.get_submodule("final_norm").register_forward_hook(head)

@@ -46,7 +46,7 @@ def check(run: Run) -> None:
         raise ValueError("loss='fused_head' is TRL's, for models of transformers")
     if (loop in TRAINERS or loop == "nanogpt") and run.implementation != "transformers":
         raise ValueError(f"loop={loop!r} runs models of transformers, not memlab's")
-    if loop in ("keeps-outputs", "nanogpt") and (run.chunks or run.fused_head):
+    if loop in ("keeps-outputs", "nanogpt") and (run.in_chunks or run.fused_head):
         raise ValueError(
             f"loop={loop!r} with loss={run.loss!r}: all logits are never there at once"
         )
@@ -54,8 +54,10 @@ def check(run: Run) -> None:
         raise ValueError(
             f"clip=False with loop={loop!r}: without a bound it takes the gradients' norm as well"
         )
-    if loop in JUDGED and run.chunks:
-        raise ValueError(f"loop={loop!r} with loss='chunked': its loss is the fused head's")
+    if loop in JUDGED and run.in_chunks:
+        raise ValueError(f"loop={loop!r} with loss={run.loss!r}: its loss is the fused head's")
+    if run.library_loss:
+        _check_library_loss(run)
     if run.reference is not None and loop not in JUDGED:
         raise ValueError(
             f"reference={run.reference!r} is for loop={' or '.join(map(repr, JUDGED))}; this is "
@@ -69,14 +71,27 @@ def check(run: Run) -> None:
     _check_evaluation(run)
 
 
+def _check_library_loss(run: Run) -> None:
+    """Where torch's chunked loss and Liger's are described: one device, a loop of one's own."""
+    loss = run.library_loss
+    if run.implementation != "transformers":
+        raise ValueError(f"loss={loss!r} is described for models of transformers, not memlab's")
+    if run.loop != "plain":
+        raise ValueError(f"loss={loss!r} with loop={run.loop!r} is not described; loop='plain' is")
+    if run.devices.ranks > 1:
+        raise ValueError(f"loss={loss!r}: one device alone is described")
+    if loss == "liger" and run.backend == "cpu":
+        raise ValueError("loss='liger': its kernels are Triton's, for a GPU; backend='cuda' is")
+
+
 def _check_texts(run: Run) -> None:
     if run.texts == "full":
         return
     if run.loop in ("nanogpt", "grpo") or (run.texts == "packed" and run.loop == "dpo"):
         raise ValueError(f"texts={run.texts!r} with loop={run.loop!r} is not described")
-    if run.chunks:
+    if run.in_chunks:
         raise ValueError(
-            f"texts={run.texts!r} with loss='chunked' is not described; with loop='sft' it is"
+            f"texts={run.texts!r} with loss={run.loss!r} is not described; with loop='sft' it is"
         )
     if run.texts == "packed" and run.completion is not None:
         raise ValueError(f"completion={run.completion} with texts='packed' is not described")

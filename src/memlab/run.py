@@ -31,7 +31,7 @@ KNOWN = {
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "compile": ("inductor", "aot_eager_decomp_partition"),
     "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked", "fused_head"),
+    "loss": ("plain", "chunked", "fused_head", "linear_cross_entropy", "liger"),
     "loop": programs.LOOPS,
     "texts": programs.TEXTS,
     "reference": programs.REFERENCES,
@@ -97,7 +97,8 @@ class Run:
     checkpoint  block: each layer's activations are computed again in backward
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
                 `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
-                TRL's, which SFTTrainer takes by itself
+                TRL's, which SFTTrainer takes by itself; linear_cross_entropy: torch's own, with
+                options=LinearCrossEntropyOptions(); liger: Liger Kernel's, on CUDA
     loop        whose program runs the steps, and so what it holds beside them. plain: the loss
                 alone; keeps-outputs: `out = model(...)`, whose logits live until the next forward
                 pass has its own; nanogpt: nanoGPT's, the same with labels of their own, and the
@@ -235,6 +236,16 @@ class Run:
     def chunks(self) -> int:
         """Into how many chunks the rows of the loss are cut; 0: not at all."""
         return self.loss_chunks or CHUNKS if self.loss == "chunked" else 0
+
+    @property
+    def library_loss(self) -> str:
+        """The chunked loss of a library, made from the head's input; "": another."""
+        return self.loss if self.loss in ("linear_cross_entropy", "liger") else ""
+
+    @property
+    def in_chunks(self) -> bool:
+        """Whether the loss is made from the head's input, memlab's way or a library's."""
+        return bool(self.chunks or self.library_loss)
 
     @property
     def fused_head(self) -> bool:

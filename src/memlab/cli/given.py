@@ -46,7 +46,7 @@ WORDS = (
     ("texts", "rows that are full, padded, or several texts packed into one (default full)"),
     ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
     ("checkpoint", "compute each layer's activations again in backward (default none)"),
-    ("loss", "all logits at once, in chunks of rows, or TRL's fused head (default plain)"),
+    ("loss", "all at once, in chunks of rows, or made by TRL, torch or Liger (default plain)"),
 )
 NUMBERS = (
     ("batch", int, "N", "sequences in one micro-batch (default 1)"),

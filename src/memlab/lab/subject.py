@@ -16,6 +16,7 @@ from ..run import Run
 from ..step.described import attentions
 from ..step.windows import windows
 from .causal import Causal
+from .library_loss import library_loss
 from .models import TinyGPT, TinyLlama
 from .models.common import chunked_next_token_loss
 from .quiet import quiet
@@ -64,10 +65,12 @@ def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
         return module(ids, ids)
     if run.loss == "fused_head":
         return sft_loss(module, ids)
-    if not run.chunks:
+    if not run.in_chunks:
         return module(ids, labels=ids).loss
     body: Any = module.get_submodule(str(module.base_model_prefix))
     head: Any = module.get_submodule("lm_head").weight
+    if run.library_loss:
+        return library_loss(run.library_loss, body(ids).last_hidden_state, head, ids)
     return chunked_next_token_loss(body(ids).last_hidden_state, head, ids, run.chunks)
 
 

@@ -62,6 +62,11 @@ def trace_run(
             raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
     if run.texts == "packed" or (run.texts == "padded" and run.implementation == "memlab"):
         raise ValueError(f"texts={run.texts!r} cannot be traced; estimate() may describe it")
+    if run.library_loss and run.backend == "cuda":
+        raise ValueError(
+            f"loss={run.loss!r} cannot be traced for backend='cuda': the library takes another way "
+            "on a GPU than on this machine; estimate() describes it"
+        )
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe)
@@ -91,7 +96,7 @@ def trace_run(
             made.append(torch.zeros(ids.shape, dtype=torch.long))
         return loss_of(module, made[0], run)
 
-    body = run.chunks and run.implementation == "transformers"
+    body = run.in_chunks and run.implementation == "transformers"
     how = Run(backend=run.backend, kernel=_kernel(run), compile=run.compile)
     with torch.device("meta"):
         module = subject(shaped, chosen, run)

@@ -214,12 +214,12 @@ def check_texts(model: Model, run: Run) -> None:
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
     loss = "fused_head" if run.fused_head else run.loss
-    if model.family == "llama4_text" and (run.chunks or run.fused_head):
+    if model.family == "llama4_text" and (run.in_chunks or run.fused_head):
         raise ValueError(
             f"loss={loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
             "made from; loss='plain' is described"
         )
-    if run.chunks and keys.scales_logits(model):
+    if run.in_chunks and keys.scales_logits(model):
         raise ValueError(
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"

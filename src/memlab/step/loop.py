@@ -165,7 +165,7 @@ def _twice(found: Tops, weights: int) -> None:
 
 def _logits(model: Model, recipe: Recipe, run: Run) -> int:
     """What a model puts out for one micro-batch, without its graph."""
-    if run.chunks or run.fused_head:
+    if run.in_chunks or run.fused_head:
         raise ValueError("holds 'logits': a loss in chunks never has all logits at once")
     kind = nearest(recipe, run)
     return storage(run.rows * model.vocab, kind.autocast or kind.weights)
@@ -173,8 +173,8 @@ def _logits(model: Model, recipe: Recipe, run: Run) -> int:
 
 def _output(model: Model, recipe: Recipe, run: Run) -> int:
     """The model's output kept while the loss goes backward."""
-    if run.chunks or run.fused_head:
-        what = "a loss in chunks" if run.chunks else "TRL's fused head"
+    if run.in_chunks or run.fused_head:
+        what = "a loss in chunks" if run.in_chunks else "TRL's fused head"
         raise ValueError(f"holds 'output': {what} never has all logits at once")
     kind = nearest(recipe, run)
     told: dict[str, Any] = {"vocab": model.vocab, "format": kind.autocast or kind.weights}
@@ -189,6 +189,6 @@ def _wide(model: Model, recipe: Recipe, run: Run) -> int:
     one that a program's own model puts out, or that its loop makes and keeps the name of.
     """
     kind = nearest(recipe, run)
-    if run.implementation != "memlab" or run.chunks or kind.autocast or kind.weights == "fp32":
+    if run.implementation != "memlab" or run.in_chunks or kind.autocast or kind.weights == "fp32":
         raise ValueError("holds 'wide_logits': here the logits are cast already, or are fp32")
     return storage(run.rows * model.vocab, "fp32")

@@ -178,6 +178,7 @@ def _played(
         window=near,
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
+        library_loss=run.library_loss,
         fused_head=wanted(run),
         completion=run.length - run.batch if run.texts == "packed" else run.completion,
         texts=run.texts,

@@ -1,4 +1,4 @@
-"""torch.nn.functional.linear_cross_entropy: PyTorch's own chunked loss, new in 2.13.
+"""torch.nn.functional.linear_cross_entropy: PyTorch's own chunked loss, new in 2.13; and Liger's.
 
 R rows: B · T tokens · C rows of one chunk · V vocabulary · D model width · b bytes
 """
@@ -14,23 +14,39 @@ if TYPE_CHECKING:
     from ..formats import Format
 
 
-def chunk_rows(rows: int, *, vocab: int, d_model: int, format: str | Format = "fp32") -> int:
-    """Rows of a chunk that `LinearCrossEntropyOptions()` takes on a CPU.
+def chunk_rows(
+    rows: int, *, vocab: int, d_model: int, format: str | Format = "fp32", backend: str = "cpu"
+) -> int:
+    """Rows of a chunk that `LinearCrossEntropyOptions()` takes.
 
-    Formula     P / 2 in fp32, P in bf16, at most R; P: the first power of two from ⌈R / ⌈V / D⌉⌉
+    Formula     P / 2, and P in bf16 on a CPU; at least 1 and at most R;
+                P: the first power of two from ⌈R / ⌈V / D⌉⌉
     Unit        rows, a whole number
     Source      torch 2.13, torch/nn/modules/linear_cross_entropy_options.py
-    Raises      ValueError for a format without a chunked path here, or where torch's rule gives 0
+    Raises      ValueError for a format without a chunked path here
     """
     _known(format)
+    power = _power(rows, vocab, d_model)
+    return max(1, min(power if format == "bf16" and backend == "cpu" else power // 2, rows))
+
+
+def liger_rows(rows: int, *, vocab: int, d_model: int) -> int:
+    """Rows of a chunk of Liger's fused linear cross-entropy.
+
+    Formula     P, at most R; P: the first power of two from ⌈R / ⌈V / D⌉⌉
+    Unit        rows, a whole number
+    Source      liger-kernel 0.8.5, ops/fused_linear_cross_entropy.py, chunk_mem_const=1
+    """
+    return min(_power(rows, vocab, d_model), rows)
+
+
+def _power(rows: int, vocab: int, d_model: int) -> int:
+    """The first power of two from R / (V / D), so that a chunk's logits are as large as x."""
     target = -(-whole("rows", rows) // -(-whole("vocab", vocab) // whole("d_model", d_model)))
     power = 1
     while power < target:
         power *= 2
-    chunk = min(power // (2 if format == "fp32" else 1), rows)
-    if chunk == 0:
-        raise ValueError(f"R={rows}, V={vocab}, D={d_model}: torch's rule gives chunks of 0 rows")
-    return chunk
+    return power
 
 
 def reference_peak(rows: int, *, vocab: int, format: str | Format = "fp32") -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dropped import dropout as dropout
 from ..fused_head import fused_head
 from ..graph import Tensor
+from ..library_losses import library_loss
 from ..losses import chunked_next_token_loss
 from ..ops import Ops
 from ..setting import Setting
@@ -88,6 +89,8 @@ def head_loss(
     f.begin_loss()
     if s.fused_head:
         return fused_head(f, s, x, head)
+    if s.library_loss:
+        return library_loss(f, s.library_loss, x, head)
     if s.loss_chunks:
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
