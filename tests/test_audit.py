@@ -238,7 +238,10 @@ def test_every_kind_of_line_can_be_asked(ask, line, posted):
         ("estimate gpt2 --plot touched", "--plot is for a reader at a shell; leave it out"),
         ("estimate gpt2 --against bf16", "--against is for a reader"),
         ("estimate gpt5", "'gpt5' is neither a file nor a preset"),
-        ("estimate gpt2 --tokens x", "memlab estimate: error: argument --tokens: invalid int"),
+        (
+            "estimate gpt2 --tokens x",
+            "x.md:1: argument --tokens: invalid int value: 'x'; see",
+        ),
         ("fit gpt2 --tokens 3", "the following arguments are required: --on"),
         ("estimate gpt2", r"x.md:1: 'memlab estimate gpt2' has no line 'weight'; known: weights"),
     ],

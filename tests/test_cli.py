@@ -202,7 +202,7 @@ def test_without_flags_every_command_describes_the_same_step(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["estimate", "gpt5"], "'gpt5' is neither a file nor a preset; known: tiny-gpt"),
+        (["estimate", "gpt5"], "nor a preset; did you mean gpt2? `memlab models`"),
         (["estimate", "gpt2", "--recipe", "x"], "unknown recipe 'x'; known: fp32"),
         (["measure", "gpt2", "--recipe", "x"], "unknown recipe 'x'"),
         (["estimate", "gpt2", "--recipe", "bf16", "--precision", "fp32"], "give one of them"),

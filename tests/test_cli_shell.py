@@ -14,10 +14,11 @@ import pytest
 
 from memlab.cli import COMMANDS, main
 from memlab.cli.document import document
-from memlab.cli.examples import EXAMPLES, WITHOUT_JSON
+from memlab.cli.examples import EXAMPLES, OWN_STATUS
 from memlab.cli.interrupt import Interruptible
 from memlab.cli.schema import FIELDS, schema
 from memlab.model import presets
+from memlab.model.presets import HUB
 
 LISTS = ("models", "devices", "formats", "recipes", "claims")
 
@@ -68,7 +69,19 @@ def test_help_has_examples_and_exit_statuses(capsys, command):
     assert ended.value.code == 0 and "130" in said and f"memlab {command}" in said
     for line, _ in EXAMPLES[command]:
         assert line.startswith(f"memlab {command}") and line in said
-    assert ("--json" in said) == (command not in WITHOUT_JSON)
+    assert ("--json" in said) == (command not in OWN_STATUS)
+    assert ("exit status" in said) != (command in OWN_STATUS), "two tables of statuses"
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ""])
+def test_help_fits_a_terminal(capsys, monkeypatch, command):
+    """argparse lists all flags of a command before the first word about it, a screen of them."""
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([*command.split(), "--help"])
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if len(line) > 80] == []
+    assert said.index("") < 5, "the first word after the usage"
 
 
 # What needs files that are not there, a long run, or torch's slow start, stands in other tests.
@@ -185,11 +198,67 @@ def test_claims_of_one_verdict_from_all_notes(capsys):
         ("record --list --out x.json", "--list runs nothing; leave --out out"),
         ("record --list --json", "leave --json out"),
         ("measure tiny-llama --steps 0", "--steps 0; at least 1"),
+        ("estimate gpt2 --zero 2 --tokens 8", "--zero 2 divides what data-parallel ranks share"),
+        ("estimate gpt2 --zero 1 --tensor 2", "give --ranks N, more than 2"),
+        ("estimate gpt2 --plan torch --tokens 8", "--plan torch is of tensor parallelism"),
+        ("estimate gpt2 --schedule 1f1b --tokens 8", "--schedule 1f1b is of a pipeline"),
+        ("estimate gpt2 --lora-rank 8", "lora=LoRA r=8 on q,v changes a step: it needs tokens"),
     ],
 )
 def test_no_flag_is_dropped_silently(capsys, words, message):
     assert main(words.split()) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("estimat gpt2", "no command 'estimat'; did you mean estimate? known: estimate, trace"),
+        ("estimate gpt2 --tokns 5", "--tokns 5; did you mean --tokens"),
+        ("estimate gpt2 --xyz", "unrecognized arguments: --xyz; see `memlab estimate --help`"),
+        ("estimate gpt2 a b", "unrecognized arguments: a b; see `memlab estimate --help`"),
+        ("trace gpt2 --fsdp 8", "memlab estimate has --fsdp, memlab trace does not; see `memlab t"),
+        ("estimate", "the following arguments are required: CONFIG; see `memlab estimate --help`"),
+        ("explain gpt2 --seen 9GB --level x", "argument --level: invalid choice: 'x' (choose from"),
+        ("--frob", "required: COMMAND; see `memlab --help`"),
+        ("estimate lama-3-8b", "a preset; did you mean llama-3-8b"),
+        (
+            "estimate x/y.json",
+            "get its config with `hf download x/y.json config.json --local-dir y",
+        ),
+        ("estimate ./no/file", "'./no/file' is neither a file nor a preset; `memlab models` lists"),
+        ("estimate Qwen/Qwen3-4B", "memlab reads no hub: its shape is the preset qwen3-4b"),
+        ("fit https://huggingface.co/openai-community/gpt2 --on H100", "the preset gpt2"),
+        ("estimate https://x.org/a/b", "download the model's config.json, and give its path"),
+        (
+            "trace meta-llama/Llama-3.1-8B-Instruct",
+            "`hf download meta-llama/Llama-3.1-8B-Instruct config.json --local-dir "
+            "Llama-3.1-8B-Instruct`, and give the folder; did you mean llama-3.1-8b",
+        ),
+        ("audit nothing.md", "memlab: nothing.md: No such file or directory"),
+    ],
+)
+def test_a_slip_is_one_line_that_names_what_is_near(capsys, words, message):
+    try:
+        status = main(words.split())
+    except SystemExit as end:  # argparse's own way
+        status = end.code
+    out, err = capsys.readouterr()
+    assert status == 2 and out == "" and err.startswith("memlab: ") and err.count("\n") == 1
+    assert message in err
+
+
+def test_every_repository_is_a_preset():
+    assert set(HUB.values()) == set(presets()) - {"tiny-gpt", "tiny-llama", "nanochat-d26"}
+    assert all(name == name.lower() and name.count("/") == 1 for name in HUB)
+
+
+def test_a_schema_of_nothing_is_refused_at_the_shell():
+    command = [sys.executable, "-m", "memlab.cli.schema"]
+    done = subprocess.run([*command, "watch"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("memlab: 'watch' prints no JSON; known")
+    done = subprocess.run([*command, "fit"], capture_output=True, text=True)
+    assert json.loads(done.stdout)["fit"] == schema("fit")
 
 
 # Ctrl-C ---------------------------------------------------------------------------------------

@@ -36,6 +36,15 @@ def module():
     return Net()
 
 number = 3
+
+def slip():
+    return undefined
+
+def wide():
+    return Net(), lambda net: net(torch.ones(3, 9)).sum()
+
+def on_a_card():
+    return Net().cuda(), lambda net: net(torch.ones(3, 8)).sum()
 """
 
 
@@ -154,6 +163,9 @@ def test_a_function_of_ones_own(run, tmp_path):
         ("module", r"module\(\) returned a Net; a torch.nn.Module and its inputs"),
         ("number", "has no function 'number'"),
         ("nothing", "has no function 'nothing'"),
+        ("slip", r"mine.py:\d+, in slip: NameError: name 'undefined' is not defined$"),
+        ("wide", r"mine.py:\d+, in <lambda>: RuntimeError: a and b must have same reduction dim"),
+        ("on_a_card", r"mine.py:\d+, in on_a_card: .*; make it on the CPU: nothing is computed"),
     ],
 )
 def test_a_function_that_will_not_do(run, tmp_path, function, words):
@@ -162,14 +174,28 @@ def test_a_function_that_will_not_do(run, tmp_path, function, words):
     status, out, err = run(f"{path}:{function}")
     assert (status, out) == (2, "")
     assert len(err.splitlines()) == 1
-
     assert re.search(words, err), err
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("def f(:\n", "mine.py:1: SyntaxError"),
+        ("import none_such\n", "mine.py:1, in <module>: Modu"),
+    ],
+)
+def test_a_file_that_does_not_run_is_one_line(run, tmp_path, text, words):
+    """Not a traceback through torch, and not the status of a step that is too large."""
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    status, out, err = run(f"{path}:f")
+    assert (status, out, len(err.splitlines())) == (2, "", 1) and words in err
 
 
 @pytest.mark.parametrize(
     "arguments, words",
     [
-        (["nope"], "'nope' is neither a file nor a preset; known: tiny-gpt"),
+        (["nope"], "'nope' is neither a file nor a preset; `memlab models` lists them"),
         (["nope.py:f"], "no file 'nope.py'"),
         (["tiny-llama", "--tokens", "999"], "tokens=999 is more than the 256 positions"),
         (["tiny-llama", "--batch", "0"], "batch=0; at least 1"),

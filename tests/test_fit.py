@@ -11,6 +11,7 @@ from memlab.explain.flags import FLAGS, flag
 from memlab.explain.resorts import EVERY, FEWEST, LAST, last_of
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
+from memlab.run import MOST
 from memlab.step import simulate
 from memlab.terms.context import CONTEXT
 from memlab.terms.lora import Lora
@@ -43,6 +44,20 @@ def test_positions_bound_a_sequence():
         tiny, "bf16", Run.cpu(implementation="memlab", optimizer_impl="foreach"), on="H100"
     )
     assert longest.value == tiny.positions
+
+
+def test_a_sequence_leaves_a_position_to_the_token_that_is_read():
+    """Its answer was a refusal where positions are learned, a token too long where they turn."""
+    for name in ("tiny-gpt", "tiny-llama"):
+        tiny = Model.preset(name)
+        found = longest_sequence(tiny, "bf16", Run(phase="decode", tokens=1), on="H100")
+        assert (found.value, found.ended_by) == (tiny.positions - 1, "positions")
+
+
+def test_the_bound_of_a_search_is_not_called_an_answer():
+    found = largest_batch(Model.preset("tiny-llama"), "bf16", Run(tokens=64), on="999999999 TB")
+    assert (found.value, found.ended_by) == (MOST, "bound")
+    assert "the model's positions" not in str(found) and "no larger one is described" in str(found)
 
 
 def test_what_is_spared_is_left_free():

@@ -11,7 +11,7 @@ from memlab import Model, Run
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.explain.explanation import explain
-from memlab.fit import largest_batch
+from memlab.fit import cheapest_change, largest_batch, longest_sequence
 from memlab.step import Lora, simulate
 
 PRESETS = ("tiny-gpt", "tiny-llama", "gpt2", "qwen3-0.6b", "llama-3-8b")
@@ -110,6 +110,25 @@ def shell(*words):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main([*words, "--json"]) in (0, 1)
     return json.loads(out.getvalue())
+
+
+WRONG = {
+    "simulate": simulate,
+    "estimate": estimate,
+    "explain": lambda model, recipe, run: explain(model, recipe, run, seen="9 GB"),
+    "largest_batch": lambda model, recipe, run: largest_batch(model, recipe, run, on="H100"),
+    "longest_sequence": lambda model, recipe, run: longest_sequence(model, recipe, run, on="H100"),
+    "cheapest_change": lambda model, recipe, run: cheapest_change(model, recipe, run, on="H100"),
+}
+
+
+@pytest.mark.parametrize("door", WRONG.values(), ids=WRONG)
+def test_a_name_in_the_place_of_a_value_is_refused_at_every_door(door):
+    """It was an AttributeError about whatever was looked at first."""
+    with pytest.raises(TypeError, match=r"model='gpt2' is a str; Model.preset\(...\) makes one"):
+        door("gpt2", "fp32", Run(tokens=8))
+    with pytest.raises(TypeError, match=r"run=\{'tokens': 8\} is a dict; a memlab.Run is needed"):
+        door(Model.preset("gpt2"), "fp32", {"tokens": 8})
 
 
 # A door: (name of the model or its config, precision, run, an empty folder) -> bytes of the peak.

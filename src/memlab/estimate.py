@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import run_adapters, run_checks
 from .ledger import Ledger
 from .model import Model
 from .recipe import Recipe
@@ -40,10 +41,7 @@ def estimate(
                 for a step that is not described, and for a run without tokens that says how a step
                 is executed
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model={model!r} is a {type(model).__name__}; Model.preset(...) makes one")
-    if not isinstance(run, Run):
-        raise TypeError(f"run={run!r} is a {type(run).__name__}; a memlab.Run is needed")
+    run_checks.asked(model, run)
     chosen = recipe_for(model, recipe)
     shaped = tied_as(model, chosen)
     if run.tokens is not None:
@@ -52,7 +50,8 @@ def estimate(
         return at_peak(shaped, chosen, run, stage)
     for field, value in run.said().items():
         if field not in AT_REST:
-            raise ValueError(f"{field}={value!r} changes a step: it needs tokens")
+            said = run_adapters.shown(value)
+            raise ValueError(f"{field}={said} changes a step: it needs tokens")
     if run.devices.cpu_offload:
         said = f"cpu_offload={run.devices.cpu_offload!r}"
         raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")

@@ -6,6 +6,7 @@ be left free: `spare` says how many bytes; the default is the CUDA context that 
 
 from __future__ import annotations
 
+from . import run_checks
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
@@ -42,7 +43,8 @@ class Fit:
     value       a batch or a number of tokens; 0: not even the smallest fits
     peak        bytes of the step with `value` (of the smallest one where value is 0)
     limit       bytes that the step may take: the device's, less what is spared
-    ended_by    what ended the search: "memory", or "positions" of the model
+    ended_by    what ended the search: "memory", the "positions" of the model, or the "bound" of a
+                batch, memlab.run.MOST, beyond which no step is described
     """
 
     what: str
@@ -62,6 +64,8 @@ class Fit:
         )
         if self.ended_by == "positions":
             line += "; the model's positions end it, memory does not"
+        if self.ended_by == "bound":
+            line += "; more fit, and are in no program: no larger one is described"
         return line
 
 
@@ -81,6 +85,7 @@ def largest_batch(
     Raises      ValueError for an unknown device, for a run without tokens, and for a step that is
                 not described
     """
+    run_checks.asked(model, run)
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     limit, name = limit_of(on, spare)
@@ -102,13 +107,17 @@ def longest_sequence(
     Leaves out  what `spare` bytes are left free for
     Raises      ValueError for an unknown device and for a step that is not described
     """
+    run_checks.asked(model, run)
     limit, name = limit_of(on, spare)
     least = 2 if run.phase == "train" else 1
+    most = model.positions - (
+        run.phase == "decode"
+    )  # where one more is read, at a place of its own
 
     def held(n: int) -> int:
         return _peak(model, recipe, run, tokens=n)
 
-    return _search("sequence", held, limit, name, least, model.positions)
+    return _search("sequence", held, limit, name, least, most)
 
 
 def cheapest_change(
@@ -133,6 +142,7 @@ def cheapest_change(
                 flag; combinations that fit only together where each alone saves nothing
     Raises      CannotFit if it does not fit with all of them either
     """
+    run_checks.asked(model, run)
     limit, name = limit_of(on, spare)
     if whole("cards", cards) < 1 or cards > MOST_CARDS:
         raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
@@ -179,7 +189,8 @@ def _search(
             high = middle
         else:
             low = middle
-    ended = "positions" if low == most else "memory"
+    bound = "bound" if what == "batch" else "positions"
+    ended = bound if low == most else "memory"
     return Fit(what, low, held(low), limit, name, ended)
 
 

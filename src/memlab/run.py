@@ -385,8 +385,8 @@ class Run:
     def _check_call(self) -> None:
         for field in OF_TRAINING:
             if getattr(self, field) != getattr(Run, field):
-                value = getattr(self, field)
-                raise ValueError(f"{field}={value!r} is for training; this is {self.phase}")
+                value = run_adapters.shown(getattr(self, field))
+                raise ValueError(f"{field}={value} is for training; this is {self.phase}")
         if self.tokens is None:
             raise ValueError(f"phase={self.phase!r} needs tokens")
         if self.phase == "decode" and self.logits != "all":

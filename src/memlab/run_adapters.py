@@ -27,6 +27,11 @@ def check(run: Run) -> None:
         raise ValueError(f"lora beside adapter ({run.adapter.told()}); one kind is trained")
 
 
+def shown(value: Any) -> str:
+    """What a message says of a field's value: of adapters what a title would, not all they hold."""
+    return value.told() if type(value) in (Lora, *KINDS.values()) else repr(value)
+
+
 def as_dict(adapter: Any) -> dict[str, Any]:
     """Its kind and its fields, as JSON has them."""
     (kind,) = [name for name in KINDS if KINDS[name] is type(adapter)]

@@ -1,4 +1,4 @@
-"""What a training step cannot be: fields of a run that contradict each other."""
+"""What cannot be asked: no model or no run, and fields of a run that contradict each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,20 @@ from .recipe.offloaded import check_offload
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
+
+
+def asked(model: object, run: object) -> None:
+    """Refuse a name or a dict in the place of a model or a run, at every door.
+
+    Raises      TypeError that says how one is made
+    """
+    from .model import Model
+    from .run import Run
+
+    if not isinstance(model, Model):
+        raise TypeError(f"model={model!r} is a {type(model).__name__}; Model.preset(...) makes one")
+    if not isinstance(run, Run):
+        raise TypeError(f"run={run!r} is a {type(run).__name__}; a memlab.Run is needed")
 
 
 def training(run: Run) -> None:

@@ -4,7 +4,6 @@ Only the module of the command that was asked for is imported, so that a quick q
 answer.
 """
 
-import argparse
 import codecs
 import os
 import sys
@@ -14,6 +13,7 @@ from .. import __version__
 from ..base.safe_text import narrowed, printable
 from .examples import epilog
 from .interrupt import Interruptible
+from .slips import Formatter, Parser, did_you_mean
 
 # Command: the module whose `add_parser` hooks it in. The lists share one.
 COMMANDS = {
@@ -52,6 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[0][:1] != "-" and words[0] not in COMMANDS:
+        near = did_you_mean(words[0], COMMANDS)
+        _say(f"no command {words[0]!r}; {near}known: {', '.join(COMMANDS)}")
+        return 2
     options = parser(words[0]).parse_args(words)
     try:
         answer = options.run(options)
@@ -63,7 +67,10 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:  # the reader (`head`) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, TypeError, OSError) as error:
+    except OSError as error:  # as cat says it, without a number
+        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 2
+    except (ValueError, TypeError) as error:
         _say(str(error))
         return 2
 
@@ -80,9 +87,9 @@ def _any_encoding() -> None:
             stream.reconfigure(errors="memlab")
 
 
-def parser(asked: str) -> argparse.ArgumentParser:
+def parser(asked: str) -> Parser:
     """The parser of one command, or of all where it is not known (help, a slip)."""
-    whole = argparse.ArgumentParser(
+    whole = Parser(
         prog="memlab", description="Where every byte of memory goes when a language model trains."
     )
     whole.add_argument("--version", action="version", version=f"memlab {__version__}")
@@ -91,6 +98,7 @@ def parser(asked: str) -> argparse.ArgumentParser:
     for module in dict.fromkeys(COMMANDS[name] for name in names):
         import_module(f"{__name__}.{module}").add_parser(commands)
     for name, one in commands.choices.items():
-        one.formatter_class = argparse.RawDescriptionHelpFormatter
+        one.formatter_class = Formatter
         one.epilog = "\n\n".join(filter(None, [one.epilog, epilog(name)]))
+    whole.of = commands.choices.get(asked)
     return whole

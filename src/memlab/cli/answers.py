@@ -82,7 +82,8 @@ def _asked(given: list[str]) -> dict[str, Any]:
             raise ValueError(
                 f"'memlab {' '.join(given)}' asks for help, not for a figure"
             ) from None
-        raise ValueError(err.getvalue().strip().splitlines()[-1]) from None
+        said = err.getvalue().strip().removeprefix("memlab: ")
+        raise ValueError(said) from None
     for name in REFUSED:
         if getattr(options, name, None) is not None:
             raise ValueError(f"--{name} is for a reader at a shell; leave it out")

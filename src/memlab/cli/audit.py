@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 HOLDS, SLIP, WRONG, UNCHECKED = "holds", "unit slip", "does not hold", "cannot be checked here"
 WRONG_STATUS = 1  # of a claim that does not hold
 ABOUT = """\
-What somebody posted about memory, claim by claim, held against what memlab answers.
-A claim is a heading and a short list:
+What somebody posted about memory, claim by claim, held against what memlab
+answers. A claim is a heading and a short list:
 
   ## The weights of Llama-3.1-8B take 16 GB in 16 bits
   - figure: 16 GB
   - ask: estimate llama-3.1-8b --precision bf16
   - line: weights
 
-figure        16 GB, 15 to 16 GB, at most 24 GB, at least 2 GiB, 8 sequences, yes;
-              its digits say how near is right: 16 GB is 15.5 to 16.5 GB
+figure        16 GB, 15 to 16 GB, at most 24 GB, at least 2 GiB, 8 sequences,
+              yes; its digits say how near is right: 16 GB is 15.5 to 16.5 GB
 ask           a command of memlab, estimate or fit, with all its flags
-line          a line of what it prints (weights, total, after forward), or a path in
-              its --json (rows.kv_cache, allocator.reserved)
+line          a line of what it prints (weights, total, after forward), or a
+              path in its --json (rows.kv_cache, allocator.reserved)
 and, where they are needed:
 within        a share that is near enough: 5 %
 unchecked     why no command can answer it, in place of ask and line

@@ -52,8 +52,8 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--gpu-memory-utilization", type=float, metavar="P", help=words)
     words = "sglang: the share of weights and pool; its log prints it"
     group.add_argument("--mem-fraction-static", type=float, metavar="P", help=words)
-    words = "format of the cache (default auto: that of the weights)"
-    group.add_argument("--kv-dtype", choices=KV_DTYPES, help=words)
+    words = f"format of the cache: {', '.join(KV_DTYPES)} (default auto: that of the weights)"
+    group.add_argument("--kv-dtype", choices=KV_DTYPES, metavar="FORMAT", help=words)
     words = "sort: torch.sort, as vLLM had it before its own kernel (default fused)"
     group.add_argument("--sampler", choices=SAMPLERS, help=words)
     for flag, _, words in NUMBERS:

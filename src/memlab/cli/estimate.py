@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.table import as_text
 from ..estimate import estimate
 from ..ledger import Comparison, Ledger
 from ..model import Model
@@ -72,8 +73,11 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     if options.against:
         if options.plot:
             raise ValueError("--plot draws one recipe; leave out --against")
-        comparison = ledger.compare(estimate(model, recipe_for(model, options.against), how))
-        return _compared(comparison, how) if options.json else str(comparison)
+        other = recipe_for(model, options.against)
+        comparison = ledger.compare(estimate(model, other, how))
+        if options.json:
+            return _compared(comparison, how)
+        return _side_by_side(comparison, recipe.name, other.name)
     _plot(ledger, options.plot)
     if options.json:
         return as_json(model, recipe, how, ledger, beside)
@@ -145,6 +149,14 @@ def _compared(comparison: Comparison, how: Run) -> str:
     rows = [{"term": term, "left": x, "right": y} for term, x, y in comparison.figures()]
     titles = {"left": comparison.left.title, "right": comparison.right.title}
     return document("estimate --against", unit="bytes", **titles, rows=rows, run=how.to_dict())
+
+
+def _side_by_side(comparison: Comparison, left: str, right: str) -> str:
+    """The whole titles first, so that the table is no wider than its figures."""
+    table = comparison.table()
+    head = [table[0][0], left, right, *table[0][3:]]
+    titles = [comparison.left.title, comparison.right.title]
+    return "\n".join([*titles, as_text([head, *table[1:]], foot=1)])
 
 
 def _plot(ledger: Ledger, path: str | None) -> None:

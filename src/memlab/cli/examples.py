@@ -56,7 +56,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab measure tiny-llama", "train it here, and compare"),
         ("memlab measure tiny-gpt --recipe bf16 --steps 5 --json", "for programs"),
     ),
-    "watch": (),  # has its own words
+    "watch": (
+        (
+            "memlab watch --hard-limit 90% --out run.json -- python train.py --epochs 3",
+            "its memory in a file, and its end before the machine's",
+        ),
+    ),
     "record": (
         ("memlab record --list", "what would run"),
         ("memlab record --device cpu --only step --out here.json", "some of it, into a file"),
@@ -77,21 +82,26 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 STATUS = """\
-exit status   0 the answer, or yes; 1 no: it does not fit, a run took other bytes than
-              derived, or a claim does not hold; 2 input that makes no sense; 130
-              stopped by Ctrl-C"""
+exit status   0 the answer, or yes; 1 no: it does not fit, a run took other
+              bytes than derived, or a claim does not hold; 2 input that makes
+              no sense; 130 stopped by Ctrl-C"""
 JSON = """\
---json        one object: "memlab" names the command, "schema" the version of its
-              fields; memlab.cli.schema describes every one of them"""
-WITHOUT_JSON = ("watch",)
+--json        one object: "memlab" names the command, "schema" the version of
+              its fields, every one of which this prints with what it means:
+              python -m memlab.cli.schema {command}"""
+WIDTH = 80  # columns of a terminal
+OWN_STATUS = ("watch",)  # the program's, and no answer of its own, so no --json either
 
 
 def epilog(command: str) -> str:
     """The words below the options of a command."""
     width = max((len(line) for line, _ in EXAMPLES[command]), default=0)
+    side = all(width + len(what) + 5 < WIDTH for _, what in EXAMPLES[command])
     lines = [
-        f"  {line:{width}}   {what}".rstrip() if width < 60 else f"  {line}\n      {what}".rstrip()
+        f"  {line:{width}}   {what}".rstrip() if side else f"  {line}\n      {what}".rstrip()
         for line, what in EXAMPLES[command]
     ]
-    parts = ["\n".join(["examples", *lines]), STATUS]
-    return "\n\n".join(parts if command in WITHOUT_JSON else [*parts, JSON])
+    parts = ["\n".join(["examples", *lines])]
+    return "\n\n".join(
+        parts if command in OWN_STATUS else [*parts, STATUS, JSON.format(command=command)]
+    )

@@ -20,7 +20,7 @@ def add_parser(commands: Any) -> None:
     words = "List what can account for the bytes between a prediction and what was seen."
     parser = commands.add_parser("explain", help=words, description=words)
     parser.set_defaults(run=run)
-    add_model(parser)
+    add_model(parser, "--seen WHAT ")
     parser.add_argument(
         "--seen",
         required=True,

@@ -26,8 +26,9 @@ def add_parser(commands: Any) -> None:
     more = "The exit status is 1 where the step does not fit as it is."
     parser = commands.add_parser("fit", help=words, description=f"{words} {more}")
     parser.set_defaults(run=run)
-    given.add_model(parser)
-    parser.add_argument("--on", required=True, help="a device (`memlab devices`) or a size")
+    given.add_model(parser, "--on DEVICE ")
+    words = "a device (`memlab devices`) or a size"
+    parser.add_argument("--on", required=True, metavar="DEVICE", help=words)
     words = f"left free beside tensors (default {text(CONTEXT)}: a CUDA context as others read it)"
     parser.add_argument("--spare", metavar="SIZE", help=words)
     given.add_recipe(parser)

@@ -7,9 +7,8 @@ of every other door. Flags of adapters are in given_adapters, of several devices
 from __future__ import annotations
 
 import argparse
-import os
 
-from ..model import Model, presets
+from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
@@ -17,24 +16,15 @@ from .given_adapters import adapters_of, add_adapters
 from .given_devices import add_devices as add_devices
 from .given_devices import add_fsdp as add_fsdp
 from .given_devices import devices_of
+from .named import model_of as model_of
+from .named import named_or as named_or
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any
 
     from ..recipe.chosen import Configured
 
-    Found = TypeVar("Found")
-
-OF_LORA = (
-    "targets",
-    "base",
-    "dtype",
-    "dropout",
-    "saved",
-    "dora",
-)  # --lora-NAME, beside --lora-rank
 # Flag, a field of Run that takes one of the words that KNOWN has for it, and what it is.
 WORDS = (
     ("attention", "default: what the config says, else sdpa"),
@@ -66,9 +56,13 @@ LISTS = (
 )
 
 
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The arguments that every command about a model takes."""
+def add_model(parser: argparse.ArgumentParser, needed: str = "") -> None:
+    """The arguments that every command about a model takes.
+
+    needed      what else has to be given, for the first line of the help, which lists no flags
+    """
     words = "a preset (`memlab models`), a config.json, or its folder"
+    parser.usage = f"{parser.prog} CONFIG {needed}[OPTIONS]"
     parser.add_argument("model", metavar="CONFIG", help=words)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
@@ -108,30 +102,6 @@ def add_call(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--logits", choices=KNOWN["logits"], help=words)
     words = "under torch.inference_mode() instead of torch.no_grad()"
     group.add_argument("--inference-mode", action="store_true", default=None, help=words)
-
-
-def model_of(name: str) -> Model:
-    """A preset, whatever its capitals, or the model of a config file.
-
-    Raises      ValueError for something that is neither; what `Model.from_config` raises
-    """
-    return named_or(name, Model.from_config)
-
-
-def named_or(name: str, read: Callable[[str], Found]) -> Model | Found:
-    """A preset, or what is read of a config file.
-
-    Raises      ValueError for something that is neither; what `read` raises
-    """
-    if name.lower() in presets():
-        return Model.preset(name.lower())
-    if "://" in name or (not os.path.exists(name) and name.count("/") == 1 and name[0] != "."):
-        raise ValueError(
-            f"{name!r} is no file, and memlab reads no hub: download the model's config.json"
-        )
-    if not os.path.exists(name):
-        raise ValueError(f"{name!r} is neither a file nor a preset; known: {', '.join(presets())}")
-    return read(name)
 
 
 def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:

@@ -121,11 +121,28 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
     policy |= _buckets(options)
     one = Sharding(zero=options.zero or 0, **sizes)
     one.check(model)
+    _needs(options, one)
     ranks = one.ranks if options.ranks is None else options.ranks
     if ranks < 1 or ranks % one.ranks:
         product = " x ".join(f"{name} {getattr(one, name)}" for name in SPLITS)
         raise ValueError(f"--ranks {ranks} is not a multiple of {product} = {one.ranks}")
     return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
+
+
+def _needs(options: argparse.Namespace, one: Sharding) -> None:
+    """Refuse words about ranks that nothing made: their default says the same, and none is there.
+
+    Raises      ValueError that names the flag, and the one that makes such ranks
+    """
+    if options.zero and (options.ranks or 1) <= one.ranks:
+        raise ValueError(
+            f"--zero {options.zero} divides what data-parallel ranks share; give --ranks N, more "
+            f"than {one.ranks}"
+        )
+    if options.plan is not None and one.tensor == 1:
+        raise ValueError(f"--plan {options.plan} is of tensor parallelism; give --tensor N")
+    if options.schedule is not None and one.pipeline == 1:
+        raise ValueError(f"--schedule {options.schedule} is of a pipeline; give --pipeline N")
 
 
 def _fsdp(options: argparse.Namespace, policy: dict[str, Any]) -> Sharding:

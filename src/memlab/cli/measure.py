@@ -9,6 +9,7 @@ from ..base.machine import free_bytes
 from ..estimate import estimate
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.chosen import recipe_for
 from ..units import MiB, text
 from .document import document
 from .given import add_model, model_of
@@ -28,7 +29,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("measure", help=words, description=words)
     parser.set_defaults(run=run)
     add_model(parser)
-    parser.add_argument("--recipe", default="fp32", help="see `memlab recipes` (default fp32)")
+    words = "see `memlab recipes` (default: the config's dtype, else fp32)"
+    parser.add_argument("--recipe", help=words)
     parser.add_argument("--steps", type=int, default=30, help="optimizer steps (default 30)")
 
 
@@ -37,7 +39,8 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
 
     Raises      ValueError where torch is not installed, or where memory is too small
     """
-    model, recipe = model_of(options.model), Recipe.named(options.recipe)
+    model = model_of(options.model)
+    recipe = recipe_for(model, options.recipe)
     if options.steps < 1:
         raise ValueError(f"--steps {options.steps}; at least 1 is needed")
     check_room(model, recipe, free_bytes())

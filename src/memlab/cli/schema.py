@@ -204,4 +204,8 @@ if __name__ == "__main__":
     import sys
 
     asked = sys.argv[1:] or list(FIELDS)
-    print(json.dumps({name: schema(name) for name in asked}, indent=1))
+    try:
+        print(json.dumps({name: schema(name) for name in asked}, indent=1))
+    except ValueError as error:
+        print(f"memlab: {error}", file=sys.stderr)
+        sys.exit(2)

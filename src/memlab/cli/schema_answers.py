@@ -149,7 +149,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "what": field("text?", "batch or sequence; null: --batch and --tokens were both given"),
         "value": field("count?", "the largest that fits; 0: none"),
         "peak": field("bytes?", "of the step with that value"),
-        "ended_by": field("text?", "memory, or positions of the model"),
+        "ended_by": field(
+            "text?", "memory, positions of the model, or bound: no larger batch is described"
+        ),
         "changes": {
             "type": ["array", "null"],
             "description": "the cheapest that make it fit, in order",

@@ -32,6 +32,7 @@ def add_parser(commands: Any) -> None:
     words = "Trace a step, or a call, on tensors without values: every byte, every moment, no GPU."
     parser = commands.add_parser("trace", help=words, description=words)
     parser.set_defaults(run=run)
+    parser.usage = f"{parser.prog} CONFIG|FILE.py:FUNCTION [OPTIONS]"
     parser.add_argument("model", metavar="CONFIG|FILE.py:FUNCTION", help=TARGET)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--fits", metavar="DEVICE", help="say whether the step fits: 'RTX 4090'")

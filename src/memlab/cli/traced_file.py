@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from traceback import extract_tb
 from typing import Any
 
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from ..measure import trace
+from ..measure import CannotTrace, trace
 from ..run import Run
 
 
@@ -20,13 +24,16 @@ def trace_file(
 
     The function runs as it would in a program, with every tensor that it makes on the CPU and
     without values: nothing it builds takes memory, and inputs made anywhere in it fit the module.
-    Raises      ValueError for a file or function that is not there, or returns something else
+    Raises      ValueError for a file or function that is not there, returns something else, or
+                raises: with the line of the file
     """
     with FakeTensorMode(allow_non_fake_inputs=True):
-        module, inputs, loss = _returned(path, function)
+        with _told(path):
+            module, inputs, loss = _returned(path, function)
         parameters = sum(parameter.numel() for parameter in module.parameters())
         try:
-            step = trace(module, inputs, how, loss=loss, autocast=autocast, title=title)
+            with _told(path):
+                step = trace(module, inputs, how, loss=loss, autocast=autocast, title=title)
         except TypeError as error:
             if "give loss=" not in str(error):
                 raise
@@ -35,6 +42,34 @@ def trace_file(
                 "a function of the output that gives the loss"
             ) from error
     return step, parameters
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What the file's own code raises, as one line with the place in the file where it happened.
+
+    Raises      ValueError in the place of the file's own error; memlab's words stay as they are
+    """
+    log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    except (CannotTrace, AssertionError):
+        raise
+    except SyntaxError as error:
+        raise ValueError(f"{path}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except Exception as error:
+        whole = os.path.abspath(path)
+        ours = [f for f in extract_tb(error.__traceback__) if os.path.abspath(f.filename) == whole]
+        if not ours:
+            raise
+        words = str(error).strip().splitlines() or [""]
+        said = f"{path}:{ours[-1].lineno}, in {ours[-1].name}: {type(error).__name__}: {words[0]}"
+        if "cuda" in words[0].lower():
+            said += "; make it on the CPU: nothing is computed, and --backend says whose kernels"
+        raise ValueError(said) from error
+    finally:
+        log.disabled = before
 
 
 def _returned(path: str, function: str) -> tuple[nn.Module, Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import run_checks
 from ..base.frozen import replace
 from ..base.garbage import no_garbage
 from ..estimate import estimate, told
@@ -49,6 +50,7 @@ def explain(
     Leaves out  what no switch describes; a number can rule causes out and never prove one
     Raises      ValueError for what is not described, an unknown level, a size that is none
     """
+    run_checks.asked(model, run)
     if level not in LEVELS:
         raise ValueError(f"level={level!r}; known: {', '.join(LEVELS)}")
     total = parse(seen) if isinstance(seen, str) else whole("seen", seen)

@@ -457,3 +457,11 @@ PRESETS: dict[str, dict[str, Any]] = _OWN | {
     name: {"family": family} | dict(zip(SIZES, sizes)) | more  # noqa: B905
     for name, _, family, sizes, more in _ROWS
 }
+# What a repository, in small letters, is called here.
+HUB = {
+    "openai-community/gpt2": "gpt2",
+    "tinyllama/tinyllama_v1.1": "tinyllama-1.1b",
+    "meta-llama/meta-llama-3-8b": "llama-3-8b",
+    "qwen/qwen3-0.6b": "qwen3-0.6b",
+    "qwen/qwen3-4b": "qwen3-4b",
+} | {row[1].lower(): row[0] for row in _ROWS}

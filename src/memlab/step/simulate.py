@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from .. import run_checks
 from ..base.frozen import replace
 from ..base.garbage import no_garbage
 from ..model import Model
@@ -80,6 +81,7 @@ def simulate(
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
+    run_checks.asked(model, run)
     keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe).weights)
     # Nothing that is made here is garbage yet, and to look for it takes as long as the step itself.
     with no_garbage(collect=False):

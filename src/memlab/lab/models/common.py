@@ -45,7 +45,11 @@ def chunked_next_token_loss(
 def check(model: Model, families: tuple[str, ...], free: tuple[str, ...]) -> None:
     """Fail by name unless the model is what its family usually is, up to the flags in `free`."""
     if model.family not in families:
-        raise ValueError(f"family {model.family!r} is not built here; known: {', '.join(families)}")
+        known = ", ".join(families)
+        raise ValueError(
+            f"family {model.family!r} is not built here; known: {known}; "
+            "implementation='transformers' builds it"
+        )
     usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}
     for flag, value in usual.items():
         if flag not in free and getattr(model, flag) != value:

@@ -21,9 +21,12 @@ def in_order(
     known = engine.parameters if only is None else only
     inside = [p for p in known if p.layer is not None]
     start = known.index(inside[0])
+    of: dict[int | None, list[Parameter]] = {}
+    for parameter in inside:
+        of.setdefault(parameter.layer, []).append(parameter)
     yield from known[:start]
     for layer in engine.each_layer(layers):
-        yield from (parameter for parameter in inside if parameter.layer == layer)
+        yield from of.get(layer, ())
     yield from (p for p in known[start:] if p.layer is None)
 
 

@@ -1,0 +1,58 @@
+"""What a CONFIG on the command line is: a preset, or a config file; and what to do about a name."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..model import Model, presets
+from ..model.presets import HUB
+from .slips import did_you_mean
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    Found = TypeVar("Found")
+
+ADDRESS = "https://huggingface.co/"
+
+
+def model_of(name: str) -> Model:
+    """A preset, whatever its capitals, or the model of a config file.
+
+    Raises      ValueError for something that is neither; what `Model.from_config` raises
+    """
+    return named_or(name, Model.from_config)
+
+
+def named_or(name: str, read: Callable[[str], Found]) -> Model | Found:
+    """A preset, or what is read of a config file.
+
+    Raises      ValueError for something that is neither; what `read` raises
+    """
+    if name.lower() in presets():
+        return Model.preset(name.lower())
+    if os.path.exists(name):
+        return read(name)
+    if "://" in name or (name.count("/") == 1 and name[0] not in "./~"):
+        raise ValueError(f"{name!r} is no file, and memlab reads no hub: {_instead(name)}")
+    near = did_you_mean(name.lower(), presets())
+    raise ValueError(f"{name!r} is neither a file nor a preset; {near}`memlab models` lists them")
+
+
+def _instead(name: str) -> str:
+    """What to do about the name of a model on the hub: its preset, or how to get its config."""
+    wanted = name.removeprefix(ADDRESS).rstrip("/")
+    preset = HUB.get(wanted.lower())
+    if preset:
+        return f"its shape is the preset {preset}"
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", wanted):
+        return "download the model's config.json, and give its path"
+    folder = wanted.rpartition("/")[2]
+    near = did_you_mean(folder.lower(), presets())
+    return (
+        f"get its config with `hf download {wanted} config.json --local-dir {folder}`, and give "
+        f"the folder; {near}`memlab models` lists the presets"
+    )
