@@ -78,7 +78,9 @@ def test_one_rank_of_several(capsys):
     told |= {"param_dtype": None, "reduce_dtype": None}
     told |= {"reshard_after_forward": True, "gradient_sync": "every"}
     told |= {"replicas": 1, "cpu_offload": None, "reduce_bucket_size": 5 * 10**8}
-    told |= {"overlap_comm": False, "contiguous_gradients": True}
+    told |= {"overlap_comm": False, "contiguous_gradients": True, "library": None}
+    told |= {"prefetch_bucket_size": 5 * 10**7, "param_persistence_threshold": 10**5}
+    told |= dict.fromkeys(("max_live_parameters", "max_reuse_distance", "sub_group_size"), 10**9)
     told |= {"schedule": "1f1b", "stages_per_rank": 1, "return_outputs": True}
     told |= {"sequence": False, "plan": "torch"}
     assert document["sharding"] == told

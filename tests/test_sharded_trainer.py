@@ -37,7 +37,7 @@ LLAMA = Model.preset("llama-3-8b")
 def question(family, recipe="fp32", loaded=None, **said):
     """What is derived, and what a rank is asked: the format of its checkpoint, run and config."""
     how = {name: said.pop(name) for name in (*BF16, *NAMES) if name in said}
-    devices = Sharding(data=2, zero=3, **how)
+    devices = Sharding(**{"data": 2 * how.get("replicas", 1), "zero": 3} | how)
     run = Run.cpu(**{"batch": 2, "tokens": 32} | said, loop="trainer", devices=devices)
     return recipe, (loaded or recipe, run, CONFIGS[family])
 
@@ -55,6 +55,38 @@ ASKED = (
     question("llama", tokens=3, **BF16),  # the peak is the gathered embedding
     question("qwen3", tokens=3, checkpoint="block"),
 )
+
+
+# ParallelismConfig(dp_replicate_size=2, dp_shard_size=2): two groups of two ranks. Of many layers
+# and few words, so that the reduced gradients that wait for the end of backward are the peak.
+CONFIGS |= {
+    f"deep {name}": CONFIGS[name] | {"num_hidden_layers": 6, "vocab_size": 101}
+    for name in ("llama", "qwen3")
+}
+REPLICATED = (
+    question("deep llama", tokens=3, replicas=2, **BF16),
+    question("deep qwen3", tokens=3, checkpoint="block", replicas=2, **BF16, **THREE),
+)
+
+
+@pytest.fixture(scope="module")
+def replicated():
+    return on_ranks(4, trainer_ranks.several, [asked for _, asked in REPLICATED], seconds=300)
+
+
+@pytest.mark.parametrize("number", range(len(REPLICATED)), ids=str)
+def test_trainer_on_two_groups_of_real_ranks_holds_what_is_derived(number, replicated):
+    recipe, (_, run, config) = REPLICATED[number]
+    for rank in replicated[::2]:  # the first of each group, whose part of 1,001 words is larger
+        measured = dict(rank[number])
+        assert measured.pop("contents")["weights"]
+        assert Peaks(**measured) == derived(recipe, run, config)
+    alone = run.replace(devices=Sharding(**{**vars_of(run.devices), "replicas": 1, "data": 2}))
+    assert derived(recipe, alone, config) != derived(recipe, run, config)
+
+
+def vars_of(devices):
+    return {name: getattr(devices, name) for name in Sharding.__annotations__}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +112,9 @@ def test_a_checkpoint_in_bf16_is_upcast_by_the_flag_that_asks_for_bf16(held):
     assert narrow["contents"]["weights"] > held[0][3]["contents"]["weights"]
 
 
-@pytest.mark.parametrize("more", [{}, BF16, {"checkpoint": "block"} | BF16, THREE], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, BF16, {"checkpoint": "block"} | BF16, THREE, BF16 | {"replicas": 2}], ids=str
+)
 def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
     for family in ("llama", "qwen3"):
         recipe, (_, run, config) = question(family, **more)
@@ -149,10 +183,7 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
         estimate(Model.from_config(config), recipe, run)
 
 
-def test_replicas_and_other_families_and_trainers_are_refused():
-    run = Run(tokens=64, loop="trainer", devices=Sharding(data=4, zero=3, replicas=2))
-    with pytest.raises(ValueError, match="replicas=2 is not described beside Trainer's own FSDP2"):
-        estimate(LLAMA, "fp32", run)
+def test_other_families_and_trainers_are_refused():
     two = Sharding(data=2, zero=3)
     opt = Model.from_config(
         {"model_type": "opt"} | SMALL | {"ffn_dim": 176, "word_embed_proj_dim": 64}

@@ -106,7 +106,9 @@ SHARD: dict[str, Values] = {
 }
 SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--ranks"), COUNT)
 SHARD |= dict.fromkeys(("--stages-per-rank", "--reduce-bucket-size"), COUNT)
-SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence"), [None])
+SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence", "--deepspeed"), [None])
+SHARD |= dict.fromkeys(("--prefetch-bucket-size", "--param-persistence-threshold"), COUNT)
+SHARD |= dict.fromkeys(("--max-live-parameters", "--max-reuse-distance", "--sub-group-size"), COUNT)
 FSDP: dict[str, Values] = {
     **dict.fromkeys(("--fsdp", "--replicas"), COUNT),
     **dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"]),

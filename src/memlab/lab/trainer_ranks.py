@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import FSDPModule
 
 from ..measure.step_tracker import StepTracker
+from ..recipe.parallelism import Sharding
 from ..run import Run
 from .settled import settled_all_gather
 from .sharded_steps import AllGather, ReduceScatter
@@ -37,12 +38,14 @@ def third_step(precision: str, run: Run, config: Any = CONFIG) -> Held:
     """
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
-    arguments = {
+    arguments: dict[str, Any] = {
         "fsdp": True,
         "fsdp_config": {"reshard_after_forward": run.devices.reshard_after_forward},
         "bf16": run.devices.param_dtype == "bf16",
         "ddp_backend": "gloo",
     }
+    if run.devices.replicas > 1:
+        arguments["parallelism_config"] = _replicated(run.devices)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(accelerated_here())
@@ -53,6 +56,13 @@ def third_step(precision: str, run: Run, config: Any = CONFIG) -> Held:
 
         seen = watched(precision, run, folder, config, prepared=prepared, **arguments)
     return held(*seen)
+
+
+def _replicated(devices: Sharding) -> Any:
+    """HSDP, as TrainingArguments is told of it."""
+    from accelerate.parallelism_config import ParallelismConfig
+
+    return ParallelismConfig(dp_replicate_size=devices.replicas, dp_shard_size=devices.sharers)
 
 
 def several(questions: list[tuple[str, Run, Any]]) -> list[Held]:

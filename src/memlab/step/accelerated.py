@@ -12,6 +12,7 @@ Backward        the first buffer is made when the gradient of the logits is ther
 Formats         bf16=True is param_dtype and reduce_dtype; the loss that the model gives is cast to
                 it too, and so is the number of labels that it is given, which bf16 rounds to eight
                 binary digits. There is no autocast, and weights that were loaded in bf16 are upcast
+Replicas        ParallelismConfig(dp_replicate_size=..., dp_shard_size=...): as in HSDP of one's own
 Micro-batches   `no_sync` keeps whole gradients until the last one
 Norm            of the gradients: of each a number, in a stack that is squared, summed over the
                 ranks, and brought back

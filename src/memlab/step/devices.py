@@ -77,10 +77,8 @@ def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
     beside, devices = "is not described beside Trainer's own FSDP2", run.devices
     if model.family not in ACCELERATED:
         raise ValueError(f"{model.family!r} {beside}; known: {', '.join(ACCELERATED)}")
-    for field in ("replicas", "cpu_offload"):
-        value = getattr(devices, field)
-        if value != getattr(type(devices), field):
-            raise ValueError(f"{field}={value!r} {beside}")
+    if devices.cpu_offload is not None:
+        raise ValueError(f"cpu_offload={devices.cpu_offload!r} {beside}")
     if run.holds:
         raise ValueError(f"holds={run.holds!r} {beside}")
     narrow, wide = devices.param_dtype, devices.reduce_dtype

@@ -192,11 +192,12 @@ class Sharded(Ops):
             if group is self.groups[None]:
                 group.guarded = None
         if self.devices.replicas > 1:
-            for layer in self.each_layer(len(self.groups) - 1 + self.between):
+            layers = sum(name is not None and name >= 0 for name in self.groups)
+            for layer in self.each_layer(layers + self.between):
                 self.groups[layer].guarded = None
         for group in self.groups.values():
             group.begun = group.done = False
-            group.waiting = None
+            group.waiting = group.guarded = None
         self.order.clear()
         self.sent = None
 

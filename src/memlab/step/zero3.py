@@ -27,6 +27,7 @@ CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer; 
 Leaves out      ZeRO-Offload and -Infinity, hpZ, quantized weights and gradients, leaf modules;
                 fp16, which needs a scaler; buffers of the communication library; a model that was
                 made without zero.Init, whose linear layers keep their weights
+The module is long, because a module's beginning, its end, and its gradients stand in one place.
 """
 
 from __future__ import annotations
