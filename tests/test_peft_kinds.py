@@ -1,12 +1,15 @@
 """Adapters other than plain LoRA, as peft makes them: real steps, simulated to the byte."""
 
 import pytest
+from mixtures import random_mixtures
 from real_steps import Question, allocations, real_step, simulated
 from test_step import apart
-from test_step_cuda import traced
+from test_step_cuda import on_cuda, traced
 
-from memlab import Run
-from memlab.step import Lora
+from memlab import Model, Run
+from memlab.lab.trace_run import trace_run
+from memlab.step import Lora, simulate
+from memlab.step.adapters import IN_ATTENTION, MIXTURES
 from memlab.terms.adapters import Ia3, Prompt, Vera
 
 SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
@@ -57,6 +60,51 @@ def test_every_figure_is_the_real_one(step):
     count = adapters.parameter_count(step.model)
     assert found.rows["gradients"] == (2 if getattr(adapters, "dtype", None) else 4) * count
     assert real.parameters == step.model.parameter_count + count or step.run.lora
+
+
+# A random model of each mixture, with adapters in its attention: of LoRA, DoRA, (IA)³ and VeRA.
+KINDS = (
+    {"lora": Lora(4, IN_ATTENTION)},
+    {"lora": Lora(4, ("q", "out"), dropout=0.1, saved=("lm_head",))},
+    {"lora": Lora(4, ("k", "v"), dora=True)},
+    {"adapter": Ia3(("k", "v"), ())},
+    {"adapter": Vera(8, ("q",))},
+)
+MIXED = [
+    step.replace(**KINDS[i % len(KINDS)])
+    for i, step in enumerate(random_mixtures(2 * len(MIXTURES), 23, families=MIXTURES))
+]
+
+
+@pytest.mark.parametrize("step", MIXED, ids=str)
+def test_a_mixture_with_adapters_in_its_attention_is_the_real_one(step):
+    assert apart(real_step(step), simulated(step)) == {}
+
+
+@pytest.mark.parametrize("step", [*on_cuda(MIXED[::2])], ids=str)
+def test_the_cuda_graph_of_a_mixture_is_the_traced_one(step):
+    run = step.run.replace(backend="cuda", micro_batches=1)
+    recipe = "autocast" if step.precision.startswith("autocast") else step.precision
+    real, found = trace_run(step.model, recipe, run), simulate(step.model, recipe, run)
+    assert found.held == real.held
+    assert found.peak.bytes == real.peak
+
+
+def test_what_is_not_described_of_a_mixtures_adapters_is_named():
+    model = Model.preset("qwen3-30b-a3b")
+    for adapters, words in (
+        ({"lora": Lora(4, ("q", "gate"))}, "target 'gate' is not described for qwen3_moe: all exp"),
+        ({"lora": Lora(4, base="nf4")}, "base='nf4' is not described for qwen3_moe: bitsandbytes"),
+        (
+            {"adapter": Ia3(("k", "down"), ("down",))},
+            "target 'down' is not described for qwen3_moe",
+        ),
+        ({"adapter": Prompt(4)}, "a prompt of 4 trained tokens is not described for qwen3_moe"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            simulate(model, "bf16", Run(tokens=16, **adapters))
+    with pytest.raises(ValueError, match="adapters are not described for transformers deepseek_v3"):
+        simulate(Model.preset("deepseek-v3"), "bf16", Run(tokens=16, lora=Lora(4)))
 
 
 @pytest.mark.parametrize("step", [DORA[3], DORA[6], *OTHERS[1::5]], ids=str)

@@ -3,12 +3,17 @@
 from pathlib import Path
 
 import pytest
+from mixtures import MIXTURES, random_mixtures
+from more_families import MORE, drawn
 from real_steps import Question, real_step, simulated
 from real_trainers import derived, trained
+from test_step import apart
+from test_step_cuda import on_cuda
 
 from memlab import Model, Run, estimate
 from memlab.lab.trace_run import trace_run
 from memlab.step import simulate
+from memlab.step.described import MASKED
 from memlab.terms.adapters import Prompt
 from memlab.units import text
 
@@ -53,6 +58,33 @@ def test_a_step_with_a_mask_is_counted_to_the_byte(texts, family, precision, con
     assert found.peak.bytes == real.peak.bytes
     assert found.peak.first_step_bytes == real.first_peak.bytes
     assert found.held == real.held
+
+
+# Every family whose rows can have a mask, a random model of each: padded, then packed, in turn.
+OTHERS = [
+    step.replace(texts=("padded", "packed")[i % 2], tokens=min(step.run.tokens, 40))
+    for i, step in enumerate([*drawn(len(MORE), 21), *random_mixtures(len(MIXTURES), 21)])
+]
+
+
+@pytest.mark.parametrize("step", OTHERS, ids=str)
+def test_a_step_of_every_other_family_is_counted_to_the_byte(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+
+
+@pytest.mark.parametrize("step", [*on_cuda(OTHERS[::2])], ids=str)
+def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
+    run = step.run.replace(backend="cuda", micro_batches=1)
+    recipe = "autocast" if step.precision.startswith("autocast") else step.precision
+    traced, found = trace_run(step.model, recipe, run), simulate(step.model, recipe, run)
+    assert found.held == traced.held
+    assert found.peak.bytes == traced.peak
+
+
+def test_every_family_that_is_described_is_tried():
+    tried = {"llama", "mistral", "qwen2", "qwen3", "gemma", *MORE, *MIXTURES}
+    assert tried == set(MASKED)
 
 
 @pytest.mark.parametrize("texts", ["padded", "packed"])

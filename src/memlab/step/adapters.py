@@ -34,11 +34,14 @@ THEIRS = (
     *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
     *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
 )
+# Mixtures whose attention can carry one; no linear layer of theirs beside it is in every layer.
+MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", "llama4_text")
+IN_ATTENTION = ("q", "k", "v", "out")
 PROMPTED = (*LLAMAS, "gpt2")  # families whose body is described from embeddings on
 KNOWN = (
     ("memlab", "gpt2"),
     *(("memlab", family) for family in LLAMAS),
-    *(("transformers", family) for family in THEIRS),
+    *(("transformers", family) for family in (*THEIRS, *MIXTURES)),
 )
 
 
@@ -86,10 +89,12 @@ def check_other(adapter: Ia3 | Vera | Prompt, model: Model, run: Run, weights: s
     Raises      ValueError for a family, a loop or a loss that is not described beside them
     """
     what = adapter.told()
-    if run.implementation != "transformers" or model.family not in THEIRS:
+    if run.implementation != "transformers" or model.family not in (*THEIRS, *MIXTURES):
         raise ValueError(f"{what} is not described for {run.implementation} {model.family}")
     if run.loop not in ("plain", "keeps-outputs"):
         raise ValueError(f"loop={run.loop!r} with {what} is not described")
+    if not isinstance(adapter, Prompt):
+        _check_mixture(model, adapter.targets)
     if isinstance(adapter, Prompt):
         if model.family not in PROMPTED:
             known = ", ".join(PROMPTED)
@@ -118,6 +123,12 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
         raise ValueError("keep_wide=True is memlab.lab.quantized_linear's; bitsandbytes has it not")
     if lora.base is not None and model.conv1d and peft:
         raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
+    if lora.base is not None and model.experts:
+        raise ValueError(
+            f"base={lora.base!r} is not described for {model.family}: bitsandbytes makes codes of "
+            "linear layers, and its experts are none"
+        )
+    _check_mixture(model, lora.targets)
     lora.check(model)
     own = lora.format(weights, peft=peft)
     if lora.dora and lora.dropout and model.conv1d and own == weights:
@@ -126,6 +137,16 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
             "adapters are stored as the weights are: peft makes a parameter of each weight there, "
             "whose gradient is computed as well (torch.nn.Parameter(weight.T))"
         )
+
+
+def _check_mixture(model: Model, targets: tuple[str, ...]) -> None:
+    """Refuse adapters in a mixture's layers elsewhere than in attention."""
+    for name in targets if model.experts else ():
+        if name not in IN_ATTENTION:
+            raise ValueError(
+                f"target {name!r} is not described for {model.family}: all experts of a layer are "
+                f"one parameter, and no linear layer; known: {', '.join(IN_ATTENTION)}"
+            )
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:

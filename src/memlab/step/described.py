@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 NARROW = ("bf16", "fp16")
 # Families whose masks for padding and for packed texts are held against real steps.
-MASKED = ("llama", "mistral", "qwen2", "qwen3", "gemma", "olmo2", "granite")
+MASKED = (
+    *("llama", "mistral", "qwen2", "qwen3", "gemma", "olmo2", "granite", "phi3", "olmo", "smollm3"),
+    *("glm4", "starcoder2", "gemma2", "gemma3_text", "cohere2", "seed_oss", "ministral"),
+    *("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", "deepseek_v2"),
+    *("deepseek_v3", "llama4_text"),
+)
 
 
 def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
