@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import blocks
@@ -12,6 +13,7 @@ import glossary
 import guard
 import interface
 import lay
+import outputs
 import pytest
 import sources
 import stage
@@ -395,3 +397,26 @@ def test_what_is_translated_is_sound_and_belongs_to_the_page_as_it_is(name):
     for language in catalogue.languages():
         found = check.problems(language, name)
         assert not [line for line in found if not line.startswith(check.LEFT)], language
+
+
+SPACED = re.compile(r"\d\*{0,2} %(?!\w)")
+
+
+@pytest.mark.parametrize("name", sources.names())
+def test_a_percentage_has_no_space_in_any_language(name):
+    """As everything prints it: 6.9%."""
+    texts = {"en": sources.blocks_of(name)}
+    texts |= {x: catalogue.translations(x, name).values() for x in catalogue.languages()}
+    for language, blocks_there in texts.items():
+        said = [blocks.SILENT.sub("", text) for text in blocks_there]
+        assert [text for text in said if SPACED.search(text)] == [], language
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_cell_prints_a_percentage_with_a_space(path):
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            shown = outputs.shown(output)
+            texts = [shown] if isinstance(shown, str) else shown.values()
+            for text in texts:  # a quotation has its author's form
+                assert not SPACED.search(re.sub(r"<q\b.*?</q>", "", text, flags=re.S)), cell["id"]

@@ -7,11 +7,17 @@ import check
 import interface
 import pytest
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
-from test_staged import WRITTEN, english_number
+from test_staged import LOANS, NAMES, OWN, WORD, WRITTEN, english_number, printed, read
 
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 # Text that a reader sees, without code, formulas and what only a program reads.
 HIDDEN = re.compile(r"<(script|style|pre|code|math|svg|head)\b.*?</\1>", re.S)
+# Code and what a terminal prints, PyTorch's messages above all; cells print in a kind of their own,
+# and the page of what did not save memory repeats it as text.
+CODE = r'<div class="highlight-(?!myst-ansi).*?</pre>'
+NO_TEXT = r"<(script|style|code|math|head|samp|q)\b.*?</\1>"
+# How the English lines begin that are BibTeX's, or the name of a device in a record.
+THEIRS = ("author = ", "howpublished = ", "CPU, x86_64, ")
 QUOTED = re.compile(r"<(samp|q)\b.*?</\1>", re.S)
 FORMULA = re.compile(r"\\\(.*?\\\)|\\\[.*?\\\]", re.S)
 INSIDE = re.compile(r"</?(?:em|strong|a|span|sup|sub)\b[^>]*>")  # what parts no words
@@ -59,6 +65,37 @@ def test_no_number_of_a_page_is_in_english_form(name):
     texts = [" ".join(html.unescape(t).split()) for t in re.findall(r">([^<>]+)<", page)]
     found = [english_number(re.sub(PAPER, "", text)) for text in texts]
     assert [each for each in found if each] == []
+
+
+def lines(name):
+    """The lines of text that a page shows: words, tables, pictures, printed text; no code."""
+    code = CODE.replace("ansi", "ansi|text") if name.endswith("no-gain.html") else CODE
+    page = (SITE / name).read_text(encoding="utf-8")
+    page = re.sub(f"{NO_TEXT}|{code}|{FORMULA.pattern}", " ", page, flags=re.S)
+    texts = re.sub(r"<[^>]*>", "\n", INSIDE.sub("", page)).splitlines()
+    return {" ".join(html.unescape(text).split()) for text in texts}
+
+
+def others(chapter):
+    """What a chapter prints that is said in English alone, by the cells that test_staged names."""
+    cells = OWN.get(chapter, {})
+    path = ROOT / "notebooks" / f"{chapter}.ipynb"
+    named = {text for where, text in NAMES if where == chapter}
+    if not cells:
+        return named
+    texts = [line for cell in read(path) if cell["id"] in cells for line in printed(cell)]
+    return named | {" ".join(text.split()) for text in texts}
+
+
+READABLE = [x for x in OTHERS if not re.search(r"/references\.|/checks/", x)]  # titles, and code
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_no_line_of_a_page_is_english(name):
+    same = lines(name) & lines(f"en/{name.split('/', 1)[1]}")
+    same -= others(name.split("/")[-1].removesuffix(".html"))
+    left = [text for text in sorted(same) if not text.startswith(THEIRS)]
+    assert [text for text in left if len(set(WORD.findall(text)) - LOANS) > 2] == []
 
 
 @pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("zh-TW/")])

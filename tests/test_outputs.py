@@ -57,7 +57,9 @@ def test_a_language_shows_the_values_of_the_english_chapter(path):
             if new := kept["cells"].get(cell["id"]):
                 there = copy.deepcopy(cell)
                 outputs.put(there, new)
-                assert values(there) == values(cell), (language, cell["id"])
+                lost, more = values(cell) - values(there), values(there) - values(cell)
+                # Chinese may say in a digit what English says in a word: "eight bits".
+                assert not lost and all(len(each) == 1 for each in more), (language, cell["id"])
 
 
 @pytest.fixture

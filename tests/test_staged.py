@@ -40,8 +40,11 @@ OWN = {
         "sol-serving-2": "an exception",
     },
 }
-# What looks like a sentence in a table or a picture and is code.
-NAMES: set[tuple[str, str]] = set()
+# What looks like a sentence in a table and is a list of names, or a setting that a note quotes.
+NAMES = {
+    ("20_lora", "backward, backward, backward"),
+    ("25_status_report", "test-8bit: true, medium_3b: true"),
+}
 WORD = re.compile(r"(?<![\w.=_(\[{'\"/-])[a-z]{3,}(?![\w=_(\[/']|\.\w)")
 # Words that a language writes as English does, and names in lower case.
 LOANS = set("tokens ranks buffers logits embedding total autograd cache vetor print shape".split())

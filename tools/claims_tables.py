@@ -5,7 +5,8 @@
 
 A chapter's table is all of data/claims/<note>.json and nothing that the chapter computes, so a
 claim that says something in other words needs no new run. With the table goes the list of what
-memlab said in it, by which a language finds its words.
+memlab said in it, by which a language finds its words; its own tables are made by a run of the
+chapter in it, python tools/i18n outputs.
 """
 
 import json
@@ -31,9 +32,9 @@ def tables():
         code = "\n".join("".join(cell["source"]) for cell in chapter["cells"])
         if shown:
             (note,) = set(re.findall(r'Claims\(read\("(\d+)"\)\)', code))
-            page, said = table(note)
+            page, plain, said = table(note)
             for data in shown:
-                data["text/html"] = [page]
+                data["text/html"], data["text/plain"] = [page], plain.splitlines(keepends=True)
             known = chapter["metadata"]["memlab"]
             known["said"] = sorted({*known["said"], *said})
             found[path] = json.dumps(chapter, indent=1, ensure_ascii=False) + "\n"
@@ -41,18 +42,19 @@ def tables():
 
 
 def table(note):
-    """The claims of a note as HTML, and the messages that memlab said in it."""
+    """The claims of a note as HTML and as text, and the messages that memlab said in it."""
     with tempfile.TemporaryDirectory() as folder:
         heard = Path(folder, "said.jsonl")
         before, messages.HEARD = messages.HEARD, str(heard)
         messages._heard.clear()
         try:
-            page = Claims(read(note))._repr_html_()
+            claims = Claims(read(note))
+            page, plain = claims._repr_html_(), repr(claims)
         finally:
             messages.HEARD = before
             messages._heard.clear()
         lines = heard.read_text(encoding="utf-8").splitlines()
-    return page, {*map(notebooks.words_of, map(json.loads, lines))} - {""}
+    return page, plain, {*map(notebooks.words_of, map(json.loads, lines))} - {""}
 
 
 def _shown(chapter):

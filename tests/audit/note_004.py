@@ -558,9 +558,7 @@ def fewer_tokens(claim):
     words = f"its authors' contexts, 2,756 and 4,096 tokens: {found:.1%} fewer"
     # Characters a token that the note's program states: its own tokenizer, and GPT-2's.
     stated = 1 - 4.488 / 7.184
-    words += f"; by its program's 7.184 characters a token, GPT-2's 4.488: {stated:.1%}".replace(
-        "%", " %"
-    )
+    words += f"; by its program's 7.184 characters a token, GPT-2's 4.488: {stated:.1%}"
     if abs(claimed / 100 - found) < 0.005:
         return Finding(words)
     if abs(claimed / 100 - stated) > 0.005:
