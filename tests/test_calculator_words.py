@@ -10,7 +10,7 @@ import calculator
 import catalogue
 import peaks
 import pytest
-from calculator_states import ADAPTED, HOSTILE, RARE, SERVED, TYPED, states
+from calculator_states import ADAPTED, HOSTILE, LOOPED, RARE, SERVED, SHARDED, TYPED, states
 from say import BETWEEN, PLACE, matched, say
 from test_numerals import KEPT, TURNED
 
@@ -61,7 +61,7 @@ def _split(text):
 def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
-    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, {}]
+    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, *LOOPED, *SHARDED, {}]
     found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 
