@@ -6,7 +6,7 @@ from ..programs import LOOPS, TRL
 
 LABELS = {
     "plain": "a loop of your own",
-    "keeps-outputs": "a loop of your own that keeps outputs = model(...)",
+    "keeps-outputs": "a loop of your own that keeps the outputs of the model",
     "nanogpt": "nanoGPT: train.py",
     "trainer": "transformers: Trainer",
     "sft": "TRL: SFTTrainer",
