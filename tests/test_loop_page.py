@@ -131,7 +131,7 @@ def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):
     for state, told in DRAW.sample(asked, 6):
         Path("config.json").write_text(json.dumps(state["config"]), encoding="utf-8")
         assert main([*shlex.split(told["command"])[1:], "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["total"] == told["total"]
+        assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"]
         made: dict = {}
         exec(told["script"].replace("print(", "found = ("), made)  # noqa: S102
         assert made["found"].total() == told["total"]
@@ -183,7 +183,10 @@ def test_what_is_not_counted_says_so_and_what_stays(lookup, state, why):  # noqa
 def test_pairs_are_two_sequences_and_a_second_model(lookup):  # noqa: F811
     told = answered({"loop": "dpo"}, lookup, advise=False)
     rows = {row["term"]: row["bytes"] for row in told["rows"]}
-    assert rows["reference"] == rows["weights"] and "1 pairs" in told["heading"]
+    assert (
+        rows["reference"] == rows["weights"] and "1 × 2 × 4,096 tokens, in pairs" in told["heading"]
+    )
+    assert "llama-3-8b, DPOTrainer ·" in told["heading"]
     held = estimate(model_of(checked({})), "bf16", run_of(checked({"loop": "dpo"})))
     assert held.total() == told["total"]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
 # TRL's trainers, and what each has in place of TrainingArguments.
 CONFIGS = {SFT: "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
-TRAINERS = (TRAINER, *CONFIGS)
+TRAINERS = (TRAINER,) + tuple(CONFIGS)
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'

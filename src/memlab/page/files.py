@@ -66,7 +66,7 @@ def files() -> dict[str, str]:
     found["memlab/ledger.py"] = bare(text(f"{HERE}ledger.py"))
     known = bare(text(f"{HERE}frozen.py"))
     fields = json.dumps(fields_of_frozen())
-    found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
+    found["memlab/base/frozen.py"] = known.replace("FIELDS = {}", f"FIELDS = {fields}")
     return found
 
 

@@ -13,6 +13,13 @@ LABELS = {
     "dpo": "TRL: DPOTrainer, batches of pairs",
     "grpo": "TRL: GRPOTrainer, after the rollout",
 }
+CLASSES = {
+    "trainer": "Trainer",
+    "sft": "SFTTrainer",
+    "dpo": "DPOTrainer",
+    "grpo": "GRPOTrainer",
+    "nanogpt": "nanoGPT",
+}
 ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (("loop", "Whose program trains", [(name, LABELS[name]) for name in LOOPS]),)

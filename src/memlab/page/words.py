@@ -25,10 +25,10 @@ PICTURE = "A bar of {size}: {parts}. A line at {limit}."
 SCALE = "The line: {limit}, what {card} gives a program beside a CUDA context."
 HEADING = "{model} · {recipe} · {tokens}: the peak, in {moment}"
 HEADING_AT_REST = "{model} · {recipe}: what stays from step to step"
+BATCHES_OF_PAIRS = "{passes} batches of {batch} × 2 × {tokens} tokens, in pairs"
+PAIRS = "{batch} × 2 × {tokens} tokens, in pairs"
 BATCHES = "{passes} batches of {batch} × {tokens} tokens"
 BATCH = "{batch} × {tokens} tokens"
-PAIRS = "{batch} pairs × {tokens} tokens"
-BATCHES_OF_PAIRS = "{passes} batches of {batch} pairs × {tokens} tokens"
 YOUR_CARD = "your card of {size}"
 YOURS = "your {family}"
 UNDIVIDED = (
@@ -131,11 +131,11 @@ NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are counted in chapter 32 where matrices or layers are divided, not here"
 DIVIDED_ALONE = (
     "the step of ranks that divide matrices or layers is not counted on this page; the command "
-    "below counts the peak of one of them"
+    "below counts the peak of one of them, or says what of it is not described"
 )
 ZERO = (
     "the step under DeepSpeed's ZeRO {stage} is not counted on this page; the command below counts "
-    "its peak"
+    "its peak, or says what of it is not described"
 )
 NO_FAMILY_STEP = "the steps of {family} are not counted on this page"
 ROWS = "rows of the loss"
