@@ -10,9 +10,12 @@ from memlab.page.adapter_controls import START as ADAPTERS
 from memlab.page.described import MEASURED
 from memlab.page.request import CHOICES, NUMBERS
 from memlab.page.serving_controls import START as SERVING
+from memlab.programs import LOOPS, TRL
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
-APART = SERVING | ADAPTERS  # asked by states of their own, below
+APART = (
+    SERVING | ADAPTERS | {"loop": "plain", "completion": 0}
+)  # asked by states of their own, below
 
 
 def states(count, seed=0):
@@ -49,6 +52,42 @@ def adapted(count, seed=0):
             made |= {"model": "config", "config": config(chance, FAMILIES)}
         alone = {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}
         found.append(made | (alone if chance.random() < 0.95 else {}))
+    return found
+
+
+def looped(count, seed=0):
+    """So many random states in named loops, with adapters or without, on one device."""
+    chance, found = random.Random(f"loops {seed}"), []
+    for _ in range(count):
+        made = state(chance) | {"loop": chance.choice(LOOPS[1:]), "loss": "plain"}
+        families = tuple(MEASURED) if made["loop"] == "trainer" else ("llama", "qwen2", "qwen3")
+        made |= {"model": "config", "config": config(chance, families)}
+        made |= {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}
+        if made.get("precision") == "zero":
+            made["precision"] = "bf16"
+        if chance.random() < 0.5 and made["loop"] in ("trainer", *TRL):
+            made |= {"trained": chance.choice(("lora", "qlora"))}
+            made |= {"targets": chance.choice(TARGETS), "rank": chance.choice((1, 8, 16, 100))}
+        if chance.random() < 0.5:
+            made["completion"] = chance.choice((0, 1, 7, 15))
+        if made["loop"] != "trainer" and chance.random() < 0.9:
+            made["attention"] = "sdpa"
+        found.append(made)
+    return found
+
+
+def sharded(count, seed=0):
+    """So many random states under FSDP2."""
+    chance, found = random.Random(f"sharded {seed}"), []
+    for _ in range(count):
+        made = state(chance) | {"data": chance.choice((2, 3, 8, 64, 500)), "zero": 3, "tensor": 1}
+        families = ("llama", "qwen2", "qwen3", "gemma2", "mistral")
+        made |= {"pipeline": 1, "loss": "plain", "attention": "own"}
+        made |= {"model": "config", "config": config(chance, families)}
+        made["optimizer"] = chance.choice(("adamw", "sgd", "momentum", "lion"))
+        if made.get("precision") == "zero":
+            made["precision"] = "bf16"
+        found.append(made)
     return found
 
 
@@ -298,4 +337,37 @@ ADAPTED = [
         _GPT2,
         _GPT2 | {"trained": "lora"},
     )
+]
+
+# What is asked about loops and about several devices: each of their sentences, once.
+LOOPED = [
+    {"loop": "sft"},
+    {"loop": "sft", "completion": 5000},
+    {"loop": "sft", "completion": 1000, "trained": "qlora", "batch": 2},
+    {"loop": "sft", "loss": "chunked"},
+    {"loop": "sft", "precision": "zero"},
+    {"loop": "sft", "attention": "eager"},
+    {"loop": "sft", "trained": "lora", "precision": "fp32"},
+    {"loop": "sft", "model": "mixtral-8x7b"},
+    {"loop": "trainer", "model": "qwen3-4b", "trained": "lora", "card": "RTX 4090"},
+    {"loop": "trainer", "optimizer": "bnb_paged_adamw8bit"},
+    {"loop": "trainer", "data": 8},
+    {"loop": "nanogpt"},
+    {"loop": "keeps-outputs", "trained": "lora"},
+    {"loop": "dpo"},
+    {"loop": "dpo", "batch": 2, "micro_batches": 4},
+    {"loop": "grpo", "completion": 512, "micro_batches": 8},
+]
+SHARDED = [
+    {"data": 8, "zero": 3},
+    {"data": 8, "zero": 3, "precision": "zero"},
+    {"data": 8, "zero": 3, "optimizer": "muon"},
+    {"data": 8, "zero": 3, "loss": "chunked"},
+    {"data": 8, "zero": 3, "attention": "eager"},
+    {"data": 8, "zero": 3, "model": "mixtral-8x7b"},
+    {"data": 8, "zero": 2},
+    {"data": 8, "zero": 0},
+    {"tensor": 8},
+    {"pipeline": 4},
+    {"data": 2, "tensor": 2},
 ]

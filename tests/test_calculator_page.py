@@ -23,6 +23,7 @@ from memlab.page.answer import ORDER, answered
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS
+from memlab.recipe.parallelism import Sharding
 from memlab.run import Run
 from memlab.terms.lora import Lora
 from memlab.units import text as sized
@@ -177,6 +178,56 @@ def test_adapters_are_asked_about_where_they_are_trained(page):
     tables = [name for name in files if name.endswith(".json")]
     assert tables == ["llama.bf16.nf4-all.json", "llama.bf16.nf4-qv.json"]
     assert "trained=qlora" in page.url and "rank=64" in page.url and "targets=qv" in page.url
+
+
+def test_the_program_that_trains_is_asked_for_by_its_name(page, roots):  # noqa: F811
+    files = []
+    page.on("request", lambda request: files.append(request.url.rsplit("/", 1)[-1]))
+    names = page.locator("#calc-loop option").all_inner_texts()
+    assert {"transformers: Trainer", "TRL: SFTTrainer"} < set(names)
+    assert not page.is_visible("#calc-completion")
+    before = total(page)
+    page.select_option("#calc-loop", "sft")
+    changed = settled(page, before)
+    assert page.is_visible("#calc-completion")
+    told = estimate(Model.preset("llama-3-8b"), "bf16", Run(tokens=4096, loop="sft"))
+    assert changed == f"{told.total():,}" and "SFTTrainer" in page.inner_text("#calc-title")
+    page.fill("#calc-completion", "512")
+    changed = settled(page, changed)
+    told = estimate(
+        Model.preset("llama-3-8b"), "bf16", Run(tokens=4096, loop="sft", completion=512)
+    )
+    assert changed == f"{told.total():,}"
+    assert [name for name in files if name.endswith(".json")] == ["sft.llama.bf16.json"]
+    assert "loop=sft" in page.url and "completion=512" in page.url
+    address = page.url
+    page.goto("about:blank")
+    opened(page, address)
+    assert total(page) == changed and page.input_value("#calc-loop") == "sft"
+    page.select_option("#calc-loss", "chunked")
+    until(page, lambda: page.inner_text("#calc-wrong") != "")
+    assert "calc-stale" in page.get_attribute("#calc-result", "class")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+
+
+def test_eight_cards_under_fsdp_are_one_address(page):
+    before = total(page)
+    page.fill("#calc-data", "8")
+    changed = settled(page, before)
+    page.select_option("#calc-zero", "3")
+    until(page, lambda: "gathered weights" in page.inner_text("#calc-rows"))
+    told = estimate(
+        Model.preset("llama-3-8b"), "bf16", Run(tokens=4096, devices=Sharding(data=8, zero=3))
+    )
+    assert total(page) == f"{told.total():,}" != changed
+    assert "--ranks 8 --zero 3" in page.text_content("#calc-command")
+    address = page.url
+    assert "data=8" in address and "zero=3" in address
+    page.goto("about:blank")
+    opened(page, address)
+    assert total(page) == f"{told.total():,}"
+    page.select_option("#calc-zero", "2")
+    until(page, lambda: "DeepSpeed's ZeRO 2 is not counted" in page.inner_text("#calc-verdict"))
 
 
 def test_a_dropped_file_is_read(page):

@@ -10,7 +10,7 @@ import calculator
 import catalogue
 import peaks
 import pytest
-from calculator_states import ADAPTED, HOSTILE, RARE, SERVED, TYPED, states
+from calculator_states import ADAPTED, HOSTILE, LOOPED, RARE, SERVED, SHARDED, TYPED, states
 from say import BETWEEN, PLACE, matched, say
 from test_numerals import KEPT, TURNED
 
@@ -19,6 +19,7 @@ from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
 from memlab.page import words as sentences
 from memlab.page.answer import answer
+from memlab.page.loop_controls import CLASSES
 from memlab.page.peak_files import reader
 from memlab.page.request import OPTIMIZERS
 
@@ -32,7 +33,7 @@ VOWELS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 # What no language changes: names, code, letters of formulas, units.
 NAMES = {str(each.name) for each in devices()} | set(PRESETS) | set(OPTIMIZERS) | {"a/model"}
 NAMES |= set(FAMILIES) | {state["config"]["model_type"] for state in TYPED}
-NAMES |= {"memlab trace CONFIG", "memlab estimate CONFIG", "transformers"}
+NAMES |= set(CLASSES.values()) | {"memlab trace CONFIG", "memlab estimate CONFIG", "transformers"}
 CODE = re.compile(
     "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
     + r"|^\w+(?=: \d+ )"  # a layer
@@ -61,7 +62,7 @@ def _split(text):
 def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
-    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, {}]
+    asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, *LOOPED, *SHARDED, {}]
     found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 

@@ -57,6 +57,8 @@ GROUPS = (
     (
         "How it is trained",
         (
+            "loop",
+            "completion",
             "trained",
             "rank",
             "targets",

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 
+PRECISIONS = ("fp32", "bf16", "autocast")
 WAYS = {
     "closed form": "described: `memlab estimate` and `memlab trace`",
     "traced": "by their own code: `memlab trace`",
@@ -34,7 +35,8 @@ def _page(root, rows):
     page = root / "book" / "calculator"
     tables = json.loads((page / "types.json").read_text(encoding="utf-8"))["types"]
     described = sum(row["how"] == "closed form" for row in rows)
-    peaks = len({path.name.partition(".")[0] for path in (page / "peaks").glob("*.json")})
+    names = [path.name.split(".") for path in (page / "peaks").glob("*.json")]
+    peaks = len({words[0] for words in names if words[1] in PRECISIONS})  # no loop's, no rank's
     cached = sum(bool(table["cache"]) for table in tables.values())
     return (
         f"The [calculator](calculator.md) has no code to trace. Of the {described} types that are "

@@ -26,6 +26,7 @@ from memlab.page.peak import (
     LEAST,
     OTHER,
     OUTSIDE,
+    SHARDED,
     TERMS,
     THIRD,
     place_of,
@@ -33,6 +34,7 @@ from memlab.page.peak import (
     value,
 )
 
+AFTER = ("optimizer", "zero_grad")  # the first of them has no event, if all states are there
 # Letters of the layers below, and above, of each kind.
 BELOW, ABOVE = LAYERS[:KINDS], LAYERS[KINDS:]
 _CHANCE = random.Random(0)
@@ -109,7 +111,7 @@ class Held:
             first = [copied(self.by_layer.get(each, {})) for each in alike]
             if any(other != first[0] for other in first):
                 raise ValueError(f"layers {alike} differ while {part.layer} is computed")
-        made: dict[str, dict[str, int]] = {name: {} for name in TERMS}
+        made: dict[str, dict[str, int]] = {name: {} for name in TERMS + SHARDED}
         for layer, weights in part.weights.items():
             for name, products in self.by_layer.get(layer, {}).items():
                 for letter, times in weights.items():
@@ -132,7 +134,7 @@ def moments_of(log, kinds, changes, sizes):
     kept: dict[int | None, dict[str, list]] = {layer: {} for layer in shown(kinds)}
     before: dict = {}
     for start, end, layer, phase in step:
-        if phase == "optimizer":  # fused: it makes nothing beside the states
+        if phase in AFTER:  # fused: it makes nothing beside the states
             before = copied(held.told(parts[None]))
             break
         _search(hills, held, (start, end), parts[layer], kept.get(layer))
@@ -149,10 +151,15 @@ def moments_of(log, kinds, changes, sizes):
 
 
 def hills_of(log, changes):
-    """The hill of the moment after each event, as memlab.step.moments tells them."""
-    made, logits = [], 0
+    """The hill of the moment after each event, as memlab.step.moments tells them.
+
+    Logits that the last step left are none of this one's.
+    """
+    made, logits, first = [], 0, log.marks["second.forward"]
     for start, end, _, phase in [(0, parts_of(log)[0][0], None, ""), *parts_of(log)]:
         for at in range(start, end):
+            if at == first:
+                logits = 0
             if changes[at] is not None and changes[at][1] == "logits":
                 logits += log.events[at][1]
             made.append("loss" if logits else phase)
@@ -262,7 +269,7 @@ def _check(log, step, kinds, told_of, found, sizes):
     tops: dict[tuple, int] = {}
     total = 0
     for start, end, layer, phase in [(0, step[0][0], None, ""), *step]:
-        if phase == "optimizer":
+        if phase in AFTER:
             break
         for at in range(start, end):
             total += log.events[at][1] if changes[at] is not None else 0

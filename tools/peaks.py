@@ -28,7 +28,7 @@ from memlab.model.families import LATENTS, MIXTURES
 from memlab.model.latent import Latent
 from memlab.model.mixtures import GROUPED
 from memlab.page.forms import FORMS, FORMS_OF, PLAIN, THREE, TURNS, UNTIED, form_of
-from memlab.page.peak import TERMS, dropped, letters
+from memlab.page.peak import SHARDED, TERMS, dropped, letters
 from memlab.run import Run
 from memlab.step.simulate import log_of, term
 from memlab.step.storage_log import SIZES
@@ -190,7 +190,8 @@ def sizes_of(family, kind):
 def letters_of(size, sizes):
     """The letters in one size of a shape, and the number that is left."""
     named = NAMED.get(getattr(size, "letters", ""))
-    if named is not None and size != sizes.get("c"):  # the latent's width is a C, too
+    own = (sizes.get("c"), sizes.get("z"))  # the latent's width is a C, too, and a completion
+    if named is not None and size not in own:
         return named, 1
     if size == sizes["T"] + 1:
         return "U", 1
@@ -218,7 +219,7 @@ def bytes_of(record, sizes):
     return {"".join(sorted(word)): number}
 
 
-def changes_of(log, sizes):
+def changes_of(log, sizes, bytes_of=bytes_of):
     """Of each event the layer that its tensor was made in, its term, its bytes, and +1 or -1."""
     found: list[tuple | None] = []
     owners = [layer for start, end, layer, _ in layered.parts_of(log) for _ in range(start, end)]
@@ -239,11 +240,14 @@ def changes_of(log, sizes):
 
 
 def place(record):
-    """The term of the page that a tensor belongs to; None for weights and states."""
+    """The term of the page that a tensor belongs to; None for weights and states.
+
+    A second model, which is not trained, is no more of it than the first one's weights.
+    """
     name = term(record)
-    if name in ("weights", "optimizer"):
+    if name in ("weights", "optimizer", "reference"):
         return None
-    return name if name in TERMS else "other"
+    return name if name in TERMS + SHARDED else "other"
 
 
 def kinds_of(family, precision):

@@ -73,7 +73,7 @@ def copied(held):
 LOOK_BACK = 60  # sums among which the nearest is looked for
 
 
-def interned(moments):
+def interned(moments, terms=TERMS):
     """The moments of all kinds, each sum and each row of sums stored once.
 
     sums        {letters: number}, or the difference from the sum that stands "=" places before
@@ -88,7 +88,7 @@ def interned(moments):
         spans: list[int] = []
         for hill, place, parts in found:
             row = [HILLS.index(hill), place]
-            for name in TERMS:
+            for name in terms:
                 key = json.dumps(parts.get(name, {}), sort_keys=True)
                 if key not in at:
                     at[key] = len(sums)
@@ -100,9 +100,10 @@ def interned(moments):
             else:
                 spans += [number, 1]
         kinds[kind] = spans
-    flat = [n for row, last in zip(rows, [[0] * 6, *rows], strict=False) for n in less(row, last)]
+    before = [[0] * (2 + len(terms)), *rows]
+    flat = [n for row, last in zip(rows, before, strict=False) for n in less(row, last)]
     told = [nearest(sums, number) for number in range(len(sums))]
-    return {"hills": HILLS, "terms": TERMS, "sums": told, "rows": flat, "kinds": kinds}
+    return {"hills": HILLS, "terms": terms, "sums": told, "rows": flat, "kinds": kinds}
 
 
 def less(row, other):

@@ -1,7 +1,7 @@
 """The exact flag or line with which a reader's library makes a change.
 
 Whose library it is, the run says: memlab's own models, transformers in a loop of one's own, its
-Trainer, or TRL's SFTTrainer. What a library has no flag for is not advised to its readers.
+Trainer, or one of TRL's three. What a library has no flag for is not advised to its readers.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ..run import Run
 
 OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
+# TRL's trainers, and what each has in place of TrainingArguments.
+CONFIGS = {SFT: "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
+TRAINERS = (TRAINER,) + tuple(CONFIGS)
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
@@ -92,7 +95,7 @@ def library(run: Run) -> str:
     """Whose flags this run's reader sets."""
     if run.implementation == "memlab":
         return MEMLAB
-    return run.loop if run.loop in (TRAINER, SFT) else OWN
+    return run.loop if run.loop in TRAINERS else OWN
 
 
 def flag(name: str, recipe: Recipe, run: Run) -> str | None:
@@ -101,7 +104,7 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
     None        this library has none
     """
     of = library(run)
-    trainer = of in (TRAINER, SFT)
+    trainer = of in TRAINERS
     if name.endswith("micro-batches"):
         words = ACCUMULATED if trainer else MICRO_BATCHES
         return _of(words.format(passes=run.micro_batches, batch=run.batch), of)
@@ -126,7 +129,7 @@ STEPPED = {
 
 
 def _of(words: str, of: str) -> str:
-    if of != SFT or words.startswith("trl."):
+    if of not in CONFIGS or words.startswith("trl."):
         return words
-    words = words.replace("TrainingArguments", "SFTConfig")
-    return f"SFT{words}" if words.startswith("Trainer(") else words
+    words = words.replace("TrainingArguments", CONFIGS[of])
+    return f"{of.upper()}{words}" if words.startswith("Trainer(") else words

@@ -15,6 +15,7 @@ from .begun import begun, summed
 from .cheaper import cheapest
 from .described import Unknown
 from .highest import Highest, Missing, at_rest
+from .loop_controls import CLASSES
 from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
 from .served import served
@@ -87,10 +88,10 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
 
 
 def named(model: str, run: Run) -> str:
-    """A model's name, and the adapters that are trained beside it."""
-    if run.lora is None:
-        return model
-    return f"{model} + {'QLoRA' if run.lora.base else 'LoRA'} r={run.lora.rank}"
+    """A model's name, the adapters that are trained beside it, and who trains them."""
+    if run.lora is not None:
+        model = f"{model} + {'QLoRA' if run.lora.base else 'LoRA'} r={run.lora.rank}"
+    return f"{model}, {CLASSES[run.loop]}" if run.loop in CLASSES else model
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from ..units import GiB, text
 from . import words as say
 from .adapted import targets_of
 from .adapter_controls import BASE, START, WHOLE
+from .loop_controls import ALL, LEARNS
+from .looped import PLAIN
 from .outside import visible
 from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_CARD, OTHER_MODEL, OWN, PRECISIONS
 from .serving_controls import SERVE
@@ -54,6 +56,13 @@ def run_of(state: State) -> Run:
     said = {name: state[name] for name in OF_RUN if state.get(name, OWN) != OWN}
     if said.get("optimizer_impl") not in LOOPS[state.get("optimizer", "adamw")][0]:
         said.pop("optimizer_impl", None)  # AdamW's loop, which this optimizer does not have
+    if state.get("use") == SERVE:
+        said.pop("loop", None)
+    loop = said.get("loop", PLAIN)
+    if loop in LEARNS and state.get("completion", ALL) != ALL:
+        said["completion"] = state["completion"]
+    if loop != PLAIN and said.get("loss", "plain") != "plain":
+        raise ValueError(say.NO_LOOP_LOSS)
     shared = {name: state[name] for name in OF_DEVICES if name in state}
     if shared.get("pipeline", 1) > 1:  # what stays, which no schedule changes; this one takes any
         shared["schedule"] = "gpipe"  # number of micro-batches
@@ -90,7 +99,8 @@ def controls_of(recipe: Recipe, run: Run) -> State:
     """What the controls show for a recipe and a run: the way back from recipe_of and run_of."""
     made: State = {name: getattr(run, name) for name in OF_RUN}
     made["attention"] = run.attention or OWN
-    made["optimizer_impl"] = run.optimizer_loop
+    made["optimizer_impl"] = run.optimizer_impl or OWN
+    made["completion"] = run.completion or ALL
     made["optimizer"] = recipe.optimizer
     for name in PRECISIONS:
         usual = Recipe.named(PRECISIONS[name][1])

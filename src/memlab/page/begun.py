@@ -6,7 +6,8 @@ from ..terms.context import CONTEXT
 from ..units import text
 from .asked import card_of, recipe_of
 from .command import command, script
-from .peak import TERMS
+from .highest import BUCKETS
+from .peak import SHARDED, TERMS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from .highest import Rows
 
 CACHE = "KV cache"
-ORDER = ("weights", "master", "gradients", "accumulator", "optimizer") + TERMS[1:] + (CACHE,)
+ORDER = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
+ORDER += (BUCKETS,) + TERMS[1:] + SHARDED + (CACHE,)
 
 
 def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any]:

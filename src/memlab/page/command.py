@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"  # where the pasted one is expected
 FIELDS = ("batch", "tokens", "micro_batches", "optimizer_impl", "attention", "checkpoint", "loss")
+FIELDS += ("loop", "completion")
 RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
 
 

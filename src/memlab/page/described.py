@@ -35,6 +35,8 @@ OF_RUN = (
     "optimizer_impl",
     "devices",
     "lora",
+    "loop",
+    "completion",
 )
 # Values of a config that the moments were made with, where others make another step: the classes'.
 COUNTED: dict[str, dict[str, Any]] = {
@@ -81,9 +83,11 @@ def check(model: Model, run: Run) -> None:
 def of_run(run: Run) -> str:
     """What of the run there are no moments for, whatever the model is; or nothing."""
     devices = run.devices
+    if devices.tensor_parallel or devices.pipelined:
+        return say.DIVIDED_ALONE
     if devices.tensor > 1 or devices.pipeline > 1 or devices.context > 1:
         return say.DIVIDED
-    if devices.zero and devices.data > 1:
+    if devices.deepspeed:
         return say.ZERO.format(stage=devices.zero)
     if run.optimizer_loop == "forloop" or [name for name in run.said() if name not in OF_RUN]:
         return say.NO_KIND

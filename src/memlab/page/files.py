@@ -21,7 +21,9 @@ MODULES = (
     "recipe/loops recipe/chosen recipe/offloaded step/keys step/windows engines/engine "
     "engines/kept engines/pool explain/changes explain/flags page/adapted page/adapter_controls "
     "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
-    "page/described page/forms page/highest page/outside page/peak page/request page/sentences "
+    "page/described page/forms page/highest page/loop_controls page/looped page/outside page/peak "
+    "page/request "
+    "page/sentences page/sharded "
     "page/served page/serving page/serving_controls page/serving_words page/spelled page/sums "
     "page/types page/words"
 )
@@ -64,7 +66,7 @@ def files() -> dict[str, str]:
     found["memlab/ledger.py"] = bare(text(f"{HERE}ledger.py"))
     known = bare(text(f"{HERE}frozen.py"))
     fields = json.dumps(fields_of_frozen())
-    found["memlab/base/frozen.py"] = known.replace("FIELDS: dict = {}", f"FIELDS = {fields}")
+    found["memlab/base/frozen.py"] = known.replace("FIELDS = {}", f"FIELDS = {fields}")
     return found
 
 
@@ -83,7 +85,7 @@ def text(name: str) -> str:
 
 
 def bare(code: str) -> str:
-    """A file without comments, with empty docstrings, and without the imports that only types need.
+    """A file without comments and annotations, with empty docstrings, less imports for types alone.
 
     A third of what the page would load is words that the engine throws away. Lines keep their
     numbers.
@@ -94,6 +96,8 @@ def bare(code: str) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip()
     tree = ast.parse(code)
+    for start, end in sorted(annotations(tree), reverse=True):
+        cut(lines, start, end)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
             node
@@ -107,6 +111,41 @@ def bare(code: str) -> str:
             for row in range(node.lineno - 1, node.end_lineno or 0):
                 lines[row] = ""
     return narrow("\n".join(lines))
+
+
+def annotations(tree: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """From where to where arguments, results and variables say their types: (row, byte of it).
+
+    Those of a class stay, which are its fields.
+    """
+    fields = {x for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for x in node.body}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg) and node.annotation:
+            at = node.lineno, node.col_offset + len(node.arg.encode())
+            found.append((at, end_of(node.annotation)))
+        elif isinstance(node, ast.FunctionDef) and node.returns:
+            found.append(
+                ((node.returns.lineno, node.returns.col_offset - len(" -> ")), end_of(node.returns))
+            )
+        elif isinstance(node, ast.AnnAssign) and node.value and node not in fields:
+            found.append((end_of(node.target), end_of(node.annotation)))
+    return found
+
+
+def end_of(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or 0, node.end_col_offset or 0
+
+
+def cut(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> None:
+    """Take out what is between two places, but no line."""
+    first, last = lines[start[0] - 1].encode()[: start[1]], lines[end[0] - 1].encode()[end[1] :]
+    for row in range(start[0], end[0]):
+        lines[row] = ""
+    if start[0] == end[0]:
+        lines[start[0] - 1] = (first + last).decode()
+    else:
+        lines[start[0] - 1], lines[end[0] - 1] = first.decode(), last.decode()
 
 
 def of_types(node: ast.stmt) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from ..formats import bytes_per_value
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.loops import loop_of
@@ -11,10 +12,10 @@ from ..recipe.resident import fullest, stepped
 from ..run import Run
 from ..step import keys
 from ..terms.optimizer_step import step_room
-from . import adapted, adapters_kept
+from . import adapted, adapters_kept, looped, sharded
 from .described import Unknown, check, no_kind
 from .forms import layers_of, table_of
-from .peak import LAYERS, TERMS, kind_of, places, precision_of, value
+from .peak import LAYERS, SHARDED, TERMS, kind_of, places, precision_of, value
 from .spelled import spelled, stored
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Lookup = Callable[[str, str], str]
     Rows = dict[str, tuple[int, str]]
 
+BUCKETS = "DDP buckets"  # a copy of all gradients
 HILLS = ("forward", "loss", "backward", "optimizer")
 
 
@@ -46,11 +48,14 @@ class Highest:
 
     def __init__(self, model: Model, recipe: Recipe, run: Run, lookup: Lookup) -> None:
         moments = moments_of(model, recipe, run, lookup)
-        self._sizes = adapted.letters_of(model, run)
+        self._sizes = adapted.letters_of(model, run) | looped.letters_of(model, run)
+        self._sizes.update(sharded.letters_of(model, run))
         self._known: dict[str, int] = {}
         kept = at_rest(model, recipe, run)
         self._kept = {name: kept[name] for name in kept if name != "gradients"}
-        self._roots = roots(model, recipe, run, kept)
+        if run.devices.data > 1 and not run.devices.zero:  # tests/test_ddp_steps.py
+            self._kept[BUCKETS] = kept["gradients"]
+        self._roots = room_of(model, recipe, run, kept)
         below = sum([self._kept[name][0] for name in self._kept])
         around = places(layers_of(model, run))
         tops: dict[str, tuple[int, dict[str, Products], Counts]] = {}
@@ -77,7 +82,7 @@ class Highest:
         """What is held then: {term: (bytes, formula)}."""
         rows = dict(self._kept)
         held, (parts, room) = self.stack(self.moment), self._made_of(self.moment)
-        for name in TERMS:
+        for name in TERMS + SHARDED:
             if name in held:
                 more = room if name == "other" else 0
                 formula = spelled(parts.get(name, {}), self._sizes, self._layers, more)
@@ -88,7 +93,7 @@ class Highest:
         """What the top of a hill is made of: {term: bytes}."""
         parts, room = self._made_of(hill)
         made = {name: self._kept[name][0] for name in self._kept}
-        for name in TERMS:
+        for name in TERMS + SHARDED:
             size = value(parts.get(name, {}), self._sizes) + (room if name == "other" else 0)
             if size:
                 made[name] = size
@@ -124,7 +129,32 @@ def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
         return adapters_kept.rows(model, recipe, run.lora)
     _, figures = fullest(model, recipe, run.devices)
     count = model.parameter_count
-    return {name: (figures[name], stored(name, count, recipe)) for name in figures}
+    kept = {name: (figures[name], stored(name, count, recipe)) for name in figures}
+    more, _ = looped.widened(model, recipe, run)
+    if more:
+        size, formula = kept["optimizer"]
+        kept["optimizer"] = (size + more, formula)
+    if run.reference_model == "model":
+        kept["reference"] = kept["weights"]
+    return kept
+
+
+def room_of(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
+    """What the optimizer's part of a step needs for a moment: clipping, and then the update."""
+    room = roots(model, recipe, run, kept)
+    if not run.clips:
+        return room
+    if run.lora is None:
+        count = len(stepped(model))
+    else:
+        count = sum([copies for _, copies in adapters_kept.tensors(model, run.lora)])
+    return max(room, looped.norms(run, count, width_of(recipe, run)))
+
+
+def width_of(recipe: Recipe, run: Run) -> float:
+    """Bytes of a number in the format of the gradients."""
+    own = recipe.weights if run.lora is None else run.lora.format(recipe.weights, peft=True)
+    return bytes_per_value(own)
 
 
 def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
@@ -135,6 +165,8 @@ def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
     """
     if run.lora is not None:
         return adapters_kept.room(model, recipe, run)
+    if run.devices.fsdp:
+        return sharded.room(model, recipe, run)
     name, divided = recipe.optimizer, run.devices.ranks > 1
     wide = kept["master"][0] if "master" in kept and recipe.gradients != recipe.master else 0
     if name == "galore" or name.startswith("galore/") or (divided and name != "adamw"):
@@ -160,15 +192,25 @@ def moments_of(
     except ValueError as error:
         raise Unknown(str(error)) from None
     check(model, run)
+    reason = looped.refused(model, recipe, run) or sharded.refused(model, recipe, run)
+    if reason:
+        raise Unknown(reason)
     table, precision = table_of(model, run), precision_of(recipe)
     name, kind = f"{table}.{precision}", kind_of(model, recipe, run)
     if run.lora is not None:
         which = adapted.which_of(model, run.lora)
         name = adapted.table_of(table, precision, run.lora.base, which)
         kind = adapted.kind_of(kind)
+    if run.loop in looped.TABLED:
+        name = looped.table_of(name, run.loop)
+        kind = looped.kind_of(kind, model, recipe, run)
+    if run.devices.fsdp:
+        name = sharded.file_of(name)
     found = lookup(name, kind)
     if found == "?":
         raise Missing(name)
     if not found:
         raise Unknown(no_kind(model, run))
-    return json.loads(found)
+    moments = json.loads(found)
+    looped.completed(moments, precision, run, width_of(recipe, run))
+    return moments

@@ -44,7 +44,10 @@ LEAST_LAYERS = 4
 OUTSIDE, FIRST, INNER, LAST, EARLY, OTHER, THIRD = 1, 2, (4, 8, 128), 16, 32, 64, 256
 KINDS, NEAREST = 3, 4  # of layers; as far as a middle is looked for
 LAYERS = "125346"  # below, and above, of each kind
+BATCH = 4  # of the parts of a kind's name
 TERMS = ("gradients", "activations", "logits", "other")
+# Of steps under FSDP2, which have files of their own.
+SHARDED = ("gathered weights", "all-gather buffers", "whole gradients", "reduce-scatter buffers")
 
 
 def letters(model: Model, run: Run) -> dict[str, int]:

@@ -12,6 +12,7 @@ from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
 from ..run import MOST_PARTS, Run
 from . import adapter_controls as adapters
+from . import loop_controls as loops
 from . import serving_controls as serving
 from . import words as say
 from .outside import shown
@@ -59,6 +60,12 @@ OPTIMIZERS = {
     "momentum": "SGD with momentum",
     "sgd": "SGD",
 }
+ZERO = {
+    0: "0: each device has all of it (DDP)",
+    1: "1: states are divided (DeepSpeed)",
+    2: "2: gradients too (DeepSpeed)",
+    3: "3: weights too (FSDP2)",
+}
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     ("model", "Model", [(name, name) for name in sorted(PRESETS)]),
@@ -71,7 +78,11 @@ CHOICES = (
     (
         "optimizer_impl",
         "AdamW's loop",
-        [("foreach", "all tensors at once"), ("fused", "one kernel")],
+        [
+            (OWN, "what the program takes by itself"),
+            ("foreach", "all tensors at once"),
+            ("fused", "one kernel"),
+        ],
     ),
     (
         "attention",
@@ -86,8 +97,8 @@ CHOICES = (
         [(each.name, str(each)) for each in devices()]
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
-    ("zero", "ZeRO stage", [(n, str(n)) for n in (0, 1, 2, 3)]),
-) + (adapters.CHOICES + serving.CHOICES)
+    ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
+) + (loops.CHOICES + adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
     ("tokens", "Tokens in each", 2, 4194304),
@@ -96,7 +107,7 @@ NUMBERS = (
     ("data", "Devices, each with its own data", 1, 65536),
     ("tensor", "Devices that divide matrices", 1, 4096),
     ("pipeline", "Devices that divide layers", 1, 4096),
-) + (adapters.NUMBERS + serving.NUMBERS)
+) + (loops.NUMBERS + adapters.NUMBERS + serving.NUMBERS)
 OF_RUN = (
     "batch",
     "tokens",
@@ -105,6 +116,7 @@ OF_RUN = (
     "attention",
     "checkpoint",
     "loss",
+    "loop",
 )
 OF_DEVICES = ("data", "zero", "tensor", "pipeline")
 # What the form shows at first where a run has no default: what is trained, on what, how much of it.
@@ -124,7 +136,8 @@ def first() -> dict[str, Any]:
     run = Run()
     made = {name: getattr(run, name) for name in OF_RUN}
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
-    made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_loop}
+    made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_impl or OWN}
+    made["completion"] = run.completion or loops.ALL
     made |= START
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}

@@ -11,7 +11,7 @@ from ..terms.context import CONTEXT
 from ..terms.kv_cache import mla_cache, windowed_cache
 from ..terms.optimizer import managed
 from ..units import text
-from . import adapters_kept
+from . import adapters_kept, looped
 from . import words as say
 from .highest import HILLS
 from .outside import shown
@@ -53,9 +53,11 @@ def heading(found: Said, model: str, recipe: str, run: Run) -> str:
     if not found["peak"]:
         return say.HEADING_AT_REST.format(model=model, recipe=recipe)
     sizes = {"batch": f"{run.batch:,}", "tokens": f"{run.tokens:,}"}
-    size = say.BATCH.format(**sizes)
+    pairs = run.sequences != run.batch
+    size = (say.PAIRS if pairs else say.BATCH).format(**sizes)
     if run.micro_batches > 1:
-        size = say.BATCHES.format(passes=f"{run.micro_batches:,}", **sizes)
+        many = say.BATCHES_OF_PAIRS if pairs else say.BATCHES
+        size = many.format(passes=f"{run.micro_batches:,}", **sizes)
     return say.HEADING.format(model=model, recipe=recipe, tokens=size, moment=found["moment"])
 
 
@@ -109,10 +111,10 @@ def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     if not peak:
         told.append(say.ONLY_IN_A_STEP)
         return told
-    if recipe.optimizer != "adamw" and run.devices.ranks > 1:
+    if recipe.optimizer != "adamw" and run.devices.ranks > 1 and not run.devices.fsdp:
         told.append(say.OPTIMIZER_MOMENT)
-    if run.devices.data > 1:
-        told.append(say.BUCKETS)
+    if run.devices.fsdp:
+        told.append(say.LEFT_BY_FSDP)
     return told
 
 
@@ -120,7 +122,8 @@ def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
     """Bytes of states in managed memory, of the part that one of the devices has."""
     if run.lora is not None:
         return adapters_kept.paged(model, recipe, run.lora)
-    return sum(
+    _, more = looped.widened(model, recipe, run)
+    return more + sum(
         [
             managed(recipe.optimizer, shape=run.devices.shape(tensor, "optimizer")) * tensor.copies
             for tensor in run.devices.tensors(model)

@@ -25,6 +25,8 @@ PICTURE = "A bar of {size}: {parts}. A line at {limit}."
 SCALE = "The line: {limit}, what {card} gives a program beside a CUDA context."
 HEADING = "{model} · {recipe} · {tokens}: the peak, in {moment}"
 HEADING_AT_REST = "{model} · {recipe}: what stays from step to step"
+BATCHES_OF_PAIRS = "{passes} batches of {batch} × 2 × {tokens} tokens, in pairs"
+PAIRS = "{batch} × 2 × {tokens} tokens, in pairs"
 BATCHES = "{passes} batches of {batch} × {tokens} tokens"
 BATCH = "{batch} × {tokens} tokens"
 YOUR_CARD = "your card of {size}"
@@ -112,7 +114,10 @@ WITHOUT = (
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
 OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
 PAGED = "states that the driver moves between host and card: {size}, in managed memory"
-BUCKETS = "the buckets in which gradients are sent"
+LEFT_BY_FSDP = (
+    "blocks that FSDP2's streams leave unused in the reserved memory, and buffers of NCCL: no GPU "
+    "has measured this step here yet"
+)
 CACHE = "the KV cache, which a step does not have: {size} for the same tokens in bf16"
 NO_CACHE = "the KV cache, which is not described for this model"
 BUT_TEXT = "all parts of this {family} but the text"
@@ -124,7 +129,14 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 TRACE = "memlab trace CONFIG runs this model's own code"
 NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are counted in chapter 32 where matrices or layers are divided, not here"
-ZERO = "ZeRO {stage} gathers and scatters during the step: chapter 21 counts it"
+DIVIDED_ALONE = (
+    "the step of ranks that divide matrices or layers is not counted on this page; the command "
+    "below counts the peak of one of them, or says what of it is not described"
+)
+ZERO = (
+    "the step under DeepSpeed's ZeRO {stage} is not counted on this page; the command below counts "
+    "its peak, or says what of it is not described"
+)
 NO_FAMILY_STEP = "the steps of {family} are not counted on this page"
 ROWS = "rows of the loss"
 SMALL = "{what}={size}: a step needs {least} or more"
@@ -154,6 +166,26 @@ NF4_LEAVES_OUT = (
     "scales of the scales (bnb_4bit_use_double_quant), and the kernel without a copy that "
     "bitsandbytes takes on some cards for up to 1,536 rows"
 )
+
+# Loops.
+NO_LOOP_STEP = (
+    "steps of {family} in this loop are not counted on this page; the command below counts them"
+)
+NO_LOOP_COPY = "an fp32 copy of the weights is not counted beside this loop"
+NO_LOOP_ADAPTERS = "adapters in this loop are not counted on this page; the command below does"
+NO_LOOP_PRECISION = "adapters in this loop are counted in bf16 and under autocast here, not in fp32"
+NO_LOOP_EAGER = "this loop is counted with SDPA attention here; the command below counts the other"
+NO_LOOP_LOSS = "a loss in chunks is counted in a loop of your own alone: choose all logits at once"
+NO_LOOP_DEVICES = "this loop is counted on one device here"
+
+# FSDP2.
+NO_FSDP_STEP = (
+    "steps of {family} under FSDP2 are not counted on this page; the command below counts them"
+)
+NO_FSDP_COPY = "an fp32 copy of the weights is not described under FSDP2"
+NO_FSDP_OPTIMIZER = "{optimizer} is not described under FSDP2, which divides tensors by rows"
+NO_FSDP_LOSS = "under FSDP2 a loss of all logits at once is counted, in a loop of your own"
+NO_FSDP_EAGER = "under FSDP2 SDPA attention is counted here; the command below counts the other"
 
 # What cannot be.
 NO_LIST = "the state is not a list of names and values"
@@ -196,6 +228,7 @@ ELSEWHERE = (
     "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
     "{name}: {inputs} inputs do not fill blocks of {block}",
     "H={size} (width of a head) is odd; rotary positions turn pairs",
+    "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
 )
 # What memlab.engines says to a state that asks about serving.
 OF_ENGINES = (

@@ -112,13 +112,17 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     return max([_told(*played), *others], key=lambda step: step.peak.bytes)
 
 
-def log_of(model: Model, recipe: Recipe | str | None, run: Run) -> Log:
+def log_of(
+    model: Model, recipe: Recipe | str | None, run: Run, *, steps: tuple[str, ...] = ("second",)
+) -> Log:
     """Every allocation and free of one step, every layer simulated: the second one of `simulate`.
 
-    Leaves out  the first one, after which a step differs by nothing but states: they are made here;
-                whether torch would multiply experts of these widths: tools/peaks.py takes primes
+    steps       "first" too, for loops that keep outputs from one step to the next
+    Leaves out  the first one otherwise, after which a step of no such loop differs by nothing but
+                states, and a trainer's last loss and norm: they are made here; whether torch would
+                multiply experts of these widths: tools/peaks.py takes primes
     """
-    log = _played(model, recipe, run, every_layer=True, steps=("second",))[0].log
+    log = _played(model, recipe, run, every_layer=True, steps=steps)[0].log
     return on_device(log) if run.devices.cpu_offload else log
 
 
@@ -252,7 +256,10 @@ def _run(
     batch = program.batch()
     output: tuple[Tensor, ...] = ()
     last: Tensor | None = None  # a loss whose value is still wanted
-    norm = f.new("norm", (), setting.dtype) if program.keeps_norm else None
+    if program.divides_again and "first" not in steps:  # that of the step before
+        last = f.new("loss", (), "fp32")
+    dtype = setting.dtype if "first" in steps else next(trained(f, layers)()).dtype
+    norm = f.new("norm", (), dtype) if program.keeps_norm else None
     for step in steps:
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]
