@@ -2,9 +2,10 @@
 
 import json
 import re
+from urllib.parse import quote
 
 import pytest
-from test_calculator_page import READY
+from test_calculator_page import READY, until
 from test_pages import OTHERS, PAGES, Watched, browser, roots  # noqa: F401
 from test_questions import ANSWERS
 
@@ -50,6 +51,35 @@ def test_another_language_opens_at_the_same_section(watched):
     page.locator(".memlab-languages > summary").click()
     page.locator(".memlab-languages a[lang=zh-TW]").click()
     page.wait_for_url(f"**/zh-TW/{CHAPTER}#{place}")
+    assert watched.wrong == []
+
+
+LLAMA = {"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32}
+LLAMA |= {"num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336}
+LLAMA |= {"vocab_size": 128256, "max_position_embeddings": 8192}
+PASTE = """text => {
+    const box = document.getElementById("calc-config");
+    box.value = text;
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
+
+
+def test_configs_that_froze_were_refused_or_were_misread(watched):
+    """A link with a thousand million layers, a family of this year, weights in four bits."""
+    page = watched.page
+    sized(page, DESK)
+    deep = quote(json.dumps(LLAMA | {"num_hidden_layers": 10**9}))
+    page.goto(f"{watched.root}en/calculator.html#model=config&config={deep}")
+    page.wait_for_selector(READY, state="attached", timeout=30_000)
+    wrong, verdict = (lambda: page.inner_text("#calc-wrong")), page.locator("#calc-verdict")
+    assert wrong() == "1,000,000,000 layers: this page counts up to 10,000"
+    page.evaluate(PASTE, json.dumps(LLAMA | {"model_type": "gemma2"}))
+    until(page, lambda: "your gemma2" in page.inner_text("#calc-title"))
+    assert wrong() == "" and verdict.inner_text().startswith("✗ It does not fit")
+    bits = {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
+    page.evaluate(PASTE, json.dumps(LLAMA | bits))
+    until(page, lambda: wrong() != "")
+    assert "quantization_config" in wrong() and "fit" not in verdict.inner_text()
     assert watched.wrong == []
 
 
