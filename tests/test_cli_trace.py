@@ -164,7 +164,7 @@ def test_a_function_of_ones_own(run, tmp_path):
         ("number", "has no function 'number'"),
         ("nothing", "has no function 'nothing'"),
         ("slip", r"mine.py:\d+, in slip: NameError: name 'undefined' is not defined$"),
-        ("wide", r"mine.py:\d+, in <lambda>: RuntimeError: a and b must have same reduction dim"),
+        ("wide", r"mine.py:\d+, in forward: RuntimeError: a and b must have same reduction dim"),
         ("on_a_card", r"mine.py:\d+, in on_a_card: .*; make it on the CPU: nothing is computed"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import code_key
 import layered
 import peaks
+import peaks_seal
 import pytest
 
 from memlab.page.forms import TURNS
@@ -47,6 +48,27 @@ def double(value):
 
 def test_they_were_made_by_the_code_as_it_is():
     assert peaks.stands(), "run python tools/peaks.py"
+
+
+def test_no_table_is_another_than_the_one_that_was_made():
+    assert peaks_seal.whole(), "what changed? if it was made so: python tools/peaks_seal.py"
+
+
+def test_a_figure_that_changed_by_itself_breaks_the_seal(tmp_path):
+    """The keys are of the code, and of each file one kind of step alone is made again."""
+    (table,) = [path for path in peaks.TARGET.glob("opt.fp32.json")]
+    text = table.read_text(encoding="utf-8")
+    copy = tmp_path / table.name
+    copy.write_text(text, encoding="utf-8")
+    assert not peaks_seal.whole(tmp_path)  # nothing was sealed
+    peaks_seal.seal(tmp_path)
+    assert peaks_seal.whole(tmp_path)
+    at = text.rindex("1")
+    copy.write_text(f"{text[:at]}2{text[at + 1 :]}", encoding="utf-8")
+    assert not peaks_seal.whole(tmp_path)
+    copy.write_text(text, encoding="utf-8")
+    (tmp_path / "more.json").write_text("{}")
+    assert not peaks_seal.whole(tmp_path)
 
 
 def test_what_other_code_made_is_refused_and_stays_as_it_is(tmp_path, monkeypatch):

@@ -12,7 +12,8 @@ from memlab import Model, Run, Sharding
 from memlab.estimate import estimate
 from memlab.explain.explanation import explain
 from memlab.fit import largest_batch, longest_sequence
-from memlab.run import FIELDS, HOLDS, KNOWN, OF_TRAINING, OFFLOAD
+from memlab.run import FIELDS, HOLDS, KNOWN, OFFLOAD
+from memlab.run_checks import OF_TRAINING
 from memlab.step import Lora, simulate
 from memlab.step.calls import decode, prefill
 from memlab.terms.adapters import Ia3, Prompt, Vera

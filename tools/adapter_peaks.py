@@ -16,6 +16,7 @@ from pathlib import Path
 import code_key
 import layered
 import peaks
+import peaks_seal
 from products import interned
 
 from memlab.page.adapted import (
@@ -122,6 +123,7 @@ def build(families=()):
             path_of(*each).write_text(text_of(*each), encoding="utf-8")
     if not families:
         (peaks.TARGET / KEY).write_text(made_by + "\n")
+    peaks_seal.seal(peaks.TARGET)
 
 
 if __name__ == "__main__":

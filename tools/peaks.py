@@ -21,6 +21,7 @@ from typing import Any
 
 import code_key
 import layered
+import peaks_seal
 from products import interned
 
 from memlab.model import Model
@@ -359,6 +360,7 @@ def build():
         with ProcessPoolExecutor() as pool:
             list(pool.map(one, pairs))
         stamp.write_text(made_by + "\n")
+        peaks_seal.seal(TARGET)
     return TARGET
 
 

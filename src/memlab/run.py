@@ -3,70 +3,28 @@
 A model says which tensors there are, a recipe what each costs, and a run what the program does with
 them: how many tokens, whose code, which kernels, which loop of the optimizer. Its defaults are what
 somebody with a GPU gets by doing nothing, and they stand here alone: no function that takes a Run
-has defaults of its own. The module is long because all that a run can say, and all that it cannot,
-stands in this one place.
+has defaults of its own. What a field may hold is in run_fields, what contradicts another in
+run_checks. The module is long because each field of a run is told here.
 """
 
 from __future__ import annotations
 
-from . import programs, run_adapters, run_checks
+from . import programs, run_adapters, run_checks, run_fields
 from .base.frozen import dataclass, replace
 from .recipe.parallelism import Sharding
+from .run_fields import CHUNKS as CHUNKS
+from .run_fields import HOLDS as HOLDS
+from .run_fields import KNOWN as KNOWN
+from .run_fields import MOST as MOST
+from .run_fields import MOST_PARTS as MOST_PARTS
+from .run_fields import OFFLOAD as OFFLOAD
 from .terms.adapters import Ia3, Prompt, Vera
 from .terms.lora import Lora
-from .units import whole
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-# The words that a field may hold.
-KNOWN = {
-    "phase": ("train", "prefill", "decode"),
-    "implementation": ("transformers", "memlab"),
-    "backend": ("cuda", "cpu"),
-    "attention": ("sdpa", "eager", "flash"),
-    "kernel": ("auto", "flash", "efficient", "math"),
-    "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
-    "compile": ("inductor", "aot_eager_decomp_partition"),
-    "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked", "fused_head", "linear_cross_entropy", "liger"),
-    "loop": programs.LOOPS,
-    "texts": programs.TEXTS,
-    "reference": programs.REFERENCES,
-    "logits": ("all", "last"),
-}
-OFFLOAD = ("saved", "states", "optimizer", "gradients")
-HOLDS: tuple[str, ...] = ("output", "wide_logits", "gradients", "graph", "logits", "batch")
-HOLDS += ("state_dict", "model", "fp32_model")
-CHUNKS = 8  # of a chunked loss, if nothing is said
-MOST = 10**9  # sequences, tokens
-MOST_PARTS = 4096  # micro-batches, chunks, graphs: each of them may be simulated by itself
-
-# Fields that only a training step has, only a call that reads a prompt, only one without backward.
-OF_TRAINING = (
-    "micro_batches",
-    "dropout",
-    "compile",
-    "checkpoint",
-    "loop",
-    "texts",
-    "eval_batch",
-    "eval_logits",
-    "completion",
-    "reference",
-    "loss",
-    "loss_chunks",
-    "optimizer_impl",
-    "step_in_backward",
-    "clip",
-    "lora",
-    "adapter",
-    "frozen",
-    "offload",
-    "holds",
-)
 
 
 class CacheAlone(ValueError):
@@ -185,24 +143,8 @@ class Run:
     devices: Sharding = Sharding()
 
     def __post_init__(self) -> None:
-        for field in KNOWN:
-            value = getattr(self, field)
-            if value is None and getattr(Run, field) is None:
-                continue
-            _one_of(field, value, KNOWN[field])
-        for field, known in (("frozen", None), ("offload", OFFLOAD), ("holds", HOLDS)):
-            self._listed(field, known)
-        for field in ("step_in_backward", "inference_mode", "clip"):
-            if field == "clip" and self.clip is None:
-                continue
-            if not isinstance(getattr(self, field), bool):
-                raise TypeError(f"{field}={getattr(self, field)!r}; True or False is needed")
-        self._check_sizes()
-        self._check_kinds()
-        if self.phase == "train":
-            run_checks.training(self)
-        else:
-            self._check_call()
+        run_fields.check(self)
+        run_checks.check(self)
 
     @classmethod
     def cpu(cls, **said: Any) -> Run:
@@ -334,68 +276,6 @@ class Run:
         import json
 
         return cls.from_dict(json.loads(words))
-
-    def _listed(self, field: str, known: tuple[str, ...] | None) -> None:
-        value = getattr(self, field)
-        if isinstance(value, str) or not isinstance(value, (tuple, list)):
-            raise TypeError(f"{field}={value!r}; a tuple of names is needed")
-        object.__setattr__(self, field, tuple(value))
-        for name in value:
-            if not isinstance(name, str):
-                raise TypeError(f"{field}={value!r}; a tuple of names is needed")
-            if known is not None:
-                _one_of(field, name, known)
-        if len(value) > MOST_PARTS:
-            raise ValueError(f"{field} has {len(value):,} names; at most {MOST_PARTS:,} are taken")
-
-    def _check_sizes(self) -> None:
-        sizes = [("batch", MOST), ("micro_batches", MOST_PARTS)]
-        sizes += [("tokens", MOST)] * (self.tokens is not None)
-        sizes += [("loss_chunks", MOST_PARTS)] * (self.loss_chunks is not None)
-        sizes += [("completion", MOST)] * (self.completion is not None)
-        sizes += [("eval_batch", MOST)] * (self.eval_batch is not None)
-        for field, most in sizes:
-            value = getattr(self, field)
-            if whole(field, value) == 0:
-                pair = field == "tokens" and self.phase == "train"
-                raise ValueError(f"{field}=0; at least {'2 are' if pair else '1 is'} needed")
-            if value > most:
-                raise ValueError(f"{field}={value:,}; at most {most:,} are taken")
-        if self.window is not None:
-            whole("window", self.window)
-        if whole("eval_logits", self.eval_logits) > MOST_PARTS:
-            raise ValueError(f"eval_logits={self.eval_logits:,}; at most {MOST_PARTS:,} are taken")
-        p = self.dropout
-        if p is not None and (isinstance(p, bool) or not isinstance(p, (int, float))):
-            raise TypeError(f"dropout={p!r} is a {type(p).__name__}; a number is needed")
-        if p is not None and not 0 <= p < 1:
-            raise ValueError(f"dropout={p} is not a probability from 0 to below 1")
-
-    def _check_kinds(self) -> None:
-        run_adapters.check(self)
-        if not isinstance(self.devices, Sharding):
-            raise TypeError(f"devices={self.devices!r}; a Sharding is needed")
-        if self.backend == "cpu" and self.attention == "flash":
-            raise ValueError("attention='flash' is CUDA's; on a CPU sdpa or eager is described")
-        if self.backend == "cpu" and self.kernel != "auto":
-            raise ValueError(f"kernel={self.kernel!r} is a choice of CUDA; on a CPU there is none")
-        if self.implementation == "memlab" and self.attention == "eager":
-            raise ValueError("attention='eager' is in transformers only; memlab's is sdpa")
-
-    def _check_call(self) -> None:
-        for field in OF_TRAINING:
-            if getattr(self, field) != getattr(Run, field):
-                value = run_adapters.shown(getattr(self, field))
-                raise ValueError(f"{field}={value} is for training; this is {self.phase}")
-        if self.tokens is None:
-            raise ValueError(f"phase={self.phase!r} needs tokens")
-        if self.phase == "decode" and self.logits != "all":
-            raise ValueError(f"logits={self.logits!r} is for prefill; decode makes one row")
-
-
-def _one_of(field: str, value: Any, known: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{field}={value!r} is not described; known: {', '.join(known)}")
 
 
 def _fields(what: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:

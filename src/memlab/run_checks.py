@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from . import programs
+from . import programs, run_adapters
 from .recipe.offloaded import check_offload
+from .recipe.parallelism import Sharding
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
+
+# Fields that only a training step has.
+OF_TRAINING = (
+    "micro_batches",
+    "dropout",
+    "compile",
+    "checkpoint",
+    "loop",
+    "texts",
+    "eval_batch",
+    "eval_logits",
+    "completion",
+    "reference",
+    "loss",
+    "loss_chunks",
+    "optimizer_impl",
+    "step_in_backward",
+    "clip",
+    "lora",
+    "adapter",
+    "frozen",
+    "offload",
+    "holds",
+)
 
 
 def asked(model: object, run: object) -> None:
@@ -24,11 +49,38 @@ def asked(model: object, run: object) -> None:
         raise TypeError(f"run={run!r} is a {type(run).__name__}; a memlab.Run is needed")
 
 
-def training(run: Run) -> None:
-    """Refuse fields of a training step that contradict each other.
+def check(run: Run) -> None:
+    """Refuse fields that contradict each other, in a training step or in a call.
 
-    Raises      ValueError that names the field, its value and what would be right
+    Raises      ValueError and TypeError that name the field, its value and what would be right
     """
+    run_adapters.check(run)
+    if not isinstance(run.devices, Sharding):
+        raise TypeError(f"devices={run.devices!r}; a Sharding is needed")
+    if run.backend == "cpu" and run.attention == "flash":
+        raise ValueError("attention='flash' is CUDA's; on a CPU sdpa or eager is described")
+    if run.backend == "cpu" and run.kernel != "auto":
+        raise ValueError(f"kernel={run.kernel!r} is a choice of CUDA; on a CPU there is none")
+    if run.implementation == "memlab" and run.attention == "eager":
+        raise ValueError("attention='eager' is in transformers only; memlab's is sdpa")
+    if run.phase == "train":
+        _training(run)
+    else:
+        _call(run)
+
+
+def _call(run: Run) -> None:
+    for field in OF_TRAINING:
+        if getattr(run, field) != getattr(type(run), field):
+            value = run_adapters.shown(getattr(run, field))
+            raise ValueError(f"{field}={value} is for training; this is {run.phase}")
+    if run.tokens is None:
+        raise ValueError(f"phase={run.phase!r} needs tokens")
+    if run.phase == "decode" and run.logits != "all":
+        raise ValueError(f"logits={run.logits!r} is for prefill; decode makes one row")
+
+
+def _training(run: Run) -> None:
     if run.tokens == 1:
         raise ValueError("tokens=1; at least 2 are needed: each is to predict the next")
     if run.loss_chunks is not None and run.loss != "chunked":

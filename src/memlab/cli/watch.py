@@ -15,8 +15,8 @@ limits      20GiB, 24GB or 90%: of the card's memory where there is one, else of
 output      the program's own passes untouched; what memlab says goes to stderr,
             and a live line to the terminal, if stderr is one
 exit code   the program's own; 128 + n if signal n ended it (130: Ctrl-C); 121
-            if it was stopped at the hard limit; 127 if there is no such program,
-            126 if it cannot be run; 2 for options that make no sense
+            where it was stopped at the hard limit; 127 if there is no such
+            program, 126 if it cannot be run; 2 for options that make no sense
 signals     Ctrl-C, SIGTERM and others are passed on to the program's group;
             processes that it leaves behind are stopped as well. kill -9 of
             memlab itself ends the program, and not what the program started

@@ -38,22 +38,17 @@ class Gemma3(Gemma2):
         assert self.setting.sliding is not None
         return angles[self.setting.sliding[layer]]
 
-    def attention(
-        self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def projected(
+        self, w: Weights, x: Tensor, masked: bool, turns: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The norms come after all three products, so that all three are there at once."""
         f, s = self.f, self.setting
-        q = self.apart(linear(f, x, w, "q"), "q", s.N)
-        k = self.apart(linear(f, x, w, "k"), "k", s.K)
-        v = self.apart(linear(f, x, w, "v"), "v", s.K, masked=mask is not None)
+        q = self.apart(linear(f, x, w, "q"), "q", s.N, turns=turns)
+        k = self.apart(linear(f, x, w, "k"), "k", s.K, turns=turns)
+        v = self.apart(linear(f, x, w, "v"), "v", s.K, masked=masked)
         q = call(self.norm, q, w["q_norm"])
         k = call(self.norm, k, w["k_norm"])
-        q, k = call(self.rotate, q, k, *angles)
-        if self.cache is not None:
-            k, v = self.cache.update(k, v)
-        y, kept = self.attend(q, k, v, mask)
-        y = f.view(y, s.B, s.T, s.queries)
-        y = linear(f, y, w, "out")
-        return y, kept
+        return q, k, v
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None

@@ -48,19 +48,13 @@ class Olmo2(TurnsWide):
         del kept
         return hidden
 
-    def attention(
-        self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
+    def projected(
+        self, w: Weights, x: Tensor, masked: bool, turns: bool = True
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The norms are of rows of all heads, before these are taken apart."""
         f, s = self.f, self.setting
         q = call(self.norm, linear(f, x, w, "q"), w["q_norm"])
         k = call(self.norm, linear(f, x, w, "k"), w["k_norm"])
         v = linear(f, x, w, "v")
-        q, k = self.apart(q, "q", s.N), self.apart(k, "k", s.K)
-        v = self.apart(v, "v", s.K, masked=mask is not None)
-        q, k = call(self.rotate, q, k, *angles)
-        if self.cache is not None:
-            k, v = self.cache.update(k, v)
-        y, kept = self.attend(q, k, v, mask)
-        y = f.view(y, s.B, s.T, s.queries)
-        y = linear(f, y, w, "out")
-        return y, kept
+        q, k = self.apart(q, "q", s.N, turns=turns), self.apart(k, "k", s.K, turns=turns)
+        return q, k, self.apart(v, "v", s.K, masked=masked)
