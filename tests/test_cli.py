@@ -80,7 +80,7 @@ def test_one_rank_of_several(capsys):
     told |= {"replicas": 1, "cpu_offload": None, "reduce_bucket_size": 5 * 10**8}
     told |= {"overlap_comm": False, "contiguous_gradients": True}
     told |= {"schedule": "1f1b", "stages_per_rank": 1, "return_outputs": True}
-    told |= {"sequence": False, "plan": "torch"}
+    told |= {"sequence": False, "plan": "torch", "expert": 1, "routing": "even"}
     assert document["sharding"] == told
     per_rank = document["rows"]["weights"] / document["parameters"]
     assert 2 / 16 < per_rank < 1.001 * 2 / 16

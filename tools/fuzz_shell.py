@@ -108,11 +108,12 @@ SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--ranks"), COUNT)
 SHARD |= dict.fromkeys(("--stages-per-rank", "--reduce-bucket-size"), COUNT)
 SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence"), [None])
 FSDP: dict[str, Values] = {
-    **dict.fromkeys(("--fsdp", "--replicas"), COUNT),
+    **dict.fromkeys(("--fsdp", "--replicas", "--expert"), COUNT),
     **dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"]),
     "--no-reshard": [None],
     "--gradient-sync": ["every", "last", "shards", "x"],
     "--cpu-offload": [None, "pinned", "pageable", "x"],
+    "--routing": ["even", "fullest", "x"],
 }
 SHARD |= FSDP | {
     "--zero": ["0", "1", "2", "3", "4", "-1"],
