@@ -110,11 +110,12 @@ SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence", "--deeps
 SHARD |= dict.fromkeys(("--prefetch-bucket-size", "--param-persistence-threshold"), COUNT)
 SHARD |= dict.fromkeys(("--max-live-parameters", "--max-reuse-distance", "--sub-group-size"), COUNT)
 FSDP: dict[str, Values] = {
-    **dict.fromkeys(("--fsdp", "--replicas"), COUNT),
+    **dict.fromkeys(("--fsdp", "--replicas", "--expert"), COUNT),
     **dict.fromkeys(("--param-dtype", "--reduce-dtype"), ["bf16", "fp32", "x"]),
     "--no-reshard": [None],
     "--gradient-sync": ["every", "last", "shards", "x"],
     "--cpu-offload": [None, "pinned", "pageable", "x"],
+    "--routing": ["even", "fullest", "x"],
 }
 SHARD |= FSDP | {
     "--zero": ["0", "1", "2", "3", "4", "-1"],

@@ -56,5 +56,5 @@ def part(shape: tuple[int, ...], *, devices: Sharding) -> tuple[int, ...]:
     Formula     X / E experts, cut by rows among the R / E ranks that have the same ones
     Source      transformers 5.23, distributed/utils.py: TransformersDeviceMesh
     """
-    mine = (shape[0] // devices.expert, *shape[1:])
+    mine = (shape[0] // devices.expert,) + shape[1:]  # as MicroPython has it
     return row_shard(mine, ranks=devices.sharers // devices.expert)
