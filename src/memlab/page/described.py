@@ -1,4 +1,4 @@
-"""Of which steps the page has moments, and why it has none of the others.
+"""Of which steps the page has moments, and why it has none of the others: long, as one list.
 
 Letters: L layers, D model width, F feed-forward width, N query heads, H head width, V vocabulary.
 """

@@ -16,8 +16,8 @@ NAMES = {"U": "(T+1)", "W": "⌈T⌉", "Y": "⌈T⌉", "h": "H/8", "G": "N/K", "
 NAMES |= {"R": "r", "m": "M", "s": "M′", "g": "n_group", "b": "topk_group"}
 NAMES |= {"c": "kv_lora_rank", "q": "q_lora_rank", "w": "(kv_lora_rank+qk_rope_head_dim)"}
 NAMES |= {"p": "qk_nope_head_dim/8", "r": "qk_rope_head_dim/8", "u": "v_head_dim/8"}
-NAMES |= {"t": "(T−1)", "z": "T_learned", "Z": "T_prompt", "i": "rows", "a": "rows", "l": "rows"}
-NAMES |= dict.fromkeys("jxy", "words")  # of a tile of TRL's head
+NAMES |= {"t": "(T−1)", "z": "T_learned", "Z": "T_prompt"}
+NAMES |= dict.fromkeys("ial", "n_tile") | dict.fromkeys("jxy", "c_tile")  # of TRL's head
 NAMES["e"] = "(qk_nope_head_dim+v_head_dim)/8"
 ORDER = "BTUWYtzZCialkDFmsXgbGQNKHhcqwpurejxyVPR"
 

@@ -2,7 +2,7 @@
 
 What differs from state to state has a name in braces, and `str.format` puts it in. The page of a
 language finds a sentence again by the same pattern (tools/say.py, book/calculator/say.mjs), so of
-two that match one text the narrower stands first.
+two that match one text the narrower stands first. Long, because a translator reads it as one.
 """
 
 # The verdict, and what would help.
