@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memlab import Model, Run, Sharding, estimate
+from memlab import MiB, Model, Run, Sharding, estimate, explain
 from memlab.cli import main
+from memlab.fit import cheapest_change, largest_batch
 from memlab.step import simulate
 from memlab.units import text
 
@@ -172,6 +173,23 @@ def test_other_families_are_refused_by_name():
 def test_a_config_fails_by_name(said, message):
     with pytest.raises(ValueError, match=message):
         Sharding(data=8, **said)
+
+
+def test_the_largest_batch_the_cheapest_change_and_the_likely_cause_are_found():
+    model = Model.from_config(RECORD["runs"][0]["config"] | {"num_hidden_layers": 4})
+    devices = Sharding(data=4, zero=3, library="deepspeed", reduce_bucket_size=4000)
+    run = Run(batch=8, tokens=64, devices=devices)
+
+    def peak(run):
+        return simulate(model, "zero", run).peak.bytes
+
+    fits = largest_batch(model, "zero", run, on=24 * MiB, spare=0)
+    size = fits.value
+    assert peak(run.replace(batch=size)) <= 24 * MiB < peak(run.replace(batch=size + 1))
+    changes = cheapest_change(model, "zero", run, on=peak(run) - 1, spare=0)
+    assert changes
+    told = explain(model, "zero", run.replace(checkpoint="block"), seen=peak(run))
+    assert "checkpoint" in str(told)
 
 
 def test_the_shell_answers_with_deepspeeds_peak(capsys):
