@@ -25,7 +25,7 @@ import answers  # noqa: E402
 from memlab.base.messages import CONTEXT, listed  # noqa: E402
 from memlab.base.messages import catalogue as messages_of  # noqa: E402
 
-COMMENT = re.compile(r"^\s*#.*\n?", re.M)  # changes nothing that a cell prints
+COMMENT = re.compile(r"^[ \t]*#.*\n?", re.M)  # changes nothing that a cell prints
 STALE = "its outputs are those of other code: python tools/i18n outputs"
 
 
@@ -65,7 +65,7 @@ def key(language, path, also):
     told = [listed(text, words) for text in said]
     senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if one in said]
     made = [
-        [COMMENT.sub("", _joined(cell["source"])) for cell in cells],
+        [COMMENT.sub("", _joined(cell["source"])).strip() for cell in cells],
         [list(map(shown, cell["outputs"])) for cell in cells],
         answers.kept_of(path).get("questions", []),
         [*told, *map(words.get, senses)],
