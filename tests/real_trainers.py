@@ -42,10 +42,12 @@ def derived(precision: str, run: Run, config: Any = CONFIG) -> Peaks:
     return Peaks(log.events[marks[0][0] - 1][2], **tops, after=max(total for *_, total in after))
 
 
-def trained(precision: str, run: Run, folder: Any) -> Peaks:
+def trained(precision: str, run: Run, folder: Any, config: Any = CONFIG) -> Peaks:
     """The third step of the loop that the run names, counted storage by storage."""
     tracker, first, last = (
-        _nanogpt(precision, run) if run.loop == "nanogpt" else watched(precision, run, folder)
+        _nanogpt(precision, run)
+        if run.loop == "nanogpt"
+        else watched(precision, run, folder, config=config)
     )
     events = tracker.timeline[first:last]
     inside = [event.total for event in events if event.phase == "backward"]

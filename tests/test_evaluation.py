@@ -37,6 +37,26 @@ def test_an_evaluation_of_trainer_takes_what_is_derived(tmp_path, precision, sai
     assert found.evaluation and trained(precision, run, tmp_path) == found
 
 
+SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 2, "vocab_size": 300}
+SMALL |= {"max_position_embeddings": 64, "intermediate_size": 48}
+OTHERS = [
+    {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": 300}
+    | {"n_positions": 64, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0},
+    SMALL | {"model_type": "gpt_neox", "attention_dropout": 0.0, "hidden_dropout": 0.0},
+    {name: size for name, size in SMALL.items() if name != "intermediate_size"}
+    | {"model_type": "opt", "ffn_dim": 48, "word_embed_proj_dim": 32, "dropout": 0.0}
+    | {"attention_dropout": 0.0},
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("config", OTHERS, ids=lambda config: config["model_type"])
+def test_other_families_are_evaluated_as_they_are_trained(tmp_path, config):
+    run = Run.cpu(batch=3, tokens=32, loop="trainer", eval_batch=4, eval_logits=2)
+    found = derived("fp32", run, config)
+    assert found.evaluation and trained("fp32", run, tmp_path, config) == found
+
+
 def test_gathered_logits_are_there_twice_for_a_moment():
     run = Run(batch=2, tokens=128, loop="trainer", eval_batch=16)
     high = {

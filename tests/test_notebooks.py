@@ -386,6 +386,19 @@ def test_clean_drops_what_clocks_editors_and_widgets_leave(good, tmp_path):
     tool("notebooks.py", "check", path)
 
 
+def test_time_is_told_of_children_too_and_nothing_is_stored(tmp_path):
+    path = tmp_path / "01_burns.ipynb"
+    burn = "import subprocess, sys\nwork = 'while __import__(\"time\").process_time() < 2: pass'\n"
+    burn += "subprocess.run([sys.executable, '-c', work])\n"
+    nbformat.write(notebook_text.from_text(f"%% code first\n1\n%% code burn\n{burn}"), path)
+    before = path.read_bytes()
+    said = re.fullmatch(
+        r"01_burns +([\d.]+) s   \[1\] ([\d.]+), \[0\] [\d.]+\n", tool("notebooks.py", "time", path)
+    )
+    assert 2 <= float(said[2]) <= float(said[1])
+    assert path.read_bytes() == before
+
+
 def test_a_failing_cell_leaves_the_file_and_says_why(tmp_path):
     path = tmp_path / "01_fails.ipynb"
     nbformat.write(notebook_text.from_text("%% code divide\n1 / 0\n"), path)

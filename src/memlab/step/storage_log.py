@@ -77,7 +77,7 @@ class Log:
         self.entered: list[tuple[int, int | None]] = []  # which layer begins before which event
         self.total = 0
         self.closed = False
-        self._nets: dict[int, dict[Record, int]] = {}  # of the moments that were asked
+        self._sums: dict[Any, dict[int, dict[str, int]]] = {}  # by key, of the moments asked for
 
     def note(self, record: Record | None, change: int) -> None:
         if not self.closed:
@@ -138,20 +138,14 @@ class Log:
         return other
 
     def contents(self, at: int, key: Callable[[Record], str]) -> dict[str, int]:
-        """Bytes alive before event `at`, by a key of their records."""
-        totals: dict[str, int] = {}
-        for record, size in self._net(at).items():
-            name = key(record)
-            totals[name] = totals.get(name, 0) + size
-        return totals
+        """Bytes alive before event `at`, by a key of their records.
 
-    def _net(self, at: int) -> dict[Record, int]:
-        """Bytes of every storage met before event `at`, those that are gone with none.
-
-        A step is asked about ten moments: each goes on from the nearest one before it.
+        A step is asked about ten moments. When it is over no record changes any more, and each
+        moment goes on from the nearest one before it.
         """
-        start = max((before for before in self._nets if before <= at), default=0)
-        found = dict(self._nets.get(start, ()))
+        known = self._sums.setdefault(key, {}) if self.closed else {}
+        start = max((before for before in known if before <= at), default=0)
+        totals = dict(known.get(start, ()))
 
         def add(first: int, last: int, times: int) -> None:
             for index in range(first, last):
@@ -160,8 +154,9 @@ class Log:
                     start, stop, more = self.repeats[index]
                     add(start, stop, times * more)
                 else:
-                    found[record] = found.get(record, 0) + times * change
+                    name = key(record)
+                    totals[name] = totals.get(name, 0) + times * change
 
         add(start, at, 1)
-        self._nets[at] = found
-        return found
+        known[at] = totals
+        return dict(totals)

@@ -36,7 +36,7 @@ class GPT2:
     """
 
     def __init__(self, f: Ops, s: Setting) -> None:
-        self.f, self.s = f, s
+        self.f, self.setting = f, s
         self.cache: Cache | None = None
         extra = s.extra or {}
         self.act = extra.get("activation_function", "gelu_new")
@@ -57,7 +57,7 @@ class GPT2:
             self.lm_head = f.parameter("lm_head", (s.V, s.D), s.dtype)
 
     def layer_weights(self) -> Weights:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         w = norm_weights(f, s, "attention_norm")
         w |= self.conv1d_weights("qkv", s.D, Dim("3·D", 3 * s.D))
         w |= self.conv1d_weights("out", s.D, s.D)
@@ -65,19 +65,19 @@ class GPT2:
         return w | self.conv1d_weights("up", s.D, s.F) | self.conv1d_weights("down", s.F, s.D)
 
     def conv1d_weights(self, name: str, inputs: int, outputs: int) -> Weights:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         shapes = s.linear(name, outputs, inputs, True) | {name: (inputs, outputs)}
         return {part: f.parameter(part, shape, s.dtype_of(part)) for part, shape in shapes.items()}
 
     def forward(self, ids: Tensor) -> Tensor:
         x = call(self.body, ids)
-        return head_loss(self.f, self.s, x, self.lm_head)
+        return head_loss(self.f, self.setting, x, self.lm_head)
 
     def embed(self, ids: Tensor) -> Tensor:
         return embedded(self.f, self.wte, ids)
 
     def body(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
@@ -111,7 +111,7 @@ class GPT2:
         return f.add(residual, fed)
 
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         q, k, v = self.heads(conv1d(f, x, w, "qkv"))
         if self.cache is not None:
             k, v = self.cache.update(k, v)
@@ -121,7 +121,7 @@ class GPT2:
 
     def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """In the order of the real code; products give their gradients in another order."""
-        s, shape = self.s, (self.s.B, self.s.N, self.s.T, self.s.H)
+        s, shape = self.setting, (self.setting.B, self.setting.N, self.setting.T, self.setting.H)
         q, k, v = pieces(self.f, qkv, 3)
         copies = splits(self.f, s)
         key = self.f.view(k, *shape)  # transposed twice on its way: its gradient needs no copy
@@ -134,7 +134,7 @@ class GPT2:
         hidden = conv1d(f, x, w, "up")
         hidden = call(self.activation, hidden)
         hidden = conv1d(f, hidden, w, "down")
-        return dropout(f, hidden, self.s.residual_dropout)
+        return dropout(f, hidden, self.setting.residual_dropout)
 
     def activation(self, x: Tensor) -> Tensor:
         if self.act == "gelu_new":

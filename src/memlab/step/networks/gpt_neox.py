@@ -39,7 +39,7 @@ class GPTNeoX:
     """
 
     def __init__(self, f: Ops, s: Setting) -> None:
-        self.f, self.s = f, s
+        self.f, self.setting = f, s
         self.cache: Cache | None = None
         extra, m = s.extra or {}, s.model
         self.act = extra.get("hidden_act", "gelu")
@@ -61,7 +61,7 @@ class GPTNeoX:
         self.scaled = Scaled(f, s, self.rates)
 
     def layer_weights(self) -> Weights:
-        f, s, m = self.f, self.s, self.s.model
+        f, s, m = self.f, self.setting, self.setting.model
         w = norm_weights(f, s, "attention_norm") | norm_weights(f, s, "feed_forward_norm")
         w |= linear_weights(f, s, "qkv", Dim("3·D", 3 * s.D), s.D, m.qkv_bias)
         w |= linear_weights(f, s, "out", s.D, s.D, m.out_bias)
@@ -70,10 +70,10 @@ class GPTNeoX:
 
     def forward(self, ids: Tensor) -> Tensor:
         x = call(self.body, ids)
-        return head_loss(self.f, self.s, x, self.lm_head)
+        return head_loss(self.f, self.setting, x, self.lm_head)
 
     def body(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         embeds = f.embedding(self.embedding, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
@@ -90,7 +90,7 @@ class GPTNeoX:
         return x
 
     def angles(self, dtype: str) -> tuple[Tensor, Tensor]:
-        f, s, half = self.f, self.s, Dim("R/2", self.R // 2)
+        f, s, half = self.f, self.setting, Dim("R/2", self.R // 2)
         self.scaled.update()
         wide = f.new("to", (1, s.T, 1), "fp32")
         rates = f.new("mul", (1, s.T, half), "fp32")
@@ -108,7 +108,7 @@ class GPTNeoX:
         angles: tuple[Tensor, Tensor],
         position_ids: Tensor,  # not used, but a checkpoint keeps them with the rest
     ) -> Tensor:
-        f, p = self.f, self.s.residual_dropout
+        f, p = self.f, self.setting.residual_dropout
         attended, _ = call(self.attention, w, layer_norm(f, x, w, "attention_norm"), mask, angles)
         attended = dropout(f, attended, p)
         if self.parallel:
@@ -129,7 +129,7 @@ class GPTNeoX:
     def attention(
         self, w: Weights, x: Tensor, mask: Tensor | None, angles: tuple[Tensor, Tensor]
     ) -> Any:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         qkv = linear(f, x, w, "qkv")
         qkv = reordered(f, qkv, s.B, s.N, s.T, Dim("3·H", 3 * s.H), copies=s.N > 1)
         query, key, value = pieces(f, qkv, 3)

@@ -34,7 +34,7 @@ class OPT:
     """
 
     def __init__(self, f: Ops, s: Setting) -> None:
-        self.f, self.s = f, s
+        self.f, self.setting = f, s
         self.cache: Cache | None = None
         extra, m = s.extra or {}, s.model
         self.act = extra.get("activation_function", "relu")
@@ -62,7 +62,7 @@ class OPT:
             self.lm_head = f.parameter("lm_head", (s.V, width), s.dtype)
 
     def layer_weights(self) -> Weights:
-        f, s, m = self.f, self.s, self.s.model
+        f, s, m = self.f, self.setting, self.setting.model
         w: Weights = {}
         for name in ("k", "v", "q", "out"):
             w |= linear_weights(f, s, name, s.D, s.D, m.qkv_bias)
@@ -73,10 +73,10 @@ class OPT:
 
     def forward(self, ids: Tensor) -> Tensor:
         x = call(self.body, ids)
-        return head_loss(self.f, self.s, x, self.lm_head)
+        return head_loss(self.f, self.setting, x, self.lm_head)
 
     def body(self, ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         embeds = f.embedding(self.embedding, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
@@ -100,7 +100,7 @@ class OPT:
 
     def position_ids(self) -> Tensor:
         """A running count of the tokens that are attended, those in a cache too, from 0."""
-        f, shape = self.f, (self.s.B, self.s.seen)
+        f, shape = self.f, (self.setting.B, self.setting.seen)
         counts = f.new("cumsum", shape, "fp32")
         product = f.new("mul", shape, "fp32")
         from_zero = f.new("sub", shape, "fp32")
@@ -110,7 +110,7 @@ class OPT:
         return ids
 
     def layer(self, x: Tensor, w: Weights, mask: Tensor | None, position_ids: Tensor) -> Tensor:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         residual = hidden = x
         if self.before:
             hidden = layer_norm(f, hidden, w, "attention_norm")
@@ -133,7 +133,7 @@ class OPT:
         return hidden
 
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
-        f, s = self.f, self.s
+        f, s = self.f, self.setting
         shape, copies = (s.B, s.N, s.T, s.H), splits(f, s)
         query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
         key = linear(f, x, w, "k")
