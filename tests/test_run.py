@@ -130,6 +130,8 @@ def test_the_defaults_are_what_a_gpu_user_gets():
 
 
 # Each wrong value, and what the error says of it: at least the field and the value.
+# Of adapters a message says what a title would.
+TOLD = {"lora": "LoRA r=4 on q,v", "adapter": "a prompt of 4 trained tokens"}
 WRONG = [
     *(
         ({name: "x"}, f"{name}='x' is not described; known: {words[0]}")
@@ -194,7 +196,10 @@ WRONG = [
     ({"phase": "decode"}, "phase='decode' needs tokens"),
     ({"phase": "decode", "tokens": 9, "logits": "last"}, "logits='last' is for prefill; decode"),
     *(
-        ({"phase": "prefill", "tokens": 9, name: value}, f"{name}={value!r} is for training")
+        (
+            {"phase": "prefill", "tokens": 9, name: value},
+            f"{name}={TOLD.get(name, repr(value))} is for training",
+        )
         for name, value in {
             "micro_batches": 2,
             "dropout": 0.0,
