@@ -182,12 +182,12 @@ def test_the_page_repeats_what_the_code_says():
     assert round(more / MiB) == 120 and "add up to 120 MiB" in page
     lit = [a for a in stored.stored() if a.reading.source == "litgpt" and a.counted]
     coded = [a for a in lit if a.reading.what["quantize"]]
-    assert max(abs(a.error) for a in coded) < 0.03 and "agree within 3 % with them" in page
+    assert max(abs(a.error) for a in coded) < 0.03 and "agree within 3% with them" in page
     said = [(a, dict(litgpt.describe(a.reading).more)) for a in coded]
     most = max(more["activations of the last pass"] / a.reading.bytes for a, more in said)
-    assert round(most, 2) == 0.14 and "up to 14 % of the peaks" in page
+    assert round(most, 2) == 0.14 and "up to 14% of the peaks" in page
     plain = [a for a in lit if a.reading.what["lora"] and not a.reading.what["quantize"]]
-    assert max(abs(a.error) for a in plain) < 0.01 and "agree within 1 % with ten bytes" in page
+    assert max(abs(a.error) for a in plain) < 0.01 and "agree within 1% with ten bytes" in page
     near = [a for a in stored.stored() if a.reading.source == "megatron" and a.counted]
     same = [a for a in near if abs(a.bytes - a.reading.bytes) <= 4096]
     assert len(same) == 4 and "four of Megatron's tests agree within 4 KiB" in page
