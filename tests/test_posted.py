@@ -185,16 +185,16 @@ def test_the_page_repeats_what_the_code_says():
     assert round(more / MiB) == 120 and "add up to 120 MiB" in page
     lit = [a for a in stored.stored() if a.reading.source == "litgpt" and a.counted]
     coded = [a for a in lit if a.reading.what["quantize"]]
-    assert max(abs(a.error) for a in coded) < 0.03 and "agree within 3 % with them" in page
+    assert max(abs(a.error) for a in coded) < 0.03 and "agree within 3% with them" in page
     said = [(a, dict(litgpt.describe(a.reading).more)) for a in coded]
     most = max(more["activations of the last pass"] / a.reading.bytes for a, more in said)
-    assert round(most, 2) == 0.14 and "up to 14 % of the peaks" in page
+    assert round(most, 2) == 0.14 and "up to 14% of the peaks" in page
     plain = [a for a in lit if a.reading.what["lora"] and not a.reading.what["quantize"]]
-    assert max(abs(a.error) for a in plain) < 0.01 and "agree within 1 % with ten bytes" in page
+    assert max(abs(a.error) for a in plain) < 0.01 and "agree within 1% with ten bytes" in page
     titan = [a for a in stored.stored() if a.reading.source in ("torchtitan", "torchao")]
     lows = [less(a) for a in titan if a.counted]
     assert (round(min(lows), 2), round(max(lows), 2)) == (-0.26, -0.12)
-    assert "would be 12 to 26 % low" in page.replace("\n  ", " ")
+    assert "would be 12 to 26% low" in page.replace("\n  ", " ")
     (again,) = [a for a in stored.stored() if a.reading.id == "torchtune/2024-05/full-7b-again"]
     assert round(again.bytes / 10**9, 2) == 20.17 and "memlab says 20.17 GB" in page
     tables_2023 = [a for a in stored.stored() if a.reading.source == "litgpt-tables" and a.counted]
