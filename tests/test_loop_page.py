@@ -209,3 +209,15 @@ def test_what_cannot_be_is_refused_in_one_line(lookup, state, line):  # noqa: F8
 def test_who_serves_is_not_asked_about_loops(lookup):  # noqa: F811
     plain = json.loads(answer(json.dumps({"use": "serve"}), lookup))
     assert json.loads(answer(json.dumps({"use": "serve", "loop": "dpo"}), lookup)) == plain
+
+
+def test_two_tiles_of_words_are_next_to_each_other(lookup):  # noqa: F811
+    """A vocabulary of more than one tile and less than three: the last tile follows the first."""
+    sizes = {"hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 2}
+    sizes |= {"num_hidden_layers": 6, "intermediate_size": 1000, "vocab_size": 50257}
+    state = {"loop": "sft", "precision": "autocast", "tokens": 2048, "model": "config"}
+    state["config"] = {"model_type": "qwen2", "pad_token_id": None} | sizes
+    told = answered(state, lookup, advise=False)
+    whole = checked(state)
+    step = simulate(model_of(whole), recipe_of(whole), run_of(whole))
+    told_hills.hold(told, step, whole)

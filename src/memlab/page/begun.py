@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .highest import Rows
 
 CACHE = "KV cache"
-ORDER = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
+ORDER: tuple[str, ...] = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
 ORDER += (BUCKETS,) + TERMS[1:] + SHARDED + (CACHE,)
 
 

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from .asked import State
 
 CONFIG = "config.json"  # where the pasted one is expected
-FIELDS = ("batch", "tokens", "micro_batches", "optimizer_impl", "attention", "checkpoint", "loss")
+FIELDS: tuple[str, ...] = (
+    "batch",
+    "tokens",
+    "micro_batches",
+    "optimizer_impl",
+    "attention",
+    "checkpoint",
+    "loss",
+)
 FIELDS += ("loop", "completion")
 RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
 

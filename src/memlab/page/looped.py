@@ -70,7 +70,11 @@ def learned(run: Run) -> int:
 
 
 def letters_of(model: Model, run: Run) -> dict[str, int]:
-    """The value of each letter that only loops have."""
+    """The value of each letter that only loops have.
+
+    Of two tiles the one between is the last one again: no larger than the first, it is next to
+    either what the last one is.
+    """
     if run.loop not in TRL:
         return {}
     tokens, told = run.tokens or 2, learned(run)
@@ -80,7 +84,7 @@ def letters_of(model: Model, run: Run) -> dict[str, int]:
         ("jxy", model.vocab, WORDS),
     ):
         last = size - (size - 1) // most * most
-        sizes = (min(size, most), most if size > 2 * most else 0, last)
+        sizes = (min(size, most), most if size > 2 * most else last, last)
         made.update({names[n]: sizes[n] for n in range(3)})
     return made
 

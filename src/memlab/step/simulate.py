@@ -258,7 +258,8 @@ def _run(
     last: Tensor | None = None  # a loss whose value is still wanted
     if program.divides_again and "first" not in steps:  # that of the step before
         last = f.new("loss", (), "fp32")
-    dtype = setting.dtype if "first" in steps else next(trained(f, layers)()).dtype
+    first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
+    dtype = setting.dtype if "first" in steps else first.dtype
     norm = f.new("norm", (), dtype) if program.keeps_norm else None
     for step in steps:
         for number in passes:
