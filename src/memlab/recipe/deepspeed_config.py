@@ -28,7 +28,7 @@ def check(devices: Sharding) -> None:
 
     Raises      ValueError or TypeError that names the field, its value and what would be right
     """
-    if devices.library not in (None, *LIBRARIES):
+    if devices.library is not None and devices.library not in LIBRARIES:
         known = ", ".join(LIBRARIES)
         raise ValueError(f"library={devices.library!r} is not described; known: {known}")
     if devices.library and not devices.zero:
