@@ -56,8 +56,8 @@ ENGLISH = re.compile(
 )
 NAMED = re.compile(
     r"(?:Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|torchao(?:/optim)?|trl|"
-    r"accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|capability|"
-    r"vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
+    r"TRL|accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|"
+    r"capability|vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
 )
 
 
