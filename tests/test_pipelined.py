@@ -1,8 +1,10 @@
 """The step that is derived for each rank of a pipeline, against real ranks that talk over gloo."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
+from torch.distributed.pipelining.schedules import ScheduleInterleavedZeroBubble
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
 from memlab.cli import main
@@ -10,6 +12,7 @@ from memlab.lab import pipelined
 from memlab.lab.ranks import on_ranks
 from memlab.step import simulate
 from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.step.schedules import split_actions
 from memlab.terms.adapters import Ia3
 from memlab.terms.sharded_step import in_flight, stage_buffers
 
@@ -20,6 +23,7 @@ OF_PIPELINE = ("schedule", "stages_per_rank", "return_outputs")
 LLAMA = Model.preset("llama-3-8b").replace(layers=4)
 TINY = Model.preset("tiny-llama")
 INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
+ZERO_BUBBLE = {"schedule": "interleavedzerobubble"}
 
 
 def question(recipe="fp32", ranks=2, *, config=None, **said):
@@ -38,7 +42,18 @@ QUESTIONS = (
     question(**INTERLEAVED, micro_batches=4, config={"num_hidden_layers": 7}),
     question(Recipe(optimizer="sgd"), batch=1, tokens=9, config={"model_type": "qwen2"}),
     question(config={"model_type": "mistral", "sliding_window": 8}, optimizer_impl="foreach"),
+    question(**ZERO_BUBBLE, micro_batches=4),
+    question("bf16", **ZERO_BUBBLE, config={"model_type": "qwen2"}, return_outputs=False),
+    question(
+        Recipe(optimizer="sgd"),
+        **ZERO_BUBBLE,
+        stages_per_rank=2,
+        micro_batches=4,
+        config={"num_hidden_layers": 7, "model_type": "qwen3"},
+    ),
 )
+# On rank r of four the weights' half comes r turns after the input's.
+OF_FOUR = question("bf16", 4, **ZERO_BUBBLE, micro_batches=5, config={"num_hidden_layers": 6})
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +71,48 @@ def test_a_real_rank_holds_what_is_derived(number, rank, measured):
         assert found[moment] == derived.held[moment], moment
     for term in ("weights", "optimizer", "inputs"):
         assert found["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
+
+
+def test_each_of_four_real_ranks_holds_what_is_derived():
+    measured = on_ranks(4, pipelined.several, [OF_FOUR])
+    for rank, (found,) in enumerate(measured):
+        derived = step_of_stage(*OF_FOUR, rank)
+        assert found["peak"] == derived.peak.bytes
+        assert found["first_peak"] == derived.peak.first_step_bytes
+        assert found["between_steps"] == derived.held["between_steps"]
+
+
+@pytest.mark.parametrize("each", [1, 2, 3])
+@pytest.mark.parametrize(("ranks", "count"), [(2, 2), (2, 3), (4, 3), (4, 6), (4, 12), (8, 8)])
+def test_zero_bubble_takes_the_turns_that_torch_takes(ranks, count, each):
+    in_round = count // max(1, count // ranks)
+    told = {"_n_microbatches": count, "n_local_stages": each, "pp_group_size": ranks}
+    theirs = SimpleNamespace(**told, microbatches_per_round=in_round)
+    words = {"FORWARD": "forward", "BACKWARD_INPUT": "input", "BACKWARD_WEIGHT": "weight"}
+    for rank in range(ranks):
+        asked = ScheduleInterleavedZeroBubble._calculate_single_rank_operations(theirs, rank)
+        expected = [
+            (words[action.computation_type.name], action.stage_index // ranks, action[2])
+            for action in asked
+            if action is not None
+        ]
+        ours = SimpleNamespace(stages=[None] * each, micro_batches=count, ranks=ranks, rank=rank)
+        assert split_actions(ours) == expected
+
+
+def test_what_zero_bubble_costs_beside_1f1b():
+    def of(**how):
+        run = Run(tokens=512, micro_batches=8, devices=Sharding(pipeline=4, **how))
+        return [step_of_stage(LLAMA.replace(layers=8), "bf16", run, rank) for rank in range(4)]
+
+    plain, split = of(), of(**ZERO_BUBBLE)
+    # The first stage's input asks for no gradient: its backward is whole, and nothing differs.
+    assert split[0].peak == plain[0].peak
+    for rank in (1, 2, 3):
+        assert split[rank].peak.bytes > plain[rank].peak.bytes
+        # The gradients that were sent stay the .grad of what was received, until the next step.
+        more = split[rank].held["between_steps"] - plain[rank].held["between_steps"]
+        assert more == 8 * 512 * LLAMA.d_model * 2
 
 
 def test_buffers_stay_for_each_micro_batch_and_on_both_sides_of_a_middle_stage():
@@ -144,6 +201,12 @@ def test_a_run_goes_through_json_with_its_schedule():
         ({"implementation": "memlab"}, "fp32", "memlab 'llama' is not described"),
         ({"config": {"tie_word_embeddings": True}}, "fp32", "a tied table"),
         ({"config": {"num_hidden_layers": 1}}, "fp32", "stages=2 is more than L=1"),
+        ({"checkpoint": "block", **ZERO_BUBBLE}, "fp32", "checkpoint='block' is not described bes"),
+        (
+            {"micro_batches": 514, "config": {"num_hidden_layers": 20}, **ZERO_BUBBLE},
+            "fp32",
+            "micro_batches=514 .* L=20 layers .* more than 5,120",
+        ),
         ({"micro_batches": 1025}, "fp32", "micro_batches=1,025: 2,050 .* at most 2,048"),
     ],
     ids=str,
@@ -158,6 +221,7 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
     [
         ({"micro_batches": 1}, "micro_batches=1 with schedule='1f1b'; at least as many as its 2"),
         ({"micro_batches": 5, **INTERLEAVED}, "micro_batches=5 .* a multiple of its 2 rounds of 2"),
+        ({"micro_batches": 5, **ZERO_BUBBLE}, "micro_batches=5 .* a multiple of its 2 rounds of 2"),
         ({"schedule": "zbv"}, "schedule='zbv' is not described; known: gpipe"),
         ({"stages_per_rank": 2}, "stages_per_rank=2 with schedule='1f1b'"),
         ({"schedule": "interleaved1f1b"}, "stages_per_rank=1 with schedule='interleaved1f1b'"),

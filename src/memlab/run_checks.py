@@ -107,7 +107,7 @@ def _micro_batches(run: Run) -> None:
     """Refuse a number of micro-batches that the schedule of a pipeline does not take.
 
     Source      torch 2.13, torch/distributed/pipelining/schedules.py: Schedule1F1B,
-                ScheduleInterleaved1F1B
+                ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble
     """
     count, ranks, schedule = run.micro_batches, run.devices.pipeline, run.devices.schedule
     if schedule == "1f1b" and count < ranks:
@@ -116,7 +116,7 @@ def _micro_batches(run: Run) -> None:
             "are needed"
         )
     rounds = max(1, count // ranks)
-    if schedule == "interleaved1f1b" and count % rounds:
+    if schedule.startswith("interleaved") and count % rounds:
         raise ValueError(
             f"micro_batches={count} with schedule={schedule!r}; a multiple of its {rounds} rounds "
             f"of {ranks} is needed"

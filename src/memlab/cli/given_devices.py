@@ -59,7 +59,7 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plan", choices=PLANS, help=words)
     words = "of torch.distributed.pipelining (default 1f1b)"
     group.add_argument("--schedule", choices=SCHEDULES, help=words)
-    words = "stages on each rank of interleaved1f1b (default 2 there)"
+    words = "stages on each rank of interleaved1f1b (default 2 there) or interleavedzerobubble (1)"
     group.add_argument("--stages-per-rank", type=int, metavar="N", help=words)
     words = "schedule.step(return_outputs=False): the last stage keeps no logits of a whole step"
     group.add_argument("--no-outputs", action="store_true", default=None, help=words)

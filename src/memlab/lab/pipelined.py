@@ -10,7 +10,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
+from torch.distributed.pipelining.schedules import (
+    ScheduleInterleaved1F1B,
+    ScheduleInterleavedZeroBubble,
+)
 
 from ..base.garbage import no_garbage
 from ..measure.step_tracker import StepTracker
@@ -24,6 +27,10 @@ from .subject import DTYPES, subject
 from .two_steps import Held, Marks, each, now, told, update
 
 SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+MULTI = {
+    "interleaved1f1b": ScheduleInterleaved1F1B,
+    "interleavedzerobubble": ScheduleInterleavedZeroBubble,
+}
 
 
 class Stage(nn.Module):
@@ -89,7 +96,7 @@ def pipeline(
     more: Any = {"loss_fn": next_token_loss}
     if devices.schedule in SINGLE:
         return SINGLE[devices.schedule](stages[0], run.micro_batches, **more), modules
-    return ScheduleInterleaved1F1B(list(stages), run.micro_batches, **more), modules
+    return MULTI[devices.schedule](list(stages), run.micro_batches, **more), modules
 
 
 def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) -> Held:

@@ -20,7 +20,7 @@ COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
 ROWS = ("out", "down")
 # What a pipeline is told beside its ranks, and its schedules.
 PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
-SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b")
+SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble")
 # What ranks that divide matrices are told, and whose plan it is.
 DIVIDED = ("sequence", "plan")
 PLANS = ("torch", "transformers")
@@ -68,8 +68,9 @@ class Sharding:
     sub_group_size      values of a rank's part that the optimizer updates at once
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
-                stages on each rank
-    stages_per_rank     of interleaved1f1b alone: rank r of S has the stages r, r + S, ...
+                stages on each rank; interleavedzerobubble: backward in two halves, of inputs and
+                of weights, with one stage on each rank (ZB-H1) or several
+    stages_per_rank     of the interleaved ones alone: rank r of S has the stages r, r + S, ...
     return_outputs      whether `schedule.step` gives back the outputs of all micro-batches, which
                 is its default: the last stage keeps them, and joins them in a copy
     sequence    of tensor: the norms and the stream between them are divided too, by tokens
@@ -143,6 +144,11 @@ class Sharding:
     def pipelined(self) -> bool:
         """Whether a pipeline alone divides the run: its step is described, stage by stage."""
         return self.pipeline > 1 and self.pipeline == self.ranks
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether its schedule computes gradients of inputs and of weights apart: zero bubble."""
+        return self.schedule.endswith("zerobubble")
 
     @property
     def tensor_parallel(self) -> bool:
@@ -268,10 +274,12 @@ def _check_schedule(devices: Sharding) -> None:
         value = getattr(devices, field)
         if value != getattr(Sharding, field) and devices.pipeline == 1:
             raise ValueError(f"{field}={value!r} is a pipeline's, of 2 ranks or more")
-    if (each > 1) != (devices.schedule == "interleaved1f1b"):
+    if devices.schedule != "interleavedzerobubble" and (each > 1) != (
+        devices.schedule == "interleaved1f1b"
+    ):
         raise ValueError(
             f"stages_per_rank={each} with schedule={devices.schedule!r}: interleaved1f1b has 2 "
-            "stages or more on each rank, the others have 1"
+            "stages or more on each rank, interleavedzerobubble 1 or more, the others have 1"
         )
 
 

@@ -16,6 +16,7 @@ from .storage_log import count
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from .engine import Engine
@@ -29,24 +30,36 @@ GRADIENTS = {"weights": "gradients", GATHERED: "whole gradients"}
 def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
     """Leave gradients in the parameters behind `loss`, whose own is 1, or what is given."""
     assert loss.node is not None
-    waiting = _dependencies(loss.node)
     seed = engine.new("ones_like", loss.shape, loss.dtype) if grad is None else grad
-    buffers: dict[Node, list[Any]] = {loss.node: [None] * loss.node.slots}
-    buffers[loss.node][loss.slot] = seed
-    ready = [(-loss.node.seq, 0, loss.node)]
+    traverse(engine, loss.node, loss.slot, seed)
+    engine.end_backward()  # the seed is still there
+
+
+def traverse(engine: Engine, root: Node, slot: int, seed: Tensor, part: Part | None = None) -> None:
+    """Hand `seed` on from one node to all behind it, or to some of them."""
+    waiting = _dependencies(root, part)
+    buffers: dict[Node, list[Any]] = {root: [None] * root.slots}
+    buffers[root][slot] = seed
+    ready = [(-root.seq, 0, root)]
     turn = 0
     while ready:
         node = heappop(ready)[2]
+        if part is not None and node in part.found:
+            part.found[node] = buffers.pop(node)[0]
+            continue
         if node.parameter is not None:
             _accumulate(engine, node.parameter, buffers.pop(node))
             continue
-        results = _run(engine, node, buffers.pop(node))
-        node.saved = None  # type: ignore[assignment]
-        node.run = None
+        if part is not None and node in part.came:
+            part.came[node] = tuple(buffers[node])
+        results = _run(engine, node, buffers.pop(node), part)
+        if part is None or not part.keeps:
+            node.saved = None  # type: ignore[assignment]
+            node.run = None
         spent = []  # what was added to another gradient goes when all have been handed on
         for edge in node.edges:
             result = results.pop(0)
-            if edge is None:
+            if edge is None or (part is not None and edge[0] not in part.leads):
                 continue
             target, slot = edge[0], edge[1]
             held = buffers.setdefault(target, [None] * target.slots)
@@ -63,17 +76,36 @@ def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
                 turn += 1
                 heappush(ready, (-target.seq, turn, target))
         spent.clear()
-        node.edges = []
-    engine.end_backward()  # the seed is still there
+        if part is None:
+            node.edges = []
 
 
-def _run(engine: Engine, node: Node, grads: list[Any]) -> list[Tensor | None]:
+class Part:
+    """Some of a graph: torch.autograd.grad(..., inputs) runs only what leads to its inputs.
+
+    leads       the nodes that lead there, and those of the inputs
+    found       the gradient of each input; it is stored nowhere
+    came        what came to some of the nodes when they ran: what a hook before them sees
+    keeps       whether they keep what they saved, to be run again: retain_graph
+    """
+
+    def __init__(
+        self, leads: set[Node], inputs: Iterable[Node], hooked: Iterable[Node] = (), *, keeps: bool
+    ) -> None:
+        self.leads, self.keeps = leads, keeps
+        self.found: dict[Node, Any] = dict.fromkeys(inputs)
+        self.came: dict[Node, tuple[Any, ...]] = dict.fromkeys(hooked, ())
+
+
+def _run(
+    engine: Engine, node: Node, grads: list[Any], part: Part | None = None
+) -> list[Tensor | None]:
     """Run one node; bring each gradient to the shape and dtype of the input it belongs to."""
-    needs = [edge is not None for edge in node.edges]
+    needs = [edge is not None and (part is None or edge[0] in part.leads) for edge in node.edges]
     results = list(node.run(grads, [engine.give(kept) for kept in node.saved], needs))
     for i, edge in enumerate(node.edges):
         result = results[i]
-        if edge is None or result is None:
+        if not needs[i] or result is None:
             results[i] = None
             continue
         if edge[4] or count(result.shape) != count(edge[2]):
@@ -112,13 +144,13 @@ def _alone(held: list[Any], slot: int) -> bool:
     return alone and not held[slot].view
 
 
-def _dependencies(root: Node) -> dict[Node, int]:
+def _dependencies(root: Node, part: Part | None) -> dict[Node, int]:
     """How many gradients each node waits for."""
     waiting: dict[Node, int] = {root: 0}
     todo = [root]
     while todo:
         for edge in todo.pop().edges:
-            if edge is not None:
+            if edge is not None and (part is None or edge[0] in part.leads):
                 if edge[0] not in waiting:
                     waiting[edge[0]] = 0
                     todo.append(edge[0])

@@ -30,6 +30,8 @@ SPREAD = (
 )
 # Micro-batches times stages of a pipeline: as many take half a minute.
 MOST_PASSES = 2048
+# Micro-batches times layers where backward is split, which have to be simulated all: the same.
+MOST_LAYERS = 5120
 
 
 def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
@@ -165,6 +167,25 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
         )
     if windows(model, run.window)[1] is not None:
         raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
+    if run.devices.splits_backward:
+        _check_split(model, run)
+
+
+def _check_split(model: Model, run: Run) -> None:
+    """Refuse what is not described where backward is split in two halves."""
+    schedule = run.devices.schedule
+    if run.checkpoint != "none":
+        raise ValueError(
+            f"checkpoint={run.checkpoint!r} is not described beside schedule={schedule!r}: there "
+            "what backward computes again stays until the weights' half, which computes it again "
+            "for each weight"
+        )
+    if run.micro_batches * model.layers > MOST_LAYERS:
+        raise ValueError(
+            f"micro_batches={run.micro_batches:,} with schedule={schedule!r}: times L="
+            f"{model.layers} layers these are more than {MOST_LAYERS:,}, all of which would be "
+            "simulated, one by one"
+        )
 
 
 def check_divided(model: Model, recipe: Recipe, run: Run) -> None:

@@ -4,7 +4,7 @@ The program     stages = [PipelineStage(Stage(model, ...), index, all, device) f
                 schedule = Schedule1F1B(stages[0], micro_batches, loss_fn=ForCausalLMLoss)
                 losses = []; schedule.step(ids) or schedule.step(target=ids, losses=losses)
                 optimizer.step(); optimizer.zero_grad()
-Source          memlab.step.stage, .schedules; memlab.lab.pipelined runs it for real
+Source          memlab.step.stage, .schedules, .split_backward; memlab.lab.pipelined runs it really
 CUDA            the same order; not yet measured on a GPU
 """
 
@@ -29,7 +29,7 @@ from .optimizers import optimizer
 from .optimizers.each import in_order
 from .result import Peak, Step, term
 from .saved_table import SavedTable
-from .schedules import SCHEDULES, Rank
+from .schedules import INPUT, SCHEDULES, WEIGHT, Rank
 from .setting import Setting
 from .stage import Stage
 from .storage_log import Dim
@@ -84,6 +84,8 @@ class _Rank:
         near, _ = windows(model, run.window)
         assert run.tokens is not None  # check_pipelined saw to it
         parts = devices.layers(model.layers, rank)
+        # Where backward is split, a layer's halves lie apart: nothing there repeats.
+        whole = whole or devices.splits_backward
         f.show(max(map(len, parts)), None if whole else 0)
         networks = []
         for index, layers in zip(range(rank, every, ranks), parts, strict=True):
@@ -147,12 +149,17 @@ class _Rank:
             self.internal.append(causal_lm_loss(f, output))
         return output
 
-    def backward(self, stage: Stage, number: int) -> None:
+    def backward(self, stage: Stage, number: int, half: str) -> None:
         log = self.f.log
+        if half == WEIGHT:
+            log.mark(f"{self.name}.backward.{number + 1}.{stage.index}.weights")
+            stage.backward_weight_one_chunk(number)
+            return
         if f"{self.name}.backward" not in log.marks:
             log.mark(f"{self.name}.backward")
         log.mark(f"{self.name}.backward.{number + 1}.{stage.index}")
-        stage.backward_one_chunk(number, self.internal[number] if stage.last else None)
+        run = stage.backward_input_one_chunk if half == INPUT else stage.backward_one_chunk
+        run(number, self.internal[number] if stage.last else None)
 
     def step(self, name: str) -> None:
         """One step; its name stands before those of its moments."""

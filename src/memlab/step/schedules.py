@@ -3,8 +3,8 @@
 Works       what a sending operation returns. gloo's keep the tensor for as long as somebody has
             the work; NCCL's let go of it when it has been sent
 Source      torch 2.13, torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B,
-            ScheduleInterleaved1F1B, _PipelineScheduleRuntime; csrc/distributed/c10d/
-            ProcessGroupGloo.hpp: SendWork
+            ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble, _PipelineScheduleRuntime;
+            csrc/distributed/c10d/ProcessGroupGloo.hpp: SendWork
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 Ops = list[Tensor]  # what operations that send or receive refer to
-FORWARD, BACKWARD = "forward", "backward"
+FORWARD, BACKWARD, INPUT, WEIGHT = "forward", "backward", "input", "weight"
 
 
 class Rank:
     """One rank's stages, and what it does with each micro-batch of each of them.
 
     forward     (stage, number) -> output, on the last stage the loss as well
-    backward    (stage, number)
+    backward    (stage, number, half): BACKWARD is the whole, INPUT and WEIGHT are its halves
     """
 
     def __init__(
         self,
         stages: list[Stage],
         forward: Callable[[Stage, int], Tensor],
-        backward: Callable[[Stage, int], None],
+        backward: Callable[[Stage, int, str], None],
         *,
         rank: int,
         ranks: int,
@@ -61,7 +61,7 @@ def gpipe(rank: Rank) -> None:
         fwd_sends_to_wait.append(rank.sent(ops))
     for number in range(rank.micro_batches):
         ops = []
-        rank.backward(stage, number)
+        rank.backward(stage, number, BACKWARD)
         ops = stage.bwd_sends(number)
         bwd_sends_to_wait.append(rank.sent(ops))
     del output
@@ -81,7 +81,7 @@ def one_f_one_b(rank: Rank) -> None:
             send_work = rank.sent(fwd_sends)
     forward, backward = warm_up, 0
     while True:
-        rank.backward(stage, backward)
+        rank.backward(stage, backward, BACKWARD)
         bwd_sends = stage.bwd_sends(backward)
         backward += 1
         if forward == count:
@@ -91,7 +91,7 @@ def one_f_one_b(rank: Rank) -> None:
         forward += 1
     send_work = rank.sent(bwd_sends)
     while backward < count:
-        rank.backward(stage, backward)
+        rank.backward(stage, backward, BACKWARD)
         bwd_sends = stage.bwd_sends(backward)
         send_work = rank.sent(bwd_sends)
         backward += 1
@@ -100,15 +100,26 @@ def one_f_one_b(rank: Rank) -> None:
 
 def interleaved(rank: Rank) -> None:
     """Several stages on each rank; works are kept until the step is over."""
+    _in_turn(rank, actions(rank))
+
+
+def zero_bubble(rank: Rank) -> None:
+    """One stage or several on each rank, and backward in two halves."""
+    _in_turn(rank, split_actions(rank))
+
+
+def _in_turn(rank: Rank, turns: list[tuple[str, int, int]]) -> None:
     send_ops = []
-    for what, local, number in actions(rank):
+    for what, local, number in turns:
         stage = rank.stages[local]
+        ops: Ops = []
         if what == FORWARD:
             rank.forward(stage, number)
             ops = stage.fwd_sends(number)
         else:
-            rank.backward(stage, number)
-            ops = stage.bwd_sends(number)
+            rank.backward(stage, number, what)
+            if what != WEIGHT:
+                ops = stage.bwd_sends(number)
         send_ops.append(rank.sent(ops))
         del ops
     send_ops.clear()
@@ -119,21 +130,46 @@ def actions(rank: Rank) -> list[tuple[str, int, int]]:
 
     Source      _get_1f1b_rank_ops and _get_warmup_ops, without the pauses
     """
+    return _turns(rank, hop=2, delay=None)
+
+
+def split_actions(rank: Rank) -> list[tuple[str, int, int]]:
+    """What a rank does of the zero-bubble schedule: the weights' half comes `rank` turns later.
+
+    Source      ScheduleInterleavedZeroBubble and the same two, without the pauses
+    """
+    return _turns(rank, hop=1, delay=rank.rank)
+
+
+def _turns(rank: Rank, *, hop: int, delay: int | None) -> list[tuple[str, int, int]]:
+    """Both schedules.
+
+    hop         forward passes that a rank begins with beside those of the rank behind it
+    delay       backward turns from an input's half to its weights'; None: backward is whole
+    """
     each, count = len(rank.stages), rank.micro_batches
     in_round = count // max(1, count // rank.ranks)
-    warm_up = min((each - 1) * in_round + 2 * (rank.ranks - 1 - rank.rank), count * each)
-    numbers = {FORWARD: [0] * each, BACKWARD: [0] * each}
+    warm_up = min((each - 1) * in_round + hop * (rank.ranks - 1 - rank.rank), count * each)
+    numbers: dict[tuple[str, int], int] = {}
     found = []
 
     def do(what: str, local: int) -> None:
-        found.append((what, local, numbers[what][local]))
-        numbers[what][local] += 1
+        number = numbers.get((what, local), 0)
+        found.append((what, local, number))
+        numbers[what, local] = number + 1
+
+    def back(what: str, turn: int) -> None:
+        do(what, each - 1 - turn // in_round % each)
 
     for step in range(warm_up + count * each):
         if step < count * each:
             do(FORWARD, step // in_round % each)
         if step >= warm_up:
-            do(BACKWARD, each - 1 - (step - warm_up) // in_round % each)
+            back(BACKWARD if delay is None else INPUT, step - warm_up)
+            if delay is not None and step - warm_up >= delay:
+                back(WEIGHT, step - warm_up - delay)
+    for turn in range(max(0, count * each - (delay or 0)), count * each if delay else 0):
+        back(WEIGHT, turn)
     return found
 
 
@@ -141,4 +177,5 @@ SCHEDULES: dict[str, Callable[[Rank], None]] = {
     "gpipe": gpipe,
     "1f1b": one_f_one_b,
     "interleaved1f1b": interleaved,
+    "interleavedzerobubble": zero_bubble,
 }
