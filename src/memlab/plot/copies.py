@@ -2,7 +2,7 @@
 
 from ..terms.logits import MOMENTS, copies
 from ..units import text
-from .canvas import WIDTH, Canvas, Picture, heading, ink_on, width_of
+from .canvas import WIDTH, Canvas, Picture, heading, ink_on, room_of, width_of, wrap
 from .colours import GREY, INK
 from .ticks import step_of
 
@@ -65,8 +65,12 @@ def logits_in_time(
             x, y = left + wide * span[0], base - (floor[span[0]] + size) * scale
             sheet.box(x, y, wide * len(span), size * scale, SHADES[number])
             words = [f"{number + 1} · {kind}"] if span is not widest else _words(number, name, kind)
-            if size * scale >= LINE * len(words):
-                _label(sheet, x + wide * len(span) / 2, y + size * scale / 2, words, number)
+            lines = _lines(words, wide * len(span) - 2)
+            if len(words) < len(lines) > size * scale / LINE:
+                # Without the format, which the column beside says.
+                lines = _lines(words[:-1], wide * len(span) - 2)
+            if size * scale >= LINE * len(lines):
+                _label(sheet, x + wide * len(span) / 2, y + size * scale / 2, lines, number)
         for at in range(born, last + 1):
             floor[at] += size
     _axis(sheet, left, base, wide)
@@ -84,6 +88,12 @@ def _words(number: int, name: str, kind: str) -> list[str]:
     if name == "gradient" and kind == "fp32":
         first, rest = "gradient", []
     return [f"{number + 1} {first}", *rest, *([kind] if not rest else [])]
+
+
+def _lines(words: list[str], wide: float) -> list[str]:
+    """The lines of a label, each in two where the column is too narrow for it."""
+    fits = [[word] if room_of(word) <= wide else wrap(word, wide) for word in words]
+    return [line for lines in fits for line in lines]
 
 
 def _label(sheet: Canvas, x: float, y: float, words: list[str], number: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 
-from .canvas import SIZE, WIDTH, Canvas, Picture, heading, width_of
+from .canvas import SIZE, WIDTH, Canvas, Picture, descends, heading, width_of
 from .colours import COLOURS, GREY, INK, colour_of
 
 HIGH, GAP, STUB = 240, 18, 22
@@ -51,7 +51,8 @@ def curves(
     across = (right - left) / ((high_x - low_x) or 1)
     up = HIGH / ((high_y - low_y) or 1)
 
-    sheet.words(0, top - 16, y, colour=GREY)
+    # Clear of the highest mark, which stands below it.
+    sheet.words(0, top - (20 if descends(y) else 16), y, colour=GREY)
     for mark in marks:
         height = base - (mark - low_y) * up
         sheet.line(left, height, right, height, "#DDDDDD")

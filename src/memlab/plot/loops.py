@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..units import text
-from .canvas import WIDTH, Canvas, Picture, heading, ink_on, width_of, wrap
+from .canvas import WIDTH, Canvas, Picture, heading, ink_on, room_of, width_of, wrap
 from .colours import COLOURS, GREY, INK, PAPER
 
 HIGH, GAP, LINE = 34, 16, 17
@@ -69,7 +69,8 @@ def _band(sheet: Canvas, y: float, shared: int) -> float:
     patch = f"M{cut:.0f} {y + HIGH + 3:.0f}L{cut + 9:.0f} {y - 3:.0f}"
     patch += f"L{cut + 18:.0f} {y - 3:.0f}L{cut + 9:.0f} {y + HIGH + 3:.0f}Z"
     sheet.area(patch, PAPER)
-    sheet.words(10, y + HIGH / 2, "the model's own, in every loop:")
-    place = 10 + width_of("the model's own, in every loop:") + 8
+    words = "the model's own, in every loop:"
+    sheet.words(10, y + HIGH / 2, words)
+    place = 10 + max(width_of(words) + 8, room_of(words) + 2.5)
     sheet.words(place, y + HIGH / 2, text(shared), bold=True)
     return y + HIGH + 22

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from ..base.messages import Said
-from .canvas import WIDTH, Canvas, Picture, heading
+from .canvas import PHONE, SIZE, WIDTH, Canvas, Picture, heading, room_of, wrap
 from .colours import COLOURS, GREY, ink_on
 
 HIGH, GAP, NARROW = 22, 7, 54  # of a row, between two experts, a column of rows
+AIR = 4  # beside a column's shape
 COPIES, EXPERTS, WIDE, RESULTS, SUMS = 144, 232, 122, 388, WIDTH - NARROW
 ROWS, WEIGHTS = COLOURS["activations"], COLOURS["weights"]
 HEADS = (
@@ -35,8 +36,8 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
     for x, words, shape in HEADS:
         sheet.words(x, top, words, "middle", bold=True)
         sheet.words(x, top + 18, Said(shape), "middle", colour=GREY)
-    sheet.words((NARROW + COPIES) / 2, top + 18, "permute", "middle", colour=GREY)
-    sheet.words((RESULTS + NARROW + SUMS) / 2, top + 18, "unpermute", "middle", colour=GREY)
+    _between(sheet, 0, top + 18, "permute")
+    _between(sheet, 3, top + 18, "unpermute")
     top += 36
     loads = [
         [t for t, picked in enumerate(chosen) if expert in picked] for expert in range(experts)
@@ -65,6 +66,19 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
         _row(sheet, 0, middle, token)
         _row(sheet, SUMS, middle, token)
     return sheet.picture(title or "A layer of experts", y)
+
+
+def _between(sheet: Canvas, column: int, y: float, word: str) -> None:
+    """What is done between a column and the next: beside their shapes, or in two lines."""
+    (left, _, one), (right, _, other) = HEADS[column : column + 2]
+    low, high = left + room_of(one) / 2 + AIR, right - room_of(other) / 2 - AIR
+    middle, half, lines = (left + right) / 2, room_of(word) / 2, [word]
+    if half > min(middle - low, high - middle):
+        middle = (low + high) / 2
+    if 2 * half > high - low:
+        lines = wrap(word, (high - low) * SIZE / PHONE)
+    for i, line in enumerate(lines):
+        sheet.words(middle, y - 18 * (len(lines) - 1 - i), line, "middle", colour=GREY)
 
 
 def _row(sheet: Canvas, x: float, middle: float, token: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ..base.messages import Said
-from .canvas import WIDTH, Canvas, Picture, heading
+from .canvas import WIDTH, Canvas, Picture, heading, room_of
 from .colours import COLOURS, GREY, PAPER, ink_on
 
 HIGH, GAP, LEFT, NARROW, BROAD = 22, 6, 62, 12, 30
@@ -20,6 +20,7 @@ def turns(made: Mapping[str, Sequence[tuple[str, int, int]]], title: str = "") -
 
     Shapes      made: for each rank its turns (what, when, for how long): "F0" is the forward pass
                 of micro-batch 0, drawn as 1; B a backward pass, I and W its halves
+    Leaves out  the number of a turn that is too short for its digits
     Raises      ValueError for no turn, an unknown kind, and more time than there is room for
     """
     every = [turn for order in made.values() for turn in order]
@@ -41,7 +42,8 @@ def turns(made: Mapping[str, Sequence[tuple[str, int, int]]], title: str = "") -
             x = LEFT + start * wide
             sheet.box(x, y - HIGH / 2, length * wide, HIGH, fill, edge=PAPER)
             number = Said(str(int(said[1:]) + 1))
-            sheet.words(x + length * wide / 2, y, number, "middle", colour=ink_on(fill))
+            if room_of(number) <= length * wide:
+                sheet.words(x + length * wide / 2, y, number, "middle", colour=ink_on(fill))
         y += HIGH + GAP
     sheet.words(LEFT, y, "time", colour=GREY)
     y += HIGH
