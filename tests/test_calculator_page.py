@@ -132,6 +132,32 @@ def test_a_pasted_config_is_read_and_shared(page):
     assert total(page) == changed
 
 
+def test_a_pasted_adapter_config_sets_the_controls_of_lora(page, roots):  # noqa: F811
+    files = []
+    page.on("request", lambda request: files.append(request.url.rsplit("/", 1)[-1]))
+    before = total(page)
+    page.click("details summary:has-text('adapter_config.json')")
+    said = {"peft_type": "LORA", "r": 32, "target_modules": ["v_proj", "q_proj"], "bias": "none"}
+    said |= {"base_model_name_or_path": "Qwen/Qwen3-4B", "lora_dropout": 0.1}
+    page.fill("#calc-config", json.dumps(said))
+    until(page, lambda: page.inner_text("#calc-wrong") != "")
+    assert "“lora_dropout”" in page.inner_text("#calc-wrong")
+    assert "qwen3-4b --recipe bf16 --tokens 4096 --adapter" in page.inner_text("#calc-wrong")
+    assert page.inner_text("#calc-read") == "" and total(page) == before
+    assert page.input_value("#calc-model") == "llama-3-8b" and page.url == roots["http"] + PAGE
+    page.fill("#calc-config", json.dumps(said | {"lora_dropout": 0.0}))
+    changed = settled(page, before)
+    run = Run(tokens=4096, lora=Lora(32, ("q", "v")))
+    assert changed == f"{estimate(Model.preset('qwen3-4b'), 'bf16', run).total():,}"
+    assert "qwen3-4b + LoRA r=32" in page.inner_text("#calc-title")
+    assert "r=32, target_modules" in page.inner_text("#calc-read")
+    assert page.inner_text("#calc-wrong") == "" and files.count("adapter.json") == 1
+    address = page.url
+    page.goto("about:blank")
+    opened(page, address)
+    assert total(page) == changed
+
+
 def test_a_name_in_chinese_stays_one(browser, roots):  # noqa: F811
     with Watched(browser, roots["http"]) as watched:
         page = watched.page

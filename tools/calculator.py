@@ -23,10 +23,11 @@ from say import matched, say
 
 from memlab.devices import devices
 from memlab.model.presets import PRESETS
+from memlab.page import adapter_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
 from memlab.page.cheaper import known as changes
-from memlab.page.files import files
+from memlab.page.files import files, later
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
@@ -100,7 +101,7 @@ SHOWN = re.compile(
 def key():
     """A hash over what the page is made from."""
     made = hashlib.sha256(peaks.key().encode())
-    made.update(json.dumps(files()).encode())
+    made.update(json.dumps([files(), later()]).encode())
     for name in ENGINE_FILES:
         if (ENGINE / name).exists():
             made.update((ENGINE / name).read_bytes())
@@ -114,7 +115,7 @@ def has_engine():
 def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
-    for name, value in vars(sentences).items():
+    for name, value in (vars(sentences) | vars(adapter_words)).items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
     found += [word for change in changes() for word in (change.name, change.cost)]
@@ -148,7 +149,8 @@ def stage(source, words=None, language="en"):
         lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
         spoken = [line for line in lines if not line.lstrip().startswith("//")]
         (target / script.name).write_text("".join(spoken), encoding="utf-8")
-    (target / "python.json").write_text(json.dumps(files()), encoding="utf-8")
+    for name, texts in (("python", files()), ("adapter", later())):
+        (target / f"{name}.json").write_text(json.dumps(texts), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
     if has_engine():
@@ -235,11 +237,13 @@ def group(title, names, whose):
     return f"<fieldset{only}><legend>{e(title)}</legend>\n{inner}</fieldset>\n"
 
 
-CONFIG = """<details><summary>Paste a config.json</summary>
-<label for="calc-config">The config.json of your model; a file may be dropped here too</label>
+CONFIG = """<details><summary>Paste a config.json or adapter_config.json</summary>
+<label for="calc-config">The config.json of your model, or the adapter_config.json of its \
+adapters; a file may be dropped here too</label>
 <textarea id="calc-config" rows="5" spellcheck="false" disabled></textarea>
 <label for="calc-file">or choose the file</label>
 <input id="calc-file" type="file" accept=".json,application/json" disabled>
+<output id="calc-read" for="calc-config"></output>
 </details>
 """
 

@@ -16,6 +16,7 @@ export async function begin() {
   const answer = await start(loadMicroPython, options, fetched("python.json"));
   const asked = (state, advise) => answer(state, moments, advise);
   asked.sized = answer.sized;
+  asked.adapter = (text, state) => answer.adapter(text, state, () => fetched("adapter.json"));
   return asked;
 }
 

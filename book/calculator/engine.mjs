@@ -16,14 +16,17 @@ def sized(count):
 export async function start(loadMicroPython, options, files) {
   const engine = loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
   const [python, texts] = await Promise.all([engine, files]);
-  for (const [path, text] of Object.entries(texts)) {
-    const folders = path.split("/").slice(0, -1);
-    folders.forEach((_, i) => {
-      const folder = "/" + folders.slice(0, i + 1).join("/");
-      if (!python.FS.analyzePath(folder).exists) python.FS.mkdir(folder);
-    });
-    python.FS.writeFile("/" + path, text);
+  function write(texts) {
+    for (const [path, text] of Object.entries(texts)) {
+      const folders = path.split("/").slice(0, -1);
+      folders.forEach((_, i) => {
+        const folder = "/" + folders.slice(0, i + 1).join("/");
+        if (!python.FS.analyzePath(folder).exists) python.FS.mkdir(folder);
+      });
+      python.FS.writeFile("/" + path, text);
+    }
   }
+  write(texts);
   python.runPython(DRIVER);
   const ask = python.globals.get("answer");
   const sized = python.globals.get("sized");
@@ -54,6 +57,17 @@ export async function start(loadMicroPython, options, files) {
       moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
     }
   }
+
+  // What an adapter_config.json sets of a state; the Python that reads one comes with the first.
+  let read = null;
+  answer.adapter = async (text, state, fetchLater) => {
+    if (!read) {
+      write(await fetchLater());
+      python.runPython("from memlab.page.adapter_file import read");
+      read = python.globals.get("read");
+    }
+    return JSON.parse(read(text, JSON.stringify(state())));
+  };
   answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes
   return answer;
 }

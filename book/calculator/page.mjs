@@ -164,13 +164,17 @@ function change(words, flag, sets) {
   if (flag) line.append(element("br"), element("code", flag));
   const button = element("button", say("Make this change"), { type: "button", class: "calc-apply" });
   button.addEventListener("click", () => {
-    for (const [name, value] of Object.entries(sets)) named(name).value = value;
-    followNumbers();
-    update();
+    take(sets);
     find("calc-verdict").focus();
   });
   line.append(element("br"), button);
   return line;
+}
+
+function take(sets) {
+  for (const [name, value] of Object.entries(sets)) named(name).value = value;
+  followNumbers();
+  update();
 }
 
 async function update({ address = true } = {}) {
@@ -229,10 +233,19 @@ form.addEventListener("input", (event) => {
 });
 form.addEventListener("submit", (event) => event.preventDefault());
 
-function readConfig(text) {
+async function readConfig(text) {
+  find("calc-read").textContent = "";
   try {
-    takeConfig(configFrom(text));
-    update();
+    const read = configFrom(text);
+    if ("peft_type" in read) {
+      const { error, sets, said } = await answer.adapter(text, stateOfControls);
+      if (error) throw new Error(error);
+      take(sets);
+      find("calc-read").textContent = say(said);
+    } else {
+      takeConfig(read);
+      update();
+    }
   } catch (error) {
     find("calc-wrong").textContent = say(`The config: ${error.message}.`);
   }
@@ -246,7 +259,7 @@ async function readFile(file) {
     );
     return;
   }
-  readConfig(await file.text());
+  await readConfig(await file.text());
 }
 
 const box = find("calc-config");

@@ -34,6 +34,8 @@ TERMS = (
     "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
     "optimizer optimizer_step segments sharding tied weights"
 )
+# What reads a pasted adapter_config.json: fetched when there is one.
+LATER = "files/adapter_fields model/module_names page/adapter_file page/adapter_words"
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
@@ -69,6 +71,14 @@ def files() -> dict[str, str]:
     known = bare(text(f"{HERE}frozen.py"))
     fields = json.dumps(fields_of_frozen())
     found["memlab/base/frozen.py"] = known.replace("FIELDS = {}", f"FIELDS = {fields}")
+    return found
+
+
+def later() -> dict[str, str]:
+    """The same of what the engine gets when an adapter_config.json is pasted."""
+    found = {"memlab/files/__init__.py": ""}
+    for name in LATER.split():
+        found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     return found
 
 

@@ -1,0 +1,140 @@
+"""A pasted adapter_config.json: which controls it sets, or the field that this page has none for.
+
+The shell reads more of such a file: memlab.files.adapter_config. What both read they read alike;
+the page knows no patterns, and of targets the two sets that memlab.page.adapted has tables for. It
+is loaded into the page's engine when somebody pastes such a file.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ..files.adapter_fields import NO_BYTE, READ, REFUSED
+from ..model.module_names import module_names
+from ..model.presets import HUB, PRESETS
+from ..terms.lora import Lora, linear_layers
+from . import adapter_words
+from . import words as say
+from .adapted import which_of
+from .adapter_controls import BASE, LORA, QLORA, WHOLE
+from .adapters_kept import THEIRS
+from .asked import model_of
+from .command import command
+from .outside import shown
+from .request import OTHER_MODEL, checked
+from .serving_controls import TRAIN
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..model import Model
+    from .asked import State
+
+FILE = "adapter_config.json"  # where the pasted one is expected
+RANK = 8  # peft's own, where a file says none
+# Of the fields that the shell reads those that the page takes at these values alone.
+PLAIN: State = REFUSED | {
+    "peft_type": "LORA",
+    "task_type": "CAUSAL_LM",
+    "exclude_modules": None,
+    "lora_dropout": 0,
+    "rank_pattern": None,
+    "layers_to_transform": None,
+    "modules_to_save": None,
+    "use_dora": False,
+}
+
+
+def read(words: str, state: str) -> str:
+    """What a file sets of a state of the controls, both in JSON, and what to say of it, as JSON.
+
+    Whatever is wrong comes back as one line, and nothing is set then.
+    """
+    try:
+        sets, told = taken(json.loads(words), json.loads(state))
+    except (ValueError, TypeError) as error:
+        return json.dumps({"error": str(error)})
+    return json.dumps({"sets": sets, "said": told})
+
+
+def taken(said: Any, given: Any) -> tuple[State, str]:
+    """The controls that a file sets, and the sentence that names the fields they are from.
+
+    Raises      ValueError for a field of which the page has no figures, by its name, and for a
+                model beside which adapters are not described
+    """
+    named = preset(said.get("base_model_name_or_path"))
+    sets: State = {"use": TRAIN} | ({"model": named} if named else {})
+    state = checked(given | sets)
+    if state.get("trained") not in BASE:
+        state["trained"] = LORA  # a file does not say how the base is stored: QLoRA stays one
+    for field in sorted(said):
+        value = said[field]
+        if field in PLAIN:
+            right = value in (None, False, "", [], {}) or value == PLAIN[field]
+            right = right and not (field == "layers_to_transform" and value == 0)
+        else:
+            right = field in READ or field in NO_BYTE
+            right = right and (field, value) != ("init_lora_weights", "mica")
+        if not right:
+            raise refused(field, state)
+    rank = said.get("r", RANK)
+    sets |= {"trained": state["trained"], "rank": rank, "targets": which(said, state)}
+    checked(given | sets)
+    fields = f"r={rank}, target_modules"
+    if named:
+        return sets, adapter_words.ADAPTER_OF.format(fields=fields, model=named)
+    return sets, adapter_words.ADAPTER_READ.format(fields=fields)
+
+
+def which(said: State, state: State) -> str:
+    """Which of the sets of layers that were counted the file's targets are."""
+    family = model_type(state)
+    if family not in THEIRS:
+        raise ValueError(say.NO_ADAPTERS.format(family=family))
+    model, told = model_of(state), said.get("target_modules")
+    whole = isinstance(told, str) and told.lower() == "all-linear"
+    found = every(model) if whole else listed(model, told)
+    name = which_of(model, Lora(RANK, tuple(found))) if found else ""
+    if not name:
+        raise refused("target_modules", state)
+    return name
+
+
+def model_type(state: State) -> str:
+    """The family of the preset or of the config."""
+    if state["model"] == OTHER_MODEL:
+        return str(state["config"]["model_type"])
+    return str(PRESETS[state["model"]]["family"])
+
+
+def every(model: Model) -> list[str]:
+    """What peft calls all linear layers, but beside projections of the embedding, which are some."""
+    return list(linear_layers(model)) if model.embed_dim == model.d_model else []
+
+
+def listed(model: Model, told: Any) -> list[str]:
+    """The matrices whose modules are listed; none, where not all that is listed is one."""
+    inside = module_names(model, list(linear_layers(model)))
+    found: list[str] = []
+    for module in told if isinstance(told, list) else []:
+        ends = [name for name in inside if f".{inside[name]}".endswith(f".{module}")]
+        if not ends:
+            return []
+        found += [name for name in ends if name not in found]
+    return found
+
+
+def preset(name: Any) -> str:
+    """The preset of a repository's name, or nothing."""
+    name = name.lower() if isinstance(name, str) else ""
+    return HUB.get(name, name if name in PRESETS else "")
+
+
+def refused(field: str, state: State) -> ValueError:
+    """The field, and the command line that can."""
+    words = f"{command(state | {'trained': WHOLE})} --adapter {FILE}"
+    if state["trained"] == QLORA:
+        words += f" --lora-base {BASE[QLORA]}"
+    return ValueError(adapter_words.ADAPTER_FIELD.format(field=shown(field), command=words))

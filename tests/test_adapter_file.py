@@ -1,0 +1,194 @@
+"""An adapter_config.json pasted into the page: what it sets, and what the page sends to a shell.
+
+The answer that the page then has is that of `memlab.estimate` with the same file.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from calculator_states import MARKUP
+from test_calculator import ENGINE, HERE, folder, lookup  # noqa: F401  fixtures
+
+from memlab.base.frozen import replace
+from memlab.cli import main
+from memlab.estimate import estimate
+from memlab.files import adapter_config
+from memlab.files.adapter_fields import NO_BYTE, READ, REFUSED
+from memlab.model import Model
+from memlab.page import adapter_file, words
+from memlab.page.answer import answered
+from memlab.page.asked import model_of, run_of
+from memlab.page.files import files, later
+from memlab.page.request import checked, first
+from memlab.run import Run
+
+Q_V = {
+    "peft_type": "LORA",
+    "task_type": "CAUSAL_LM",
+    "r": 8,
+    "target_modules": ["q_proj", "v_proj"],
+}
+SEVEN = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
+EVERY = Q_V | {"target_modules": SEVEN, "r": 64}
+# As peft 0.21 writes one: every field, most at its default.
+WHOLE = dict.fromkeys([*READ, *NO_BYTE]) | REFUSED | EVERY
+WHOLE |= {"lora_alpha": 32, "lora_dropout": 0.0, "bias": "none", "use_dora": False}
+WHOLE |= {"rank_pattern": {}, "alpha_pattern": {}, "loftq_config": {}, "init_lora_weights": True}
+WHOLE |= {"base_model_name_or_path": "some/model", "inference_mode": True, "peft_version": "0.21"}
+LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192}
+LLAMA |= {"num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16}
+LLAMA |= {"vocab_size": 128256, "tie_word_embeddings": True, "max_position_embeddings": 131072}
+
+# The file, what was chosen before, and what it sets beside `trained`.
+READABLE = [
+    (Q_V, {}, {"rank": 8, "targets": "qv"}),
+    (Q_V | {"use_rslora": True, "lora_alpha": 16}, {}, {"rank": 8, "targets": "qv"}),
+    (EVERY, {}, {"rank": 64, "targets": "all"}),
+    (EVERY | {"target_modules": SEVEN[::-1]}, {"trained": "qlora"}, {"targets": "all"}),
+    (WHOLE, {}, {"rank": 64, "targets": "all"}),
+    (Q_V | {"target_modules": "all-linear"}, {"model": "qwen3-0.6b"}, {"targets": "all"}),
+    ({"peft_type": "LORA", "target_modules": ["q_proj", "v_proj"]}, {}, {"rank": 8}),
+    (Q_V | {"target_modules": ["self_attn.q_proj", "v_proj"]}, {}, {"targets": "qv"}),
+    (Q_V | {"base_model_name_or_path": "Qwen/Qwen3-4B"}, {}, {"model": "qwen3-4b"}),
+    (
+        EVERY | {"base_model_name_or_path": "meta-llama/Meta-Llama-3-8B"},
+        {"model": "qwen3-0.6b"},
+        {},
+    ),
+    (Q_V, {"model": "config", "config": LLAMA}, {"targets": "qv"}),
+    (EVERY | {"r": 3}, {"model": "gemma-2-9b", "batch": 2, "checkpoint": "block"}, {"rank": 3}),
+    (Q_V | {"peft_type": None, "layers_to_transform": []}, {"use": "serve"}, {"use": "train"}),
+]
+
+
+def pasted(said, state):
+    return json.loads(adapter_file.read(json.dumps(said), json.dumps(state)))
+
+
+@pytest.mark.parametrize(("said", "before", "wanted"), READABLE, ids=lambda each: str(each)[:40])
+def test_the_answer_is_that_of_the_same_file(said, before, wanted, lookup):  # noqa: F811
+    before = first() | {"tokens": 1024} | before
+    found = pasted(said, before)
+    assert {name: found["sets"][name] for name in wanted} == wanted
+    assert f"r={said.get('r', 8)}, target_modules" in found["said"]
+    assert ("names" in found["said"]) == ("model" in found["sets"])
+    assert found["sets"]["trained"] == ("qlora" if before["trained"] == "qlora" else "lora")
+    state = checked(before | found["sets"])
+    told, run = answered(state, lookup), run_of(state)
+    model = model_of(state)
+    theirs = replace(adapter_config.read(said, model), base=run.lora.base)
+    assert told["peak"]
+    wanted = estimate(model, "bf16", replace(run, lora=theirs)).total()
+    assert told["total"] == wanted
+    assert wanted != estimate(model, "bf16", replace(run, lora=None)).total()
+
+
+REFUSALS = [
+    ("use_dora", Q_V | {"use_dora": True}),
+    ("modules_to_save", Q_V | {"modules_to_save": ["lm_head"]}),
+    ("rank_pattern", Q_V | {"rank_pattern": {"q_proj": 4}}),
+    ("lora_dropout", Q_V | {"lora_dropout": 0.05}),
+    ("exclude_modules", Q_V | {"exclude_modules": ["o_proj"]}),
+    ("layers_to_transform", Q_V | {"layers_to_transform": [0, 1]}),
+    ("layers_to_transform", Q_V | {"layers_to_transform": 0}),
+    ("target_modules", Q_V | {"target_modules": ["q_proj"]}),
+    ("target_modules", Q_V | {"target_modules": r".*\.(q|v)_proj"}),
+    ("target_modules", Q_V | {"target_modules": ["q_proj", "v_proj", "lm_head"]}),
+    ("target_modules", Q_V | {"target_modules": []}),
+    ("target_modules", {"peft_type": "LORA"}),
+    ("peft_type", {"peft_type": "IA3", "target_modules": ["k_proj", "v_proj", "down_proj"]}),
+    ("bias", Q_V | {"bias": "all"}),
+    ("task_type", Q_V | {"task_type": "SEQ_CLS"}),
+    ("init_lora_weights", Q_V | {"init_lora_weights": "mica"}),
+    ("a_new_one", Q_V | {"a_new_one": None}),
+    *((field, Q_V | {field: {"x": 1}}) for field in REFUSED if field != "bias"),
+]
+
+
+@pytest.mark.parametrize(("field", "said"), REFUSALS, ids=lambda each: str(each)[:40])
+def test_what_the_page_has_no_figures_for_is_named_in_one_line(field, said):
+    found = pasted(said, first())
+    assert list(found) == ["error"]
+    assert found["error"].startswith(f"what “{field}” says in this adapter_config.json is not")
+    assert "\n" not in found["error"]
+
+
+ANSWERED = ("use_dora", "modules_to_save", "rank_pattern", "lora_dropout", "peft_type")
+
+
+@pytest.mark.parametrize("trained", ["lora", "qlora"])
+@pytest.mark.parametrize("field", ANSWERED)
+def test_the_command_line_that_it_names_answers(field, trained, tmp_path, capsys, monkeypatch):
+    if (field, trained) == ("peft_type", "qlora"):
+        pytest.skip("(IA)³ has no base of its own: the shell refuses it by name")
+    said = dict(REFUSALS)[field]
+    small = first() | {"model": "smollm2-135m", "tokens": 32, "trained": trained}
+    words = re.search("“(memlab [^”]*)”", pasted(said, small)["error"])[1]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "adapter_config.json").write_text(json.dumps(said))
+    assert main([*shlex.split(words)[1:], "--json"]) == 0
+    run = Run.from_dict(json.loads(capsys.readouterr().out)["run"])
+    theirs = adapter_config.read(said, Model.preset("smollm2-135m"))
+    if run.lora is not None:
+        assert run.lora.base == ("nf4" if trained == "qlora" else None)
+        theirs = replace(theirs, base=run.lora.base)
+    assert run.adapters == theirs
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "line"),
+    [
+        (Q_V | {"r": 0}, {}, "Rank of the adapters: “0” is no whole number from 1 to 4,096"),
+        (Q_V | {"r": "8"}, {}, "Rank of the adapters: “8” is no whole number from 1 to 4,096"),
+        (Q_V, {"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
+        (
+            Q_V,
+            {"model": "config", "config": {"model_type": "bloom"}},
+            words.NO_ADAPTERS.format(family="bloom"),
+        ),
+        (Q_V, {"batch": None}, "Sequences in a batch: “None” is no whole number from 1 to 65,536"),
+    ],
+)
+def test_what_cannot_be_is_said_as_everywhere(said, state, line):
+    assert pasted(said, first() | state) == {"error": line}
+
+
+def test_a_projected_embedding_is_one_of_all_linear_layers():
+    model = Model.preset("opt-1.3b").replace(embed_dim=512)
+    assert adapter_file.every(Model.preset("opt-1.3b")) and not adapter_file.every(model)
+
+
+def test_strange_words_come_back_as_one_short_line():
+    for said in (Q_V | {MARKUP * 99: 1}, Q_V | {"\u202e": 1}, Q_V | {"r": 10**40}):
+        found = pasted(said, first())["error"]
+        assert "\n" not in found and "\u202e" not in found and len(found) < 300
+
+
+def test_every_field_of_the_shell_has_its_place_here():
+    assert set(adapter_file.PLAIN) - set(REFUSED) < set(READ)
+    free = set(READ) - set(adapter_file.PLAIN)
+    assert free == {"r", "target_modules", "layers_pattern"}
+
+
+def test_the_pages_engine_reads_the_same():
+    if shutil.which("node") is None:
+        pytest.skip("no node")
+    if not (ENGINE / "micropython.mjs").exists():
+        pytest.skip("no node package with MicroPython: npm ci installs it")
+    asked = [(said, first() | state) for said, state, _ in READABLE]
+    asked += [(said, first()) for _, said in REFUSALS]
+    given = {"states": [], "files": files(), "moments": "", "later": later()}
+    given["pasted"] = [(json.dumps(said), state) for said, state in asked]
+    done = subprocess.run(
+        ["node", str(HERE / "run.mjs")],
+        input=json.dumps(given),
+        capture_output=True,
+        encoding="utf8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["adapters"] == [pasted(*each) for each in asked]
