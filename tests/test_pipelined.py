@@ -4,7 +4,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from torch.distributed.pipelining.schedules import ScheduleInterleavedZeroBubble
+from torch.distributed.pipelining.schedules import (
+    ScheduleInterleavedZeroBubble,
+    ScheduleZBVZeroBubble,
+)
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
 from memlab.cli import main
@@ -12,7 +15,7 @@ from memlab.lab import pipelined
 from memlab.lab.ranks import on_ranks
 from memlab.step import simulate
 from memlab.step.pipelined import stage_peaks, step_of_stage
-from memlab.step.schedules import split_actions
+from memlab.step.schedules import split_actions, v_actions
 from memlab.terms.adapters import Ia3
 from memlab.terms.sharded_step import in_flight, stage_buffers
 
@@ -24,6 +27,7 @@ LLAMA = Model.preset("llama-3-8b").replace(layers=4)
 TINY = Model.preset("tiny-llama")
 INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
 ZERO_BUBBLE = {"schedule": "interleavedzerobubble"}
+V_SHAPED = {"schedule": "zbvzerobubble", "stages_per_rank": 2}
 
 
 def question(recipe="fp32", ranks=2, *, config=None, **said):
@@ -51,9 +55,15 @@ QUESTIONS = (
         micro_batches=4,
         config={"num_hidden_layers": 7, "model_type": "qwen3"},
     ),
+    question(**V_SHAPED, micro_batches=4),  # on rank 1 one stage hands its output to the other
+    question("bf16", **V_SHAPED, micro_batches=5, config={"num_hidden_layers": 6}),
+    question(**V_SHAPED, micro_batches=2, return_outputs=False),
 )
 # On rank r of four the weights' half comes r turns after the input's.
-OF_FOUR = question("bf16", 4, **ZERO_BUBBLE, micro_batches=5, config={"num_hidden_layers": 6})
+OF_FOUR = (
+    question("bf16", 4, **ZERO_BUBBLE, micro_batches=5, config={"num_hidden_layers": 6}),
+    question("bf16", 4, **V_SHAPED, micro_batches=8, config={"num_hidden_layers": 9}),
+)
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +84,13 @@ def test_a_real_rank_holds_what_is_derived(number, rank, measured):
 
 
 def test_each_of_four_real_ranks_holds_what_is_derived():
-    measured = on_ranks(4, pipelined.several, [OF_FOUR])
-    for rank, (found,) in enumerate(measured):
-        derived = step_of_stage(*OF_FOUR, rank)
-        assert found["peak"] == derived.peak.bytes
-        assert found["first_peak"] == derived.peak.first_step_bytes
-        assert found["between_steps"] == derived.held["between_steps"]
+    measured = on_ranks(4, pipelined.several, OF_FOUR)
+    for rank, found in enumerate(measured):
+        for asked, real in zip(OF_FOUR, found, strict=True):
+            derived = step_of_stage(*asked, rank)
+            assert real["peak"] == derived.peak.bytes
+            assert real["first_peak"] == derived.peak.first_step_bytes
+            assert real["between_steps"] == derived.held["between_steps"]
 
 
 @pytest.mark.parametrize("each", [1, 2, 3])
@@ -88,16 +99,30 @@ def test_zero_bubble_takes_the_turns_that_torch_takes(ranks, count, each):
     in_round = count // max(1, count // ranks)
     told = {"_n_microbatches": count, "n_local_stages": each, "pp_group_size": ranks}
     theirs = SimpleNamespace(**told, microbatches_per_round=in_round)
-    words = {"FORWARD": "forward", "BACKWARD_INPUT": "input", "BACKWARD_WEIGHT": "weight"}
     for rank in range(ranks):
         asked = ScheduleInterleavedZeroBubble._calculate_single_rank_operations(theirs, rank)
-        expected = [
-            (words[action.computation_type.name], action.stage_index // ranks, action[2])
-            for action in asked
-            if action is not None
-        ]
         ours = SimpleNamespace(stages=[None] * each, micro_batches=count, ranks=ranks, rank=rank)
-        assert split_actions(ours) == expected
+        assert [(turn[0], rank + ranks * turn[1], turn[2]) for turn in split_actions(ours)] == [
+            said(action) for action in asked if action
+        ]
+
+
+@pytest.mark.parametrize(("ranks", "count"), [(2, 1), (2, 3), (2, 8), (4, 3), (4, 7), (8, 20)])
+def test_the_v_takes_the_turns_that_torch_takes(ranks, count):
+    theirs = SimpleNamespace(_n_microbatches=count, pp_group_size=ranks, num_stages=2 * ranks)
+    for rank in range(ranks):
+        asked = ScheduleZBVZeroBubble._calculate_single_rank_operations(theirs, rank)
+        ours = SimpleNamespace(micro_batches=count, ranks=ranks, rank=rank)
+        stages = Sharding(pipeline=ranks, **V_SHAPED).stages(rank)
+        assert [(turn[0], stages[turn[1]], turn[2]) for turn in v_actions(ours)] == [
+            said(action) for action in asked if action
+        ]
+
+
+def said(action):
+    """A turn of torch's, in the words of memlab.step.schedules."""
+    words = {"FORWARD": "forward", "BACKWARD_INPUT": "input", "BACKWARD_WEIGHT": "weight"}
+    return words[action.computation_type.name], action.stage_index, action.microbatch_index
 
 
 def test_what_zero_bubble_costs_beside_1f1b():
@@ -183,6 +208,18 @@ def test_every_door_answers_with_the_fullest_stage(capsys):
     assert told["stages"][3]["bytes"] < found[3].bytes
 
 
+def test_the_shell_knows_how_many_stages_a_v_has(capsys):
+    words = "tiny-llama --pipeline 2 --schedule zbvzerobubble --micro-batches 3 --tokens 64"
+    run = Run(tokens=64, micro_batches=3, devices=Sharding(pipeline=2, **V_SHAPED))
+    assert main(["estimate", *words.split()]) == 0
+    said = capsys.readouterr().out
+    for rank, peak in enumerate(stage_peaks(TINY, None, run)):
+        assert f"peak of stage {rank}        {text(peak.bytes)}, in {peak.moment}" in said
+    # Rank 0 has the embedding and the head.
+    assert "lm_head" in {tensor.name for tensor in run.devices.tensors(TINY, 0)}
+    assert "lm_head" not in {tensor.name for tensor in run.devices.tensors(TINY, 1)}
+
+
 def test_a_run_goes_through_json_with_its_schedule():
     run = question(**INTERLEAVED, return_outputs=False)[2]
     assert Run.from_json(run.to_json()) == run
@@ -222,6 +259,7 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
         ({"micro_batches": 1}, "micro_batches=1 with schedule='1f1b'; at least as many as its 2"),
         ({"micro_batches": 5, **INTERLEAVED}, "micro_batches=5 .* a multiple of its 2 rounds of 2"),
         ({"micro_batches": 5, **ZERO_BUBBLE}, "micro_batches=5 .* a multiple of its 2 rounds of 2"),
+        ({"schedule": "zbvzerobubble"}, "stages_per_rank=1 with schedule='zbvzerobubble'"),
         ({"schedule": "zbv"}, "schedule='zbv' is not described; known: gpipe"),
         ({"stages_per_rank": 2}, "stages_per_rank=2 with schedule='1f1b'"),
         ({"schedule": "interleaved1f1b"}, "stages_per_rank=1 with schedule='interleaved1f1b'"),

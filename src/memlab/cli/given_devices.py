@@ -59,7 +59,7 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--plan", choices=PLANS, help=words)
     words = "of torch.distributed.pipelining (default 1f1b)"
     group.add_argument("--schedule", choices=SCHEDULES, help=words)
-    words = "stages on each rank of interleaved1f1b (default 2 there) or interleavedzerobubble (1)"
+    words = "stages on each rank of interleaved1f1b (default 2 there), interleavedzerobubble (1)"
     group.add_argument("--stages-per-rank", type=int, metavar="N", help=words)
     words = "schedule.step(return_outputs=False): the last stage keeps no logits of a whole step"
     group.add_argument("--no-outputs", action="store_true", default=None, help=words)
@@ -179,7 +179,7 @@ def _schedule(options: argparse.Namespace) -> dict[str, Any]:
         said["schedule"] = options.schedule
     if options.stages_per_rank is not None:
         said["stages_per_rank"] = options.stages_per_rank
-    elif options.schedule == "interleaved1f1b":
+    elif options.schedule in ("interleaved1f1b", "zbvzerobubble"):
         said["stages_per_rank"] = 2
     if options.no_outputs:
         said["return_outputs"] = False

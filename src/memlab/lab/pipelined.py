@@ -13,6 +13,7 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from torch.distributed.pipelining.schedules import (
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
+    ScheduleZBVZeroBubble,
 )
 
 from ..base.garbage import no_garbage
@@ -30,6 +31,7 @@ SINGLE = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 MULTI = {
     "interleaved1f1b": ScheduleInterleaved1F1B,
     "interleavedzerobubble": ScheduleInterleavedZeroBubble,
+    "zbvzerobubble": ScheduleZBVZeroBubble,
 }
 
 
@@ -83,9 +85,7 @@ def pipeline(
     )
     ids = torch.empty(run.batch, run.tokens or 0, dtype=torch.int64, device="meta")
     stages, modules = [], []
-    for index, layers in zip(
-        range(rank, every, ranks), devices.layers(model.layers, rank), strict=True
-    ):
+    for index, layers in zip(devices.stages(rank), devices.layers(model.layers, rank), strict=True):
         first, last = index == 0, index == every - 1
         modules.append(Stage(subject(model, recipe, run), layers, first=first, last=last))
         told: Any = {}
@@ -123,7 +123,8 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) 
     ids_BT = torch.randint(model.vocab, (run.batch * run.micro_batches, run.tokens or 0))
     given: Any = [ids_BT] if rank == 0 else []
     more: Any = {"return_outputs": run.devices.return_outputs}
-    if rank == ranks - 1:
+    last = modules[-1].last
+    if last:
         more["target"] = ids_BT
     marks: Marks = {}
     with no_garbage(), tracker:
@@ -133,7 +134,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) 
         for step in ("first", "second"):
             marks[step] = now(tracker)
             losses: list[Tensor] = []
-            if rank == ranks - 1:
+            if last:
                 more["losses"] = losses
             with tracker.phase("schedule"):
                 schedule.step(*given, **more)

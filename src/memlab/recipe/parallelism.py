@@ -20,7 +20,7 @@ COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
 ROWS = ("out", "down")
 # What a pipeline is told beside its ranks, and its schedules.
 PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
-SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble")
+SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble", "zbvzerobubble")
 # What ranks that divide matrices are told, and whose plan it is.
 DIVIDED = ("sequence", "plan")
 PLANS = ("torch", "transformers")
@@ -69,8 +69,10 @@ class Sharding:
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
                 stages on each rank; interleavedzerobubble: backward in two halves, of inputs and
-                of weights, with one stage on each rank (ZB-H1) or several
-    stages_per_rank     of the interleaved ones alone: rank r of S has the stages r, r + S, ...
+                of weights, with one stage on each rank (ZB-H1) or several; zbvzerobubble: the
+                same with two stages on each rank in the shape of a V
+    stages_per_rank     of the interleaved ones: rank r of S has the stages r, r + S, ...; of
+                zbvzerobubble 2: r and 2 S - 1 - r
     return_outputs      whether `schedule.step` gives back the outputs of all micro-batches, which
                 is its default: the last stage keeps them, and joins them in a copy
     sequence    of tensor: the norms and the stream between them are divided too, by tokens
@@ -205,9 +207,18 @@ class Sharding:
         terms.stage_layers(count, stages=self.pipeline, stage=stage)
         every = self.pipeline * self.stages_per_rank
         sizes = [terms.stage_layers(count, stages=every, stage=s) for s in range(every)]
-        return [
-            range(sum(sizes[:s]), sum(sizes[: s + 1])) for s in range(stage, every, self.pipeline)
-        ]
+        return [range(sum(sizes[:s]), sum(sizes[: s + 1])) for s in self.stages(stage)]
+
+    def stages(self, rank: int) -> list[int]:
+        """The stages of a rank of the pipeline, in their order.
+
+        Source      torch 2.13, torch/distributed/pipelining/_utils.py:
+                    generate_stage_to_rank_mapping, style "loop" or "v"
+        """
+        every = self.pipeline * self.stages_per_rank
+        if self.schedule == "zbvzerobubble":
+            return [rank, every - 1 - rank]
+        return list(range(rank, every, self.pipeline))
 
     def tensors(self, model: Model, stage: int = 0) -> list[Tensor]:
         """The parameter tensors of one pipeline stage, each as tensor parallelism leaves it.
@@ -217,7 +228,7 @@ class Sharding:
         """
         self.check(model)
         layers = [layer for each in self.layers(model.layers, stage) for layer in each]
-        last = stage == self.pipeline - 1
+        last = self.pipeline * self.stages_per_rank - 1 in self.stages(stage)
         found = []
         for tensor in model.tensors():
             if self.pipeline == 1:
@@ -274,12 +285,13 @@ def _check_schedule(devices: Sharding) -> None:
         value = getattr(devices, field)
         if value != getattr(Sharding, field) and devices.pipeline == 1:
             raise ValueError(f"{field}={value!r} is a pipeline's, of 2 ranks or more")
-    if devices.schedule != "interleavedzerobubble" and (each > 1) != (
-        devices.schedule == "interleaved1f1b"
-    ):
+    most = {"interleaved1f1b": each, "interleavedzerobubble": each, "zbvzerobubble": 2}
+    least = {"interleaved1f1b": 2, "zbvzerobubble": 2}
+    if not least.get(devices.schedule, 1) <= each <= most.get(devices.schedule, 1):
         raise ValueError(
             f"stages_per_rank={each} with schedule={devices.schedule!r}: interleaved1f1b has 2 "
-            "stages or more on each rank, interleavedzerobubble 1 or more, the others have 1"
+            "stages or more on each rank, interleavedzerobubble 1 or more, zbvzerobubble 2, the "
+            "others have 1"
         )
 
 

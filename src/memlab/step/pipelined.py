@@ -88,7 +88,7 @@ class _Rank:
         whole = whole or devices.splits_backward
         f.show(max(map(len, parts)), None if whole else 0)
         networks = []
-        for index, layers in zip(range(rank, every, ranks), parts, strict=True):
+        for index, layers in zip(devices.stages(rank), parts, strict=True):
             setting = Setting(
                 model.replace(layers=len(layers), config={}),
                 self.dtype,
@@ -107,7 +107,7 @@ class _Rank:
         check_weights(model, weights, self.dtype, run, rank)
         self.stages = [
             Stage(f, each, index=index, chunks=run.micro_batches, keeps=devices.return_outputs)
-            for index, each in zip(range(rank, every, ranks), networks, strict=True)
+            for index, each in zip(devices.stages(rank), networks, strict=True)
         ]
         first, last = self.stages[0].first, self.stages[-1].last
         batch = (Dim("B·m", run.batch * run.micro_batches), self.setting.T)

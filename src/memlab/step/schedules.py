@@ -3,8 +3,8 @@
 Works       what a sending operation returns. gloo's keep the tensor for as long as somebody has
             the work; NCCL's let go of it when it has been sent
 Source      torch 2.13, torch/distributed/pipelining/schedules.py: ScheduleGPipe, Schedule1F1B,
-            ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble, _PipelineScheduleRuntime;
-            csrc/distributed/c10d/ProcessGroupGloo.hpp: SendWork
+            ScheduleInterleaved1F1B, ScheduleInterleavedZeroBubble, ScheduleZBVZeroBubble,
+            _PipelineScheduleRuntime; csrc/distributed/c10d/ProcessGroupGloo.hpp: SendWork
 """
 
 from __future__ import annotations
@@ -108,17 +108,32 @@ def zero_bubble(rank: Rank) -> None:
     _in_turn(rank, split_actions(rank))
 
 
+def v_shaped(rank: Rank) -> None:
+    """Two stages on each rank, the first and the last one on the same."""
+    _in_turn(rank, v_actions(rank))
+
+
 def _in_turn(rank: Rank, turns: list[tuple[str, int, int]]) -> None:
+    """What goes to a stage of the same rank is not sent: it takes the place of the buffer there."""
     send_ops = []
+    here = {stage.index: stage for stage in rank.stages}
     for what, local, number in turns:
         stage = rank.stages[local]
         ops: Ops = []
         if what == FORWARD:
-            rank.forward(stage, number)
-            ops = stage.fwd_sends(number)
+            output = rank.forward(stage, number)
+            if stage.index + 1 in here:
+                here[stage.index + 1].received[number] = stage.f.detach(output)
+            else:
+                ops = stage.fwd_sends(number)
+            del output
         else:
             rank.backward(stage, number, what)
-            if what != WEIGHT:
+            if what == WEIGHT:
+                continue
+            if stage.index - 1 in here:
+                here[stage.index - 1].grads[number] = stage.bwd_cache.pop(number)
+            else:
                 ops = stage.bwd_sends(number)
         send_ops.append(rank.sent(ops))
         del ops
@@ -173,9 +188,43 @@ def _turns(rank: Rank, *, hop: int, delay: int | None) -> list[tuple[str, int, i
     return found
 
 
+def v_actions(rank: Rank) -> list[tuple[str, int, int]]:
+    """What a rank does of the V-shaped schedule.
+
+    Source      ScheduleZBVZeroBubble, without the pauses
+    """
+    ahead, count = rank.ranks - rank.rank, max(2 * rank.ranks - 1, rank.micro_batches)
+    numbers = {(what, local): 0 for what in (FORWARD, INPUT, WEIGHT) for local in (0, 1)}
+    found = []
+
+    def do(local: int, *turns: str) -> None:
+        for what in turns:
+            found.append((what, local, numbers[what, local]))
+            numbers[what, local] += 1
+
+    do(0, *[FORWARD] * (2 * ahead - 1))
+    for _ in range(rank.rank):
+        do(1, FORWARD)
+        do(0, FORWARD)
+    for _ in range(ahead):
+        do(1, FORWARD, INPUT, WEIGHT)
+    while numbers[FORWARD, 1] < numbers[FORWARD, 0] or numbers[FORWARD, 0] < count:
+        do(0, *[FORWARD] * (numbers[FORWARD, 0] < count), INPUT, WEIGHT)
+        do(1, FORWARD, INPUT, WEIGHT)
+    for _ in range(rank.rank):
+        do(0, INPUT)
+        do(1, INPUT)
+    for _ in range(ahead):
+        do(0, INPUT, WEIGHT)
+    for local in (1, 0):
+        do(local, *[WEIGHT] * (numbers[INPUT, local] - numbers[WEIGHT, local]))
+    return [turn for turn in found if turn[2] < rank.micro_batches]
+
+
 SCHEDULES: dict[str, Callable[[Rank], None]] = {
     "gpipe": gpipe,
     "1f1b": one_f_one_b,
     "interleaved1f1b": interleaved,
     "interleavedzerobubble": zero_bubble,
+    "zbvzerobubble": v_shaped,
 }

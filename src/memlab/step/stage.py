@@ -93,6 +93,7 @@ class Stage:
             grad = None if loss is not None else self.grads[number]
             assert x.node is not None
             found, groups = backward_input(self.f, root, grad, x.node, self.weights())
+            found.record.category = BUFFERS
             self.input_grads.append(found)
             self.bwd_cache[number] = found
         self.backward_state[number] = x, groups, root
