@@ -9,8 +9,11 @@ import shlex
 import shutil
 import subprocess
 
+import calculator
+import catalogue
 import pytest
 from calculator_states import MARKUP
+from say import say
 from test_calculator import ENGINE, HERE, folder, lookup  # noqa: F401  fixtures
 
 from memlab.base.frozen import replace
@@ -26,19 +29,16 @@ from memlab.page.files import files, later
 from memlab.page.request import checked, first
 from memlab.run import Run
 
-Q_V = {
-    "peft_type": "LORA",
-    "task_type": "CAUSAL_LM",
-    "r": 8,
-    "target_modules": ["q_proj", "v_proj"],
-}
+Q_V = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 8}
+Q_V |= {"target_modules": ["q_proj", "v_proj"]}
+BASE = "base_model_name_or_path"
 SEVEN = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
 EVERY = Q_V | {"target_modules": SEVEN, "r": 64}
 # As peft 0.21 writes one: every field, most at its default.
 WHOLE = dict.fromkeys([*READ, *NO_BYTE]) | REFUSED | EVERY
 WHOLE |= {"lora_alpha": 32, "lora_dropout": 0.0, "bias": "none", "use_dora": False}
 WHOLE |= {"rank_pattern": {}, "alpha_pattern": {}, "loftq_config": {}, "init_lora_weights": True}
-WHOLE |= {"base_model_name_or_path": "some/model", "inference_mode": True, "peft_version": "0.21"}
+WHOLE |= {BASE: "some/model", "inference_mode": True, "peft_version": "0.21"}
 LLAMA = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192}
 LLAMA |= {"num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 16}
 LLAMA |= {"vocab_size": 128256, "tie_word_embeddings": True, "max_position_embeddings": 131072}
@@ -53,9 +53,9 @@ READABLE = [
     (Q_V | {"target_modules": "all-linear"}, {"model": "qwen3-0.6b"}, {"targets": "all"}),
     ({"peft_type": "LORA", "target_modules": ["q_proj", "v_proj"]}, {}, {"rank": 8}),
     (Q_V | {"target_modules": ["self_attn.q_proj", "v_proj"]}, {}, {"targets": "qv"}),
-    (Q_V | {"base_model_name_or_path": "Qwen/Qwen3-4B"}, {}, {"model": "qwen3-4b"}),
+    (Q_V | {BASE: "Qwen/Qwen3-4B"}, {}, {"model": "qwen3-4b"}),
     (
-        EVERY | {"base_model_name_or_path": "meta-llama/Meta-Llama-3-8B"},
+        EVERY | {BASE: "meta-llama/Meta-Llama-3-8B"},
         {"model": "qwen3-0.6b"},
         {},
     ),
@@ -117,14 +117,13 @@ def test_what_the_page_has_no_figures_for_is_named_in_one_line(field, said):
     assert "\n" not in found["error"]
 
 
-ANSWERED = ("use_dora", "modules_to_save", "rank_pattern", "lora_dropout", "peft_type")
+OF_LORA = ("use_dora", "modules_to_save", "rank_pattern", "lora_dropout")
+ANSWERED = [(field, trained) for field in OF_LORA for trained in ("lora", "qlora")]
+ANSWERED.append(("peft_type", "lora"))  # (IA)³, which has no base of its own
 
 
-@pytest.mark.parametrize("trained", ["lora", "qlora"])
-@pytest.mark.parametrize("field", ANSWERED)
+@pytest.mark.parametrize(("field", "trained"), ANSWERED)
 def test_the_command_line_that_it_names_answers(field, trained, tmp_path, capsys, monkeypatch):
-    if (field, trained) == ("peft_type", "qlora"):
-        pytest.skip("(IA)³ has no base of its own: the shell refuses it by name")
     said = dict(REFUSALS)[field]
     small = first() | {"model": "smollm2-135m", "tokens": 32, "trained": trained}
     words = re.search("“(memlab [^”]*)”", pasted(said, small)["error"])[1]
@@ -166,6 +165,21 @@ def test_strange_words_come_back_as_one_short_line():
     for said in (Q_V | {MARKUP * 99: 1}, Q_V | {"\u202e": 1}, Q_V | {"r": 10**40}):
         found = pasted(said, first())["error"]
         assert "\n" not in found and "\u202e" not in found and len(found) < 300
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_each_sentence_is_said_in_the_language_of_the_page(language):
+    known = catalogue.translations(language, "calculator-words")
+    spoken = {text: known[text] for text in calculator.words()}  # whole, and in their order
+    asked = [READABLE[0][0], READABLE[8][0], REFUSALS[0][1]]
+    found = [pasted(said, first()) for said in asked]
+    texts = [each.get("said") or f"The config: {each['error']}." for each in found]
+    for text, said in zip(texts, [say(text, spoken, language) for text in texts], strict=True):
+        assert said != text
+        for english in re.findall(
+            r"\b(?:stays|names|chosen|counted|described|says|stored)\b", text
+        ):
+            assert english not in said
 
 
 def test_every_field_of_the_shell_has_its_place_here():

@@ -110,7 +110,7 @@ def model_type(state: State) -> str:
 
 
 def every(model: Model) -> list[str]:
-    """What peft calls all linear layers, but beside projections of the embedding, which are some."""
+    """What peft calls all linear layers; none beside projections of the embedding, also linear."""
     return list(linear_layers(model)) if model.embed_dim == model.d_model else []
 
 

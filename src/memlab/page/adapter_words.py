@@ -1,8 +1,8 @@
-"""The sentences about a pasted adapter_config.json; as memlab.page.words, and loaded when needed."""
+"""Sentences about a pasted adapter_config.json: as in memlab.page.words, loaded when needed."""
 
 ADAPTER_READ = (
-    "Read from the adapter_config.json: {fields}. The model stays as it was chosen; how its base is "
-    "stored, no such file says."
+    "Read from the adapter_config.json: {fields}. The model stays as it was chosen; how its base "
+    "is stored, no such file says."
 )
 ADAPTER_OF = (
     "Read from the adapter_config.json: {fields}. Its base_model_name_or_path names {model}, which "
