@@ -165,7 +165,7 @@ def test_the_shell_answers_with_a_peak(capsys):
     for wrong, message in (
         ("--tensor 3", "tensor=3 does not divide K=8"),
         ("--sequence", "sequence=True is tensor parallelism's"),
-        ("--fsdp 8 --sequence", "--sequence True beside --fsdp; give one"),
+        ("--fsdp 8 --sequence", "--sequence beside --fsdp; give one"),
     ):
         assert main(["estimate", "llama-3-8b", *wrong.split()]) == 2
         assert message in capsys.readouterr().err
