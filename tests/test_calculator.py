@@ -194,23 +194,27 @@ class Untyped(ast.NodeTransformer):
 
 
 def test_the_engine_gets_the_same_code_without_its_words():
-    """Docstrings are empty there, comments, annotations, types' imports gone; the rest is as is."""
+    """Docstrings, comments, annotations, types' imports, empty lines are gone; no more."""
     names, sent = [f"{name}.py" for name in MODULES.split()], files()
     for name in [*names, *(f"terms/{each}.py" for each in TERMS.split())]:
         code = (ROOT / "src" / "memlab" / name).read_text(encoding="utf-8")
         tree = ast.parse(code)
         typed = [node for node in tree.body if of_types(node)]
         told = ast.Import | ast.ImportFrom | ast.Assign | ast.ClassDef
-        assert all(isinstance(each, told) for x in typed for each in x.body)
+        assert all(isinstance(each, told) for x in typed for each in getattr(x, "body", []))
         tree.body = [node for node in tree.body if node not in typed]
         tree = Untyped().visit(tree)
         for node in ast.walk(tree):
             kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
             if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
                 node.body[0].value.value = ""
+                if len(node.body) > 1:
+                    del node.body[0]
         ours, theirs = sent[f"memlab/{name}"], ast.dump(tree)
-        assert ast.dump(ast.parse(ours)) == theirs and ours.count("\n") == code.count("\n"), name
-        assert len(ours) < len(code) and "# " not in re.sub('"[^"]*"', "", ours), name
+        assert ast.dump(ast.parse(ours)) == theirs and len(ours) < len(code), name
+        filled = [line for line in code.splitlines() if line.strip()]
+        assert len(ours.splitlines()) <= len(filled), name
+        assert "# " not in re.sub('"[^"]*"', "", ours), name
 
 
 def test_the_changes_are_those_of_the_package():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from micropython_cases import FORMATS, RUNS, TERMS, UNITS
 
+from memlab.page.files import bare
 from memlab.page.files import files as page_files
 
 ROOT = Path(__file__).parent.parent
@@ -42,7 +43,7 @@ def missing():
 def mounted(**extra):
     """The files that MicroPython sees, as the page's engine gets them, and every term."""
     terms = sorted((SOURCE / "terms").glob("*.py"))
-    every = {f"memlab/terms/{path.name}": path.read_text(encoding="utf8") for path in terms}
+    every = {f"memlab/terms/{path.name}": bare(path.read_text(encoding="utf8")) for path in terms}
     return {**page_files(), **every, **extra}
 
 

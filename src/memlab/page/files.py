@@ -1,4 +1,4 @@
-"""Which files the page's engine gets: the tested ones, and four that stand in for CPython's."""
+"""Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
 
 import ast
 import importlib
@@ -61,7 +61,6 @@ FROZEN = (
 def files() -> dict[str, str]:
     """Path in the engine -> text of the file."""
     found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
-    found["__future__.py"] = text(f"{HERE}future.py")
     for name in MODULES.split():
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     for name in ["__init__", *TERMS.split()]:
@@ -97,10 +96,10 @@ def text(name: str) -> str:
 
 
 def bare(code: str) -> str:
-    """A file without comments and annotations, with empty docstrings, less imports for types alone.
+    """A file without comments, annotations, docstrings, empty lines, and imports for types alone.
 
-    A third of what the page would load is words that the engine throws away. Lines keep their
-    numbers.
+    A third of what the page would load is words that the engine throws away. A docstring that is
+    all of a body stays, empty.
     """
     lines = code.split("\n")
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
@@ -115,9 +114,10 @@ def bare(code: str) -> str:
             node
         ):
             said = node.body[0]
-            lines[said.lineno - 1] = lines[said.lineno - 1][: said.col_offset] + '""'
-            for row in range(said.lineno, said.end_lineno or 0):
+            for row in range(said.lineno - 1, said.end_lineno or 0):
                 lines[row] = ""
+            if len(node.body) == 1:
+                lines[said.lineno - 1] = " " * said.col_offset + '""'
     for node in tree.body:
         if of_types(node):
             for row in range(node.lineno - 1, node.end_lineno or 0):
@@ -161,12 +161,13 @@ def cut(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> None:
 
 
 def of_types(node: ast.stmt) -> bool:
-    """Whether it is `if TYPE_CHECKING:`, which no run enters."""
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    """Whether it is `if TYPE_CHECKING:`, which no run enters, or what only annotations need."""
+    future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    return future or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
 
 
 def narrow(code: str) -> str:
-    """The same code with a space for each level, and none before what goes on with a statement."""
+    """The same code, a space for each level, none before what goes on with a statement; no gaps."""
     lines = code.split("\n")
     levels, level, starts = [0] * len(lines), 0, True
     inside: set[int] = set()  # of a text of several lines
@@ -184,4 +185,5 @@ def narrow(code: str) -> str:
     return "\n".join(
         line if row in inside else " " * levels[row] + line.lstrip(" ")
         for row, line in enumerate(lines)
+        if row in inside or line.strip()
     )
