@@ -17,6 +17,7 @@ from test_numerals import KEPT, TURNED
 from memlab.devices import devices
 from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
+from memlab.page import elsewhere_words
 from memlab.page import words as sentences
 from memlab.page.answer import answer
 from memlab.page.loop_controls import CLASSES
@@ -108,7 +109,7 @@ def test_every_pattern_is_in_use(answers, texts):
     unmet = {n for n, v in known.items() if isinstance(v, str) and v not in met}
     rare = {"NO_KIND", "SLIDING", "SQUARE", "ROPE", "KEY", "WINDOW", "NO_FAMILY", "LAYERS"}
     assert unmet <= rare | {"NO_FAMILY_STEP", "NO_ORDER"}
-    told = {text for text in sentences.ELSEWHERE if "=" in text}
+    told = {text for text in elsewhere_words.ELSEWHERE if "=" in text}
     assert told <= met
 
 
@@ -133,7 +134,7 @@ def test_build_and_page_say_the_same(texts, language):
 def test_the_scripts_say_what_is_listed():
     scripts = "".join(path.read_text("utf-8") for path in (ROOT / "book/calculator").glob("*.mjs"))
     scripts = re.sub(r'" \+\s+"', "", scripts)
-    for text in sentences.SCRIPTS:
+    for text in elsewhere_words.SCRIPTS:
         for part in PLACE.split(text)[::2]:
             assert part in scripts, text
 

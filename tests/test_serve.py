@@ -15,6 +15,7 @@ from memlab import Recipe, Run
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.model.config import KEYS
+from memlab.page import elsewhere_words
 from memlab.page import words as sentences
 from memlab.page.answer import answer
 from memlab.page.asked import model_of
@@ -136,4 +137,4 @@ def test_it_can_be_said_in_every_language(asked, language):
     assert last - first > 20
     unmet = {name for name in wanted[first : last + 1] if serving[name] not in met}
     assert unmet <= {"IN_FP8", "MORE_SHARE", "MORE_CARDS"}  # which stand inside of MAKES_ROOM
-    assert set(sentences.OF_ENGINES) <= met
+    assert set(elsewhere_words.OF_ENGINES) <= met

@@ -23,7 +23,7 @@ from say import matched, say
 
 from memlab.devices import devices
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words
+from memlab.page import adapter_words, elsewhere_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
 from memlab.page.cheaper import known as changes
@@ -115,7 +115,8 @@ def has_engine():
 def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
-    for name, value in (vars(sentences) | vars(adapter_words)).items():
+    listed = vars(sentences) | vars(elsewhere_words) | vars(adapter_words)
+    for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
     found += [word for change in changes() for word in (change.name, change.cost)]

@@ -162,8 +162,10 @@ def cut(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> None:
 
 def of_types(node: ast.stmt) -> bool:
     """Whether it is `if TYPE_CHECKING:`, which no run enters, or what only annotations need."""
+    if isinstance(node, ast.If):
+        return ast.unparse(node.test) == "TYPE_CHECKING"
     future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-    return future or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    return future or ast.unparse(node) == "TYPE_CHECKING = False"
 
 
 def narrow(code: str) -> str:
