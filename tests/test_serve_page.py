@@ -54,7 +54,7 @@ def controls(page):
 
 
 def serve(page):
-    page.check("[name=use][value=serve]", force=True)
+    page.eval_on_selector("[name=use][value=serve]", "one => one.click()")  # wherever it is by now
     until(page, lambda: "use=serve" in page.url)
 
 
