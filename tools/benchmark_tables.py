@@ -37,13 +37,17 @@ def peers(root):
     return "\n".join(["| tool | version | asked | what it counts |", "|---|---|---|---|", *rows])
 
 
+RUN = ("date", "commit", "python", "torch", "transformers")
+
+
 def benchmark(root):
     """The run that the two tables come from."""
     found = results(root)
+    # What another run changes stands as code, so that it changes no sentence and no translation.
+    run = "".join(f"{name:<13}{found[name]}\n" for name in RUN)
     return (
-        f"`{found['command']}` wrote both tables on {found['date']} at commit {found['commit']}, "
-        f"with Python {found['python']}, torch {found['torch']} and transformers "
-        f"{found['transformers']}. Timed was {found['timed']}."
+        f"`{found['command']}` wrote both tables. Timed was {found['timed']}. The run itself:\n\n"
+        f"```text\n{run}```"
     )
 
 
