@@ -7,10 +7,12 @@ import re
 import pytest
 import torch
 
-from memlab import Model, Run
+from memlab import Model, Run, fit
 from memlab.cli import main
 from memlab.lab.subject import subject
 from memlab.measure import resident
+from memlab.terms.context import CONTEXT
+from memlab.units import text
 
 SOURCE = """
 import torch
@@ -79,8 +81,11 @@ def test_it_prints_a_ledger_the_moments_and_the_answer(run):
     status, out, err = run("tiny-llama", "--tokens", 16, "--fits", "RTX 4090")
     assert (status, err) == (0, "")
     assert out.startswith("tiny-llama · fp32 · 1 x 16 tokens, transformers on cuda: the peak, in ")
-    for words in ("traced", "optimizer", "after forward", "reserved by", "RTX 4090: it fits"):
+    for words in ("traced", "optimizer", "after forward", "reserved by"):
         assert words in out
+    # As `memlab fit` has it: beside the bytes that are left free for a CUDA context.
+    limit = fit.limit_of("RTX 4090")[0]
+    assert out.endswith(f"\nRTX 4090, {text(limit)} beside {text(CONTEXT)} left free: it fits\n")
     assert "out of memory" in run("tiny-llama", "--tokens", 16, "--fits", "1 MiB")[1]
 
 
@@ -123,6 +128,8 @@ def test_whether_it_fits_is_the_exit_status(run):
     words = ("tiny-llama", "--tokens", 16, "--fits")
     assert run(*words, "RTX 4090")[0] == 0 and run(*words, "1 MiB")[0] == 1
     assert run(*words, "RTX 4099")[0] == 2
+    assert run(*words, "40 MiB", "--spare", "8 MiB")[0] == 0
+    assert run(*words, "40 MiB", "--spare", "39 MiB")[0] == 1
 
 
 @pytest.mark.parametrize("implementation", ["memlab", "transformers"])
@@ -206,6 +213,7 @@ def test_a_file_that_does_not_run_is_one_line(run, tmp_path, text, words):
         (["tiny-llama", "--tokens", "8", "--micro-batches", "2"], "micro_batches=2 cannot be"),
         (["tiny-llama", "--batch", "2"], "tokens is missing"),
         (["tiny-gpt", "--tokens", "8", "--fits", "RTX 4099"], "unknown device 'RTX 4099'"),
+        (["tiny-gpt", "--tokens", "8", "--spare", "1 GiB"], "--spare 1 GiB is left free on a dev"),
     ],
 )
 def test_bad_input_is_one_clear_line(run, arguments, words):

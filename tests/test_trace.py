@@ -22,6 +22,7 @@ from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
 from memlab.measure.shapes_mode import shapes_mode
+from memlab.terms.context import CONTEXT
 
 TINY = Model(
     family="llama", layers=3, d_model=64, d_ff=96, heads=4, kv_heads=2, vocab=61, positions=32
@@ -161,8 +162,10 @@ def test_contents_at_every_moment():
 def test_it_fits_or_not():
     step = trace(tiny, (IDS, IDS))
     assert step.reserved() >= step.peak
-    assert step.fits(step.reserved()) and not step.fits(step.peak - 1)
+    assert step.fits(step.reserved(), spare=0) and not step.fits(step.peak - 1, spare=0)
     assert step.fits("24 GiB") and not step.fits("1 KiB")
+    # A CUDA context is left free, as `memlab fit` leaves it.
+    assert step.fits(step.reserved() + CONTEXT) and not step.fits(step.peak + CONTEXT - 1)
     assert step.fits("RTX 4090") and step.fits("h100")
     with pytest.raises(ValueError, match="unknown device 'RTX 4099'; did you mean RTX 4090"):
         step.fits("RTX 4099")

@@ -7,9 +7,11 @@ import sys
 import warnings
 
 from ..base.garbage import no_garbage
+from ..fit import limit_of
 from ..recipe import Recipe
 from ..run import Run
-from ..units import text
+from ..terms.context import CONTEXT as SPARED
+from ..units import parse, text
 from . import given
 from .document import document
 from .estimate_json import CONTEXT, KERNELS, TERMS, recipe_fields
@@ -36,6 +38,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("model", metavar="CONFIG|FILE.py:FUNCTION", help=TARGET)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--fits", metavar="DEVICE", help="say whether the step fits: 'RTX 4090'")
+    words = f"left free on it (default {text(SPARED)}: a CUDA context as others read it)"
+    parser.add_argument("--spare", metavar="SIZE", help=words)
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the step")
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
     given.add_recipe(parser)
@@ -56,6 +60,8 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
         raise ValueError(f"tracing needs {error.name}: pip install 'memlab[torch]'") from error
+    if options.spare is not None and options.fits is None:
+        raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
         print(f"memlab: tracing {options.model} ...", file=sys.stderr)
     try:
@@ -68,14 +74,27 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         step.plot().save(options.plot)
     if options.snapshot:
         step.save_snapshot(options.snapshot)
-    fits = None if options.fits is None else step.fits(options.fits)
+    fits, held = None, ""
+    if options.fits is not None:
+        spare = SPARED if options.spare is None else parse(options.spare)
+        fits = step.fits(options.fits, spare=spare)
+        held = _verdict(step.reserved(), fits, options.fits, spare)
     status = DOES_NOT_FIT if fits is False else 0
     if options.json:
         return _json(step, said, fits), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
-    if fits is not None:
-        lines.append(f"{options.fits}: {'it fits' if fits else 'out of memory'}")
+    if held:
+        lines.append(held)
     return "\n".join(lines), status
+
+
+def _verdict(reserved: int, fits: bool, card: str, spare: int) -> str:
+    """Whether the step fits the device, and what of it was left free."""
+    limit, name = limit_of(card, spare)
+    said = "it fits" if fits else "out of memory"
+    if fits and reserved > limit:
+        said += ": before it fails, the allocator gives back what it keeps unused"
+    return f"{name}, {text(limit)} beside {text(spare)} left free: {said}"
 
 
 def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ..base.table import as_html, as_text, cell
-from ..devices import room
+from ..fit import limit_of
 from ..ledger import Ledger
+from ..terms.context import CONTEXT
 from ..units import text
 from .log import Event
 from .recorded import CATEGORIES
@@ -110,15 +111,17 @@ class Trace:
 
         return replay_tracker(self.tracker, capacity, expandable=expandable)
 
-    def fits(self, card: Any, *, expandable: bool = False) -> bool:
+    def fits(self, card: Any, *, spare: int = CONTEXT, expandable: bool = False) -> bool:
         """Whether the step runs on `card` without an out-of-memory error.
 
         card        the name of one, such as "RTX 4090", a number of bytes, or "24 GiB"
-        Source      the trace is replayed through the caching allocator with that many bytes
-        Leaves out  the CUDA context and other programs on the card: hundreds of MiB
+        spare       bytes left free on it, as in `fit`: by default, the CUDA context of a process
+        Source      the trace is replayed through the caching allocator with the bytes that stay
+        Leaves out  other programs on the card
         Raises      ValueError for a name that is not known
         """
-        return self._replayed(usable(card), expandable).fits
+        limit, _ = limit_of(card, spare)
+        return self._replayed(limit, expandable).fits
 
     def save_snapshot(self, path: str | Path) -> Path:
         """Write all steps, in the caching allocator, for https://docs.pytorch.org/memory_viz."""
@@ -161,11 +164,3 @@ class Trace:
     def _repr_html_(self) -> str:
         said = "".join(f"<p>{escape(line)}</p>" for line in self.notes)
         return self.ledger._repr_html_() + as_html(self._moments()) + said
-
-
-def usable(what: Any) -> int:
-    """Bytes that a program may use on a device: a card by name, a number, or "24 GiB".
-
-    Raises      ValueError for a name that is no device's, with those that come close
-    """
-    return room(what)[0]
