@@ -67,7 +67,10 @@ def predict(how: How, backend: str) -> dict[str, Predicted]:
 
     On the host     AdamW's counters of steps, 4 bytes for each trained tensor, unless it is fused:
                     they are no bytes of the device
+    Nothing         where the backend has no such kernel: the row is skipped, not failed
     """
+    if how.run.kernel != "auto" and _no_kernel(backend):
+        return {}
     run = how.on(backend)
     with torch.device("meta"):
         trained = sum(p.requires_grad for p in how.build().parameters())
