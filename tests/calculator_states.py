@@ -326,6 +326,7 @@ ADAPTED = [
         {},
         {"trained": "lora"},
         {"targets": "qv", "rank": 64},
+        {"model": "qwen3-0.6b", "lora_dropout": 5},
         {"data": 2},
         {"precision": "zero"},
         {"precision": "autocast"},
@@ -370,6 +371,8 @@ SHARDED = [
     {"tensor": 8},
     {"pipeline": 4},
     {"data": 2, "tensor": 2},
+    {"model": "llama-3-8b", "card": "RTX 4090"},
+    {"model": "qwen3-4b", "card": "L40S"},
 ]
 RARELY = {"model": "gemma-2-2b", "attention": "sdpa", "tokens": 512}
 # Small enough for the card: of a model that is not, the verdict gives no reason.

@@ -91,7 +91,8 @@ REFUSALS = [
     ("use_dora", Q_V | {"use_dora": True}),
     ("modules_to_save", Q_V | {"modules_to_save": ["lm_head"]}),
     ("rank_pattern", Q_V | {"rank_pattern": {"q_proj": 4}}),
-    ("lora_dropout", Q_V | {"lora_dropout": 0.05}),
+    ("lora_dropout", Q_V | {"lora_dropout": 0.055}),
+    ("lora_dropout", Q_V | {"lora_dropout": 1}),
     ("exclude_modules", Q_V | {"exclude_modules": ["o_proj"]}),
     ("layers_to_transform", Q_V | {"layers_to_transform": [0, 1]}),
     ("layers_to_transform", Q_V | {"layers_to_transform": 0}),
@@ -124,7 +125,7 @@ ANSWERED.append(("peft_type", "lora"))  # (IA)³, which has no base of its own
 
 @pytest.mark.parametrize(("field", "trained"), ANSWERED)
 def test_the_command_line_that_it_names_answers(field, trained, tmp_path, capsys, monkeypatch):
-    said = dict(REFUSALS)[field]
+    said = next(said for name, said in REFUSALS if name == field)
     small = first() | {"model": "smollm2-135m", "tokens": 32, "trained": trained}
     words = re.search("“(memlab [^”]*)”", pasted(said, small)["error"])[1]
     monkeypatch.chdir(tmp_path)
@@ -156,6 +157,15 @@ def test_what_cannot_be_is_said_as_everywhere(said, state, line):
     assert pasted(said, first() | state) == {"error": line}
 
 
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.07, 0.0, 0, None, 0.99])
+def test_dropout_in_whole_percent_is_a_control(share):
+    found = pasted(Q_V | {"lora_dropout": share}, first())
+    assert found["sets"]["lora_dropout"] == round(100 * (share or 0))
+    assert ("lora_dropout=" in found["said"]) == bool(share)
+    state = checked(first() | found["sets"])
+    assert run_of(state).lora.dropout == (share or 0)
+
+
 def test_a_projected_embedding_is_one_of_all_linear_layers():
     model = Model.preset("opt-1.3b").replace(embed_dim=512)
     assert adapter_file.every(Model.preset("opt-1.3b")) and not adapter_file.every(model)
@@ -185,7 +195,7 @@ def test_each_sentence_is_said_in_the_language_of_the_page(language):
 def test_every_field_of_the_shell_has_its_place_here():
     assert set(adapter_file.PLAIN) - set(REFUSED) < set(READ)
     free = set(READ) - set(adapter_file.PLAIN)
-    assert free == {"r", "target_modules", "layers_pattern"}
+    assert free == {"r", "target_modules", "layers_pattern", "lora_dropout"}
 
 
 def test_the_pages_engine_reads_the_same():

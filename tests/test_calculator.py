@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import calculator
 import peaks
 import pytest
 import told_hills
@@ -27,7 +28,7 @@ from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
 from memlab.model.presets import PRESETS
-from memlab.page import cheaper, described, words
+from memlab.page import described, words
 from memlab.page.answer import answer, answered
 from memlab.page.asked import card_of, model_of, recipe_of, run_of
 from memlab.page.files import MODULES, TERMS, files, of_types
@@ -219,7 +220,7 @@ def test_the_engine_gets_the_same_code_without_its_words():
 
 def test_the_changes_are_those_of_the_package():
     """All but the one whose step the page has no moments for."""
-    names = [change.name for change in cheaper.known()]
+    names = [change.name for change in calculator.changes()]
     assert names == [c.name for c in CHANGES if c.name != "a step inside backward"]
 
 

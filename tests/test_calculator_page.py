@@ -138,14 +138,14 @@ def test_a_pasted_adapter_config_sets_the_controls_of_lora(page, roots):  # noqa
     before = total(page)
     page.click("details summary:has-text('adapter_config.json')")
     said = {"peft_type": "LORA", "r": 32, "target_modules": ["v_proj", "q_proj"], "bias": "none"}
-    said |= {"base_model_name_or_path": "Qwen/Qwen3-4B", "lora_dropout": 0.1}
+    said |= {"base_model_name_or_path": "Qwen/Qwen3-4B", "use_dora": True}
     page.fill("#calc-config", json.dumps(said))
     until(page, lambda: page.inner_text("#calc-wrong") != "")
-    assert "“lora_dropout”" in page.inner_text("#calc-wrong")
+    assert "“use_dora”" in page.inner_text("#calc-wrong")
     assert "qwen3-4b --recipe bf16 --tokens 4096 --adapter" in page.inner_text("#calc-wrong")
     assert page.inner_text("#calc-read") == "" and total(page) == before
     assert page.input_value("#calc-model") == "llama-3-8b" and page.url == roots["http"] + PAGE
-    page.fill("#calc-config", json.dumps(said | {"lora_dropout": 0.0}))
+    page.fill("#calc-config", json.dumps(said | {"use_dora": False}))
     changed = settled(page, before)
     run = Run(tokens=4096, lora=Lora(32, ("q", "v")))
     assert changed == f"{estimate(Model.preset('qwen3-4b'), 'bf16', run).total():,}"
@@ -533,7 +533,8 @@ def test_from_a_folder_the_page_says_what_it_needs(browser, roots):  # noqa: F81
 
 def test_the_engine_is_small():
     loaded = [*ASSETS.glob("*.mjs"), ASSETS / "micropython.wasm", ASSETS / "python.json"]
-    loaded.remove(ASSETS / "picture.mjs")  # which only its button fetches
+    for name in ("picture", "count", "cpython"):  # which only their buttons fetch
+        loaded.remove(ASSETS / f"{name}.mjs")
     sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in loaded}
     assert sum(sizes.values()) <= LARGEST_ENGINE, sizes
     for path in (ASSETS / "peaks").glob("*.json"):

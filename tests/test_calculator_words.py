@@ -78,6 +78,7 @@ def texts(answers):
             continue
         found += [one[name] for name in ("verdict", "heading", "advice", "heights", "picture")]
         found += [one["scale"], one["serving"], one["divides"], *one["steps"], *one["leaves_out"]]
+        found += [words for words, _, _ in one["over"]]
         found += [row[key] for row in one["rows"] for key in ("term", "formula")]
     return sorted(set(found) - {""})
 

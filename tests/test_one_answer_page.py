@@ -5,6 +5,7 @@ import random
 import shlex
 from pathlib import Path
 
+import calculator
 import pytest
 from calculator_states import states
 from test_calculator import folder, lookup, there  # noqa: F401  fixtures
@@ -127,7 +128,7 @@ def test_what_no_change_helps_is_refused_at_both(lookup):  # noqa: F811
 
 
 def test_only_changes_without_moments_are_left_out():
-    known = {change.name for change in cheaper.known()}
+    known = {change.name for change in calculator.changes()}
     assert not known & set(PACKAGE_ONLY)
 
 

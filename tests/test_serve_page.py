@@ -59,7 +59,7 @@ def serve(page):
 
 
 def test_each_use_shows_its_own_controls(page):
-    adapters = {"rank", "targets"}  # which all parameters need not
+    adapters = {"rank", "targets", "lora_dropout"}  # which all parameters need not
     trains = {name for name in first() if name not in START} - {"gib", "completion"} - adapters
     assert controls(page) - BOTH == trains - BOTH
     page.select_option("#calc-trained", "lora")

@@ -28,6 +28,7 @@ from pathlib import Path
 
 import calculator
 import checks_pages
+import cpython
 import status
 import typeface
 import wheel
@@ -242,6 +243,7 @@ def write_index():
     (SITE / "index.html").write_text(way_in(FIRST, there[0], links, there), encoding="utf-8")
     shutil.copy(ROOT / "book" / "pick.js", SITE)
     wheel.write(SITE)
+    cpython.write(SITE)
     maps = [SITE / x / "sitemap.xml" for x in there]
     places = [re.findall(r"<loc>(.*?)</loc>", m.read_text("utf-8"))[0] for m in maps if m.exists()]
     for name in ("sitemap.xml", "robots.txt", "404.html"):

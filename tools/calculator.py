@@ -16,23 +16,27 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import cpython
 import peaks
 from calculator_answer import e, result, top
 from calculator_home import HOME, HOME_CHOICES, step
 from say import matched, say
 
 from memlab.devices import devices
+from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, elsewhere_words
+from memlab.page import adapter_words, counted_words, elsewhere_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
-from memlab.page.cheaper import known as changes
+from memlab.page.described import of_run
 from memlab.page.files import files, later
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
 from memlab.page.request import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
 from memlab.page.serving_controls import SERVE, TRAIN
 from memlab.plot.colours import COLOURS
+from memlab.recipe import Recipe
+from memlab.run import Run
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
@@ -63,6 +67,7 @@ GROUPS = (
             "trained",
             "rank",
             "targets",
+            "lora_dropout",
             "precision",
             "optimizer",
             "optimizer_impl",
@@ -91,6 +96,7 @@ NOTHING: dict[str, Any] = {
     name: "" for name in ("verdict", "picture", "scale", "divides", "advice", "heading", "heights")
 }
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
+NOTHING["over"] = []
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
 SHOWN = re.compile(
@@ -101,7 +107,7 @@ SHOWN = re.compile(
 def key():
     """A hash over what the page is made from."""
     made = hashlib.sha256(peaks.key().encode())
-    made.update(json.dumps([files(), later()]).encode())
+    made.update(json.dumps([files(), later(), cpython.there()]).encode())
     for name in ENGINE_FILES:
         if (ENGINE / name).exists():
             made.update((ENGINE / name).read_bytes())
@@ -112,10 +118,16 @@ def has_engine():
     return all((ENGINE / name).exists() for name in ENGINE_FILES)
 
 
+def changes():
+    """The changes that some step with moments can have: those that the page may advise."""
+    recipe, run = Recipe(), Run(tokens=4096)
+    return [change for change in CHANGES if not of_run(change.turn(recipe, run)[1])]
+
+
 def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
-    listed = vars(sentences) | vars(elsewhere_words) | vars(adapter_words)
+    listed = vars(sentences) | vars(elsewhere_words) | vars(adapter_words) | vars(counted_words)
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value

@@ -2,6 +2,10 @@
 
 import html
 
+import cpython
+import wheel
+
+from memlab.page import counted_words
 from memlab.page.answer import ORDER
 from memlab.page.highest import HILLS
 from memlab.plot.colours import COLOURS
@@ -16,6 +20,9 @@ COMPARE = """<p><button type="button" id="calc-keep" disabled>Keep this to compa
 <tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
 <p><button type="button" id="calc-forget" disabled>Forget what was kept</button></p>
 </section>"""
+# Shown by book/calculator/count.mjs where no table has the step that is asked about.
+COUNT = f"""<p id="calc-count" data-wheel="{wheel.name()}" hidden><button type="button" disabled>\
+{counted_words.OFFER}</button> <span>{counted_words.PRICE}</span></p>"""
 MARKED = ' class="calc-highest"'
 
 
@@ -29,6 +36,7 @@ def top(found):
 <p id="calc-wrong" role="alert"></p>
 <p id="calc-verdict" role="status" tabindex="-1" data-fits="{"yes" if found["fits"] else "no"}">\
 {e(found["verdict"])}</p>
+{COUNT if cpython.there() else ""}
 <svg id="calc-bar" role="img" aria-label="{e(found["picture"])}" viewBox="0 0 1000 60" \
 preserveAspectRatio="none">{bar(found)}</svg>
 <p id="calc-scale">{e(found["scale"])}</p>
@@ -38,11 +46,13 @@ preserveAspectRatio="none">{bar(found)}</svg>
 def result(found):
     rows = "".join(row(each) for each in found["rows"])
     steps = "".join(change(*each) for each in zip(found["steps"], found["flags"], strict=True))
+    over = "".join(change(words, flag) for words, flag, _ in found["over"])
     left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
     return f"""<section id="calc-result" aria-label="What it needs, term by term">
 <p id="calc-divides">{e(found["divides"])}</p>
 <p id="calc-changes-head">{e(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
+<ul id="calc-over" class="calc-plain">{over}</ul>
 <table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>
 <thead><tr><th scope="col">term</th><th scope="col">size</th><th scope="col">bytes</th></tr></thead>
 <tbody id="calc-rows">{rows}</tbody>

@@ -15,6 +15,7 @@ const count = (number) => say(number.toLocaleString("en"));
 let config = null;
 let answer = null;
 let compare = null; // what is told each answer, and keeps one
+let counter = null; // counts what is in no table: count.mjs, once there is such a question
 let asked = 0;
 
 const named = (name) => form.elements.namedItem(name);
@@ -152,6 +153,7 @@ function show(found) {
   find("calc-script").textContent = found.script;
   const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));
   find("calc-changes").replaceChildren(...changes);
+  find("calc-over").replaceChildren(...found.over.map((each) => change(...each)));
   find("calc-changes-head").textContent = say(found.advice);
   const leftOut = found.leaves_out.map((words) => element("li", say(words)));
   find("calc-left-out").replaceChildren(...leftOut);
@@ -190,12 +192,26 @@ async function update({ address = true } = {}) {
   if (found.error) {
     find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
     find("calc-verdict").dataset.fits = "";
+    counter?.(null);
     return;
   }
   show(found);
   compare.tell({ found, state });
+  offer(found, state, turn);
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
+}
+
+// What is in no table can be counted all the same, if this copy of the site has CPython.
+async function offer(found, state, turn) {
+  const place = find("calc-count");
+  if (!place || (!found.counts && !counter)) return;
+  counter ??= (await import("./count.mjs")).counter(place, say);
+  if (turn !== asked) return;
+  counter(found.counts ? state : null, (counted) => {
+    show(counted);
+    compare.tell({ found: counted, state });
+  });
 }
 
 let waiting = false;

@@ -26,5 +26,8 @@ CHOICES = (
         [(EVERY, "beside every linear layer"), (USUAL, "beside queries and values")],
     ),
 )
-NUMBERS = (("rank", "Rank of the adapters", 1, 4096),)
-START = {"trained": WHOLE, "targets": EVERY, "rank": 16}
+NUMBERS = (
+    ("rank", "Rank of the adapters", 1, 4096),
+    ("lora_dropout", "Dropout of the adapters, in percent", 0, 99),
+)
+START = {"trained": WHOLE, "targets": EVERY, "rank": 16, "lora_dropout": 0}

@@ -38,7 +38,6 @@ PLAIN: State = REFUSED | {
     "peft_type": "LORA",
     "task_type": "CAUSAL_LM",
     "exclude_modules": None,
-    "lora_dropout": 0,
     "rank_pattern": None,
     "layers_to_transform": None,
     "modules_to_save": None,
@@ -77,15 +76,26 @@ def taken(said: Any, given: Any) -> tuple[State, str]:
         else:
             right = field in READ or field in NO_BYTE
             right = right and (field, value) != ("init_lora_weights", "mica")
+        if field == "lora_dropout":
+            right = percent(value or 0) is not None
         if not right:
             raise refused(field, state)
     rank = said.get("r", RANK)
     sets |= {"trained": state["trained"], "rank": rank, "targets": which(said, state)}
+    sets["lora_dropout"] = dropped = percent(said.get("lora_dropout") or 0)
     checked(given | sets)
-    fields = f"r={rank}, target_modules"
+    fields = f"r={rank}, target_modules" + (f", lora_dropout={dropped}%" if dropped else "")
     if named:
         return sets, adapter_words.ADAPTER_OF.format(fields=fields, model=named)
     return sets, adapter_words.ADAPTER_READ.format(fields=fields)
+
+
+def percent(share: Any) -> int | None:
+    """A probability in whole percent, as the page's control has it; nothing for any other."""
+    if isinstance(share, (int, float)) and 0 <= share < 1:
+        found = round(100 * share)
+        return found if abs(found - 100 * share) < 1e-9 else None
+    return None
 
 
 def which(said: State, state: State) -> str:

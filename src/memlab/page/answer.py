@@ -12,7 +12,7 @@ from . import words as say
 from .asked import card_of, controls_of, model_of, recipe_of, run_of
 from .begun import ORDER as ORDER
 from .begun import begun, summed
-from .cheaper import cheapest
+from .cheaper import cheapest, divided
 from .described import Unknown
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
@@ -48,9 +48,12 @@ def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
         return json.dumps({"error": str(error)})
 
 
-def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
+def answered(
+    given: Any, lookup: Lookup, advise: bool = True, top: type[Highest] = Highest
+) -> dict[str, Any]:
     """The same in Python's own values.
 
+    top         who knows the highest moment of a step: tables, or memlab.page.counted's simulation
     Raises      ValueError, TypeError for a state that cannot be; Missing
     """
     state = checked(given)
@@ -64,21 +67,29 @@ def answered(given: Any, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     found = begun(state, shown, repr(model), model.parameter_count)
     limit = found["limit"]
     try:
-        top = Highest(model, recipe, run, lookup)
-        rows, hills = top.rows(), top.hills
-        found["moment"] = top.moment
+        highest = top(model, recipe, run, lookup)
+        rows, hills = highest.rows(), highest.hills
+        found["moment"] = highest.moment
         found["hills"] = [[name, hills[name], text(hills[name])] for name in sorted(hills)]
         for name in sorted(hills):
-            held = top.stack(name)
+            held = highest.stack(name)
             found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
-        found["peak"], found["why"] = False, str(reason)
+        found["peak"], found["why"], found["counts"] = False, str(reason), True
     summed(found, rows)
     if advise and not found["fits"] and found["peak"]:
-        best = cheapest(model, recipe, run, limit, lookup)
+        best = cheapest(model, recipe, run, limit, lookup, top)
         changed(found, state, best)
         found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
+        for over, size in divided(model, recipe, run, limit, lookup, top):
+            sets: State = {"data": over.devices.data, "zero": 3}
+            line, words = flag("FSDP2 over", recipe, over), say.OVER
+            if over.checkpoint != run.checkpoint:
+                sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
+                line = f"{flag('block checkpointing', recipe, over)}; {line}"
+            words = words.format(cards=sets["data"], size=text(size))
+            found["over"].append([words, line, sets])
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:

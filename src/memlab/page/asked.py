@@ -64,8 +64,8 @@ def run_of(state: State) -> Run:
     if loop != PLAIN and said.get("loss", "plain") != "plain":
         raise ValueError(say.NO_LOOP_LOSS)
     shared = {name: state[name] for name in OF_DEVICES if name in state}
-    if shared.get("pipeline", 1) > 1:  # what stays, which no schedule changes; this one takes any
-        shared["schedule"] = "gpipe"  # number of micro-batches
+    if shared.get("pipeline", 1) > state.get("micro_batches", 1):  # torch's 1F1B refuses so few
+        shared["schedule"] = "gpipe"
     if state.get("use") != SERVE and state.get("trained", WHOLE) != WHOLE:
         said["lora"] = lora_of(state)
     return Run(devices=Sharding(**shared), **said)
@@ -84,7 +84,8 @@ def lora_of(state: State) -> Lora:
     # The names come out of a dict, and those of MicroPython keep no order.
     order = [tensor.name.split(".")[-1] for tensor in model.tensors()]
     targets = sorted(targets_of(model, told["targets"]), key=order.index)
-    return Lora(told["rank"], tuple(targets), BASE[told["trained"]])
+    dropped = told["lora_dropout"] / 100
+    return Lora(told["rank"], tuple(targets), BASE[told["trained"]], dropout=dropped)
 
 
 def card_of(state: State) -> Device:

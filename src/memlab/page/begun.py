@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CACHE = "KV cache"
 ORDER: tuple[str, ...] = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
-ORDER += (BUCKETS,) + TERMS[1:] + SHARDED + (CACHE,)
+ORDER += (BUCKETS, "reduce buckets", "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
 
 
 def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any]:
@@ -41,6 +41,7 @@ def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any
         "changes": [],
         "sets": [],
         "flags": [],
+        "over": [],
         "why": "",
         "divides": "",
         "serving": "",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..explain.changes import CHANGES, Change, Found
+from ..explain.changes import CHANGES, Found
 from ..explain.changes import cheapest as search
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.parallelism import Sharding
 from ..run import Run
-from . import described
 from .highest import Highest
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -15,16 +15,45 @@ if TYPE_CHECKING:
     from .highest import Lookup
 
 
-def cheapest(model: Model, recipe: Recipe, run: Run, limit: int, lookup: Lookup) -> Found:
+def cheapest(
+    model: Model,
+    recipe: Recipe,
+    run: Run,
+    limit: int,
+    lookup: Lookup,
+    top: type[Highest] = Highest,
+) -> Found:
     """What to change, in order; a change whose step has no moments saves nothing here."""
 
     def peak(recipe: Recipe, run: Run) -> int:
-        return Highest(model, recipe, run, lookup).total
+        return top(model, recipe, run, lookup).total
 
     return search(peak, recipe, run, limit, CHANGES)
 
 
-def known() -> list[Change]:
-    """The changes that some step with moments can have: those that the page may advise."""
-    recipe, run = Recipe(), Run(tokens=4096)
-    return [change for change in CHANGES if not described.of_run(change.turn(recipe, run)[1])]
+MOST_CARDS = 512
+
+
+def divided(
+    model: Model, recipe: Recipe, run: Run, limit: int, lookup: Lookup, top: type[Highest] = Highest
+) -> list[tuple[Run, int]]:
+    """The run over as few cards as it fits with FSDP2, twice as many at each try, and its peak.
+
+    As it is, and with every block checkpointed where that takes fewer cards; none where no number
+    of cards makes it fit, or where this step is not described over several.
+    """
+    now, made = run.devices, []
+    most = MOST_CARDS if now.ranks == now.data and now.zero in (0, 3) else 0
+    for tried in (run, run.replace(checkpoint="block")):
+        cards = now.data if now.data > 1 and not now.zero else 2 * now.data
+        while cards <= most:
+            over = tried.replace(devices=Sharding(data=cards, zero=3))
+            try:
+                size = top(model, recipe, over, lookup).total
+            except ValueError:
+                break
+            if size <= limit:
+                made.append((over, size))
+                most = cards // 2
+            cards *= 2
+    return made

@@ -38,6 +38,7 @@ def command(state: State) -> str:
     if run.lora is not None:
         words += ["--lora-rank", str(run.lora.rank), "--lora-targets", ",".join(run.lora.targets)]
         words += ["--lora-base", run.lora.base] if run.lora.base else []
+        words += ["--lora-dropout", str(run.lora.dropout)] if run.lora.dropout else []
     ranks = run.devices
     if ranks.data > 1:
         words += ["--ranks", str(ranks.data)]
@@ -75,6 +76,7 @@ def script(state: State) -> str:
     if run.lora is not None:
         more = "from memlab.terms.lora import Lora\n"
         base = f", {quoted(run.lora.base)}" if run.lora.base else ""
+        base += f", dropout={run.lora.dropout}" if run.lora.dropout else ""
         names_of = [quoted(name) for name in run.lora.targets]
         targets = ", ".join(names_of) + ("," if len(names_of) == 1 else "")
         fields.append(f"lora=Lora({run.lora.rank}, ({targets}){base})")

@@ -144,6 +144,8 @@ def _adapters(model: Model, run: Run) -> str:
         return ""
     if model.family not in adapted.FAMILIES:
         return say.NO_ADAPTER_STEP.format(family=model.family)
+    if lora.dropout:
+        return say.NO_LORA_DROPOUT
     plain = lora == Lora(lora.rank, lora.targets, lora.base)
     return "" if plain and adapted.which_of(model, lora) else say.NO_KIND
 

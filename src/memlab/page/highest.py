@@ -160,16 +160,15 @@ def width_of(recipe: Recipe, run: Run) -> float:
 def roots(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
     """What the optimizer's loop needs for a moment, of a model on one device.
 
-    A master copy is updated by fp32 gradients, which the step makes of narrow ones. Where several
-    divide the model, AdamW's foreach has a root for each second moment that is there.
+    A master copy is updated by fp32 gradients, which the step makes of narrow ones.
     """
     if run.lora is not None:
         return adapters_kept.room(model, recipe, run)
     if run.devices.fsdp:
         return sharded.room(model, recipe, run)
-    name, divided = recipe.optimizer, run.devices.ranks > 1
+    name = recipe.optimizer
     wide = kept["master"][0] if "master" in kept and recipe.gradients != recipe.master else 0
-    if name == "galore" or name.startswith("galore/") or (divided and name != "adamw"):
+    if name == "galore" or name.startswith("galore/"):
         return wide
     loop = loop_of(recipe, run)
     if name != "adamw":

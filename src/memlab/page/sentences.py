@@ -111,8 +111,6 @@ def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     if not peak:
         told.append(say.ONLY_IN_A_STEP)
         return told
-    if recipe.optimizer != "adamw" and run.devices.ranks > 1 and not run.devices.fsdp:
-        told.append(say.OPTIMIZER_MOMENT)
     if run.devices.fsdp:
         told.append(say.LEFT_BY_FSDP)
     return told

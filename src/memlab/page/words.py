@@ -16,6 +16,11 @@ CHEAPEST = "The cheapest changes that make it fit:"
 NO_CHANGE = "No change helps: {never}."
 NEVER = "with every change that this page knows it still needs {size}"
 CHANGED = "{change}: {cost}; then {size}"
+OVER = "Or divide it over {cards} cards with FSDP2: each of them then needs {size}."
+OVER_IN_BLOCKS = (
+    "Or divide it over {cards} cards with FSDP2, and checkpoint every block: each of them then "
+    "needs {size}."
+)
 MICRO_BATCHES = "{passes} micro-batches"
 LESS_PARALLEL = "less parallel work in each"
 
@@ -112,7 +117,6 @@ WITHOUT = (
     "card are left free, a CUDA context as others have read it"
 )
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
-OPTIMIZER_MOMENT = "what the optimizer's own step needs for a moment: it is counted for AdamW"
 PAGED = "states that the driver moves between host and card: {size}, in managed memory"
 LEFT_BY_FSDP = (
     "blocks that FSDP2's streams leave unused in the reserved memory, and buffers of NCCL: no GPU "
@@ -156,6 +160,9 @@ WINDOW = "{tokens} tokens reach the sliding window of {window}"
 # Adapters.
 NO_ADAPTER_STEP = (
     "steps of {family} with adapters are not counted on this page; the command below counts them"
+)
+NO_LORA_DROPOUT = (
+    "adapters with dropout are in no table of this page; the command below counts them"
 )
 NO_ADAPTERS = "adapters beside a {family} are not described here"
 ADAPTERS_ALONE = "adapters are counted on one device here"

@@ -1,0 +1,117 @@
+"""The calculator's button for what no table has: CPython with memlab in it, in a browser."""
+
+import gzip
+
+import catalogue
+import cpython
+import pytest
+import wheel
+from say import say
+from test_calculator_page import PAGE, opened, total, until
+
+# The browser and the servers of the other pages' tests are fixtures here too.
+from test_pages import SITE, Watched, browser, roots  # noqa: F401
+
+from memlab.estimate import estimate
+from memlab.model import Model
+from memlab.page import counted_words
+from memlab.recipe.parallelism import Sharding
+from memlab.run import Run
+
+MOST = 8_000_000  # bytes, compressed: what the button says that it fetches
+PATIENCE = 2400  # turns of 25 ms: a CPython that starts beside other work
+ZERO = "#model=tinyllama-1.1b&data=8&zero=2&precision=zero"
+
+pytestmark = [
+    pytest.mark.skipif(not (SITE / PAGE).exists(), reason="no book: `make book` builds it"),
+    pytest.mark.skipif(not (SITE / cpython.PLACE).exists(), reason="no node package"),
+]
+
+
+def peak(**devices):
+    recipe = devices.pop("recipe", "zero")
+    run = Run(tokens=4096, devices=Sharding(**devices))
+    return f"{estimate(Model.preset('tinyllama-1.1b'), recipe, run).total():,}"
+
+
+def counted(page, wanted):
+    for _ in range(PATIENCE // 400 + 1):
+        try:
+            return until(page, lambda: total(page) == wanted)
+        except AssertionError:
+            continue
+    raise AssertionError(f"{total(page)} is shown; {wanted} is the peak")
+
+
+def test_what_no_table_has_is_counted_at_a_press(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        opened(page, roots["http"] + PAGE)
+        assert page.is_hidden("#calc-count")
+        assert not [url for url in watched.asked if "count.mjs" in url or "/python/" in url]
+        page.goto("about:blank")
+        opened(page, roots["http"] + PAGE + ZERO)
+        page.wait_for_selector("#calc-count button")
+        assert "not known here" in page.inner_text("#calc-verdict")
+        assert not [url for url in watched.asked if "/python/" in url], "nobody asked for it"
+        page.click("#calc-count button")
+        counted(page, peak(data=8, zero=2))
+        assert page.inner_text("#calc-verdict").startswith("✓ It fits H100 80GB")
+        assert page.is_hidden("#calc-count")
+        assert "reduce buckets" in page.inner_text("#calc-legend")
+        assert page.locator("#calc-towers .calc-tower-top").count() == 1
+        # The next one is counted without another press, and what has a table needs no Python.
+        page.fill("#calc-data", "16")
+        counted(page, peak(data=16, zero=2))
+        page.select_option("#calc-zero", "3")
+        page.select_option("#calc-precision", "bf16")
+        counted(page, peak(data=16, zero=3, recipe="bf16"))
+        assert page.is_hidden("#calc-count")
+        assert watched.wrong == []
+        fetched = {url.split("/")[-1] for url in watched.asked if "/python/" in url}
+        assert fetched == set(cpython.FILES)
+
+
+def test_what_the_package_refuses_is_said_beside_the_button(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        opened(page, roots["http"] + PAGE + "#model=tinyllama-1.1b&data=2&tensor=2")
+        page.click("#calc-count button")
+        for _ in range(PATIENCE // 400 + 1):
+            if page.inner_text("#calc-count").startswith("Neither"):
+                break
+            page.wait_for_timeout(10_000)
+        assert "tensor 2" in page.inner_text("#calc-count")
+        assert not page.is_visible("#calc-count button")
+        assert "not known here" in page.inner_text("#calc-verdict")
+        page.fill("#calc-data", "1")  # what stands beside it is of one question
+        counted(page, peak(tensor=2, recipe="bf16"))
+        assert watched.wrong == []
+
+
+def test_a_python_that_does_not_come_is_said(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        page.route("**/python_stdlib.zip", lambda route: route.abort())
+        opened(page, roots["http"] + PAGE + ZERO)
+        page.click("#calc-count button")
+        until(page, lambda: "did not start here" in page.inner_text("#calc-count"))
+        assert page.is_visible("#calc-count button")
+        assert "not known here" in page.inner_text("#calc-verdict")
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_the_button_speaks_the_language(browser, roots, language):  # noqa: F811
+    words = catalogue.translations(language, "calculator-words")
+    with Watched(browser, roots["http"]) as watched:
+        opened(watched.page, roots["http"] + PAGE.replace("en/", f"{language}/") + ZERO)
+        watched.page.wait_for_selector("#calc-count button")
+        for said in (counted_words.OFFER, counted_words.PRICE):
+            assert say(said, words, language) in watched.page.inner_text("#calc-count")
+        assert watched.wrong == []
+
+
+def test_it_fetches_what_it_says():
+    loaded = [*(SITE / cpython.PLACE / name for name in cpython.FILES), SITE / wheel.name()]
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), 6)) for path in loaded}
+    assert MOST / 2 < sum(sizes.values()) <= MOST and "8 MB" in counted_words.PRICE, sizes
