@@ -13,10 +13,10 @@ import calculator
 import catalogue
 import pytest
 from calculator_states import MARKUP
-from say import say
 from test_calculator import ENGINE, HERE, folder, lookup  # noqa: F401  fixtures
 
 from memlab.base.frozen import replace
+from memlab.base.message import Message, parts, rendered
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.files import adapter_config
@@ -66,7 +66,7 @@ READABLE = [
 
 
 def pasted(said, state):
-    return json.loads(adapter_file.read(json.dumps(said), json.dumps(state)))
+    return adapter_file.outcome(json.dumps(said), json.dumps(state))
 
 
 @pytest.mark.parametrize(("said", "before", "wanted"), READABLE, ids=lambda each: str(each)[:40])
@@ -183,8 +183,9 @@ def test_each_sentence_is_said_in_the_language_of_the_page(language):
     spoken = {text: known[text] for text in calculator.words()}  # whole, and in their order
     asked = [READABLE[0][0], READABLE[8][0], REFUSALS[0][1]]
     found = [pasted(said, first()) for said in asked]
-    texts = [each.get("said") or f"The config: {each['error']}." for each in found]
-    for text, said in zip(texts, [say(text, spoken, language) for text in texts], strict=True):
+    config = "The config: {problem}."
+    texts = [x.get("said") or Message(config, problem=x["error"]) for x in found]
+    for text, said in zip(texts, [rendered(text, spoken, language) for text in texts], strict=True):
         assert said != text
         for english in re.findall(
             r"\b(?:stays|names|chosen|counted|described|says|stored)\b", text
@@ -215,4 +216,4 @@ def test_the_pages_engine_reads_the_same():
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["adapters"] == [pasted(*each) for each in asked]
+    assert json.loads(done.stdout)["adapters"] == parts([pasted(*each) for each in asked])

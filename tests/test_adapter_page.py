@@ -14,13 +14,14 @@ import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
 from test_calculator import folder, lookup, step_of, there  # noqa: F401  fixtures
 
+from memlab.base.message import parts
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
 from memlab.page import adapters_kept, words
 from memlab.page.adapted import FAMILIES, kind_of, table_of
-from memlab.page.answer import answer, answered
+from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.peak_files import moments, unfolded
 from memlab.page.request import OPTIMIZERS, checked
@@ -119,8 +120,8 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
 
 def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
     states = [*ADAPTED, *(state for state, _ in asked)]
-    mine = [json.loads(answer(json.dumps(state), peaks_of(folder))) for state in states]
-    assert there(folder, states)["answers"] == mine
+    mine = [outcome(json.dumps(state), peaks_of(folder)) for state in states]
+    assert there(folder, states)["answers"] == parts(mine)
 
 
 def peaks_of(folder):  # noqa: F811
@@ -219,15 +220,15 @@ def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
     ],
 )
 def test_what_is_not_described_is_refused_in_one_line(state, line, lookup):  # noqa: F811
-    told = json.loads(answer(json.dumps({"trained": "qlora"} | state), lookup))
+    told = outcome(json.dumps({"trained": "qlora"} | state), lookup)
     assert told == {"error": line}
 
 
 def test_who_serves_is_not_asked_about_adapters(lookup):  # noqa: F811
     """A choice made under "Train" stays in the form, out of sight."""
     for state in SERVED:
-        plain = json.loads(answer(json.dumps(state), lookup))
-        assert json.loads(answer(json.dumps(state | {"trained": "qlora"}), lookup)) == plain
+        plain = outcome(json.dumps(state), lookup)
+        assert outcome(json.dumps(state | {"trained": "qlora"}), lookup) == plain
 
 
 def test_all_weights_need_no_file_of_adapters(lookup):  # noqa: F811

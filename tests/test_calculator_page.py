@@ -11,11 +11,11 @@ import catalogue
 import peaks
 import pytest
 from calculator_states import MARKUP
-from say import say
 
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.base.message import rendered
 from memlab.estimate import estimate
 from memlab.model import Model
 from memlab.model.config import KEYS
@@ -569,17 +569,17 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
             found = answered(state, lookup)
             for name in ("verdict", "title", "scale", "hills", "serving", "changes-head"):
                 key = {"title": "heading", "hills": "heights", "changes-head": "advice"}
-                wanted = say(found[key.get(name, name)], words, language)
+                wanted = rendered(found[key.get(name, name)], words, language)
                 assert page.text_content(f"#calc-{name}") == wanted
-            terms = [say(row["term"], words, language) for row in found["rows"]]
+            terms = [rendered(row["term"], words, language) for row in found["rows"]]
             assert page.locator("#calc-rows button").all_text_contents() == terms
             left = page.locator("#calc-left-out li").all_text_contents()
-            assert left == [say(text, words, language) for text in found["leaves_out"]]
+            assert left == [rendered(text, words, language) for text in found["leaves_out"]]
             steps = page.locator("#calc-changes li span").all_text_contents()
-            assert steps == [say(text, words, language) for text in found["steps"]]
+            assert steps == [rendered(text, words, language) for text in found["steps"]]
             picture = page.get_attribute("#calc-bar", "aria-label")
-            assert picture == say(found["picture"], words, language)
-            assert say(found["verdict"], words, language) != found["verdict"]
+            assert picture == rendered(found["picture"], words, language)
+            assert rendered(found["verdict"], words, language) != found["verdict"]
 
         opened(page, f"{roots['http']}{language}/calculator.html")
         shows({})
@@ -601,7 +601,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
         shows({"batch": 2, "model": "qwen3-0.6b", "card": "RTX 4060 Laptop"})
         page.fill("#calc-tensor", "3")
         until(page, lambda: page.inner_text("#calc-wrong") != "")
-        key_heads = say("key/value heads", words)
+        key_heads = rendered("key/value heads", words)
         assert key_heads in page.inner_text("#calc-wrong")
         assert watched.wrong == []
 
@@ -612,7 +612,7 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
     verdict = answered({}, reader(peaks.kept()))["verdict"]
     with Watched(browser, roots["file"]) as watched:
         watched.page.goto(f"{roots['file']}{language}/calculator.html")
-        assert watched.page.text_content("#calc-verdict") == say(verdict, words, language)
+        assert watched.page.text_content("#calc-verdict") == rendered(verdict, words, language)
         assert "make serve" in watched.page.inner_text("#calc-note")
         assert "Opened" not in watched.page.inner_text("#calc-note")
         assert watched.wrong == []

@@ -1,6 +1,7 @@
 """What the calculator says can be said in another language, by the build and by the page alike."""
 
 import json
+import pickle
 import re
 import shutil
 import subprocess
@@ -11,15 +12,15 @@ import catalogue
 import peaks
 import pytest
 from calculator_states import ADAPTED, HOSTILE, LOOPED, RARE, SERVED, SHARDED, TYPED, states
-from say import BETWEEN, PLACE, matched, say
 from test_numerals import KEPT, TURNED
 
+from memlab.base.message import PLACE, Listed, Message, parts, rendered, said
 from memlab.devices import devices
 from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
 from memlab.page import elsewhere_words
 from memlab.page import words as sentences
-from memlab.page.answer import answer
+from memlab.page.answer import outcome
 from memlab.page.loop_controls import CLASSES
 from memlab.page.peak_files import reader
 from memlab.page.request import OPTIMIZERS
@@ -30,6 +31,8 @@ NUMBERS = [each for pair in TURNED.items() for each in pair] + list(KEPT)
 
 
 MANY = 600
+STRANGE = ("", "constructor", "__proto__", "{card}", "$& \\1 a: b, c")
+STRANGE += (Message("{a}", a="{b}"), Message("{a}", a="constructor"), Listed("{a}", ["$&", "", 3]))
 VOWELS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 # What no language changes: names, code, letters of formulas, units.
 NAMES = {str(each.name) for each in devices()} | set(PRESETS) | set(OPTIMIZERS) | {"a/model"}
@@ -64,7 +67,7 @@ def answers():
     """Answers to many states, without those about a config's content."""
     lookup = reader(peaks.kept())
     asked = [*states(MANY, 5), *HOSTILE, *RARE, *TYPED, *SERVED, *ADAPTED, *LOOPED, *SHARDED, {}]
-    found = [json.loads(answer(json.dumps(state), lookup)) for state in asked]
+    found = [outcome(json.dumps(state), lookup) for state in asked]
     return [a for a in found if not OF_CONFIG.match(a.get("error") or a["why"])]
 
 
@@ -88,24 +91,26 @@ def test_no_word_of_an_answer_escapes(texts):
     assert len(texts) > 1000
     left = {}
     for text in texts:
-        plain = re.findall(r"\b[a-z]{3,}\b", CODE.sub(" ", say(text, words)))
+        plain = re.findall(r"\b[a-z]{3,}\b", CODE.sub(" ", rendered(text, words)))
         if plain := [word for word in plain if re.search("[aeiou]", word)]:
             left[text] = plain
     assert not left
 
 
+def patterns(told):
+    """The patterns and the plain texts that a text is made of."""
+    if isinstance(told, Message):
+        if not isinstance(told, Listed):
+            yield told.pattern
+        for value in told.values if isinstance(told, Listed) else told.values.values():
+            yield from patterns(value)
+    else:
+        yield told
+
+
 def test_every_pattern_is_in_use(answers, texts):
     """Of the sentences that answers are made of, each is met but for some about rare configs."""
-    words, met, left = marked(), set(), list(texts)
-    while left:
-        text = left.pop()
-        if text in words:
-            met.add(text)
-        elif found := matched(text, words):
-            met.add(found[0])
-            left += found[1].values()
-        elif marks := [mark for mark in BETWEEN if mark in text]:
-            left += text.split(marks[0])
+    met = {pattern for text in texts for pattern in patterns(text)}
     known = {name: value for name, value in vars(sentences).items() if name.isupper()}
     unmet = {n for n, v in known.items() if isinstance(v, str) and v not in met}
     rare = {"NO_KIND", "SLIDING", "SQUARE", "ROPE", "KEY", "WINDOW", "NO_FAMILY", "LAYERS"}
@@ -120,16 +125,16 @@ def test_build_and_page_say_the_same(texts, language):
         pytest.skip("no node")
     words = catalogue.translations(language, "calculator-words") if language else marked()
     words = {text: words[text] for text in calculator.words() if text in words}
-    asked = [*texts, "", "constructor", "__proto__", "{card}", "$& \\1 a: b, c", *NUMBERS]
+    asked = [*texts, *map(str, texts), *STRANGE, *NUMBERS]
     done = subprocess.run(
         ["node", str(ROOT / "tests" / "calculator" / "say.mjs")],
-        input=json.dumps({"words": words, "texts": asked, "language": language}),
+        input=json.dumps({"words": words, "texts": parts(asked), "language": language}),
         capture_output=True,
         encoding="utf8",
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [say(text, words, language or "en") for text in asked]
+    assert json.loads(done.stdout) == [rendered(text, words, language or "en") for text in asked]
 
 
 def test_the_scripts_say_what_is_listed():
@@ -140,11 +145,36 @@ def test_the_scripts_say_what_is_listed():
             assert part in scripts, text
 
 
-def test_a_text_without_words_stays():
-    assert say("weights: 3 B", {}) == "weights: 3 B"
-    words = {"{size} left": "{size} sobram", "a": "um", "{a}, {b}.": "{b} e {a}."}
-    assert say("2 GiB left", words) == "2 GiB sobram"
-    assert say("a, b: a.", words) == "b: um e um."
+WORDS = {"{size} left": "{size} sobram", "a": "um", "{a}, {b}.": "{b} e {a}."}
+
+
+@pytest.mark.parametrize(
+    ("told", "english", "other"),
+    [
+        ("weights: 3 B", "weights: 3 B", "weights: 3 B"),
+        (Message("{size} left", size="2 GiB"), "2 GiB left", "2 GiB sobram"),
+        ("2 GiB left", "2 GiB left", "2 GiB left"),
+        (
+            Message("{a}, {b}.", a=3, b=Message("{size} left", size="a")),
+            "3, a left.",
+            "um sobram e 3.",
+        ),
+        (Listed(": ", ["a", Listed(" + ", ["a", "c"])]), "a: a + c", "um: um + c"),
+        ("a: a + c", "a: a + c", "a: a + c"),
+    ],
+)
+def test_only_what_is_told_in_parts_is_said_in_parts(told, english, other):
+    """A finished text is looked up whole, and never taken apart."""
+    assert told == english and said(told, WORDS) == other and said(told, {}) == english
+
+
+def test_a_message_has_a_value_for_each_place():
+    with pytest.raises(KeyError):
+        Message("{size} left")
+    one = pickle.loads(pickle.dumps(Message("{a} {1}", 3, a=Listed(", ", ["x", "y"]))))
+    assert (
+        one == "x, y 3" and one.values == {"1": 3, "a": "x, y"} and one.values["a"].pattern == ", "
+    )
 
 
 def test_the_english_page_holds_no_words():

@@ -7,12 +7,12 @@ import catalogue
 import peaks
 import pytest
 from calculator_home import DOORS, HOME, HOME_CHOICES, LABELS
-from say import say
 from test_calculator_page import READY, opened, until
 
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import AXE, OTHERS, SITE, Watched, browser, roots, weight  # noqa: F401
 
+from memlab.base.message import rendered
 from memlab.page.answer import answered
 from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
@@ -182,12 +182,14 @@ def test_it_speaks_the_language_of_the_page(browser, roots, language):  # noqa: 
     with Watched(browser, roots["http"]) as watched:
         page = watched.page
         opened(page, f"{roots['http']}{language}/intro.html")
-        assert page.text_content("#calc-verdict") == say(verdict(), words, language) != verdict()
+        assert (
+            page.text_content("#calc-verdict") == rendered(verdict(), words, language) != verdict()
+        )
         for name, label in LABELS.items():
             assert page.text_content(f"label[for=calc-{name}]") == words[label]
         shown = page.locator(".calc-doors a").all_inner_texts()
         assert [text.split("\n") for text in shown] == [[words[a], words[b]] for _, a, b in DOORS]
         page.select_option("#calc-card", "B200")
         until(page, lambda: "B200" in page.inner_text("#calc-verdict"))
-        assert page.text_content("#calc-verdict") == say(verdict(card="B200"), words, language)
+        assert page.text_content("#calc-verdict") == rendered(verdict(card="B200"), words, language)
         assert watched.wrong == []

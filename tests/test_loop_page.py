@@ -16,11 +16,12 @@ from calculator_states import LOOPED, looped
 from real_steps import deep
 from test_calculator import folder, lookup, there  # noqa: F401  fixtures
 
+from memlab.base.message import parts
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.page import words
 from memlab.page.adapted import kind_of
-from memlab.page.answer import answer, answered
+from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.loop_controls import CHOICES
 from memlab.page.looped import ADAPTED, FAMILIES, NOT_HELD, TABLED, tiled
@@ -122,8 +123,8 @@ def test_each_number_of_tiles_is_that_of_the_step(lookup, tokens):  # noqa: F811
 
 def test_the_engines_agree(lookup, folder, asked):  # noqa: F811
     states = [*(state for state, _ in asked), *LOOPED]
-    ours = [json.loads(answer(json.dumps(state), lookup)) for state in states]
-    assert there(folder, states)["answers"] == ours
+    ours = [outcome(json.dumps(state), lookup) for state in states]
+    assert there(folder, states)["answers"] == parts(ours)
 
 
 def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):
@@ -203,12 +204,12 @@ def test_pairs_are_two_sequences_and_a_second_model(lookup):  # noqa: F811
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(lookup, state, line):  # noqa: F811
-    assert json.loads(answer(json.dumps(state), lookup)) == {"error": line}
+    assert outcome(json.dumps(state), lookup) == {"error": line}
 
 
 def test_who_serves_is_not_asked_about_loops(lookup):  # noqa: F811
-    plain = json.loads(answer(json.dumps({"use": "serve"}), lookup))
-    assert json.loads(answer(json.dumps({"use": "serve", "loop": "dpo"}), lookup)) == plain
+    plain = outcome(json.dumps({"use": "serve"}), lookup)
+    assert outcome(json.dumps({"use": "serve", "loop": "dpo"}), lookup) == plain
 
 
 def test_two_tiles_of_words_are_next_to_each_other(lookup):  # noqa: F811

@@ -11,6 +11,7 @@ from calculator_states import states
 from test_calculator import folder, lookup, there  # noqa: F401  fixtures
 
 from memlab import Run
+from memlab.base.message import parts
 from memlab.cli import main
 from memlab.devices import devices
 from memlab.estimate import estimate
@@ -19,7 +20,7 @@ from memlab.explain.resorts import EVERY, LAST
 from memlab.fit import CannotFit, cheapest_change, limit_of
 from memlab.model import Model
 from memlab.page import cheaper
-from memlab.page.answer import answer, answered
+from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, run_of
 from memlab.page.request import CHOICES, PRECISIONS, checked
 from memlab.units import text
@@ -58,7 +59,7 @@ def asked(lookup):  # noqa: F811
     found: list = []
     families: dict = {}
     for state in questions():
-        told = json.loads(answer(json.dumps(state), lookup))
+        told = outcome(json.dumps(state), lookup)
         family = state.get("config", {}).get("model_type", "") if told.get("peak") else None
         if family is not None and families.get(family, 0) < QUESTIONS // 5:
             families[family] = families.get(family, 0) + 1
@@ -76,7 +77,9 @@ def test_the_questions_are_of_many_kinds(asked):
 
 
 def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    assert there(folder, [state for state, _ in asked])["answers"] == [told for _, told in asked]
+    assert there(folder, [state for state, _ in asked])["answers"] == parts(
+        [told for _, told in asked]
+    )
 
 
 def test_memlab_estimate_answers_the_same(asked):
@@ -122,7 +125,7 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
 def test_what_no_change_helps_is_refused_at_both(lookup):  # noqa: F811
     smallest = min(devices(), key=lambda card: card.limit).name
     state = {"model": "llama-3-70b", "tokens": 256, "card": smallest}
-    assert "No change helps" in json.loads(answer(json.dumps(state), lookup))["advice"]
+    assert "No change helps" in outcome(json.dumps(state), lookup)["advice"]
     with pytest.raises(CannotFit):  # nor do adapters and NF4, which the page has not
         cheapest_change(Model.preset("llama-3-70b"), "bf16", Run(tokens=256), on=smallest)
 

@@ -8,16 +8,16 @@ import calculator
 import catalogue
 import pytest
 from calculator_states import SERVED
-from say import matched, say
 from test_calculator import folder, lookup, there  # noqa: F401  fixtures
 
 from memlab import Recipe, Run
+from memlab.base.message import Message, parts, rendered
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.model.config import KEYS
 from memlab.page import elsewhere_words
 from memlab.page import words as sentences
-from memlab.page.answer import answer
+from memlab.page.answer import outcome
 from memlab.page.asked import model_of
 from memlab.page.request import checked
 from memlab.page.served import recipe_of
@@ -29,7 +29,7 @@ from memlab.units import text
 @pytest.fixture(scope="module")
 def asked(lookup):  # noqa: F811
     """(state, the page's answer in CPython)."""
-    return [(state, json.loads(answer(json.dumps(state), lookup))) for state in SERVED]
+    return [(state, outcome(json.dumps(state), lookup)) for state in SERVED]
 
 
 def described(asked):
@@ -44,7 +44,9 @@ def described(asked):
 
 
 def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    assert there(folder, [state for state, _ in asked])["answers"] == [told for _, told in asked]
+    assert there(folder, [state for state, _ in asked])["answers"] == parts(
+        [told for _, told in asked]
+    )
 
 
 def test_an_engine_is_what_the_command_line_says(asked, tmp_path, capsys):
@@ -103,7 +105,7 @@ def test_a_change_makes_the_room_that_it_promises(asked, lookup):  # noqa: F811
     seen = 0
     for state, told in asked:
         for sets, words in zip(told.get("sets", []), told.get("steps", []), strict=True):
-            changed = json.loads(answer(json.dumps(state | sets), lookup))
+            changed = outcome(json.dumps(state | sets), lookup)
             assert changed["fits"]
             assert f"which is {words.split()[-1]} conversations" in changed["serving"]
             seen += 1
@@ -125,12 +127,12 @@ def test_it_can_be_said_in_every_language(asked, language):
             texts += [*told["steps"], *told["leaves_out"][:3], told["picture"]]
             texts += [row[key] for row in told["rows"] for key in ("term", "formula")]
         for one in filter(None, texts):
-            met.add(one if one in words else (matched(one, words) or [one])[0])
-            assert say(one, words) != one or not re.search(r"\b[a-z]{4,}\b", one), one
+            met.add(one.pattern if isinstance(one, Message) else one)
+            assert rendered(one, words) != one or not re.search(r"\b[a-z]{4,}\b", one), one
             left = set(
-                re.findall(r"\b(?:the|of|are|need|there|room|tokens that)\b", say(one, words))
+                re.findall(r"\b(?:the|of|are|need|there|room|tokens that)\b", rendered(one, words))
             )
-            assert not left, (one, say(one, words))
+            assert not left, (one, rendered(one, words))
     serving = vars(sentences)
     wanted = [n for n in serving if n.isupper()]
     first, last = wanted.index("HEADING_OF_CARDS"), wanted.index("NO_CACHE_HERE")

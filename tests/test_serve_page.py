@@ -7,12 +7,12 @@ import catalogue
 import peaks
 import pytest
 from calculator_states import MARKUP
-from say import say
 from test_calculator_page import PAGE, TINY, opened, until
 
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.base.message import rendered
 from memlab.page.answer import answered
 from memlab.page.peak_files import reader
 from memlab.page.request import first
@@ -171,7 +171,9 @@ def test_it_serves_in_the_language_of_the_page(watched, roots, language):  # noq
     found = wanted(use="serve", users=60)
     for name in ("verdict", "serving", "scale"):
         assert (
-            page.text_content(f"#calc-{name}") == say(found[name], words, language) != found[name]
+            page.text_content(f"#calc-{name}")
+            == rendered(found[name], words, language)
+            != found[name]
         )
     labels = page.locator(".calc-use label").all_inner_texts()
     assert labels == [words["Train"], words["Serve"]]

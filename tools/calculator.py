@@ -9,7 +9,6 @@ A long file, because the form and what is staged for it are read together.
 """
 
 import hashlib
-import html
 import json
 import re
 import shutil
@@ -18,10 +17,10 @@ from typing import Any
 
 import cpython
 import peaks
-from calculator_answer import e, result, top
+from calculator_answer import e, result, speaker, top
 from calculator_home import HOME, HOME_CHOICES, step
-from say import matched, say
 
+from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
@@ -99,9 +98,6 @@ NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_
 NOTHING["over"] = []
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
 NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
-SHOWN = re.compile(
-    r"<code\b.*?</code>|(?P<before>>|\baria-label=\")(?P<text>[^<>\"]+)(?P<after>(?=<)|\")", re.S
-)
 
 
 def key():
@@ -136,11 +132,15 @@ def words():
     found += [*labels, *(f"{label}, {{optimizer}}" for label in labels)]  # a recipe's name
     found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
     found += [LOADING, NO_ENGINE]
-    known = dict.fromkeys(found)
-    for shown in SHOWN.finditer(top(NOTHING) + form() + result(NOTHING) + step(NOTHING)):
-        text = html.unescape(shown["text"] or "").strip()
-        if re.search(r"[^\W\d_]{2}", text) and text not in NAMES and not matched(text, known):
-            found.append(text)
+    heard = []
+
+    def place(told):
+        heard.append(told.pattern if isinstance(told, Message) else told)
+        return f"\0{len(heard) - 1}\0"
+
+    page = top(NOTHING, place) + form(place) + result(NOTHING, place) + step(NOTHING, place)
+    shown = [heard[int(number)] for number in page.split("\0")[1::2]]  # as a reader meets them
+    found += [text for text in shown if re.search(r"[^\W\d_]{2}", text) and text not in NAMES]
     return list(dict.fromkeys(found))
 
 
@@ -177,15 +177,14 @@ def raw(text):
 
 def whole(words=None, language="en"):
     """The page's form and its answer to the defaults."""
-    found = answered({}, reader(peaks.kept()))
+    found, say = answered({}, reader(peaks.kept())), speaker(words, language)
     engine = "yes" if has_engine() else "no"
     note = LOADING if has_engine() else NO_ENGINE
-    page = f"""<p id="calc-note" data-engine="{engine}">{e(note)}</p>
-{top(found)}
-{form()}
-{result(found)}"""
     return f"""<div class="calc">
-{spoken(page, words or {}, language)}
+<p id="calc-note" data-engine="{engine}">{say(note)}</p>
+{top(found, say)}
+{form(say)}
+{result(found, say)}
 {table({"defaults": FIRST}, words, language)}
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
@@ -194,10 +193,11 @@ def whole(words=None, language="en"):
 def home(words=None, language="en"):
     """The first page's three controls and its answer to what they show."""
     found = answered(HOME, reader(peaks.kept()))
-    given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": HOME_CHOICES}
+    choices = {name: [(v, parts(label)) for v, label in HOME_CHOICES[name]] for name in HOME}
+    given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": choices}
     engine = "yes" if has_engine() else "no"
     return f"""<div class="calc calc-home">
-{spoken(step(found), words or {}, language)}
+{step(found, speaker(words, language))}
 {table(given, words, language)}
 <script src="{PLACE}/wake.mjs" data-engine="{engine}"></script>
 </div>"""
@@ -213,90 +213,80 @@ def table(given, words, language="en"):
     return f'<script type="application/json" id="calc-table">{data}</script>'
 
 
-def spoken(page, words, language="en"):
-    """The HTML with every text and label said in the language of `words`."""
-
-    def one(shown):
-        if shown["text"] is None:  # code
-            return shown[0]
-        text = html.unescape(shown["text"])
-        new = say(text, words, language)
-        return shown[0] if new == text else shown["before"] + e(new) + shown["after"]
-
-    return SHOWN.sub(one, page)
+def form(say):
+    groups = [group(say, *each) for each in GROUPS]
+    return f'<form id="calc-form" autocomplete="off">\n{use(say)}{"".join(groups)}</form>'
 
 
-def form():
-    parts = [group(*each) for each in GROUPS]
-    return f'<form id="calc-form" autocomplete="off">\n{use()}{"".join(parts)}</form>'
-
-
-def use():
+def use(say):
     """Train or serve: the one choice that all can see, and that shows the other controls."""
     label, values = next((label, values) for name, label, values in CHOICES if name == "use")
     buttons = "".join(
         f'<label><input type="radio" name="use" value="{value}"'
-        f"{' checked' if value == FIRST['use'] else ''} disabled><span>{e(words)}</span></label>"
+        f"{' checked' if value == FIRST['use'] else ''} disabled><span>{say(words)}</span></label>"
         for value, words in values
     )
-    return f'<fieldset class="calc-use"><legend>{e(label)}</legend>{buttons}</fieldset>\n'
+    return f'<fieldset class="calc-use"><legend>{say(label)}</legend>{buttons}</fieldset>\n'
 
 
-def group(title, names, whose):
-    inner = "".join(control(name) for name in names)
+def group(say, title, names, whose):
+    inner = "".join(control(name, say) for name in names)
     if "model" in names:
-        inner += CONFIG
+        inner += config(say)
     only = f' data-use="{whose}"' if whose else ""
-    return f"<fieldset{only}><legend>{e(title)}</legend>\n{inner}</fieldset>\n"
+    return f"<fieldset{only}><legend>{say(title)}</legend>\n{inner}</fieldset>\n"
 
 
-CONFIG = """<details><summary>Paste a config.json or adapter_config.json</summary>
-<label for="calc-config">The config.json of your model, or the adapter_config.json of its \
-adapters; a file may be dropped here too</label>
+def config(say):
+    label = (
+        "The config.json of your model, or the adapter_config.json of its adapters; a file may be "
+        "dropped here too"
+    )
+    return f"""<details><summary>{say("Paste a config.json or adapter_config.json")}</summary>
+<label for="calc-config">{say(label)}</label>
 <textarea id="calc-config" rows="5" spellcheck="false" disabled></textarea>
-<label for="calc-file">or choose the file</label>
+<label for="calc-file">{say("or choose the file")}</label>
 <input id="calc-file" type="file" accept=".json,application/json" disabled>
 <output id="calc-read" for="calc-config"></output>
 </details>
 """
 
 
-def control(name):
+def control(name, say):
     for known, label, values in CHOICES:
         if known == name:
-            return choice(name, label, values)
+            return choice(name, label, values, say)
     for known, label, least, most in NUMBERS:
         if known == name:
-            return number(name, label, least, most)
+            return number(name, label, least, most, say)
     raise KeyError(name)
 
 
-def choice(name, label, values):
+def choice(name, label, values, say):
     options = "".join(
-        f'<option value="{e(value)}"{" selected" if value == FIRST[name] else ""}>{e(words)}'
+        f'<option value="{e(value)}"{" selected" if value == FIRST[name] else ""}>{say(words)}'
         "</option>"
         for value, words in values
     )
     if name == "model":
-        options += (
-            f'<option value="{OTHER_MODEL}" hidden disabled>the config that you gave</option>'
-        )
+        given = say("the config that you gave")
+        options += f'<option value="{OTHER_MODEL}" hidden disabled>{given}</option>'
     return (
-        f'<div class="calc-control"><label for="calc-{name}">{e(label)}</label>'
+        f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
         f'<select id="calc-{name}" name="{name}" disabled>{options}</select></div>\n'
     )
 
 
-def number(name, label, least, most):
+def number(name, label, least, most, say):
     field = (
-        f'<div class="calc-control"><label for="calc-{name}">{e(label)}</label>'
+        f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
         f'<input id="calc-{name}" name="{name}" type="number" inputmode="numeric" min="{least}" '
         f'max="{most}" step="1" value="{FIRST[name]}" disabled>'
     )
     if name in SLIDERS:
-        values, words = SLIDERS[name], IN_STEPS.format(label=label)
+        values, words = SLIDERS[name], Message(IN_STEPS, label=label)
         field += (
-            f'<input type="range" aria-label="{e(words)}" data-for="{name}" min="0" '
+            f'<input type="range" aria-label="{say(words)}" data-for="{name}" min="0" '
             f'max="{len(values) - 1}" value="{values.index(FIRST[name])}" '
             f"data-values='{json.dumps(values)}' disabled>"
         )

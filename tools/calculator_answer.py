@@ -1,28 +1,19 @@
-"""An answer of the calculator as HTML: the verdict, the bar, the ledger, and what would help."""
+"""An answer of the calculator as HTML: the verdict, the bar, the ledger, and what would help.
+
+What a reader reads goes through `say`: a text or a message in, HTML in the page's language out.
+"""
 
 import html
 
 import cpython
 import wheel
 
+from memlab.base.message import rendered
 from memlab.page import counted_words
 from memlab.page.answer import ORDER
 from memlab.page.highest import HILLS
 from memlab.plot.colours import COLOURS
 
-# Filled by book/calculator/compare.mjs, once there is something to compare with.
-COMPARE = """<p><button type="button" id="calc-keep" disabled>Keep this to compare</button></p>
-<section id="calc-compare" tabindex="-1" aria-label="Two answers side by side" hidden>
-<p><strong>kept</strong> <span id="calc-kept"></span><br><span id="calc-kept-verdict"></span></p>
-<p><strong>now</strong> <span id="calc-now"></span><br><span id="calc-now-verdict"></span></p>
-<table class="memlab-ledger"><thead><tr><th scope="col">term</th><th scope="col">kept</th>\
-<th scope="col">now</th><th scope="col">difference</th></tr></thead>
-<tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
-<p><button type="button" id="calc-forget" disabled>Forget what was kept</button></p>
-</section>"""
-# Shown by book/calculator/count.mjs where no table has the step that is asked about.
-COUNT = f"""<p id="calc-count" data-wheel="{wheel.name()}" hidden><button type="button" disabled>\
-{counted_words.OFFER}</button> <span>{counted_words.PRICE}</span></p>"""
 MARKED = ' class="calc-highest"'
 
 
@@ -30,46 +21,78 @@ def e(value):
     return html.escape(str(value), quote=True)
 
 
-def top(found):
+def speaker(words=None, language="en"):
+    """The `say` of a language. words: English -> translation; None for the English page."""
+    return lambda told: e(rendered(told, words or {}, language))
+
+
+def top(found, say):
     """The verdict and the bar, which stay in sight while the form is used."""
-    return f"""<section class="calc-top" aria-label="Does it fit?">
+    return f"""<section class="calc-top" aria-label="{say("Does it fit?")}">
 <p id="calc-wrong" role="alert"></p>
 <p id="calc-verdict" role="status" tabindex="-1" data-fits="{"yes" if found["fits"] else "no"}">\
-{e(found["verdict"])}</p>
-{COUNT if cpython.there() else ""}
-<svg id="calc-bar" role="img" aria-label="{e(found["picture"])}" viewBox="0 0 1000 60" \
+{say(found["verdict"])}</p>
+{count(say) if cpython.there() else ""}
+<svg id="calc-bar" role="img" aria-label="{say(found["picture"])}" viewBox="0 0 1000 60" \
 preserveAspectRatio="none">{bar(found)}</svg>
-<p id="calc-scale">{e(found["scale"])}</p>
+<p id="calc-scale">{say(found["scale"])}</p>
 </section>"""
 
 
-def result(found):
-    rows = "".join(row(each) for each in found["rows"])
-    steps = "".join(change(*each) for each in zip(found["steps"], found["flags"], strict=True))
-    over = "".join(change(words, flag) for words, flag, _ in found["over"])
-    left = "".join(f"<li>{e(words)}</li>" for words in found["leaves_out"])
-    return f"""<section id="calc-result" aria-label="What it needs, term by term">
-<p id="calc-divides">{e(found["divides"])}</p>
-<p id="calc-changes-head">{e(found["advice"])}</p>
+def result(found, say):
+    rows = "".join(row(each, say) for each in found["rows"])
+    pairs = zip(found["steps"], found["flags"], strict=True)
+    steps = "".join(change(*each, say) for each in pairs)
+    over = "".join(change(words, flag, say) for words, flag, _ in found["over"])
+    left = "".join(f"<li>{say(words)}</li>" for words in found["leaves_out"])
+    heads = "".join(f'<th scope="col">{say(name)}</th>' for name in ("term", "size", "bytes"))
+    return f"""<section id="calc-result" aria-label="{say("What it needs, term by term")}">
+<p id="calc-divides">{say(found["divides"])}</p>
+<p id="calc-changes-head">{say(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
 <ul id="calc-over" class="calc-plain">{over}</ul>
-<table class="memlab-ledger"><caption id="calc-title">{e(found["heading"])}</caption>
-<thead><tr><th scope="col">term</th><th scope="col">size</th><th scope="col">bytes</th></tr></thead>
+<table class="memlab-ledger"><caption id="calc-title">{say(found["heading"])}</caption>
+<thead><tr>{heads}</tr></thead>
 <tbody id="calc-rows">{rows}</tbody>
-<tfoot><tr><th scope="row">total</th><td id="calc-total">{e(found["total_text"])}</td>\
-<td id="calc-total-bytes">{found["total"]:,}</td></tr></tfoot></table>
-<p id="calc-formula" aria-live="polite">Point at a term to read its formula.</p>
-{hills(found)}
-{COMPARE}
-<p id="calc-serving">{e(found["serving"])}</p>
-<p>Left out:</p>
+<tfoot><tr><th scope="row">{say("total")}</th><td id="calc-total">{say(found["total_text"])}</td>\
+<td id="calc-total-bytes">{say(f"{found['total']:,}")}</td></tr></tfoot></table>
+<p id="calc-formula" aria-live="polite">{say("Point at a term to read its formula.")}</p>
+{hills(found, say)}
+{compare(say)}
+<p id="calc-serving">{say(found["serving"])}</p>
+<p>{say("Left out:")}</p>
 <ul id="calc-left-out">{left}</ul>
-<p><button type="button" id="calc-copy" disabled>Copy a link to this</button>
-<button type="button" id="calc-picture" disabled>Download the picture</button>
-<input id="calc-link" type="text" readonly hidden aria-label="The address of what you chose"></p>
-<details><summary>Ask memlab the same on a command line, or in Python</summary>
+<p><button type="button" id="calc-copy" disabled>{say("Copy a link to this")}</button>
+<button type="button" id="calc-picture" disabled>{say("Download the picture")}</button>
+<input id="calc-link" type="text" readonly hidden \
+aria-label="{say("The address of what you chose")}"></p>
+<details><summary>{say("Ask memlab the same on a command line, or in Python")}</summary>
 <pre><code id="calc-command">{e(found["command"])}</code></pre>
 <pre><code id="calc-script">{e(found["script"])}</code></pre></details>
+</section>"""
+
+
+def count(say):
+    """Shown by book/calculator/count.mjs where no table has the step that is asked about."""
+    return f"""<p id="calc-count" data-wheel="{wheel.name()}" hidden>\
+<button type="button" disabled>{say(counted_words.OFFER)}</button> \
+<span>{say(counted_words.PRICE)}</span></p>"""
+
+
+def compare(say):
+    """Filled by book/calculator/compare.mjs, once there is something to compare with."""
+    heads = ("term", "kept", "now", "difference")
+    columns = "".join(f'<th scope="col">{say(name)}</th>' for name in heads)
+    return f"""<p><button type="button" id="calc-keep" disabled>\
+{say("Keep this to compare")}</button></p>
+<section id="calc-compare" tabindex="-1" aria-label="{say("Two answers side by side")}" hidden>
+<p><strong>{say("kept")}</strong> <span id="calc-kept"></span><br>\
+<span id="calc-kept-verdict"></span></p>
+<p><strong>{say("now")}</strong> <span id="calc-now"></span><br>\
+<span id="calc-now-verdict"></span></p>
+<table class="memlab-ledger"><thead><tr>{columns}</tr></thead>
+<tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
+<p><button type="button" id="calc-forget" disabled>{say("Forget what was kept")}</button></p>
 </section>"""
 
 
@@ -85,21 +108,22 @@ def bar(found):
     return made + f'<line x1="{at:.2f}" x2="{at:.2f}" y1="0" y2="60" class="calc-limit"/>'
 
 
-def change(words, flag):
+def change(words, flag, say):
     """One change: what it is, its line in the reader's library, and a button that makes it."""
     line = f"<br><code>{e(flag)}</code>" if flag else ""
-    button = '<button type="button" class="calc-apply" disabled>Make this change</button>'
-    return f"<li><span>{e(words)}</span>{line}<br>{button}</li>"
+    make = say("Make this change")
+    button = f'<button type="button" class="calc-apply" disabled>{make}</button>'
+    return f"<li><span>{say(words)}</span>{line}<br>{button}</li>"
 
 
-def hills(found):
+def hills(found, say):
     """The picture of the step: its hills side by side, each in the colours of what it holds."""
     return f"""<div class="calc-hills">
-<p id="calc-hills">{e(found["heights"])}</p>
+<p id="calc-hills">{say(found["heights"])}</p>
 <svg id="calc-towers" role="img" aria-labelledby="calc-hills" viewBox="0 0 1000 300" \
 preserveAspectRatio="none">{towers(found)}</svg>
-<ol id="calc-tops" class="calc-plain" aria-hidden="true">{tops(found)}</ol>
-<ul id="calc-legend" class="calc-plain">{legend(found)}</ul>
+<ol id="calc-tops" class="calc-plain" aria-hidden="true">{tops(found, say)}</ol>
+<ul id="calc-legend" class="calc-plain">{legend(found, say)}</ul>
 </div>"""
 
 
@@ -125,21 +149,21 @@ def towers(found):
     return made + f'<line x1="0" x2="1000" y1="{at:.2f}" y2="{at:.2f}" class="calc-limit"/>'
 
 
-def tops(found):
+def tops(found, say):
     """The name and the size of each hill, below it."""
     sizes = {name: size for name, _, size in found["hills"]}
     return "".join(
-        f"<li{MARKED if name == found['moment'] else ''}><span>{e(name)}</span> "
-        f"<span>{e(sizes[name])}</span></li>"
+        f"<li{MARKED if name == found['moment'] else ''}><span>{say(name)}</span> "
+        f"<span>{say(sizes[name])}</span></li>"
         for name in HILLS
         if name in sizes
     )
 
 
-def legend(found):
+def legend(found, say):
     """What the colours of the hills mean."""
     inside = {term for stack in found["stacks"].values() for term, _ in stack}
-    return "".join(f"<li>{swatch(term)}{e(term)}</li>" for term in ORDER if term in inside)
+    return "".join(f"<li>{swatch(term)}{say(term)}</li>" for term in ORDER if term in inside)
 
 
 def colour(term):
@@ -153,10 +177,11 @@ def swatch(term):
     )
 
 
-def row(each):
+def row(each, say):
+    term = each["term"]
     return (
         '<tr><th scope="row"><button type="button" class="calc-term" '
-        f'data-term="{e(each["term"])}" data-formula="{e(each["formula"])}">'
-        f"{swatch(each['term'])}{e(each['term'])}</button></th>"
-        f"<td>{e(each['text'])}</td><td>{each['bytes']:,}</td></tr>"
+        f'data-term="{e(term)}" data-formula="{say(each["formula"])}">'
+        f"{swatch(term)}{say(term)}</button></th>"
+        f"<td>{say(each['text'])}</td><td>{say(format(each['bytes'], ','))}</td></tr>"
     )

@@ -27,36 +27,33 @@ DOORS = (
 )
 
 
-def step(found):
+def step(found, say):
     """The block, with an answer to what HOME asks."""
     fits = "yes" if found["fits"] else "no"
     return f"""<form id="calc-form" autocomplete="off" hidden>
-{"".join(control(name) for name in HOME)}</form>
+{"".join(control(name, say) for name in HOME)}</form>
 <p id="calc-wrong" role="alert"></p>
-<p id="calc-verdict" role="status" data-fits="{fits}">{e(found["verdict"])}</p>
-{hills(found)}
-<p id="calc-scale">{e(found["scale"])}</p>
-<p id="calc-title">{e(found["heading"])}</p>
-<ul class="calc-doors">{"".join(door(*each) for each in DOORS)}</ul>"""
+<p id="calc-verdict" role="status" data-fits="{fits}">{say(found["verdict"])}</p>
+{hills(found, say)}
+<p id="calc-scale">{say(found["scale"])}</p>
+<p id="calc-title">{say(found["heading"])}</p>
+<ul class="calc-doors">{"".join(door(*each, say) for each in DOORS)}</ul>"""
 
 
-def control(name):
+def control(name, say):
     """A list with the one value that the picture is of; the script puts the others into it."""
     value = HOME[name]
     return (
-        f'<div class="calc-control"><label for="calc-{name}">{e(LABELS[name])}</label>'
+        f'<div class="calc-control"><label for="calc-{name}">{say(LABELS[name])}</label>'
         f'<select id="calc-{name}" name="{name}" disabled><option value="{e(value)}">'
-        f"{e(dict(HOME_CHOICES[name])[value])}</option></select></div>\n"
+        f"{say(dict(HOME_CHOICES[name])[value])}</option></select></div>\n"
     )
 
 
-def door(page, name, words):
+def door(page, name, words, say):
     """A way on; the calculator's asks there what was asked here."""
     said = {key: value for key, value in HOME.items() if value != FIRST[key]}
     address = f"{page}#{urlencode(said)}" if page == ASK else page
     asks = ' id="calc-ask"' if page == ASK else ""
-    return f'<li><a href="{e(address)}"{asks}><strong>{e(name)}</strong> {span(words)}</a></li>'
-
-
-def span(words):
-    return f"<span>{e(words)}</span>"
+    inside = f"<strong>{say(name)}</strong> <span>{say(words)}</span>"
+    return f'<li><a href="{e(address)}"{asks}>{inside}</a></li>'

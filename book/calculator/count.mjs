@@ -62,7 +62,7 @@ export function counter(place, say) {
   function broken(why) {
     stop();
     wanted = false;
-    tell(say(`Python did not start here: ${why || "?"}.`), true);
+    tell(say(["Python did not start here: {problem}.", { problem: why || "?" }]), true);
   }
 
   button.addEventListener("click", () => {

@@ -1,4 +1,5 @@
 // MicroPython with memlab's own Python files in it. The page and the tests start it alike.
+import { problem } from "./say.mjs";
 
 export const TYPES = "types"; // the name of the file with the tables of tensors
 
@@ -113,25 +114,26 @@ function rowsOf(file, kind) {
 
 // What of a pasted text is worth looking at: an object with plain values of ordinary size.
 const LONGEST = 200_000;
+const numbered = (count) => count.toLocaleString("en");
 const DEEPEST = 12;
 
 export function configFrom(text) {
   if (text.length > LONGEST)
-    throw new Error(`${text.length.toLocaleString("en")} characters are no config.json`);
+    throw problem(["{count} characters are no config.json", { count: numbered(text.length) }]);
   let depth = 0;
   for (const letter of text) {
     if (letter === "{" || letter === "[") depth += 1;
     if (letter === "}" || letter === "]") depth -= 1;
-    if (depth > DEEPEST) throw new Error("this is nested too deeply for a config.json");
+    if (depth > DEEPEST) throw problem("this is nested too deeply for a config.json");
   }
   let read;
   try {
     read = JSON.parse(text);
   } catch {
-    throw new Error("this is not JSON; a config.json of Hugging Face is needed");
+    throw problem("this is not JSON; a config.json of Hugging Face is needed");
   }
   if (read === null || typeof read !== "object" || Array.isArray(read))
-    throw new Error("this is JSON, but not an object; a config.json of Hugging Face is one");
+    throw problem("this is JSON, but not an object; a config.json of Hugging Face is one");
   return shallow(read, 0);
 }
 
@@ -141,7 +143,7 @@ function shallow(object, level) {
   for (const [key, value] of Object.entries(object)) {
     if (key === "__proto__") continue;
     if (typeof value === "number" && !Number.isFinite(value))
-      throw new Error(`${key.slice(0, 40)} is a number beyond all measure`);
+      throw problem(["{key} is a number beyond all measure", { key: key.slice(0, 40) }]);
     if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
       made[key] = 2e9; // one that Python refuses by name
     else if (Array.isArray(value))

@@ -2,7 +2,7 @@
 import { begin, said } from "./ask.mjs";
 import { comparer } from "./compare.mjs";
 import { configFrom } from "./engine.mjs";
-import { speaker } from "./say.mjs";
+import { problem, speaker } from "./say.mjs";
 import { drawn, showHills, swatch } from "./towers.mjs";
 
 const find = (id) => document.getElementById(id);
@@ -51,18 +51,19 @@ function read(words) {
       state.config = configFrom(text);
       state.model = "config";
     } catch (error) {
-      wrong = `The address: ${error.message}.`;
+      wrong = ["The address: {problem}.", { problem: error.told ?? error.message }];
     }
   }
   for (const [name, value] of given) {
     if (name === "config" || name === "kept") continue;
     const control = Object.hasOwn(table.defaults, name) ? named(name) : null;
     const choices = control && (control.options ?? (control.tagName ? null : control));
-    if (!control) wrong = `The address: “${name.slice(0, 40)}” is no setting of this page.`;
+    const told = { name: name.slice(0, 40), value: value.slice(0, 40) };
+    if (!control) wrong = ["The address: “{name}” is no setting of this page.", told];
     else if (choices && ![...choices].some((one) => one.value === value))
-      wrong = `The address: “${value.slice(0, 40)}” is no choice for ${name}.`;
+      wrong = ["The address: “{value}” is no choice for {name}.", told];
     else if (control.type === "number" && !/^\d{1,9}$/.test(value))
-      wrong = `The address: “${value.slice(0, 40)}” is no whole number for ${name}.`;
+      wrong = ["The address: “{value}” is no whole number for {name}.", told];
     else state[name] = typeof table.defaults[name] === "number" ? Number(value) : value;
   }
   if (state.model === "config" && !state.config) state.model = table.defaults.model;
@@ -135,7 +136,7 @@ function show(found) {
     const head = element("th", undefined, { scope: "row" });
     const button = element("button", undefined, { type: "button", class: "calc-term" });
     button.dataset.term = row.term;
-    button.dataset.formula = row.formula;
+    button.dataset.formula = say(row.formula);
     button.append(swatch(colour(row.term)), say(row.term));
     head.append(button);
     line.append(head, element("td", say(row.text)), element("td", count(row.bytes)));
@@ -255,7 +256,7 @@ async function readConfig(text) {
     const read = configFrom(text);
     if ("peft_type" in read) {
       const { error, sets, said } = await answer.adapter(text, stateOfControls);
-      if (error) throw new Error(error);
+      if (error) throw problem(error);
       take(sets);
       find("calc-read").textContent = say(said);
     } else {
@@ -263,7 +264,7 @@ async function readConfig(text) {
       update();
     }
   } catch (error) {
-    find("calc-wrong").textContent = say(`The config: ${error.message}.`);
+    find("calc-wrong").textContent = say(["The config: {problem}.", { problem: error.told ?? error.message }]);
   }
 }
 
@@ -293,7 +294,7 @@ function formula(event) {
   const button = event.target.closest?.("button.calc-term");
   if (button) {
     const { term, formula } = button.dataset;
-    find("calc-formula").textContent = `${say(term)}: ${say(formula)}`;
+    find("calc-formula").textContent = `${say(term)}: ${formula}`;
   }
 }
 for (const kind of ["pointerover", "focusin", "click"])

@@ -1,32 +1,26 @@
-// The calculator's sentences in the language of the page, as tools/say.py says them at the build.
+// The calculator's sentences in the language of the page, as memlab.base.message renders them.
 import { written } from "./numerals.mjs";
 
 const PLACE = /\{(\w+)\}/;
-const BETWEEN = [" + ", " · ", ", ", ": "]; // the outermost first
 
-// words: English -> translation, where {a name} stands for whatever a sentence says there.
-// language: of the page, which writes numbers in its own way.
+// words: English -> translation. language: of the page, which writes numbers in its own way.
+// What is said: a text, [a pattern, what stands in its {places}], or [a mark, what it parts].
 export function speaker(words, language) {
   const known = new Map(Object.entries(words ?? {}));
-  const patterns = [...known.keys()].filter((english) => PLACE.test(english)).map(expression);
+  const word = (text) => known.get(text) ?? String(text);
 
-  return (text) => written(say(text), language);
+  return (told) => written(said(told), language);
 
-  function say(text) {
-    if (known.has(text)) return known.get(text);
-    for (const [english, shape] of patterns) {
-      const found = shape.exec(text);
-      if (!found) continue;
-      const parts = known.get(english).split(PLACE);
-      return parts.map((part, i) => (i % 2 ? say(found.groups[part]) : part)).join("");
-    }
-    const mark = BETWEEN.find((each) => text.includes(each));
-    return mark ? text.split(mark).map(say).join(mark) : text;
+  function said(told) {
+    if (!Array.isArray(told)) return word(told);
+    const [pattern, values] = told;
+    if (Array.isArray(values)) return values.map(said).join(pattern);
+    const parts = word(pattern).split(PLACE);
+    return parts.map((part, i) => (i % 2 ? said(values[part]) : part)).join("");
   }
 }
 
-function expression(english) {
-  const quoted = (part) => part.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
-  const parts = english.split(PLACE).map((p, i) => (i % 2 ? `(?<${p}>.+?)` : quoted(p)));
-  return [english, new RegExp(`^${parts.join("")}$`, "s")];
+// An error with something to say.
+export function problem(told) {
+  return Object.assign(new Error(String(told)), { told });
 }

@@ -11,6 +11,7 @@ because it is one table.
 from __future__ import annotations
 
 from .base.frozen import dataclass
+from .base.message import Message
 from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
@@ -43,9 +44,14 @@ class Device:
         assert limit is not None  # a test sees to it that each device has one of the two
         return limit
 
-    def __str__(self) -> str:
+    def told(self) -> str:
+        """The card with its sizes."""
         usable = "unknown" if self.usable is None else text(self.usable)
-        return f"{self.name} ({self.marketed} GB, usable {usable})"
+        pattern = "{card} ({size} GB, usable {usable})"
+        return Message(pattern, card=self.name, size=self.marketed, usable=usable)
+
+    def __str__(self) -> str:
+        return str(self.told())
 
 
 def _mib(count: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .base.message import Message
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
@@ -117,7 +119,6 @@ def _check_completion(run: Run) -> None:
             f"{run.loop!r} every token is learned"
         )
     if run.tokens is not None and not 1 <= run.completion < run.tokens:  # type: ignore[operator]
-        raise ValueError(
-            f"completion={run.completion}; of {run.tokens} tokens 1 to {run.tokens - 1} can be the "
-            "completion"
-        )
+        pattern = "completion={completion}; of {tokens} tokens 1 to {most} can be the completion"
+        most = run.tokens - 1
+        raise ValueError(Message(pattern, completion=run.completion, tokens=run.tokens, most=most))

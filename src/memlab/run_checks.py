@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import programs, run_adapters
+from .base.message import Message
 from .recipe.offloaded import check_offload
 from .recipe.parallelism import Sharding
 
@@ -87,7 +88,8 @@ def _training(run: Run) -> None:
         raise ValueError(f"loss_chunks={run.loss_chunks} without loss='chunked'")
     programs.check(run)
     if run.tokens is not None and run.chunks > run.rows:
-        raise ValueError(f"loss_chunks={run.chunks}; between 1 and {run.rows} (the rows) is needed")
+        pattern = "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed"
+        raise ValueError(Message(pattern, chunks=run.chunks, rows=run.rows))
     for field in ("logits", "inference_mode"):
         if getattr(run, field) != getattr(type(run), field):
             raise ValueError(f"{field}={getattr(run, field)!r} is for prefill and decode")

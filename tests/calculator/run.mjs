@@ -18,7 +18,7 @@ const configs = (texts ?? []).map((text) => {
   try {
     return { config: configFrom(text) };
   } catch (error) {
-    return { error: error.message };
+    return { error: error.told };
   }
 });
 const adapters = [];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..formats import storage
 from ..model import Model
 from ..model.tensors import Tensor
@@ -28,7 +29,8 @@ def kept_weights(model: Model, ranks: int, dtype: str) -> int:
     sizes |= {"M": model.expert_ff, "width of shared experts": model.shared_ff}
     for letter, size in sizes.items():
         if size % ranks:
-            raise ValueError(f"tensor={ranks} does not divide {letter}={size}")
+            pattern = "tensor={tensor} does not divide {letter}={size}"
+            raise ValueError(Message(pattern, tensor=ranks, letter=letter, size=size))
     count = sum(_part(model, tensor, ranks) * tensor.copies for tensor in model.tensors())
     return storage(count, dtype)
 

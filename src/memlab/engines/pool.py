@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass, replace
+from ..base.message import Message
 from ..devices import Device, room
 from ..ledger import Ledger
 from ..model import Model
@@ -92,7 +93,8 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     Raises      ValueError for a model or settings that are not described, by name
     """
     if model.value_embeddings:
-        raise ValueError(f"{engine.name} does not serve {model.family}, or not as described here")
+        pattern = "{engine} does not serve {family}, or not as described here"
+        raise ValueError(Message(pattern, engine=engine.name, family=model.family))
     total, device = room(on)
     if engine.max_model_len is None:
         engine = replace(engine, max_model_len=model.positions)
@@ -139,7 +141,8 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
 
 def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
     if _kinds(model)[2]:
-        raise ValueError(f"sglang's pools for windows are not described; {model.name} has windows")
+        pattern = "sglang's pools for windows are not described; {family} has windows"
+        raise ValueError(Message(pattern, family=model.family))
     before = total - CONTEXT  # what it finds free before it loads anything
     share = terms.budget(before, utilization=engine.utilization or 0)
     weights = _weights(model, engine)
@@ -197,7 +200,8 @@ def _page(model: Model, engine: Engine, block: int) -> int:
     sizes: dict[str, Any] = {"batch": 1, "tokens": block}
     if format.endswith("_per_token_head"):
         if model.latent:
-            raise ValueError(f"kv_dtype={engine.kv_dtype!r} is per head; a latent has none")
+            pattern = "kv_dtype={format} is per head; a latent has none"
+            raise ValueError(Message(pattern, format=repr(engine.kv_dtype)))
         name = "int8" if format.startswith("int8") else "fp8_e4m3"
         format = f"{name}/{model.head_dim}:fp32"
     if model.latent:

@@ -5,6 +5,7 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 
 from __future__ import annotations
 
+from ..base.message import Message
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
 from .rotary_keys import KINDS as KINDS
 from .rotary_keys import check_chunks, check_rotary, check_turning
@@ -125,7 +126,8 @@ def check_heads(family: str, fields: Mapping[str, Any]) -> None:
         return  # Model says so
     size = width // heads if told is None else told
     if size % 2:
-        raise ValueError(f"H={size} (width of a head) is odd; rotary positions turn pairs")
+        pattern = "H={size} (width of a head) is odd; rotary positions turn pairs"
+        raise ValueError(Message(pattern, size=size))
 
 
 def probability(key: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from ..base.message import Message, dumps
 from ..files.adapter_fields import NO_BYTE, READ, REFUSED
 from ..model.module_names import module_names
 from ..model.presets import HUB, PRESETS
@@ -20,6 +21,7 @@ from .adapter_controls import BASE, LORA, QLORA, WHOLE
 from .adapters_kept import THEIRS
 from .asked import model_of
 from .command import command
+from .described import why
 from .outside import shown
 from .request import OTHER_MODEL, checked
 from .serving_controls import TRAIN
@@ -50,11 +52,16 @@ def read(words: str, state: str) -> str:
 
     Whatever is wrong comes back as one line, and nothing is set then.
     """
+    return dumps(outcome(words, state))
+
+
+def outcome(words: str, state: str) -> State:
+    """The same in Python's own values, with its messages whole."""
     try:
         sets, told = taken(json.loads(words), json.loads(state))
     except (ValueError, TypeError) as error:
-        return json.dumps({"error": str(error)})
-    return json.dumps({"sets": sets, "said": told})
+        return {"error": why(error)}
+    return {"sets": sets, "said": told}
 
 
 def taken(said: Any, given: Any) -> tuple[State, str]:
@@ -86,8 +93,8 @@ def taken(said: Any, given: Any) -> tuple[State, str]:
     checked(given | sets)
     fields = f"r={rank}, target_modules" + (f", lora_dropout={dropped}%" if dropped else "")
     if named:
-        return sets, adapter_words.ADAPTER_OF.format(fields=fields, model=named)
-    return sets, adapter_words.ADAPTER_READ.format(fields=fields)
+        return sets, Message(adapter_words.ADAPTER_OF, fields=fields, model=named)
+    return sets, Message(adapter_words.ADAPTER_READ, fields=fields)
 
 
 def percent(share: Any) -> int | None:
@@ -102,7 +109,7 @@ def which(said: State, state: State) -> str:
     """Which of the sets of layers that were counted the file's targets are."""
     family = model_type(state)
     if family not in THEIRS:
-        raise ValueError(say.NO_ADAPTERS.format(family=family))
+        raise ValueError(Message(say.NO_ADAPTERS, family=family))
     model, told = model_of(state), said.get("target_modules")
     whole = isinstance(told, str) and told.lower() == "all-linear"
     found = every(model) if whole else listed(model, told)
@@ -147,4 +154,4 @@ def refused(field: str, state: State) -> ValueError:
     words = f"{command(state | {'trained': WHOLE})} --adapter {FILE}"
     if state["trained"] == QLORA:
         words += f" --lora-base {BASE[QLORA]}"
-    return ValueError(adapter_words.ADAPTER_FIELD.format(field=shown(field), command=words))
+    return ValueError(Message(adapter_words.ADAPTER_FIELD, field=shown(field), command=words))

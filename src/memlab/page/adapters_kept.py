@@ -5,6 +5,7 @@ r rank of an adapter · [F, D] a linear layer's weight: an adapter is [r, D] and
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..formats import bytes_per_value, storage
 from ..model import Model
 from ..recipe import Recipe
@@ -36,7 +37,7 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
     if lora is None:
         return
     if model.family not in THEIRS:
-        raise ValueError(say.NO_ADAPTERS.format(family=model.family))
+        raise ValueError(Message(say.NO_ADAPTERS, family=model.family))
     if run.devices.ranks > 1:
         raise ValueError(say.ADAPTERS_ALONE)
     if recipe.master:
@@ -44,7 +45,7 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
     if lora.base and recipe.autocast:
         raise ValueError(say.NO_AUTOCAST)
     if lora.base and model.conv1d:
-        raise ValueError(say.NO_BASE.format(family=model.family))
+        raise ValueError(Message(say.NO_BASE, family=model.family))
     lora.check(model)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 
-from ..explain.flags import flag
+from ..base.message import Listed, Message, dumps
+from ..explain.flags import FLAGS, flag
 from ..model import Model
 from ..model.config import KEYS
 from ..units import text
 from . import words as say
-from .asked import card_of, controls_of, model_of, recipe_of, run_of
+from .asked import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .begun import ORDER as ORDER
 from .begun import begun, summed
 from .cheaper import cheapest, divided
-from .described import Unknown
+from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
 from .request import OTHER_MODEL, checked, first
@@ -40,18 +41,23 @@ def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
     Shapes      lookup: (name of a file of moments, kind of step) -> their JSON, "" where there is
                 no such kind, "?" where the file has not been fetched
     """
+    return dumps(outcome(words, lookup, advise))
+
+
+def outcome(words: str, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
+    """The same in Python's own values, with its messages whole."""
     try:
-        return json.dumps(answered(json.loads(words), lookup, advise))
+        return answered(json.loads(words), lookup, advise)
     except Missing as error:
-        return json.dumps({"needs": str(error)})
+        return {"needs": str(error)}
     except (ValueError, TypeError) as error:
-        return json.dumps({"error": str(error)})
+        return {"error": why(error)}
 
 
 def answered(
     given: Any, lookup: Lookup, advise: bool = True, top: type[Highest] = Highest
 ) -> dict[str, Any]:
-    """The same in Python's own values.
+    """The answer to a state.
 
     top         who knows the highest moment of a step: tables, or memlab.page.counted's simulation
     Raises      ValueError, TypeError for a state that cannot be; Missing
@@ -62,9 +68,10 @@ def answered(
     if state["model"] == OTHER_MODEL and state["config"]["model_type"] not in KEYS:
         return of_type(state, lookup)
     model, recipe, run = model_of(state), recipe_of(state), run_of(state)
-    check(model, run)
-    shown = named(model.name, run)
-    found = begun(state, shown, repr(model), model.parameter_count)
+    name = name_of(state, model)
+    check(model, run, name)
+    shown = named(name, run)
+    found = begun(state, shown, model.parameter_count)
     limit = found["limit"]
     try:
         highest = top(model, recipe, run, lookup)
@@ -76,33 +83,34 @@ def answered(
             found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
-        found["peak"], found["why"], found["counts"] = False, str(reason), True
+        found["peak"], found["why"], found["counts"] = False, why(reason), True
     summed(found, rows)
     if advise and not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, limit, lookup, top)
         changed(found, state, best)
-        found["never"] = "" if best.steps else say.NEVER.format(size=text(best.least))
+        found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
         for over, size in divided(model, recipe, run, limit, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
             line, words = flag("FSDP2 over", recipe, over), say.OVER
             if over.checkpoint != run.checkpoint:
                 sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
-            words = words.format(cards=sets["data"], size=text(size))
-            found["over"].append([words, line, sets])
+            told = Message(words, cards=sets["data"], size=text(size))
+            found["over"].append([told, line, sets])
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
-    found.update(said(found, shown, recipe.name, run))
+    found.update(said(found, shown, recipe_name(state), run))
     return found
 
 
 def named(model: str, run: Run) -> str:
     """A model's name, the adapters that are trained beside it, and who trains them."""
     if run.lora is not None:
-        model = f"{model} + {'QLoRA' if run.lora.base else 'LoRA'} r={run.lora.rank}"
-    return f"{model}, {CLASSES[run.loop]}" if run.loop in CLASSES else model
+        kind = "QLoRA" if run.lora.base else "LoRA"
+        model = Listed(" + ", [model, f"{kind} r={run.lora.rank}"])
+    return Listed(", ", [model, CLASSES[run.loop]]) if run.loop in CLASSES else model
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
@@ -112,12 +120,11 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     """
     recipe, run = recipe_of(state), run_of(state)
     model = Typed(state["config"], lookup)
-    count = model.parameter_count
-    found = begun(state, model.name, f"{model.family}: {count:,}", count)
+    found = begun(state, model.name, model.parameter_count)
     summed(found, model.at_rest(recipe, run))
     found["peak"], found["why"] = False, say.TRACE
     found["leaves_out"] = model.left_out(run)
-    found.update(said(found, model.name, recipe.name, run))
+    found.update(said(found, model.name, recipe_name(state), run))
     return found
 
 
@@ -129,12 +136,13 @@ def changed(found: dict[str, Any], state: State, best: Found) -> None:
         name, cost, size = best.steps[i]
         recipe, run = best.reached[i]
         shown = controls_of(recipe, run)
-        found["changes"].append([name, cost, text(size)])
+        told = name if name in FLAGS else Message(say.MICRO_BATCHES, passes=run.micro_batches)
+        found["changes"].append([told, cost, text(size)])
         found["sets"].append({key: shown[key] for key in shown if shown[key] != now[key]})
         found["flags"].append(flag(name, recipe, run) or "")
 
 
-def check(model: Model, run: Run) -> None:
+def check(model: Model, run: Run, name: str) -> None:
     """Refuse what no step of this model can be.
 
     Raises      ValueError
@@ -142,8 +150,5 @@ def check(model: Model, run: Run) -> None:
     run.devices.check(model)
     tokens = run.tokens or 0
     if model.learned_positions and tokens > model.positions:
-        raise ValueError(
-            say.POSITIONS.format(
-                tokens=f"{tokens:,}", model=model.name, positions=f"{model.positions:,}"
-            )
-        )
+        sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
+        raise ValueError(Message(say.POSITIONS, model=name, **sizes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..devices import Device, devices
 from ..model import Model
 from ..model.config import KEYS
@@ -35,10 +36,21 @@ def model_of(state: State) -> Model:
         return Model.preset(state["model"])
     config = state["config"]
     model = Model.from_config(config)
+    own = called(config)
+    return model.replace(name=visible(own) if own else say.YOURS.format(family=model.family))
+
+
+def called(config: State) -> str:
+    """The name that a config gives its model, if it does."""
     name = config.get("_name_or_path")
-    if isinstance(name, str) and name.strip():
-        return model.replace(name=visible(name.strip()))
-    return model.replace(name=say.YOURS.format(family=model.family))
+    return name.strip() if isinstance(name, str) else ""
+
+
+def name_of(state: State, model: Model) -> str:
+    """What to call it in a sentence."""
+    if state["model"] != OTHER_MODEL or called(state["config"]):
+        return model.name
+    return Message(say.YOURS, family=model.family)
 
 
 def recipe_of(state: State) -> Recipe:
@@ -46,6 +58,12 @@ def recipe_of(state: State) -> Recipe:
     label, named = PRECISIONS[state["precision"]]
     name = f"{label}, {OPTIMIZERS[state['optimizer']]}"
     return Recipe.named(named).replace(name=name, optimizer=state["optimizer"])
+
+
+def recipe_name(state: State) -> str:
+    """What to call it in a sentence."""
+    label = PRECISIONS[state["precision"]][0]
+    return Message(label + ", {optimizer}", optimizer=OPTIMIZERS[state["optimizer"]])
 
 
 def run_of(state: State) -> Run:
@@ -78,7 +96,7 @@ def lora_of(state: State) -> Lora:
     """
     config = state.get("config", {})
     if state["model"] == OTHER_MODEL and config["model_type"] not in KEYS:
-        raise ValueError(say.NO_ADAPTERS.format(family=config["model_type"]))
+        raise ValueError(Message(say.NO_ADAPTERS, family=config["model_type"]))
     told: State = START | state
     model = model_of(state)
     # The names come out of a dict, and those of MicroPython keep no order.
@@ -92,7 +110,7 @@ def card_of(state: State) -> Device:
     """The card of that name, or one of the size that is told."""
     if state["card"] == OTHER_CARD:
         size = state["gib"] * GiB
-        return Device(say.YOUR_CARD.format(size=text(size)), 0, None, size, ())
+        return Device(Message(say.YOUR_CARD, size=text(size)), 0, None, size, ())
     return [each for each in devices() if each.name == state["card"]][0]
 
 

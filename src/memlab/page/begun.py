@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..terms.context import CONTEXT
 from ..units import text
-from .asked import card_of, recipe_of
+from .asked import card_of
 from .command import command, script
 from .highest import BUCKETS
 from .peak import SHARDED, TERMS
@@ -21,19 +21,17 @@ ORDER: tuple[str, ...] = ("weights", "reference", "master", "gradients", "accumu
 ORDER += (BUCKETS, "reduce buckets", "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
 
 
-def begun(state: State, name: str, model: str, parameters: int) -> dict[str, Any]:
+def begun(state: State, name: str, parameters: int) -> dict[str, Any]:
     """An answer to a state, still without figures."""
     card = card_of(state)
     limit = max(0, card.limit - CONTEXT)  # as memlab.fit.limit_of
     return {
-        "title": f"{name} · {recipe_of(state).name}",
-        "model": model,
+        "name": name,
         "parameters": parameters,
         "card": card.name,
         "usable": card.limit,
         "limit": limit,
         "limit_text": text(limit),
-        "usable_text": text(card.limit),
         "peak": True,
         "moment": "",
         "hills": [],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from ..base.message import Message, dumps
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
@@ -19,7 +20,7 @@ from ..step.simulate import simulate
 from . import counted_words as say
 from .answer import ORDER, answered
 from .asked import recipe_of, run_of
-from .described import Unknown
+from .described import Unknown, why
 from .highest import BUCKETS, HILLS, Highest, at_rest
 from .request import checked
 
@@ -38,14 +39,14 @@ def answer(state: str, advise: bool = False) -> str:
         asked = checked(json.loads(state))
         recipe, run = recipe_of(asked), run_of(asked)
     except (ValueError, TypeError) as error:
-        return json.dumps({"error": str(error)})
+        return dumps({"error": why(error)})
     if not found["peak"] and run.devices.deepspeed and not updates_a_copy(recipe):
-        return json.dumps({"refused": say.DEEPSPEED})
+        return dumps({"refused": say.DEEPSPEED})
     if not found["peak"]:
-        return json.dumps({"refused": say.NOT_COUNTED.format(why=found["why"])})
+        return dumps({"refused": Message(say.NOT_COUNTED, why=found["why"])})
     if run.devices.ranks > 1 and not run.devices.fsdp:
         found["leaves_out"].append(say.LEFT_BY_RANKS)
-    return json.dumps(found)
+    return dumps(found)
 
 
 def updates_a_copy(recipe: Recipe) -> bool:
@@ -74,7 +75,7 @@ class Counted(Highest):
         try:
             step = simulate(model, recipe, run)
         except ValueError as reason:
-            raise Unknown(str(reason)) from None
+            raise Unknown(why(reason)) from None
         found = hills(step)
         tops = {name: found[name].total() for name in HILLS if name in found}
         self.moment = next(name for name in tops if tops[name] == step.peak.bytes)

@@ -5,6 +5,7 @@ Letters: L layers, D model width, F feed-forward width, N query heads, H head wi
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..model import Model
 from ..model.families import FAMILIES
 from ..model.fields import DROPOUTS
@@ -60,6 +61,11 @@ class Unknown(ValueError):
     """The peak is not described, for this reason."""
 
 
+def why(error: Exception) -> str:
+    """What an error says: a message where it was made of one."""
+    return error.args[0] if error.args else ""
+
+
 def check(model: Model, run: Run) -> None:
     """Refuse what there are no moments of.
 
@@ -78,7 +84,7 @@ def of_run(run: Run) -> str:
     if devices.tensor > 1 or devices.pipeline > 1 or devices.context > 1:
         return say.DIVIDED
     if devices.deepspeed:
-        return say.ZERO.format(stage=devices.zero)
+        return Message(say.ZERO, stage=devices.zero)
     if run.optimizer_loop == "forloop" or [name for name in run.said() if name not in OF_RUN]:
         return say.NO_KIND
     return ""
@@ -88,7 +94,7 @@ def of_model(model: Model, run: Run) -> str:
     """What of the model there are no moments for in such a run; or nothing."""
     family = model.family
     if family not in MEASURED:
-        return say.NO_FAMILY_STEP.format(family=family)
+        return Message(say.NO_FAMILY_STEP, family=family)
     if reason := _flags(model) or _adapters(model, run):
         return reason
     for name, size, least in (
@@ -101,15 +107,15 @@ def of_model(model: Model, run: Run) -> str:
         (say.ROWS, run.rows, 64),
     ):
         if size < least:
-            return say.SMALL.format(what=name, size=size, least=least)
+            return Message(say.SMALL, what=name, size=size, least=least)
     if model.head_dim % 8 or model.head_dim > 256:
-        return say.HEADS.format(size=model.head_dim)
+        return Message(say.HEADS, size=model.head_dim)
     latent = model.latent
     if latent is not None:
         for field in ("nope", "rope", "value"):
             size = getattr(latent, field)
             if size % 8 or (field == "value" and size == model.head_dim):
-                return say.KEY.format(key=WIDTHS[field], value=shown(size))
+                return Message(say.KEY, key=WIDTHS[field], value=shown(size))
     return _keys(model, run)
 
 
@@ -118,22 +124,22 @@ def no_kind(model: Model, run: Run) -> str:
     told = DROPOUTS.get(model.family, {}) if run.dropout is None else {}
     for key in sorted(told):
         if model.config.get(key, told[key][1]) not in (None, told[key][1]):
-            return say.KEY.format(key=key, value=shown(model.config[key]))
+            return Message(say.KEY, key=key, value=shown(model.config[key]))
     if run.attention is None:
         for key in ("attn_implementation", "_attn_implementation"):
             if key in model.config:
-                return say.KEY.format(key=key, value=shown(model.config[key]))
+                return Message(say.KEY, key=key, value=shown(model.config[key]))
     if run.loss == "chunked" and keys.scales_logits(model):
-        return say.CHUNKED.format(family=model.family)
+        return Message(say.CHUNKED, family=model.family)
     if run.loss == "chunked" and model.family == "llama4_text":  # which does not name its body
         return say.NO_KIND
     usual = FAMILIES[model.family]["tied"]
     if (usual or model.family in UNTIED) and model.tied != usual:
-        return say.KEY.format(key="tie_word_embeddings", value=shown(model.tied))
+        return Message(say.KEY, key="tie_word_embeddings", value=shown(model.tied))
     if model.kv_heads == 1:
-        return say.SMALL.format(what="K", size=1, least=2)
+        return Message(say.SMALL, what="K", size=1, least=2)
     if model.kv_heads == model.heads:
-        return say.AS_MANY.format(family=model.family)
+        return Message(say.AS_MANY, family=model.family)
     return say.NO_KIND
 
 
@@ -143,7 +149,7 @@ def _adapters(model: Model, run: Run) -> str:
     if lora is None:
         return ""
     if model.family not in adapted.FAMILIES:
-        return say.NO_ADAPTER_STEP.format(family=model.family)
+        return Message(say.NO_ADAPTER_STEP, family=model.family)
     if lora.dropout:
         return say.NO_LORA_DROPOUT
     plain = lora == Lora(lora.rank, lora.targets, lora.base)
@@ -175,10 +181,10 @@ def _flags(model: Model) -> str:
         **{name: getattr(model, name) for name in formed},  # what its forms are told by
     )
     if usual != model:
-        return say.DIFFERS.format(family=model.family)
+        return Message(say.DIFFERS, family=model.family)
     square = model.heads == model.kv_heads and model.heads * model.head_dim == model.d_model
     if model.family in SQUARE and not square:
-        return say.SQUARE.format(family=model.family)
+        return Message(say.SQUARE, family=model.family)
     return ""
 
 
@@ -189,15 +195,15 @@ def _keys(model: Model, run: Run) -> str:
         keys.check(model.family, config)
         near, sliding = windows(model, run.window)
     except ValueError as error:
-        return str(error)
+        return why(error)
     if config.get("gradient_checkpointing") and run.checkpoint != "block":
-        return say.KEY.format(key="gradient_checkpointing", value=True)
+        return Message(say.KEY, key="gradient_checkpointing", value=True)
     if keys.router_loss(config):
-        return say.KEY.format(key="output_router_logits", value=shown(True))
+        return Message(say.KEY, key="output_router_logits", value=shown(True))
     counted = COUNTED.get(model.family, {})
     for key in sorted(counted):
         if config.get(key, counted[key]) != counted[key]:
-            return say.KEY.format(key=key, value=shown(config[key]))
+            return Message(say.KEY, key=key, value=shown(config[key]))
     kind = keys.rope_type(config)
     family = model.family
     own = kind == "longrope" and family == "phi3"
@@ -207,13 +213,13 @@ def _keys(model: Model, run: Run) -> str:
         or (family == "gpt_neox" and kind != "default")
     ):
         key = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
-        return say.ROPE.format(key=key, value=shown(kind))
+        return Message(say.ROPE, key=key, value=shown(kind))
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
     share = rotary.get("partial_rotary_factor", COUNTED_SHARE)
     if family == "gpt_neox" and share != COUNTED_SHARE:
-        return say.KEY.format(key="partial_rotary_factor", value=shown(share))
+        return Message(say.KEY, key="partial_rotary_factor", value=shown(share))
     if not form_of(model):
-        return say.FORM.format(family=family)
+        return Message(say.FORM, family=family)
     return _windows(model, run, near, sliding)
 
 
@@ -222,13 +228,13 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
     family, tokens = model.family, run.tokens or 0
     attention = attention_of(model, run)
     if family in EAGER_ALONE and attention != "eager":
-        return say.EAGER.format(family=family)
+        return Message(say.EAGER, family=family)
     if near is None and family == "llama4_text":
-        return say.KEY.format(key="attention_chunk_size", value=shown(near))
+        return Message(say.KEY, key="attention_chunk_size", value=shown(near))
     if near is not None and not isinstance(near, int):
-        return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
+        return Message(say.WINDOW, tokens=f"{tokens:,}", window=shown(near))
     if attention in ("windowed", "padded") and family not in MASKED:
-        return say.WINDOW.format(tokens=f"{tokens:,}", window=shown(near))
+        return Message(say.WINDOW, tokens=f"{tokens:,}", window=shown(near))
     if sliding is not None and family not in BOTH_MASKS:
         return say.SLIDING
     kinds = layers_of(model, run)
@@ -237,10 +243,10 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
         early = order[:2] == [True, False]
         known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):
-            return say.LAYERS.format(family=family)
+            return Message(say.LAYERS, family=family)
     # One layer of the other kind that is the last is the lowest of its kind as well.
     lone = sum(kinds) == 1 and kinds[-1] == 1
     if lone or pattern(kinds) not in MIXED.get(family, ("alike",)):
-        return say.LAYERS.format(family=family)
+        return Message(say.LAYERS, family=family)
     forms = FORMS_OF.get(family, {}).get(pattern(kinds))
-    return say.FORM.format(family=family) if forms and form_of(model) not in forms else ""
+    return Message(say.FORM, family=family) if forms and form_of(model) not in forms else ""

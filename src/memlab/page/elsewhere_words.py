@@ -22,7 +22,7 @@ ELSEWHERE = (
 OF_ENGINES = (
     "tensor={tensor} does not divide {letter}={size}",
     "R={ranks} ranks neither divide K={heads} heads nor are a multiple",
-    "sglang's pools for windows are not described; {model} has windows",
+    "sglang's pools for windows are not described; {family} has windows",
     "{engine} does not serve {family}, or not as described here",
     "the chunked attention of llama4_text is not described for an engine",
     "kv_dtype={format} is per head; a latent has none",

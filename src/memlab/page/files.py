@@ -1,4 +1,4 @@
-"""Which files the page's engine gets: the tested ones, and three that stand in for CPython's."""
+"""Which files the page's engine gets: the tested ones, and four that stand in for CPython's."""
 
 import ast
 import importlib
@@ -37,6 +37,7 @@ TERMS = (
 # What reads a pasted adapter_config.json: fetched when there is one.
 LATER = "files/adapter_fields model/module_names page/adapter_file page/adapter_words"
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
+OF_PRINTS = ("__repr__", "__str__")
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "model.Model",
@@ -65,7 +66,8 @@ def files() -> dict[str, str]:
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
     for name in ["__init__", *TERMS.split()]:
         found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
-    found["memlab/base/mapping.py"] = bare(text(f"{HERE}mapping.py"))
+    for name in ("mapping", "message"):
+        found[f"memlab/base/{name}.py"] = bare(text(f"{HERE}{name}.py"))
     found["memlab/ledger.py"] = bare(text(f"{HERE}ledger.py"))
     known = bare(text(f"{HERE}frozen.py"))
     fields = json.dumps(fields_of_frozen())
@@ -98,8 +100,9 @@ def text(name: str) -> str:
 def bare(code: str) -> str:
     """A file without comments, annotations, docstrings, empty lines, and imports for types alone.
 
-    A third of what the page would load is words that the engine throws away. A docstring that is
-    all of a body stays, empty.
+    A third of what the page would load is words that the engine throws away. What only a print asks
+    for (OF_PRINTS) is gone too: an answer is values and messages. A docstring that is all of a body
+    stays, empty.
     """
     lines = code.split("\n")
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
@@ -118,10 +121,11 @@ def bare(code: str) -> str:
                 lines[row] = ""
             if len(node.body) == 1:
                 lines[said.lineno - 1] = " " * said.col_offset + '""'
-    for node in tree.body:
-        if of_types(node):
-            for row in range(node.lineno - 1, node.end_lineno or 0):
-                lines[row] = ""
+    inside = [each for node in tree.body if isinstance(node, ast.ClassDef) for each in node.body]
+    unused = [node for node in tree.body if of_types(node)] + list(filter(of_prints, inside))
+    for node in unused:
+        for row in range(node.lineno - 1, node.end_lineno or 0):
+            lines[row] = ""
     return narrow("\n".join(lines))
 
 
@@ -166,6 +170,11 @@ def of_types(node: ast.stmt) -> bool:
         return ast.unparse(node.test) == "TYPE_CHECKING"
     future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
     return future or ast.unparse(node) == "TYPE_CHECKING = False"
+
+
+def of_prints(node: ast.stmt) -> bool:
+    """Whether it is a method that says a value as text."""
+    return isinstance(node, ast.FunctionDef) and node.name in OF_PRINTS
 
 
 def narrow(code: str) -> str:

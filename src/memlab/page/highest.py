@@ -13,7 +13,7 @@ from ..run import Run
 from ..step import keys
 from ..terms.optimizer_step import step_room
 from . import adapted, adapters_kept, looped, sharded
-from .described import Unknown, check, no_kind
+from .described import Unknown, check, no_kind, why
 from .forms import layers_of, table_of
 from .peak import LAYERS, SHARDED, TERMS, kind_of, places, precision_of, value
 from .spelled import spelled, stored
@@ -189,7 +189,7 @@ def moments_of(
     try:
         keys.check_rows(model, recipe.weights)
     except ValueError as error:
-        raise Unknown(str(error)) from None
+        raise Unknown(why(error)) from None
     check(model, run)
     reason = looped.refused(model, recipe, run) or sharded.refused(model, recipe, run)
     if reason:

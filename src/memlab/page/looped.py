@@ -11,6 +11,7 @@ memlab.page.peak, with B sequences of a pair's kind where the loop has pairs
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..programs import TRAINERS, TRL
 from ..terms.optimizer import managed
 from . import words as say
@@ -125,7 +126,7 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     tabled = run.loop in TABLED
     known = table_family(model, run) in FAMILIES if tabled else model.family not in NOT_HELD
     if not known or form_of(model) != "plain" and model.family == "phi3":
-        return say.NO_LOOP_STEP.format(family=model.family)
+        return Message(say.NO_LOOP_STEP, family=model.family)
     if recipe.master:
         return say.NO_LOOP_COPY
     if run.lora is not None and run.loop not in ADAPTED:

@@ -6,6 +6,7 @@ A control has the name of the field that it sets: of memlab.Run (OF_RUN), or of 
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..devices import devices
 from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
@@ -94,7 +95,7 @@ CHOICES = (
     (
         "card",
         "Card",
-        [(each.name, str(each)) for each in devices()]
+        [(each.name, each.told()) for each in devices()]
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
@@ -153,7 +154,7 @@ def checked(given: Any) -> dict[str, Any]:
     controls = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     for name in sorted(given):
         if name not in controls and name != "config":
-            raise ValueError(say.NO_SETTING.format(name=shown(name)))
+            raise ValueError(Message(say.NO_SETTING, name=shown(name)))
     made: dict[str, Any] = dict(START)
     for name, label, values in CHOICES:
         known = [value for value, _ in values] + [OTHER_MODEL] * (name == "model")
@@ -161,18 +162,15 @@ def checked(given: Any) -> dict[str, Any]:
             continue
         value = given[name]
         if isinstance(value, bool) or value not in known:
-            raise ValueError(say.NO_CHOICE.format(label=label, value=shown(value)))
+            raise ValueError(Message(say.NO_CHOICE, label=label, value=shown(value)))
         made[name] = value
     for name, label, least, most in NUMBERS:
         if name not in given:
             continue
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(
-                say.NO_NUMBER.format(
-                    label=label, value=shown(value), least=f"{least:,}", most=f"{most:,}"
-                )
-            )
+            ends = {"least": f"{least:,}", "most": f"{most:,}"}
+            raise ValueError(Message(say.NO_NUMBER, label=label, value=shown(value), **ends))
         made[name] = value
     if made["model"] == OTHER_MODEL:
         made["config"] = config_of(given.get("config"))
@@ -201,7 +199,7 @@ def config_of(config: Any) -> dict[str, Any]:
                 if isinstance(inner.get(name), list):
                     made[key][name] = [plain(name, each) for each in inner[name]]
         elif key in ROTARY and config.get(key) is not None:
-            raise ValueError(say.NO_OBJECT.format(key=key, value=shown(config[key])))
+            raise ValueError(Message(say.NO_OBJECT, key=key, value=shown(config[key])))
         elif key in LISTS and isinstance(config.get(key), list):
             made[key] = [plain(key, each) for each in config[key]]
         elif key == "quantization_config" and config.get(key) is not None:
@@ -210,7 +208,7 @@ def config_of(config: Any) -> dict[str, Any]:
             made[key] = plain(key, config[key])
     layers = made.get(KEYS[family]["layers"][0])
     if isinstance(layers, int) and layers > MOST_LAYERS:
-        raise ValueError(say.TOO_DEEP.format(layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
+        raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
     if "_name_or_path" in config:
         made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])
     return made
@@ -238,12 +236,12 @@ def plain(key: str, value: Any) -> Any:
         return value
     if isinstance(value, int):
         if not -1 <= value <= LARGEST:
-            raise ValueError(say.NO_SIZE.format(key=key, value=shown(value), most=f"{LARGEST:,}"))
+            raise ValueError(Message(say.NO_SIZE, key=key, value=shown(value), most=f"{LARGEST:,}"))
         return value
     if isinstance(value, float):
         if not -1e9 <= value <= 1e9:
-            raise ValueError(say.BEYOND.format(key=key))
+            raise ValueError(Message(say.BEYOND, key=key))
         return value
     if isinstance(value, str):
         return value[:LONGEST]
-    raise ValueError(say.NO_VALUE.format(key=key))
+    raise ValueError(Message(say.NO_VALUE, key=key))

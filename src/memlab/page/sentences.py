@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Listed, Message
 from ..model import Model
 from ..model.fields import used
 from ..recipe import Recipe
@@ -33,32 +34,34 @@ def said(found: Said, model: str, recipe: str, run: Run) -> Said:
         "divides": undivided(run),
         "advice": advice(found),
         "steps": [
-            say.CHANGED.format(change=name, cost=cost, size=size)
+            Message(say.CHANGED, change=name, cost=cost, size=size)
             for name, cost, size in found["changes"]
         ],
         "verdict": verdict(found),
         "picture": pictured(found),
-        "scale": say.SCALE.format(limit=found["limit_text"], card=found["card"]),
+        "scale": Message(say.SCALE, limit=found["limit_text"], card=found["card"]),
     }
 
 
 def pictured(found: Said) -> str:
     """The bar in words."""
-    parts = ", ".join([f"{row['term']} {row['text']}" for row in found["rows"]])
-    return say.PICTURE.format(size=found["total_text"], parts=parts, limit=found["limit_text"])
+    parts = [Message(row["term"] + " {size}", size=row["text"]) for row in found["rows"]]
+    return Message(
+        say.PICTURE, size=found["total_text"], parts=Listed(", ", parts), limit=found["limit_text"]
+    )
 
 
 def heading(found: Said, model: str, recipe: str, run: Run) -> str:
     """What the ledger is of, as the title of memlab.estimate's says it."""
     if not found["peak"]:
-        return say.HEADING_AT_REST.format(model=model, recipe=recipe)
+        return Message(say.HEADING_AT_REST, model=model, recipe=recipe)
     sizes = {"batch": f"{run.batch:,}", "tokens": f"{run.tokens:,}"}
     pairs = run.sequences != run.batch
-    size = (say.PAIRS if pairs else say.BATCH).format(**sizes)
+    size = Message(say.PAIRS if pairs else say.BATCH, **sizes)
     if run.micro_batches > 1:
         many = say.BATCHES_OF_PAIRS if pairs else say.BATCHES
-        size = many.format(passes=f"{run.micro_batches:,}", **sizes)
-    return say.HEADING.format(model=model, recipe=recipe, tokens=size, moment=found["moment"])
+        size = Message(many, passes=f"{run.micro_batches:,}", **sizes)
+    return Message(say.HEADING, model=model, recipe=recipe, tokens=size, moment=found["moment"])
 
 
 def heights(found: Said) -> str:
@@ -66,13 +69,14 @@ def heights(found: Said) -> str:
     tops = {name: size for name, _, size in found["hills"]}
     if not tops:
         return ""
-    return say.HILLS.format(hills=" · ".join([f"{n} {tops[n]}" for n in HILLS if n in tops]))
+    each = [Message(name + " {size}", size=tops[name]) for name in HILLS if name in tops]
+    return Message(say.HILLS, hills=Listed(" · ", each))
 
 
 def undivided(run: Run) -> str:
     """That ZeRO has nothing to divide, where it was asked of one device."""
     devices = run.devices
-    return say.UNDIVIDED.format(stage=devices.zero) if devices.zero and devices.data == 1 else ""
+    return Message(say.UNDIVIDED, stage=devices.zero) if devices.zero and devices.data == 1 else ""
 
 
 def verdict(found: Said) -> str:
@@ -84,28 +88,28 @@ def verdict(found: Said) -> str:
         "left": found["left"],
     }
     if not found["fits"]:
-        return say.TOO_MUCH.format(**figures)
+        return Message(say.TOO_MUCH, **figures)
     if found["peak"]:
-        return say.FITS.format(**figures)
-    return say.FITS_SO_FAR.format(why=found["why"], **figures)
+        return Message(say.FITS, **figures)
+    return Message(say.FITS_SO_FAR, why=found["why"], **figures)
 
 
 def advice(found: Said) -> str:
     """What stands before the changes, or that none helps."""
     if found["fits"] or not found["peak"] or "never" not in found:  # nobody looked for any
         return ""
-    return say.CHEAPEST if found["changes"] else say.NO_CHANGE.format(never=found["never"])
+    return say.CHEAPEST if found["changes"] else Message(say.NO_CHANGE, never=found["never"])
 
 
 def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
     """What the total does not hold, one line each."""
-    told = [say.WITHOUT.format(size=text(CONTEXT))]
+    told: list[str] = [Message(say.WITHOUT, size=text(CONTEXT))]
     paged = paged_of(model, recipe, run)
     if paged:
-        told.append(say.PAGED.format(size=text(paged)))
+        told.append(Message(say.PAGED, size=text(paged)))
     cache = cache_of(model, run)
     if cache:
-        told.append(say.CACHE.format(size=text(cache)))
+        told.append(Message(say.CACHE, size=text(cache)))
     if run.lora is not None and run.lora.base:
         told.append(say.NF4_LEAVES_OUT)
     if not peak:
@@ -161,7 +165,7 @@ def of_keys(told: dict[str, list[str]]) -> list[str]:
         (say.CONFIG_NO_EFFECT, told["no effect"]),
         (say.CONFIG_UNKNOWN, told["not known"]),
     )
-    return [words.format(keys=listed(keys)) for words, keys in said if keys]
+    return [Message(words, keys=listed(keys)) for words, keys in said if keys]
 
 
 def listed(keys: list[str]) -> str:

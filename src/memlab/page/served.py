@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..engines.engine import Engine
 from ..engines.pool import Pool, pool
 from ..formats import storage
@@ -13,7 +14,7 @@ from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import MiB, text
 from . import words as say
-from .asked import card_of, model_of
+from .asked import card_of, model_of, name_of
 from .begun import begun, summed
 from .request import OTHER_MODEL
 from .sentences import cache_of, of_config, pictured
@@ -44,8 +45,8 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     tokens = state["context"]
     if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
         sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
-        raise ValueError(say.POSITIONS.format(model=model.name, **sizes))
-    found = begun(state, model.name, repr(model), model.parameter_count)
+        raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
+    found = begun(state, name_of(state, model), model.parameter_count)
     if state["engine"] == NO_ENGINE:
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
@@ -64,13 +65,12 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     model = Typed(state["config"], lookup)
     if state["engine"] != NO_ENGINE:
         engine = named(state["engine"])
-        raise ValueError(say.ENGINE_OF_TYPE.format(engine=engine, family=model.family))
+        raise ValueError(Message(say.ENGINE_OF_TYPE, engine=engine, family=model.family))
     run = Run(batch=state["users"], tokens=state["context"])
     cache = model.cache(run, storage(1, computing(state)))
     if not cache:
         raise ValueError(say.NO_CACHE_HERE)
-    count = model.parameter_count
-    found = begun(state, model.name, f"{model.family}: {count:,}", count)
+    found = begun(state, model.name, model.parameter_count)
     alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
     found["leaves_out"] += model.left_out(run)[3:]
     return found
@@ -86,9 +86,9 @@ def alone(found: dict[str, Any], state: State, weights: int, cache: int) -> None
     shown(found, state, left // each, left // each * state["context"], left)
     figures = {"card": found["card"], "limit": found["limit_text"]}
     figures.update({"total": found["total_text"], "left": found["left"]})
-    found["verdict"] = (say.FITS if found["fits"] else say.TOO_MUCH).format(**figures)
-    found["scale"] = say.SCALE.format(limit=found["limit_text"], card=found["card"])
-    found["leaves_out"] = [say.WITHOUT.format(size=text(CONTEXT)), say.ONLY_IN_A_CALL]
+    found["verdict"] = Message(say.FITS if found["fits"] else say.TOO_MUCH, **figures)
+    found["scale"] = Message(say.SCALE, limit=found["limit_text"], card=found["card"])
+    found["leaves_out"] = [Message(say.WITHOUT, size=text(CONTEXT)), say.ONLY_IN_A_CALL]
 
 
 def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -> None:
@@ -102,7 +102,7 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
         rows["activations"] = (figures["activations"], say.FIRST_STEP)
     if figures.get("other"):
         rows["other"] = (figures["other"], say.OUTSIDE)
-    rows["KV cache"] = (needed, say.BLOCKS_KEPT.format(tokens=there.block))
+    rows["KV cache"] = (needed, Message(say.BLOCKS_KEPT, tokens=there.block))
     taken = sum([rows[name][0] for name in rows]) - needed
     found["limit"] = taken + there.available  # the engine's share
     found["limit_text"] = text(max(0, found["limit"]))
@@ -113,28 +113,30 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
-        found["verdict"] = say.STARTS_NOT.format(size=text(max(0, there.available)), **sizes)
+        found["verdict"] = Message(say.STARTS_NOT, size=text(max(0, there.available)), **sizes)
     else:
-        found["verdict"] = (say.SERVES if found["fits"] else say.SERVES_SOME).format(**sizes)
-    found["scale"] = say.SHARE.format(limit=found["limit_text"], card=found["card"], engine=engine)
+        found["verdict"] = Message(say.SERVES if found["fits"] else say.SERVES_SOME, **sizes)
+    found["scale"] = Message(
+        say.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
+    )
     found["leaves_out"] = [say.BEFORE_THE_POOL]
     if state["engine"] == "vllm":
-        found["leaves_out"].append(say.POSTED_OUTSIDE.format(size=text(figures["other"] or 0)))
+        found["leaves_out"].append(Message(say.POSTED_OUTSIDE, size=text(figures["other"] or 0)))
     if there.engine.seqs is not None and state["users"] > there.engine.seqs:
-        found["leaves_out"].append(say.SEQUENCES.format(count=f"{there.engine.seqs:,}"))
+        found["leaves_out"].append(Message(say.SEQUENCES, count=f"{there.engine.seqs:,}"))
     if advise and not found["fits"]:
         advised(found, state, model)
 
 
 def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: int) -> None:
     """Put in the sentences that both kinds have, and the lines that ask the package."""
-    sizes = {"model": found["title"].split(" · ")[0], "users": f"{state['users']:,}"}
+    sizes = {"model": found["name"], "users": f"{state['users']:,}"}
     sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
     form = say.HEADING_OF_CARDS if several else say.HEADING_SERVED
-    found["heading"] = form.format(dtype=state["dtype"], cards=state["cards"], **sizes)
-    found["serving"] = say.ROOM.format(
-        size=text(left), tokens=f"{tokens:,}", count=f"{count:,}", each=sizes["each"]
+    found["heading"] = Message(form, dtype=state["dtype"], cards=state["cards"], **sizes)
+    found["serving"] = Message(
+        say.ROOM, size=text(left), tokens=f"{tokens:,}", count=f"{count:,}", each=sizes["each"]
     )
     found["picture"] = pictured(found)
     found["heights"], found["advice"], found["steps"] = "", "", []
@@ -151,11 +153,11 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
         tries.append(({"kv": "fp8"}, say.IN_FP8, f"--kv-cache-dtype {format}"))
     if state["share"] < FULL:
         flag = "--mem-fraction-static" if sglang else "--gpu-memory-utilization"
-        tries.append(({"share": FULL}, say.MORE_SHARE.format(share=FULL), f"{flag} 0.{FULL}"))
+        tries.append(({"share": FULL}, Message(say.MORE_SHARE, share=FULL), f"{flag} 0.{FULL}"))
     cards = 2 * state["cards"]
     while cards <= MOST_CARDS and not state["loaded"]:
         flag = "--tp" if sglang else "--tensor-parallel-size"
-        tries.append(({"cards": cards}, say.MORE_CARDS.format(cards=cards), f"{flag} {cards}"))
+        tries.append(({"cards": cards}, Message(say.MORE_CARDS, cards=cards), f"{flag} {cards}"))
         cards *= 2
     for sets, name, flag in tries:
         tried = dict(state)
@@ -167,7 +169,7 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
         room = there.blocks // there.request
         if room < state["users"]:
             continue
-        found["steps"].append(say.MAKES_ROOM.format(change=name, count=f"{room:,}"))
+        found["steps"].append(Message(say.MAKES_ROOM, change=name, count=f"{room:,}"))
         found["sets"].append(sets)
         found["flags"].append(flag)
         if "cards" in sets:
@@ -182,7 +184,7 @@ def pool_of(state: State, model: Model) -> Pool:
     """
     loaded = state["loaded"] * MiB
     if state["dtype"] == NF4 and not loaded:
-        raise ValueError(say.SAY_LOADED.format(engine=named(state["engine"])))
+        raise ValueError(Message(say.SAY_LOADED, engine=named(state["engine"])))
     engine = Engine(
         name=state["engine"],
         utilization=state["share"] / 100,

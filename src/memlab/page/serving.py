@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..devices import Device
 from ..engines.engine import Engine
 from ..engines.pool import pool
@@ -21,8 +22,13 @@ def serving(model: Model, card: Device, tokens: int) -> str:
         return say.NO_ENGINE
     size, each = text(max(0, found.available)), f"{tokens:,}"
     if not found.starts:
-        return say.NOT_SERVED.format(card=card.name, size=size, each=each)
+        return Message(say.NOT_SERVED, card=card.name, size=size, each=each)
     count = found.blocks // found.request
-    return say.SERVED.format(
-        card=card.name, size=size, tokens=f"{found.tokens:,}", count=f"{count:,}", each=each
+    return Message(
+        say.SERVED,
+        card=card.name,
+        size=size,
+        tokens=f"{found.tokens:,}",
+        count=f"{count:,}",
+        each=each,
     )

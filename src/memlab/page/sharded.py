@@ -6,6 +6,7 @@ them; the other letters are those of memlab.page.peak
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..recipe.loops import loop_of
 from ..recipe.resident import stepped
 from ..terms.optimizer_step import step_room
@@ -66,11 +67,11 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     if not run.devices.fsdp:
         return ""
     if table_of(model, run) not in FAMILIES:
-        return say.NO_FSDP_STEP.format(family=model.family)
+        return Message(say.NO_FSDP_STEP, family=model.family)
     if recipe.master:
         return say.NO_FSDP_COPY
     if recipe.optimizer not in BY_VALUE:
-        return say.NO_FSDP_OPTIMIZER.format(optimizer=recipe.optimizer)
+        return Message(say.NO_FSDP_OPTIMIZER, optimizer=recipe.optimizer)
     if run.loop != PLAIN or run.loss != "plain":
         return say.NO_FSDP_LOSS
     if attention_of(model, run) == "eager" and model.family not in EAGER_ALONE:

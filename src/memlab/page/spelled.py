@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Listed, Message
 from ..formats import bytes_per_value
 from ..recipe import Recipe
 from ..units import text
@@ -34,7 +35,7 @@ def stored(term: str, count: int, recipe: Recipe) -> str:
         return f"P · b = {count:,} · {bytes_per_value(kept):g} B ({kept})"
     # Rounded as whole numbers: the engines print the last digit of a float differently.
     each = int(recipe.bytes_per_parameter()["optimizer"] * 1000 + 0.5) / 1000
-    return say.OPTIMIZER_STATES.format(optimizer=recipe.optimizer, size=f"{each:g}")
+    return Message(say.OPTIMIZER_STATES, optimizer=recipe.optimizer, size=f"{each:g}")
 
 
 def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 0) -> str:
@@ -48,10 +49,10 @@ def spelled(products: Products, sizes: dict[str, int], layers: int, room: int = 
         said.append(in_letters(word, count, many, layers))
     if len(parts) > 4:
         rest = sum([part[0] for part in parts[4:]])
-        said.append(say.SMALLER.format(size=text(rest), count=len(parts) - 4))
+        said.append(Message(say.SMALLER, size=text(rest), count=len(parts) - 4))
     if room:
-        said = [say.ROOTS.format(size=text(room))] + said
-    return " + ".join(said) if said else "0"
+        said = [Message(say.ROOTS, size=text(room))] + said
+    return Listed(" + ", said) if said else "0"
 
 
 def counted(products: Products, sizes: dict[str, int]) -> list[tuple[int, int, int, str]]:

@@ -7,6 +7,7 @@ the order of its table.
 
 from __future__ import annotations
 
+from ..base.message import Message
 from . import words as say
 from .outside import shown
 from .request import plain
@@ -46,7 +47,9 @@ class Sizes:
             for letter in letters:
                 size = self.of(letter)
                 if size is None:
-                    raise ValueError(say.NEEDS_KEY.format(key=self._table["keys"][_at(letter)][0]))
+                    raise ValueError(
+                        Message(say.NEEDS_KEY, key=self._table["keys"][_at(letter)][0])
+                    )
                 count *= size
             total += count
         return total
@@ -67,7 +70,7 @@ class Sizes:
                 key, usual = self._table["flags"][which]
                 found = self._config.get(key, usual)
                 if not isinstance(found, bool):
-                    raise ValueError(say.KEY.format(key=key, value=shown(found)))
+                    raise ValueError(Message(say.KEY, key=key, value=shown(found)))
             if found != bool(wanted):
                 return False
         return True
@@ -78,15 +81,15 @@ class Sizes:
         if value is None:
             rule = null if key in self._config else absent
             if rule == MUST:
-                raise ValueError(say.NEEDS_KEY.format(key=key))
+                raise ValueError(Message(say.NEEDS_KEY, key=key))
             return None if rule == NONE else self._from(key, rule)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(say.LEAST_KEY.format(key=key, value=shown(value), least=least))
+            raise ValueError(Message(say.LEAST_KEY, key=key, value=shown(value), least=least))
         return value
 
     def _from(self, key: str, rule: str) -> int:
         if key in self._asked:
-            raise ValueError(say.NEEDS_KEY.format(key=key))
+            raise ValueError(Message(say.NEEDS_KEY, key=key))
         self._asked.append(key)
         found = self.sum(rule)
         self._asked.remove(key)
@@ -103,7 +106,7 @@ class Sizes:
         if how == "<":
             return min(left, right)
         if right < 1 or (how == "/" and left % right):
-            raise ValueError(say.NO_PARTS.format(parts=self._named(two), whole=self._named(one)))
+            raise ValueError(Message(say.NO_PARTS, parts=self._named(two), whole=self._named(one)))
         return -(-left // right) if how == "^" else left // right
 
     def _named(self, words: str) -> str:
@@ -120,19 +123,19 @@ class Sizes:
         found = self._config.get(key)
         if found is not None:
             if not isinstance(found, list) or len(found) != layers:
-                raise ValueError(say.NO_LAYERS.format(key=key, layers=layers))
+                raise ValueError(Message(say.NO_LAYERS, key=key, layers=layers))
             for each in found:
                 if isinstance(each, bool) != isinstance(values[0], bool) or each not in values:
-                    raise ValueError(say.KEY.format(key=key, value=shown(each)))
+                    raise ValueError(Message(say.KEY, key=key, value=shown(each)))
             return found
         if rule is None:
-            raise ValueError(say.NEEDS_KEY.format(key=key))
+            raise ValueError(Message(say.NEEDS_KEY, key=key))
         how, step, shift, one, two = rule
         size, start = self.sum(step), self.sum(shift)
         if how == "first":
             return [one if layer < size else two for layer in range(layers)]
         if size < 1:
-            raise ValueError(say.NEEDS_KEY.format(key=key))
+            raise ValueError(Message(say.NEEDS_KEY, key=key))
         return [one if layer % size == start % size else two for layer in range(layers)]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 
+from ..base.message import Message
 from ..model.config import KEYS
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
@@ -51,20 +52,20 @@ class Typed:
             raise Missing(FILE)
         if not found:
             every = ", ".join(sorted(KEYS))
-            raise ValueError(say.UNKNOWN_FAMILY.format(family=shown(family), known=every))
+            raise ValueError(Message(say.UNKNOWN_FAMILY, family=shown(family), known=every))
         told = json.loads(found)
         self._table = table = told["table"]
         if table is None:
-            raise ValueError(say.NO_TABLE.format(family=family))
+            raise ValueError(Message(say.NO_TABLE, family=family))
         self._common = told["common"]
         self._config = known(table, config)
         acts(table, self._config, told["activations"])
         self._sizes = Sizes(table, self._config)
         layers = self._sizes.sum(table["layers"])
         if layers > MOST_LAYERS:
-            raise ValueError(say.TOO_DEEP.format(layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
+            raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
         self.copies = tensors(table, self._sizes)
-        self.name = say.YOURS.format(family=family)
+        self.name = Message(say.YOURS, family=family)
         self.parameter_count = sum([copies * numel(shape) for copies, shape, _ in self.copies])
 
     def at_rest(self, recipe: Recipe, run: Run) -> Rows:
@@ -74,9 +75,9 @@ class Typed:
         Raises      ValueError for several devices, and for an optimizer that asks for components
         """
         if run.devices.ranks > 1:
-            raise ValueError(say.ONE_DEVICE.format(family=self.family))
+            raise ValueError(Message(say.ONE_DEVICE, family=self.family))
         if recipe.optimizer.startswith("muon"):
-            raise ValueError(say.NO_MUON.format(optimizer=recipe.optimizer, family=self.family))
+            raise ValueError(Message(say.NO_MUON, optimizer=recipe.optimizer, family=self.family))
         figures: dict[str, int] = {}
         for copies, shape, linear in self.copies:
             each = tensor_bytes(Tensor("", shape, "other", linear=linear), recipe)
@@ -96,11 +97,11 @@ class Typed:
     def left_out(self, run: Run) -> list[str]:
         """What the total does not hold, and what of the config was not read: one line each."""
         held = self.cache(run)
-        told = [say.WITHOUT.format(size=text(CONTEXT))]
-        told.append(say.CACHE.format(size=text(held)) if held else say.NO_CACHE)
+        told: list[str] = [Message(say.WITHOUT, size=text(CONTEXT))]
+        told.append(Message(say.CACHE, size=text(held)) if held else say.NO_CACHE)
         told.append(say.ONLY_IN_A_STEP)
         if self._table["inside"]:
-            told.append(say.BUT_TEXT.format(family=self.family))
+            told.append(Message(say.BUT_TEXT, family=self.family))
         return told + of_keys(self._keys())
 
     def _keys(self) -> dict[str, list[str]]:
@@ -128,18 +129,18 @@ def known(table: Config, config: Config) -> Config:
         name = table["alias"].get(key, key)
         last = key.split(".")[-1]
         if last in REFUSED and value:
-            raise ValueError(say.KEY.format(key=last, value=shown(value)))
+            raise ValueError(Message(say.KEY, key=last, value=shown(value)))
         if name in made and made[name] != value:
-            raise ValueError(say.KEY.format(key=key, value=shown(value)))
+            raise ValueError(Message(say.KEY, key=key, value=shown(value)))
         made[name] = value
     for key in table["must"]:
         if key not in made:
-            raise ValueError(say.NEEDS_KEY.format(key=key))
+            raise ValueError(Message(say.NEEDS_KEY, key=key))
     for key in sorted(made):
         value = made[key]
         allowed = table["fixed"].get(key)
         if allowed is not None and not [one for one in allowed if _same(one, value)]:
-            raise ValueError(say.KEY.format(key=key, value=shown(value)))
+            raise ValueError(Message(say.KEY, key=key, value=shown(value)))
     return made
 
 
@@ -154,4 +155,4 @@ def acts(table: Config, config: Config, plain: list[str]) -> None:
     """
     for key in table["acts"]:
         if config.get(key) is not None and config[key] not in plain:
-            raise ValueError(say.KEY.format(key=key, value=shown(config[key])))
+            raise ValueError(Message(say.KEY, key=key, value=shown(config[key])))

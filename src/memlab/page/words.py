@@ -1,8 +1,8 @@
 """The sentences of the page's calculator: one place from which they are made and translated.
 
-What differs from state to state has a name in braces, and `str.format` puts it in. The page of a
-language finds a sentence again by the same pattern (tools/say.py, book/calculator/say.mjs), so of
-two that match one text the narrower stands first. Long, because a translator reads it as one.
+What differs from state to state has a name in braces: a message (memlab.base.message) is the
+pattern with its values, and the page of a language looks the pattern up. Long, because a translator
+reads it as one.
 """
 
 # The verdict, and what would help.

@@ -7,6 +7,7 @@ because what devices can be told, and what of it contradicts itself, stands in o
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..base.message import Message
 from ..model import Model
 from ..model.tensors import Tensor
 from ..terms import sharding as terms
@@ -192,10 +193,10 @@ class Sharding:
         """
         expert_parallel.check_model(self, model)
         if model.experts and self.tensor * self.pipeline > 1:
-            raise ValueError(
-                f"tensor={self.tensor}, pipeline={self.pipeline}: experts are divided among data "
-                "ranks alone"
+            pattern = (
+                "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone"
             )
+            raise ValueError(Message(pattern, tensor=self.tensor, pipeline=self.pipeline))
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline * self.stages_per_rank, stage=0)
 

@@ -5,6 +5,7 @@ It runs under MicroPython too, where the page's calculator needs it; memlab.esti
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..model import Model
 from ..model.model import Tensor
 from ..terms.gradients import accumulator, gradients
@@ -27,8 +28,12 @@ def resident(
     """
     if devices.zero and recipe.optimizer.startswith(("adafactor", "galore")):
         raise ValueError(
-            f"zero={devices.zero} is not described for {recipe.optimizer}, whose states are made "
-            "from whole rows and columns"
+            Message(
+                "zero={zero} is not described for {optimizer}, whose states are made from whole "
+                "rows and columns",
+                zero=devices.zero,
+                optimizer=recipe.optimizer,
+            )
         )
     figures: dict[str, int] = {}
     for tensor in devices.tensors(model, stage):

@@ -8,6 +8,7 @@ Sources are vLLM's own files at the commits that SOURCES names; its log prints t
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..formats import storage
 from ..units import at_least_one, whole
 
@@ -53,7 +54,8 @@ def rank_heads(kv_heads: int, *, ranks: int) -> int:
     """
     heads, parts = at_least_one("kv_heads", kv_heads), at_least_one("ranks", ranks)
     if max(heads, parts) % min(heads, parts):
-        raise ValueError(f"R={ranks} ranks neither divide K={kv_heads} heads nor are a multiple")
+        pattern = "R={ranks} ranks neither divide K={heads} heads nor are a multiple"
+        raise ValueError(Message(pattern, ranks=ranks, heads=kv_heads))
     return max(1, heads // parts)
 
 

@@ -6,6 +6,7 @@ r rank of an adapter · [F, D] a linear layer's weight: an adapter is a [r, D] a
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..base.message import Message
 from ..formats import storage
 from ..units import whole
 
@@ -132,7 +133,8 @@ class Lora:
         for name in sorted(known) if self.base else ():
             inputs = known[name].shape[-1]
             if inputs % BLOCK:
-                raise ValueError(f"{name}: {inputs} inputs do not fill blocks of {BLOCK}")
+                pattern = "{name}: {inputs} inputs do not fill blocks of {block}"
+                raise ValueError(Message(pattern, name=name, inputs=inputs, block=BLOCK))
 
     def base_bytes(self, model: Model, dtype: str) -> int:
         """Bytes of all weights of the model but the adapters.

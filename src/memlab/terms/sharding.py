@@ -9,6 +9,7 @@ divided exactly: a rank's part is rounded up to whole rows or values.
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..units import at_least_one, whole
 from .optimizer import numel
 from .weights import group_size
@@ -146,7 +147,8 @@ def stage_layers(layers: int, *, stages: int, stage: int) -> int:
     Raises      ValueError for more stages than layers, or a stage that does not exist
     """
     if at_least_one("stages", stages) > whole("layers", layers):
-        raise ValueError(f"stages={stages} is more than L={layers}; a stage has at least one layer")
+        pattern = "stages={stages} is more than L={layers}; a stage has at least one layer"
+        raise ValueError(Message(pattern, stages=stages, layers=layers))
     if whole("stage", stage) >= stages:
         raise ValueError(f"stage={stage} of {stages}; stages count from 0 to {stages - 1}")
     return layers // stages + (1 if stage < layers % stages else 0)
@@ -168,4 +170,5 @@ def check_tensor(tensor: int, *, heads: int, kv_heads: int, d_ff: int) -> None:
         ("F", d_ff, "feed-forward width"),
     ):
         if size % tensor:
-            raise ValueError(f"tensor={tensor} does not divide {letter}={size} ({what})")
+            pattern = "tensor={tensor} does not divide {letter}={size} ({what})"
+            raise ValueError(Message(pattern, tensor=tensor, letter=letter, size=size, what=what))
