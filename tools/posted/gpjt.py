@@ -39,29 +39,30 @@ def describe(reading):
     Raises      Refused
     """
     what = reading.what
-    if what["tokens"] == 1:
+    batch, tokens = what["batch"], what["tokens"]
+    if tokens == 1:
         raise Refused("sequences of one token, from which nothing is learnt")
     again = what["checkpointing"]
     devices = Sharding(
         data=what["gpus"], zero=3, library="deepspeed", memory_efficient_linear=False
     )
-    told = {"batch": what["batch"], "tokens": what["tokens"], "devices": devices}
+    told = {"batch": batch, "tokens": tokens, "devices": devices}
     run = Run(checkpoint="block" if again else "none", **told)
-    more = [("mask", mask(run)), ("labels and mask of the text", 2 * 8 * run.batch * run.tokens)]
+    copies = 0 if again else MODEL.layers
+    more = [("mask", mask(batch, tokens, copies=copies))]
+    more += [("labels and mask of the text", 2 * 8 * batch * tokens)]
     if not again:
-        each = 4 * MODEL.layers * run.batch * run.tokens * MODEL.head_dim
+        each = 4 * MODEL.layers * batch * tokens * MODEL.head_dim
         more += [("keys and values of all heads", each * (MODEL.heads - MODEL.kv_heads))]
         more += [("keys and values that are returned", each * MODEL.kv_heads)]
     return Described(MODEL, ZERO, run, "allocated", more=tuple(more))
 
 
-def mask(run):
-    """Bytes of the masks in fp16: one, and where its rows are padded one more of each layer.
+def mask(batch, tokens, *, copies):
+    """Bytes of the masks in fp16: one, and where its rows are padded as many copies more.
 
-    With checkpoints a layer's own goes with the layer.
+    copies      layers that keep their own; with checkpoints it goes with the layer
     """
-    row = -(-run.tokens // PADDED) * PADDED
-    one = 2 * run.batch * run.tokens * run.tokens
-    if row == run.tokens or run.checkpoint == "block":
-        return one
-    return one + MODEL.layers * 2 * run.batch * run.tokens * row
+    row = -(-tokens // PADDED) * PADDED
+    padded = 0 if row == tokens else copies * row
+    return 2 * batch * tokens * (tokens + padded)
