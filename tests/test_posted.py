@@ -220,9 +220,11 @@ def test_the_page_repeats_what_the_code_says():
     tables_2023 = [a for a in stored.stored() if a.reading.source == "litgpt-tables" and a.counted]
     calls = [a.error for a in tables_2023 if a.reading.group == "inference"]
     steps = [a.error for a in tables_2023 if a.reading.group != "inference"]
-    assert (len(steps), len(calls)) == (17, 23)
-    assert "17 rows of LoRA and 23 of `generate()`" in page
+    prompts = [a.error for a in tables_2023 if a.reading.what["method"].startswith("adapter")]
+    assert (len(steps), len(calls), len(prompts)) == (29, 23, 12)
+    assert "17 rows of LoRA and 23 of `generate()`" in page and "12 rows of LLaMA-Adapter" in page
     assert max(map(abs, steps)) < 0.03 and max(map(abs, calls)) < 0.01
+    assert max(map(abs, prompts)) < 0.005 and "within 0.5% without a change" in page
     near = [a for a in stored.stored() if a.reading.source == "megatron" and a.counted]
     same = [a for a in near if abs(a.bytes - a.reading.bytes) <= 4096]
     assert len(same) == 4 and "four of Megatron's tests agree within 4 KiB" in page
