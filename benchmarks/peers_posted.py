@@ -69,7 +69,8 @@ def asked(reading: Any) -> Asked:
         split = devices.tensor * devices.pipeline
         return Asked(P, 16, P, True, split, devices.data if devices.zero else 1)
     if devices.zero == 3:
-        bits = 32 if said.recipe.weights == "fp32" else 16
+        mixed = "fp32" in (said.recipe.weights, said.recipe.master)  # 16 bytes in all, either way
+        bits = 32 if mixed else 16
         largest = max(t.numel for t in said.model.tensors())  # as its live estimator
         return Asked(P, bits, P, split=devices.data, largest=largest)
     adapters = _adapters(reading, said)
@@ -152,7 +153,7 @@ TOOLS: dict[str, tuple[str | None, Callable[[Asked], float], str]] = {
     "DeepSpeed": (
         "deepspeed",
         deepspeed,
-        "`estimate_zero3_model_states_mem_needs` for FSDP2 with weights in fp32, no offload",
+        "`estimate_zero3_model_states_mem_needs` for its ZeRO 3 and fp32 under FSDP2, no offload",
     ),
     "torchinfo": (
         "torchinfo",

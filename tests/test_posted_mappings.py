@@ -8,10 +8,21 @@ from random import Random
 import code_key
 import pytest
 import torch
-from posted import litgpt, litgpt_fsdp, litgpt_peak, own, peft_methods, readings, stored, traced
+from posted import (
+    litgpt,
+    litgpt_adapter,
+    litgpt_fsdp,
+    litgpt_peak,
+    own,
+    peft_methods,
+    readings,
+    stored,
+    traced,
+)
 from posted.answers import answers
 from test_posted import is_whole
 
+from memlab import Model
 from memlab.files.records import FOLDER, records
 from memlab.terms.lora import Lora
 
@@ -28,6 +39,42 @@ def test_a_record_of_memlab_is_a_file_of_this_very_form(tmp_path, monkeypatch):
     said = answers()
     assert [a.bytes for a in said] == [row.predicted for row in kept]
     assert [a.reading.bytes for a in said] == [row.found for row in kept]
+
+
+def test_llama_adapter_keeps_what_litgpts_modules_keep(monkeypatch):
+    """Counted at 8641822 on a CPU, saved tensors of four layers: 120 rows, width 64, four heads.
+
+    The CPU attends to the prompts in the math kernel: 288 bytes a row of fp32 copies and scores in
+    the place of a log-sum-exp. A norm's statistics are 2 bytes each, two of LayerNorm, one of
+    RMSNorm. That commit's RMSNorm keeps 2 · D where it is in bf16 and frozen, 4 · D trained.
+    """
+    rows, D, F = 3 * 40, 64, 160
+    shape = {"model_type": "llama", "hidden_size": D, "intermediate_size": F, "vocab_size": 512}
+    shape |= {"num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4}
+    llama = Model.from_config(shape | {"max_position_embeddings": 64})
+    monkeypatch.setitem(litgpt.SHAPES, "toy", (4, D, 4 * D, 4, 4, 512, 2, True))
+    neox = litgpt.shape("toy")
+    kernel = 288 - 4 * 4
+    counted = {
+        (neox, False): (252_960, kernel + 3 * 4),
+        (neox, True): (1_478_880, 2 * kernel + 9 * 4),
+        (llama, False): (452_160, kernel + 4 * 2 - 4 * 2 * D),
+        (llama, True): (1_937_280, 2 * kernel + 8 * 2 - 8 * 4 * D - 2 * D),
+    }
+    for (model, second), (total, beside) in counted.items():
+        assert rows * (litgpt_adapter.kept(model, False, second) + beside) == total
+
+
+def test_the_tables_of_2023_want_llamas_norm_in_fp32():
+    """In 16 bits, as the named commit has it, each norm keeps 2 · D less, 4 · D where trained."""
+    lows = []
+    for a in stored.stored():
+        what = a.reading.what
+        if a.reading.source == "litgpt-tables" and a.counted and "lora/llama-2" in a.reading.id:
+            model = litgpt.shape(what["model"])
+            less = 2 * 2 * model.d_model * model.layers * what["micro_batch"] * what["longest"]
+            lows.append((a.bytes - less) / a.reading.bytes - 1)
+    assert len(lows) == 7 and max(lows) < -0.03 and min(lows) > -0.08
 
 
 def test_a_layer_of_litgpt_is_the_sum_of_what_its_modules_keep():

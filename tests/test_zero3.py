@@ -39,6 +39,8 @@ def test_the_record_has_every_key_at_several_values():
     for field in ("max_live_parameters", "sub_group_size", "reduce_bucket_size"):
         assert len({getattr(run.devices, field) for run in runs}) > 2, field
     assert {run.devices.contiguous_gradients for run in runs} == {True, False}
+    torchs = [run for run in runs if not run.devices.memory_efficient_linear]
+    assert len(torchs) == 6 and {run.checkpoint for run in torchs} == {"none", "block"}
     assert {run.checkpoint for run in runs} == {"none", "block"}
     assert {run.micro_batches for run in runs} == {1, 2, 3}
     assert {found["config"]["model_type"] for found in RECORD["runs"]} == {
@@ -75,6 +77,20 @@ def test_to_gather_ahead_keeps_what_comes_up_again_soon():
     assert 2 * 10**9 < gathered(few) < 2 * (10**9 + 5 * 10**7)  # up to max_live_parameters
     less = step(max_reuse_distance=0, max_live_parameters=6 * 10**8)
     assert gathered(less) < 2 * (6 * 10**8 + 5 * 10**7)
+
+
+def test_torchs_own_linear_layers_keep_all_weights_to_backward():
+    alone = {"prefetch_bucket_size": 0, "max_reuse_distance": 0}
+    ours, torchs = step(**alone), step(memory_efficient_linear=False, **alone)
+    table = LLAMA.vocab * LLAMA.d_model  # the embedding is no linear layer
+    held = [made.held["after_forward"] for made in (ours, torchs)]
+    norms = (2 * LLAMA.layers + 1) * LLAMA.d_model
+    assert held[1] - held[0] == 2 * (LLAMA.parameter_count - table - norms)
+    again = {"data": 8, "zero": 3, "library": "deepspeed"} | alone
+    run = Run(tokens=512, checkpoint="block", devices=Sharding(**again))
+    other = run.replace(devices=Sharding(memory_efficient_linear=False, **again))
+    held = [simulate(LLAMA, "zero", each).held["after_forward"] for each in (run, other)]
+    assert held[1] - held[0] == 2 * table  # of the layers nothing, the head's alone
 
 
 def test_a_gradient_that_no_bucket_holds_stays_whole():
@@ -156,6 +172,10 @@ def test_other_families_are_refused_by_name():
         ({"zero": 3, "sub_group_size": 9}, "sub_group_size=9 is of DeepSpeed's stage 3: say zer"),
         ({"zero": 2, "max_live_parameters": 9}, "max_live_parameters=9 is of DeepSpeed's stage 3"),
         (
+            {"zero": 3, "memory_efficient_linear": False},
+            "memory_efficient_linear=False is of DeepSpeed's stage 3: say zero=3 and",
+        ),
+        (
             {"zero": 3, "library": "deepspeed", "sub_group_size": 0},
             "sub_group_size=0; at least 1",
         ),
@@ -205,6 +225,10 @@ def test_the_shell_answers_with_deepspeeds_peak(capsys):
     assert told["run"]["devices"]["library"] == "deepspeed"
     assert main([*words, "--cpu-offload"]) == 2
     assert "which is zero=3 without library='deepspeed'" in capsys.readouterr().err
+    assert main([*words, "--no-memory-efficient-linear"]) == 0
+    said = capsys.readouterr().out
+    assert "ZeRO 3, library=deepspeed, memory_efficient_linear=False" in said
+    assert text(step(memory_efficient_linear=False).peak.bytes) in said
     fsdp = ["estimate", "llama-3-8b", "--fsdp", "8", "--tokens", "64"]
     assert main([*fsdp, "--max-live-parameters", "1"]) == 2
     assert "--max-live-parameters 1 beside --fsdp" in capsys.readouterr().err

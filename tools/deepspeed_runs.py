@@ -45,6 +45,7 @@ ASKED: tuple[tuple[str, str, dict[str, Any]], ...] = (
 # Stage 3, where norms and biases persist and the matrices do not, unless something else is said.
 FEW = {"param_persistence_threshold": 50, "max_reuse_distance": 3000, "prefetch_bucket_size": 5000}
 NONE = dict.fromkeys(FEW, 0)
+TORCHS = {"memory_efficient_linear": False}  # torch's own linear layers
 THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama", "zero", {}),  # all persist
     ("llama", "zero", FEW),
@@ -69,6 +70,12 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama", "zero", FEW | {"data": 4}),
     ("qwen3", "fp32", FEW | {"data": 4, "checkpoint": "block", "contiguous_gradients": False}),
     ("qwen2", "zero", {"data": 4, "micro_batches": 2}),
+    ("llama", "zero", NONE | TORCHS),
+    ("qwen2", "zero", FEW | TORCHS),
+    ("qwen2", "fp32", NONE | TORCHS | {"data": 3}),
+    ("llama", "zero", FEW | TORCHS | {"checkpoint": "block", "micro_batches": 2}),
+    ("qwen3", "zero", {"prefetch_bucket_size": 0, "max_reuse_distance": 0} | TORCHS),
+    ("mistral", "zero", NONE | TORCHS | {"checkpoint": "block"}),
 )
 
 

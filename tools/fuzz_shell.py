@@ -107,6 +107,7 @@ SHARD: dict[str, Values] = {
 SHARD |= dict.fromkeys(("--tensor", "--pipeline", "--ranks"), COUNT)
 SHARD |= dict.fromkeys(("--stages-per-rank", "--reduce-bucket-size"), COUNT)
 SHARD |= dict.fromkeys(("--overlap-comm", "--no-outputs", "--sequence", "--deepspeed"), [None])
+SHARD |= {"--no-memory-efficient-linear": [None]}
 SHARD |= dict.fromkeys(("--prefetch-bucket-size", "--param-persistence-threshold"), COUNT)
 SHARD |= dict.fromkeys(("--max-live-parameters", "--max-reuse-distance", "--sub-group-size"), COUNT)
 FSDP: dict[str, Values] = {

@@ -5,6 +5,7 @@ python tools/posted --write     write book/posted-errors.json and the page's pic
                                 test holds to the code
 python tools/posted --record FILE           print what `memlab record` wrote as such a source
 python tools/posted --trace [NAME ...]      write book/posted-traces.json: see posted/traced.py
+python tools/posted --reserved  write book/posted-reserved.json: see posted/torchtune_reserved.py
 """
 
 import sys
@@ -20,6 +21,11 @@ from posted.answers import answers, summary  # noqa: E402
 def main(arguments):
     if arguments[:1] == ["--trace"]:
         traced.write(arguments[1:])
+        return
+    if arguments == ["--reserved"]:
+        from posted import torchtune_reserved  # which needs torch
+
+        torchtune_reserved.write()
         return
     if arguments[:1] == ["--record"]:
         print(own.text(arguments[1]), end="")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from . import (
+    gpjt,
     litgpt,
     litgpt_tables,
     megatron,
@@ -28,6 +29,7 @@ MAPPINGS = {
     "torchtitan": torchtitan,
     "torchao": torchtitan,
     "modded-nanogpt": modded,
+    "gpjt": gpjt,
     "megatron": megatron,
     "qwen3": qwen3,
     "optimum": optimum,
@@ -71,8 +73,6 @@ def answer(reading):
     least = floor(said)
     if least > reading.bytes:
         return Answer(reading, found, f"cannot be: its own recipe needs {least:,} B")
-    if reading.contradicted:
-        return Answer(reading, found, f"its source read otherwise: {reading.contradicted}")
     if reading.id in peft.READ_FROM:
         return Answer(reading, found, "a length was read from it")
     return Answer(reading, found)

@@ -8,16 +8,22 @@ Generate    the cache is made as long as prompt and new tokens, for every query 
             more than one key; prompts are those of generate/base.py, of no more than 8 tokens. With
             4 bits the largest linear layer is written out in fp16 and cast to bf16: its product of
             several rows, those of the prompt, has no kernel of its own
-Others      LLaMA-Adapter and FSDP of that version are refused, and 8 bits: what bitsandbytes
-            writes out of them is not derived
+Adapter     LLaMA-Adapter, both versions: tools/posted/litgpt_adapter.py, with all else as LoRA
+Norm        RMSNorm in fp32, as from pull request 606 on, 2023-10-24. The commit that the page names
+            has it in bf16, with which Llama 2's rows would be 3 to 8 % low, of LoRA and of
+            LLaMA-Adapter alike: the tables seem to be of a later state than they say
+Others      FSDP of that version is refused, and 8 bits: what bitsandbytes writes out of them is not
+            derived
 Source      litgpt at 8641822: finetune/lora.py, generate/base.py, lit_gpt/model.py and config.py;
             bitsandbytes 0.41, nn/modules.py (Linear4bit) and functional.py (dequantize_4bit)
 """
 
+from dataclasses import replace
+
 from memlab import Recipe, Run
 from memlab.terms.workspaces import cublas_workspaces
 
-from . import litgpt, packed
+from . import litgpt, litgpt_adapter, packed
 from .described import Described, Refused, capability
 from .litgpt_peak import CHUNK, adapters, beside, on
 
@@ -31,6 +37,7 @@ LORA = {
     "lora_r": "8",
     "lora_dropout": "0.05",
 }
+VERSIONS = {"adapter": False, "adapter-v2": True}
 PROMPT = 8
 BLOCK, NESTED = 64, 256  # values of a scale, and scales of a scale
 
@@ -41,13 +48,13 @@ def describe(reading):
     Raises      Refused
     """
     what = reading.what
-    if what["method"] not in ("lora", "generate"):
-        raise Refused("LLaMA-Adapter in LitGPT")
     if what["gpus"] > 1:
         raise Refused("adapters under FSDP of LitGPT 2023-10")
     if "int8" in str(what["quantize"]):
         raise Refused("what bitsandbytes writes out of weights in 8 bits")
     model = litgpt.shape(what["model"])
+    if what["method"] in VERSIONS:
+        return adapted(model, what, reading.device)
     return (trained if what["method"] == "lora" else generated)(model, what, reading.device)
 
 
@@ -65,6 +72,17 @@ def trained(model, what, device):
     recipe = Recipe(weights=kind or "bf16", other="bf16", gradients=None, optimizer="sgd")
     run = Run(batch=what["micro_batch"], tokens=what["longest"])
     return Described(model, recipe, run, "step", more=tuple(more.items()))
+
+
+def adapted(model, what, device):
+    """The same of LLaMA-Adapter, whose prompts and vectors have no states yet either."""
+    second, kind = VERSIONS[what["method"]], what["quantize"]
+    found = trained(model, what, device)
+    rows = what["micro_batch"] * what["longest"]
+    more = dict(found.more)
+    more["adapters"] = 2 * litgpt_adapter.trained(model, second)
+    more["activations"] = rows * litgpt_adapter.kept(model, bool(kind), second)
+    return replace(found, more=tuple(more.items()))
 
 
 def generated(model, what, device):

@@ -25,7 +25,6 @@ class Reading:
     what        the recipe as far as it was stated
     bytes       the figure
     counter     what was read: allocated, reserved, the moment
-    contradicted    what the source itself posted against this figure
     """
 
     id: str
@@ -36,7 +35,6 @@ class Reading:
     bytes: int
     counter: str
     not_stated: str
-    contradicted: str = ""
 
     @property
     def group(self):
@@ -70,7 +68,6 @@ def read():
                     bytes=told["bytes"],
                     counter=told["counter"],
                     not_stated=told.get("not_stated", ""),
-                    contradicted=told.get("contradicted", ""),
                 )
             )
     return found

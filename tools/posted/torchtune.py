@@ -10,10 +10,16 @@ Logits      the model returns them in fp32 (modules/transformer.py: `self.output
 Layers      save more than memlab.lab's, which has the fused norm and groups of heads: `beside`.
             Where they are checkpointed only the last norm does, and in 2024-05 each layer is a deep
             copy with angles of its own: `beside_checkpoints`
-Twice       pull request 961 says of 2024-05/full-7b that its authors read 20.2 GB, with the command
-            and the lengths, and 22.3: what a source says against itself is not counted (answers.py)
+Counter     of 2024-05 reserved memory, which tools/posted/torchtune_reserved.py traces: until
+            2024-04-15 the README named it (240cff850, "as reported by
+            torch.cuda.max_memory_reserved()"), and when its table came back without that line
+            (fef3ed10d) QLoRA had the 9.29 GB that the tutorial calls reserved. Pull request 961,
+            which names allocated memory, is held to that
 Compile     rows of 2024-11 that checkpoint as well: tools/posted/torchtune_chunked.py
 """
+
+import json
+from dataclasses import replace
 
 from memlab import Model, Recipe, Run
 from memlab.terms.lora import Lora
@@ -21,8 +27,10 @@ from memlab.terms.workspaces import cublas_workspaces
 
 from . import torchtune_chunked
 from .described import Described, Refused, capability
+from .readings import ROOT
 
 BF16 = Recipe.named("bf16")
+RESERVED = ROOT / "book" / "posted-reserved.json"  # tools/posted/torchtune_reserved.py
 
 
 def describe(reading):
@@ -49,13 +57,23 @@ def describe(reading):
     if name == "2024-11/packed":
         run = Run(batch=2, tokens=4096, implementation="memlab")
         return trained("llama-3.2-3b", BF16, run, reading, beside)
+    kind = "lora" if reading.what["lora"] else "full"
+    found = live(kind, reading)
+    if reading.counter.startswith("peak memory allocated"):
+        return found
+    size = json.loads(RESERVED.read_text(encoding="utf-8"))[kind]
+    return replace(found, figure="reserved", more=found.more[-1:], traced=size)
+
+
+def live(kind, reading):
+    """What is live at the peak of the recipes of 2024-05, `full` or `lora`."""
     told: dict = {"batch": 4, "tokens": 2048, "checkpoint": "block", "implementation": "memlab"}
     told["holds"] = ("wide_logits",)
-    if reading.what["lora"] is None:
-        recipe = BF16.replace(optimizer="bnb_paged_adamw")
-        run = Run(step_in_backward=True, **told)
-        return trained("llama-2-7b", recipe, run, reading, beside_checkpoints)
-    return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading, beside_checkpoints)
+    if kind == "lora":
+        return trained("llama-2-7b", BF16, Run(lora=Lora(8), **told), reading, beside_checkpoints)
+    recipe = BF16.replace(optimizer="bnb_paged_adamw")
+    run = Run(step_in_backward=True, **told)
+    return trained("llama-2-7b", recipe, run, reading, beside_checkpoints)
 
 
 def trained(name, recipe, run, reading, saved=lambda model, run: ()):

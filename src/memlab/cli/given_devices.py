@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..model import Model
-from ..recipe.deepspeed_config import BUCKETS, PARTITIONED
+from ..recipe.deepspeed_config import BUCKETS, LINEAR, PARTITIONED
 from ..recipe.expert_parallel import EXPERTS, ROUTINGS
 from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
 from ..recipe.parallelism import PLANS, SCHEDULES, Sharding
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
-DEEPSPEED = ("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED)
+DEEPSPEED = ("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED, f"no_{LINEAR}")
 
 
 # What DeepSpeed's stage 3 alone is told.
@@ -49,6 +49,9 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     for name, words in THIRD.items():
         words = f"of its stage 3: {words} (default {getattr(Sharding, name):,})"
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N", help=words)
+    words = "of its stage 3: torch's linear layers, which keep whole weights"
+    flag = f"--no-{LINEAR.replace('_', '-')}"
+    group.add_argument(flag, action="store_true", default=None, help=words)
     for name, what in SPLITS.items():
         words = f"ranks that divide {what} (default 1)"
         short = [f"--{name}"] * (name != "context")
@@ -168,6 +171,8 @@ def _buckets(options: argparse.Namespace) -> dict[str, Any]:
         said["contiguous_gradients"] = False
     if options.deepspeed:
         said["library"] = "deepspeed"
+    if options.no_memory_efficient_linear:
+        said[LINEAR] = False
     said |= {n: v for n in PARTITIONED if (v := getattr(options, n)) is not None}
     return said
 

@@ -17,7 +17,7 @@ from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
-from ..recipe.deepspeed_config import PARTITIONED
+from ..recipe.deepspeed_config import LINEAR, PARTITIONED
 from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
 from ..run import Run
@@ -26,6 +26,8 @@ from .settled import settled_all_reduce
 from .subject import loss_of, subject
 from .two_steps import Marks, each, now, told
 from .zero3_ranks import label_parts, settled_collectives
+
+TORCHS = torch.nn.functional.linear
 
 
 def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     deepspeed = _deepspeed()
+    torch.nn.functional.linear = TORCHS  # DeepSpeed's function stays after a run that had it
     torch.manual_seed(0)  # every rank begins with the same weights
     recipe = recipe_for(model, recipe)
     third = run.devices.zero == 3
@@ -95,10 +98,11 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
     }
 
 
-def partitioned(devices: Sharding) -> dict[str, int]:
-    """What stage 3 alone is told: its config's name of each key, and the number."""
+def partitioned(devices: Sharding) -> dict[str, int | bool]:
+    """What stage 3 alone is told: its config's name of each key, and its value."""
     told = {f"stage3_{name}": getattr(devices, name) for name in PARTITIONED}
-    return told | {"sub_group_size": told.pop("stage3_sub_group_size")}
+    told |= {"sub_group_size": told.pop("stage3_sub_group_size")}
+    return told | {LINEAR: getattr(devices, LINEAR)}
 
 
 def _deepspeed() -> Any:

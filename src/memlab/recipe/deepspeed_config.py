@@ -18,7 +18,8 @@ PARTITIONED = (
     "max_reuse_distance",
     "sub_group_size",
 )
-CONFIG = BUCKETS + PARTITIONED
+LINEAR = "memory_efficient_linear"  # of stage 3 too, and no number
+CONFIG = (*BUCKETS, *PARTITIONED, LINEAR)
 STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
 LIBRARIES = ("deepspeed",)
 
@@ -39,13 +40,13 @@ def check(devices: Sharding) -> None:
         whole(field, getattr(devices, field))
     if devices.sub_group_size == 0:
         raise ValueError("sub_group_size=0; at least 1 value is needed")
-    for field in ("overlap_comm", "contiguous_gradients"):
+    for field in ("overlap_comm", "contiguous_gradients", LINEAR):
         value = getattr(devices, field)
         if not isinstance(value, bool):
             raise TypeError(f"{field}={value!r}; True or False is needed")
     third = devices.zero == 3 and devices.library == "deepspeed"
     for field, value in devices.buckets.items():
-        if field in PARTITIONED and not third:
+        if field not in BUCKETS and not third:
             raise ValueError(
                 f"{field}={value!r} is of DeepSpeed's stage 3: say zero=3 and library='deepspeed'"
             )

@@ -67,6 +67,8 @@ class Sharding:
     max_live_parameters     values of whole weights above which nothing is gathered ahead
     max_reuse_distance      a weight stays whole if it is used again before so many values
     sub_group_size      values of a rank's part that the optimizer updates at once
+    memory_efficient_linear     of its stage 3: whether its own linear layers take the place of
+                torch's, which keep each whole weight that they were called with until backward
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
                 stages on each rank; interleavedzerobubble: backward in two halves, of inputs and
@@ -113,6 +115,7 @@ class Sharding:
     max_live_parameters: int = 10**9
     max_reuse_distance: int = 10**9
     sub_group_size: int = 10**9
+    memory_efficient_linear: bool = True
     schedule: str = "1f1b"
     stages_per_rank: int = 1
     return_outputs: bool = True

@@ -9,6 +9,9 @@ Whole weights   gathered and let go around every single module: memlab.step.zero
 Linear          DeepSpeed's own function takes the place of torch.nn.functional.linear, since the
                 transpose that torch keeps would hold a weight that was let go; it keeps the weight
                 itself. Its input's gradient is made before the weight's
+Torch's         memory_efficient_linear=False leaves torch's function, and then all weights of
+                linear layers are whole from forward to backward. Before 0.19.4 (pull request 8189)
+                that was so for each model that was made without zero.Init
 Checkpoints     what is computed again keeps its weights' memory until it has been used, though the
                 weights themselves are let go and gathered again
 Gradients       one buffer of `reduce_bucket_size` values, and one for the parts of all gradients,
@@ -25,8 +28,8 @@ Source          deepspeed 0.19.8, runtime/zero: stage3.py, parameter_offload.py,
 CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer; NCCL has no such
                 copy. Derived from the source and counted on CPUs; not yet measured on a GPU
 Leaves out      ZeRO-Offload and -Infinity, hpZ, quantized weights and gradients, leaf modules;
-                fp16, which needs a scaler; buffers of the communication library; a model that was
-                made without zero.Init, whose linear layers keep their weights
+                fp16, which needs a scaler; buffers of the communication library; a model made
+                without zero.Init: its buffers stay in fp32, and it is moved to the device whole
 The module is long, because a module's beginning, its end, and its gradients stand in one place.
 """
 
@@ -150,6 +153,8 @@ class Zero3(Zero):
         """LinearFunctionForZeroStage3, in a module of its own."""
         module = f"linear {self.numbers[id(weight)].number}"
         a = self.enter(module, x, weight, bias)
+        if not self.devices.memory_efficient_linear:
+            return self.leave(module, super().linear(a, weight, bias))
         out = self.new("mm", (*a.shape[:-1], weight.shape[0]), a.dtype)
         shapes = (a.shape, weight.shape)
 
@@ -169,10 +174,13 @@ class Zero3(Zero):
     def _keep(self, op: str, argument: str, tensor: Tensor) -> Any:
         """What a checkpoint computes again it keeps detached: the memory of a weight, not itself.
 
+        A transpose, which torch's linear layers keep, is such memory as well.
+
         Source      torch/utils/checkpoint.py: _recomputation_hook
         """
         held = tensor.storage
-        if isinstance(held, Buffer) and self._checkpoints.again:
+        transposed = not self.devices.memory_efficient_linear and op.startswith("linear ")
+        if isinstance(held, Buffer) and (transposed or self._checkpoints.again):
             assert held.memory is not None
             tensor = Tensor(tensor.shape, tensor.dtype, held.memory)
         return super()._keep(op, argument, tensor)
