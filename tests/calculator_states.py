@@ -8,9 +8,10 @@ from memlab.model.mixtures import GROUPED
 from memlab.page.adapted import FAMILIES, TARGETS
 from memlab.page.adapter_controls import START as ADAPTERS
 from memlab.page.described import MEASURED
+from memlab.page.loop_controls import LABELS
 from memlab.page.request import CHOICES, NUMBERS
 from memlab.page.serving_controls import START as SERVING
-from memlab.programs import LOOPS, TRL
+from memlab.programs import TRL
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
 APART = (
@@ -59,7 +60,7 @@ def looped(count, seed=0):
     """So many random states in named loops, with adapters or without, on one device."""
     chance, found = random.Random(f"loops {seed}"), []
     for _ in range(count):
-        made = state(chance) | {"loop": chance.choice(LOOPS[1:]), "loss": "plain"}
+        made = state(chance) | {"loop": chance.choice(list(LABELS)[1:]), "loss": "plain"}
         families = tuple(MEASURED) if made["loop"] == "trainer" else ("llama", "qwen2", "qwen3")
         made |= {"model": "config", "config": config(chance, families)}
         made |= {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}

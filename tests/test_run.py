@@ -12,13 +12,16 @@ from memlab import Model, Run, Sharding
 from memlab.estimate import estimate
 from memlab.explain.explanation import explain
 from memlab.fit import largest_batch, longest_sequence
+from memlab.programs import DISTILLED
 from memlab.run import FIELDS, HOLDS, KNOWN, OFFLOAD
 from memlab.run_checks import OF_TRAINING
+from memlab.run_teacher import Teacher
 from memlab.step import Lora, simulate
 from memlab.step.calls import decode, prefill
 from memlab.terms.adapters import Ia3, Prompt, Vera
 
 TINY = Model.preset("tiny-llama")
+TEACHER = Teacher(TINY.replace(layers=9, vocab=1500), "fp32")
 TARGETS = ("q", "k", "v", "out", "gate", "up", "down")
 
 
@@ -32,6 +35,8 @@ def drawn(rng):
         said["completion"] = rng.randint(1, 20)
     if said.get("loop") == "trainer":
         said |= {"eval_batch": rng.randint(1, 9), "eval_logits": rng.randint(0, 9)}
+    if said.get("loop") in DISTILLED:
+        said["teacher"] = TEACHER
     flags = ("step_in_backward", "inference_mode", "clip")
     said |= {name: rng.random() < 0.5 for name in flags if rng.random() < 0.2}
     if rng.random() < 0.2:
@@ -258,13 +263,15 @@ OTHERS = {
     "window": [{"window": 8}, {"window": 8, "implementation": "memlab"}],
     "compile": [{"compile": "aot_eager_decomp_partition"}],
     "checkpoint": [{"checkpoint": "block"}],
-    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}],
+    "loop": [{"loop": "trainer"}, {"loop": "dpo"}, {"loop": "nanogpt"}, {"loop": "grpo"}]
+    + [{"loop": "distillation"}, {"loop": "gkd"}],
     "clip": [{"clip": True}],
     "texts": [{"texts": "padded"}, {"texts": "packed"}],
     "eval_batch": [{"eval_batch": 8, "loop": "trainer"}],
     "eval_logits": [{"eval_logits": 64, "eval_batch": 8, "loop": "trainer"}],
     "completion": [{"completion": 5, "loop": "dpo"}],
     "reference": [{"reference": "precomputed", "loop": "dpo"}],
+    "teacher": [{"teacher": TEACHER, "loop": loop} for loop in DISTILLED],
     "loss": [{"loss": "chunked"}],
     "loss_chunks": [{"loss": "chunked", "loss_chunks": 1}],
     "optimizer_impl": [{"optimizer_impl": "fused"}],

@@ -73,7 +73,7 @@ CHOICES: dict[str, Values] = {
     "--eval-logits": COUNT,
     "--window": COUNT,
     "--kernel": ["auto", "flash", "math", "x"],
-    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "x"],
+    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "gkd", "x"],
     "--texts": ["packed", "padded", "full"],
     "--reference": ["model", "precomputed"],
     "--compile": [None, "inductor", "x"],

@@ -8,8 +8,9 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .run import Run
 
-LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer", "sft", "dpo", "grpo")
-TRAINERS = ("trainer", "sft", "dpo", "grpo")  # transformers' Trainer and what is made from it
+DISTILLED = ("distillation", "gkd")  # of TRL, which ask a teacher
+TRAINERS = ("trainer", "sft", "dpo", "grpo") + DISTILLED  # transformers' and what is made from it
+LOOPS = ("plain", "keeps-outputs", "nanogpt") + TRAINERS
 TRL = ("sft", "dpo", "grpo")  # whose loss is the fused head's
 JUDGED = ("dpo", "grpo")  # which compare the model with a reference
 REFERENCES = ("model", "precomputed")
@@ -60,6 +61,10 @@ def check(run: Run) -> None:
         raise ValueError(f"loop={loop!r} with loss={run.loss!r}: its loss is the fused head's")
     if run.library_loss:
         _check_library_loss(run)
+    if run.teacher is not None or loop in DISTILLED:
+        from . import run_teacher  # only who has one needs it
+
+        run_teacher.check(run, DISTILLED)
     if run.reference is not None and loop not in JUDGED:
         raise ValueError(
             f"reference={run.reference!r} is for loop={' or '.join(map(repr, JUDGED))}; this is "
@@ -89,7 +94,7 @@ def _check_library_loss(run: Run) -> None:
 def _check_texts(run: Run) -> None:
     if run.texts == "full":
         return
-    if run.loop in ("nanogpt", "grpo") or (run.texts == "packed" and run.loop == "dpo"):
+    if run.loop in ("nanogpt", "grpo", *DISTILLED) or (run.texts == "packed" and run.loop == "dpo"):
         raise ValueError(f"texts={run.texts!r} with loop={run.loop!r} is not described")
     if run.in_chunks:
         raise ValueError(
@@ -113,9 +118,9 @@ def _check_evaluation(run: Run) -> None:
 
 
 def _check_completion(run: Run) -> None:
-    if run.loop not in TRL:
+    if run.loop not in TRL + DISTILLED:
         raise ValueError(
-            f"completion={run.completion} is for loop={', '.join(map(repr, TRL))}; in "
+            f"completion={run.completion} is for loop={', '.join(map(repr, TRL + DISTILLED))}; in "
             f"{run.loop!r} every token is learned"
         )
     if run.tokens is not None and not 1 <= run.completion < run.tokens:  # type: ignore[operator]

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .run_teacher import Teacher
+
 
 class CacheAlone(ValueError):
     """The peak of this call is not described, while the cache that it leaves is."""
@@ -53,6 +55,8 @@ class Run:
     compile     the backend of torch.compile(model), which memlab.measure.trace alone asks: inductor
                 (torch's default), or the partitioner's two graphs run operator by operator
     checkpoint  block: each layer's activations are computed again in backward
+    teacher     memlab.run_teacher.Teacher, of distillation and gkd: another model; None: one of the
+                student's own shape
     loss        plain: the model's own, with all logits at once; chunked: from the head's input,
                 `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
                 TRL's, which SFTTrainer takes by itself; linear_cross_entropy: torch's own, with
@@ -64,7 +68,10 @@ class Run:
                 all micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
                 with an attention mask, and loss="fused_head" unless it says another; dpo:
                 trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`;
-                grpo: trl.GRPOTrainer's step on `batch` completions, after the rollout
+                grpo: trl.GRPOTrainer's step on `batch` completions, after the rollout;
+                distillation: trl.DistillationTrainer's step on `batch` completions that it has
+                generated, beside a teacher, in tiles of both models' logits; gkd:
+                trl.experimental.gkd.GKDTrainer's, with all logits of both
     texts       full: each row is one text; padded: shorter ones are padded to `tokens`, with an
                 attention mask that says so, and their labels are not the ids; packed: the texts of
                 a micro-batch, two or more, lie in one row of batch · tokens tokens, whose positions
@@ -128,6 +135,7 @@ class Run:
     eval_logits: int = 0
     completion: int | None = None
     reference: str | None = None
+    teacher: Teacher | None = None
     loss: str = "plain"
     loss_chunks: int | None = None
     optimizer_impl: str | None = None
@@ -236,6 +244,10 @@ class Run:
             made["lora"] = run_adapters.fields_of(self.lora)
         if self.adapter is not None:
             made["adapter"] = run_adapters.as_dict(self.adapter)
+        if self.teacher is not None:
+            from .run_teacher import as_dict
+
+            made["teacher"] = as_dict(self.teacher)
         made["devices"] = {f: getattr(self.devices, f) for f in DEVICES}
         return made
 
@@ -254,6 +266,10 @@ class Run:
                 made[name] = tuple(made[name])
         if isinstance(made.get("adapter"), dict):
             made["adapter"] = run_adapters.from_dict(made["adapter"])
+        if isinstance(made.get("teacher"), dict):
+            from .run_teacher import from_dict
+
+            made["teacher"] = from_dict(made["teacher"])
         for name, kind, known in (("lora", Lora, LORA), ("devices", Sharding, DEVICES)):
             inner = made.get(name)
             if isinstance(inner, dict):

@@ -23,6 +23,7 @@ OF_TRAINING = (
     "eval_logits",
     "completion",
     "reference",
+    "teacher",
     "loss",
     "loss_chunks",
     "optimizer_impl",

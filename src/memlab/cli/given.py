@@ -87,6 +87,10 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--compile", choices=known, nargs="?", const=known[0], help=words)
     for flag, words in LISTS:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
+    words = "of distillation and gkd: a preset or a config (default: of the student's shape)"
+    group.add_argument("--teacher", metavar="CONFIG", help=words)
+    words = "of the teacher (default: as the student's)"
+    group.add_argument("--teacher-weights", choices=("fp32", "bf16", "fp16"), help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
     words = "clip the gradients' norm before the optimizer's step (default: as the loop does)"
@@ -133,10 +137,25 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     for name in ("frozen", "offload", "holds"):
         if told.get(name) is not None:
             said[name] = _names(told[name])
-    said |= adapters_of(options, model)
+    said |= adapters_of(options, model) | teacher_of(options)
     if isinstance(model, Model) and "fsdp" in told:
         said["devices"] = devices_of(options, model)
     return Run(**said)
+
+
+def teacher_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The teacher that --teacher and --teacher-weights say together, or nothing.
+
+    Raises      ValueError for a format of a teacher that nobody named
+    """
+    name, weights = (getattr(options, field, None) for field in ("teacher", "teacher_weights"))
+    if name is None:
+        if weights is not None:
+            raise ValueError(f"--teacher-weights {weights}: say --teacher CONFIG too")
+        return {}
+    from ..run_teacher import Teacher  # only who distils needs it
+
+    return {"teacher": Teacher(model_of(name), weights)}
 
 
 def _names(words: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ _RUN |= {
     "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
     "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
     "adapter": {"type": ["object", "null"], "description": f"kind: {', '.join(KINDS)}; its fields"},
+    "teacher": {"type": ["object", "null"], "description": "model, every field of it; weights"},
     "frozen": several({"type": "string"}, "components that are not trained"),
     "offload": several({"type": "string"}, "what waits on a host"),
     "holds": several({"type": "string"}, "what the loop keeps beside the step"),

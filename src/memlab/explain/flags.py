@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
 # TRL's trainers, and what each has in place of TrainingArguments.
 CONFIGS = {SFT: "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
+CONFIGS |= {"distillation": "DistillationConfig", "gkd": "GKDConfig"}
 TRAINERS = (TRAINER,) + tuple(CONFIGS)
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
@@ -132,4 +133,4 @@ def _of(words: str, of: str) -> str:
     if of not in CONFIGS or words.startswith("trl."):
         return words
     words = words.replace("TrainingArguments", CONFIGS[of])
-    return f"{of.upper()}{words}" if words.startswith("Trainer(") else words
+    return f"{CONFIGS[of][:-6]}{words}" if words.startswith("Trainer(") else words

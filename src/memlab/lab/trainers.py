@@ -1,4 +1,4 @@
-"""Trainers of libraries run for real on a CPU: transformers' Trainer and three of TRL.
+"""Trainers of libraries run for real on a CPU: transformers' Trainer and five of TRL.
 
 Each trains a small model of random weights for three steps under a tracker; the third is the one
 that is looked at, for by then the optimizer's states are there and nothing is made for the first
@@ -18,8 +18,10 @@ import torch
 
 from ..base.garbage import no_garbage
 from ..measure.step_tracker import StepTracker
+from ..programs import DISTILLED
 from ..run import Run
 from ..step.evaluation import BATCHES
+from . import distilling
 from .lora import LoRALinear, adapt
 from .quiet import quiet
 from .train import one_thread
@@ -37,12 +39,14 @@ CONFIG = {
     "pad_token_id": 0,
 }
 STEPS = 4
+ROLLED_OUT = ("grpo", "distillation")  # which make the texts that they learn
 
 
 def highest(precision: str, run: Run, folder: Any, config: Any = CONFIG, **more: Any) -> int:
     """The peak of the third step that a library's trainer takes.
 
-    run         its loop is trainer, sft, dpo or grpo; batch, tokens and the rest as for `simulate`
+    run         its loop is trainer, sft, dpo, grpo, distillation or gkd; batch, tokens
+                and the rest as for `simulate`
     folder      where the trainer may write
     config      a config.json as a dict
     more        further arguments of TrainingArguments
@@ -91,16 +95,17 @@ def watched(
     with ExitStack() as stack:
         stack.enter_context(quiet())
         stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        make = {"trainer": _trainer, "sft": _sft, "dpo": _dpo, "grpo": _grpo}[run.loop]
+        make = MADE[run.loop]
         how = _how(precision, run, folder) | more
         rows = _rows(run, config["vocab_size"])
         trainer = make(decoder(precision, run, config), rows, how, stack)
         trainer.add_callback(Third())
-        if run.loop == "grpo":
+        if run.loop in ROLLED_OUT:
             _after_rollout(trainer, tracker, found)
         for kind in (one_thread(), no_garbage(), tracker):
             stack.enter_context(kind)
-        for model in (trainer.model, getattr(trainer, "ref_model", None)):
+        others = (getattr(trainer, name, None) for name in ("ref_model", "teacher_model"))
+        for model in (trainer.model, *others):
             if model is not None:
                 tracker.label(model)
         trainer.train()
@@ -134,8 +139,11 @@ def _rows(run: Run, vocab: int) -> list[dict[str, Any]]:
     short = run.texts == "padded" and run.loop in ("sft", "dpo")  # their collators pad
     pairs = torch.randint(1, vocab, sizes)[:, :, short:].tolist()
     prompt = 1 if run.completion is None else tokens - run.completion
-    if run.loop == "grpo":
+    if run.loop in ROLLED_OUT:
         return [{"prompt": " ".join("a" * prompt)} for _ in pairs]
+    if run.loop == "gkd":
+        learned = [0] * prompt + [1] * (tokens - prompt)
+        return [{"prompt": "a", "input_ids": row, "completion_mask": learned} for row, _ in pairs]
     if run.loop != "dpo":
         rows = [{"input_ids": row, "labels": row} for row, _ in pairs]
         if run.texts == "padded" and run.loop == "trainer":
@@ -173,9 +181,11 @@ def _how(precision: str, run: Run, folder: Any) -> dict[str, Any]:
         how["per_device_eval_batch_size"] = run.eval_batch
     if run.loop == "dpo":
         how |= {"precomputed": run.reference == "precomputed", "adapted": run.lora is not None}
+    length = tokens - 1 if run.completion is None else run.completion
     if run.loop == "grpo":
-        length = tokens - 1 if run.completion is None else run.completion
         how |= {"completion": length, "judged": run.reference == "model"}
+    if run.loop in DISTILLED:
+        how |= {"completion": length, "teacher": run.teacher}
     return how
 
 
@@ -251,6 +261,14 @@ def _grpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
         )
 
 
+def _distillation(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
+    return distilling.distillation(model, rows, how, stack, tokenizer())
+
+
+def _gkd(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
+    return distilling.gkd(model, rows, how, stack, tokenizer())
+
+
 def _after_rollout(trainer: Any, tracker: Any, found: dict[str, int]) -> None:
     """The third step begins when its completions are there: generating them is another phase."""
     compute = trainer.compute_loss
@@ -294,3 +312,9 @@ def tokenizer() -> Any:
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     told = {"pad_token": "<pad>", "eos_token": "<end>"}
     return hugging_face().PreTrainedTokenizerFast(tokenizer_object=words, **told)
+
+
+MADE = {
+    **{"trainer": _trainer, "sft": _sft, "dpo": _dpo, "grpo": _grpo},
+    **{"distillation": _distillation, "gkd": _gkd},
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..programs import LOOPS, TRL
+from ..programs import TRL
 
 LABELS = {
     "plain": "a loop of your own",
@@ -22,6 +22,6 @@ CLASSES = {
 }
 ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
-CHOICES = (("loop", "Whose program trains", [(name, LABELS[name]) for name in LOOPS]),)
+CHOICES = (("loop", "Whose program trains", list(LABELS.items())),)
 NUMBERS = (("completion", "Tokens of each answer, 0 where all are learned", ALL, 4194304),)
 LEARNS = TRL  # loops that may learn an answer alone

@@ -119,20 +119,20 @@ def dropouts_of(model: Model, run: Run) -> dict[str, Any]:
     if run.implementation != "transformers":
         return {f"{part}_dropout": run.dropout or 0.0 for part in parts}
     told = dropouts(model.family, model.config, run.dropout)
-    if run.loop == "dpo":
-        told = _turned_off(model, told)
+    if run.loop in ("dpo", "gkd"):
+        told = _turned_off(model, told, run.loop)
     return {f"{part}_dropout": p for part, p in told.items()}
 
 
-def _turned_off(model: Model, told: dict[str, float]) -> dict[str, float]:
-    """DPOTrainer's disable_dropout, which finds modules of dropout and no functions.
+def _turned_off(model: Model, told: dict[str, float], loop: str) -> dict[str, float]:
+    """disable_dropout of DPOTrainer and GKDTrainer, which finds modules and no functions.
 
     Raises      ValueError for a family with dropout that is not of modules alone
     """
     if any(told.values()) and model.family != "gpt2":
         raise ValueError(
-            f"dropout of {model.family} in loop='dpo': the trainer turns off modules of dropout, "
-            "and here not all is of modules; dropout=0 is described"
+            f"dropout of {model.family} in loop={loop!r}: the trainer turns off modules of "
+            "dropout, and here not all is of modules; dropout=0 is described"
         )
     return dict.fromkeys(told, 0.0)
 
@@ -218,10 +218,12 @@ def check_texts(model: Model, run: Run) -> None:
 
 def check_config(model: Model, run: Run) -> None:
     """What a config says of its step, where the run does not say it too."""
+    tiled = run.loop == "distillation"
     loss = "fused_head" if run.fused_head else run.loss
-    if model.family == "llama4_text" and (run.in_chunks or run.fused_head):
+    what = f"loop={run.loop!r}" if tiled else f"loss={loss!r}"
+    if model.family == "llama4_text" and (run.in_chunks or run.fused_head or tiled):
         raise ValueError(
-            f"loss={loss!r}: Llama4ForCausalLM does not name its body, which such a loss is "
+            f"{what}: Llama4ForCausalLM does not name its body, which such a loss is "
             "made from; loss='plain' is described"
         )
     if run.in_chunks and keys.scales_logits(model):
@@ -229,10 +231,8 @@ def check_config(model: Model, run: Run) -> None:
             f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
             "made from the output head alone; loss='plain' is described"
         )
-    if run.fused_head and run.backend == "cpu" and model.family == "gemma2":
-        raise ValueError(
-            "loss='fused_head' on a CPU: the soft cap of gemma2's logits is not described there"
-        )
+    if (run.fused_head or tiled) and run.backend == "cpu" and model.family == "gemma2":
+        raise ValueError(f"{what} on a CPU: the soft cap of gemma2's logits is not described there")
     if keys.router_loss(model.config):
         check_router_loss(model, run)
     if model.config.get("gradient_checkpointing") and run.checkpoint != "block":

@@ -12,6 +12,7 @@ KINDS = {
     "trainer": ("ids", "labels"),
     "sft": ("ids", "labels", "attention_mask"),
     "dpo": ("ids", "attention_mask", "completion_mask"),
+    "gkd": ("ids", "labels", "attention_mask", "starts", "ends"),
 }
 # What says which tokens belong together, of the same shape.
 MARKS = {"padded": "attention_mask", "packed": "position_ids"}
@@ -48,14 +49,18 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
                 are here as many as sequences: 4 bytes more for each beyond (8 on a GPU)
     dpo         of both sequences of each pair the ids, an attention mask and a mask of what is
                 learned; and where the reference was asked beforehand its two numbers a pair
+    gkd         the same as sft, and where each token stands in the text, two numbers each; ids and
+                masks of the prompts once more, for a step that generates
+    distillation    as grpo, without an advantage
     grpo        ids and masks of the prompts and of the completions of all micro-batches, an
                 advantage for each, and a reference's log-probabilities of their tokens
     Source      transformers 5.23, trainer.py: get_batch_samples; accelerate 1.15, data_loader.py:
                 DataLoaderShard, which moves a batch to its device when it is asked for; trl 1.16,
                 trainer/dpo_trainer.py: DataCollatorForPreference;
-                grpo_trainer.py: _prepare_inputs
+                grpo_trainer.py and distillation_trainer.py: _prepare_inputs; experimental/utils.py:
+                DataCollatorForChatML
     """
-    if run.loop == "grpo":
+    if run.loop in ("grpo", "distillation"):
         return _completions(f, s, run)
     if run.loop not in KINDS:
         return []
@@ -67,6 +72,9 @@ def inputs(f: Ops, s: Setting, run: Run) -> list[Tensor]:
         for _ in range(batches):
             made += [f.new("starts", (run.batch + 1,), "int32", "inputs") for _ in range(starts)]
             made.append(f.new("seq_idx", (s.B, s.T), "int32", "inputs"))
+    if run.loop == "gkd":
+        prompt = (s.B, s.T - s.learned)
+        made += [f.new("prompt", prompt, "int64", "inputs") for _ in range(2 * batches)]
     del made[0]  # the ids that the step reads are there
     if run.reference == "precomputed":
         made += [f.new("ref_logps", (s.B,), "fp32", "inputs") for _ in range(batches)]
@@ -81,6 +89,9 @@ def _completions(f: Ops, s: Setting, run: Run) -> list[Tensor]:
     made = [f.new("ref_logps", (rows, s.learned), "fp32", "inputs")] * (run.reference is not None)
     for length in (s.T - s.learned, s.learned):
         made += [f.new(kind, (rows, length), "int64", "inputs") for kind in ("ids", "mask")]
-    made.append(f.new("advantages", (rows,), "fp32", "inputs"))
     made.append(f.new("items", (), "int64"))
-    return [*made, f.new("loss", (), "fp32"), f.new("length", (1,), "fp32")]
+    made.append(f.new("loss", (), "fp32"))
+    if run.loop == "grpo":
+        made.append(f.new("advantages", (rows,), "fp32", "inputs"))
+        made.append(f.new("length", (1,), "fp32"))
+    return made

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..base.frozen import replace
-from ..programs import TRAINERS
+from ..programs import DISTILLED, TRAINERS
+from ..recipe import Recipe
 from ..run import Run
 from ..terms.adapters import Prompt, Vera
-from . import dpo, grpo
+from . import distilled, dpo, grpo
 from .fused_head import sft_loss
 from .graph import Tensor
 from .inputs import batch_of
@@ -41,10 +42,12 @@ class Program:
                     training_step; accelerate 1.15, accelerator.py: backward
 
     policy      the network that is trained
-    reference   a second one, which is not; or the policy itself, with its adapters turned off
+    reference   a second one, which is not; or the policy itself, with its adapters turned off; or a
+                teacher, memlab.step.teacher
     """
 
-    def __init__(self, f: Ops, s: Setting, run: Run) -> None:
+    def __init__(self, f: Ops, s: Setting, recipe: Recipe, run: Run) -> None:
+        self.recipe = recipe
         self.f, self.setting, self.run = f, s, run
         kind = "divided" if run.devices.tensor_parallel else run.implementation
         if run.devices.deepspeed and run.devices.zero == 3:
@@ -68,11 +71,15 @@ class Program:
             self.reference = _second(self.f, self.setting, self.kind)
         elif self.run.reference_model == "adapters off":
             self.reference = self.policy
+        elif self.run.loop in DISTILLED:
+            from .teacher import Judge  # only who distils needs it
+
+            self.reference = Judge(self.f, self.setting, self.recipe, self.run)
 
     def batch(self) -> list[Tensor]:
         """What a loop has of the batch that is run next: the ids first."""
         s = self.setting
-        if self.run.loop == "grpo":
+        if self.run.loop in ("grpo", "distillation"):
             return []  # prompts and completions, which are joined in each pass
         kinds = batch_of(self.run)
         tokens = s.T if self.prompt is None else self.prompt.tokens
@@ -86,7 +93,11 @@ class Program:
             if run.reference is not None:
                 known = Tensor((s.B, s.learned), "fp32", self.beside[0].storage)
             return grpo.grpo_loss(f, s, lambda ids: self._forward(self.policy, ids), known)
+        if run.loop == "distillation":
+            return distilled.distillation_loss(f, s, self.policy, self.reference)
         ids = batch[0]
+        if run.loop == "gkd":
+            return distilled.gkd_loss(f, s, self.policy, self.reference, ids)
         if run.loop == "dpo":
             reference = None if self.reference is None else lambda: self._judged(ids)
             return dpo.dpo_loss(f, s, lambda: self._forward(self.policy, ids), reference)

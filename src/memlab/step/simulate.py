@@ -140,6 +140,8 @@ def _played(
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
     chosen = recipe_for(model, recipe)
+    if run.loop == "distillation":  # its bodies are called past accelerate's autocast
+        chosen = chosen.replace(autocast=None)
     shaped = tied_as(model, chosen)
     dtype = described.dtype_of(chosen)
     described.check_copies(chosen, run)
@@ -205,7 +207,7 @@ def _played(
     f.offloaded = Offloaded(f.log) if "saved" in run.offload else None
     tables = shared_state(chosen.optimizer)
     shared = [f.new("shared state", (tables,), "uint8", "optimizer")] if tables else []
-    program = Program(f, setting, run)
+    program = Program(f, setting, chosen, run)
     weights = f.log.contents(len(f.log.events), term)["weights"]
     check_built(shaped, weights, dtype, run)
     program.add_reference()
