@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memlab import GiB, Model, Recipe, Run, Sharding
+from memlab import GiB, Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
 from memlab.explain.changes import CHANGES
 from memlab.explain.flags import FLAGS, flag
@@ -17,7 +17,7 @@ from memlab.terms.context import CONTEXT
 from memlab.terms.lora import Lora
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
-QWEN_4B = Model.preset("qwen3-4b")
+QWEN_4B, TINYLLAMA = Model.preset("qwen3-4b"), Model.preset("tinyllama-1.1b")
 
 
 def peak(model, recipe, **said):
@@ -139,13 +139,23 @@ def test_several_cards_are_used_by_a_reader_who_has_them():
     assert not any("LoRA" in other for other, *_ in made)
     how = dict(batch=1, tokens=4096, checkpoint="block", micro_batches=4)
     assert size == peak(LLAMA, "bf16", **how, devices=Sharding(data=8, zero=3))
-    assert cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=2) == alone
+    # Two alone do not suffice, but with their hosts.
+    name, _, size, line = cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=2)[-1]
+    assert name.endswith("weights and states on their hosts") and "CPUOffloadPolicy()" in line
+    how = dict(batch=2, tokens=4096, checkpoint="block", micro_batches=2)
+    devices = Sharding(data=2, zero=3, cpu_offload="pinned")
+    assert size == peak(LLAMA, "bf16", **how, devices=devices)
+    assert any("LoRA" in other for other, *_ in alone)
 
 
 def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     run = Run(batch=1, tokens=4096)
-    made = cheapest_change(Model.preset("llama-3-70b"), "bf16", run, on="H100 80GB", cards=48)
-    assert [name for name, *_ in made][-1] == "FSDP2 over 16 cards"
+    large = Model.preset("llama-3-70b")
+    made = cheapest_change(large, "bf16", run, on="H100 80GB", cards=48)
+    # Checkpointing alone saves nothing of 70 billion parameters; beside FSDP2 it does.
+    assert [name for name, *_ in made][-2:] == ["block checkpointing", "FSDP2 over 8 cards"]
+    how = dict(batch=1, tokens=4096, checkpoint="block", devices=Sharding(data=8, zero=3))
+    assert made[-1][2] == peak(large, "bf16", **how)
     trainer = run.replace(loop="trainer")
     made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8)
     name, _, size, line = made[-1]
@@ -168,6 +178,72 @@ def test_the_flag_for_bf16_is_a_policy_where_trainer_shards():
     alone = run.replace(devices=Sharding())
     one, two = (simulate(LLAMA, r, how) for r, how in (("autocast", alone), (recipe, run)))
     assert two.peak.bytes < one.peak.bytes
+
+
+def test_deepspeed_divides_for_those_who_have_it():
+    """Stage 2 where it suffices, stage 3 with its own way to make the model where it does not."""
+    run = Run(batch=1, tokens=4096, micro_batches=2)
+    made = cheapest_change(LLAMA, "zero", run, on="A100 40GB", cards=8, library="deepspeed")
+    name, cost, size, line = made[-1]
+    assert name == "DeepSpeed's ZeRO 2 over 8 cards" and "gradients and states" in cost
+    assert '"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}' in line
+    assert line.startswith("deepspeed.initialize(") and line.endswith("deepspeed --num_gpus 8")
+    how = dict(batch=1, tokens=4096, micro_batches=2, checkpoint="block")
+    assert size == peak(LLAMA, "zero", **how, devices=Sharding(data=8, zero=2))
+    third = cheapest_change(LLAMA, "zero", run, on="28 GiB", cards=8, library="deepspeed")
+    assert third[-1][0] == "DeepSpeed's ZeRO 3 over 8 cards" and "zero.Init" in third[-1][3]
+    begun = run.replace(devices=Sharding(data=8, zero=2))
+    assert cheapest_change(LLAMA, "zero", begun, on="28 GiB")[-1] == third[-1]
+    trainer = run.replace(loop="trainer")  # whose step under DeepSpeed is not described
+    asked = dict(on="A100 40GB", cards=8, library="deepspeed")
+    assert not any(
+        "DeepSpeed" in each[0] for each in cheapest_change(LLAMA, "bf16", trainer, **asked)
+    )
+    with pytest.raises(ValueError, match="library='megatron'; known: deepspeed"):
+        cheapest_change(LLAMA, "bf16", run, on="RTX 4090", cards=8, library="megatron")
+
+
+def test_a_mixture_divides_its_experts_where_gathering_them_is_too_much():
+    mixture = Model.preset("gpt-oss-20b")
+    run = Run(batch=1, tokens=2048, checkpoint="block")
+    how = dict(batch=1, tokens=2048, checkpoint="block")
+    ways = [Sharding(data=8, zero=3, **more) for more in ({}, {"expert": 8})]
+    whole, divided = (peak(mixture, "bf16", **how, devices=way) for way in ways)
+    assert divided < whole
+    made = cheapest_change(mixture, "bf16", run, on=divided + CONTEXT, cards=8)
+    name, _, size, line = made[-1]
+    assert name == "FSDP2 over 8 cards, experts divided among them" and size == divided
+    assert "DistributedConfig(fsdp_size=8, ep_size=8)" in line
+    assert (
+        cheapest_change(mixture, "bf16", run.replace(devices=ways[0]), on=divided + CONTEXT) == made
+    )
+
+
+def test_a_pipeline_is_told_of_other_schedules(capsys):
+    how = "--batch 1 --tokens 512 --pipeline 2 --micro-batches 4 --schedule gpipe --precision bf16"
+    run = Run(batch=1, tokens=512, micro_batches=4)
+
+    def size(schedule):
+        devices = Sharding(pipeline=2, schedule=schedule)
+        return estimate(TINYLLAMA, "bf16", run.replace(devices=devices)).total()
+
+    gpipe, other = size("gpipe"), size("1f1b")
+    assert other < gpipe
+    assert main(["fit", "tinyllama-1.1b", "--on", f"{other + CONTEXT} B", *how.split()]) == 1
+    out = capsys.readouterr().out
+    assert "after the schedule 1F1B" in out and "Schedule1F1B(stage, n_microbatches=4)" in out
+    assert "--parallelism.pipeline_parallel_schedule 1F1B" in out
+
+
+def test_the_command_says_what_it_takes_and_what_is_there(capsys):
+    words = "fit qwen3-0.6b --batch 1 --tokens 512 --precision bf16 --on"
+    assert main([*words.split(), "H100"]) == 0
+    assert "as it is: its peak is " in capsys.readouterr().out
+    asked = "fit llama-3-8b --precision bf16 --batch 1 --tokens 4096 --on A100-40GB --cards 8"
+    assert main([*asked.split(), "--deepspeed"]) == 1
+    assert "are there; the cheapest changes" in capsys.readouterr().out
+    assert main([*asked.split(), "--ranks", "8", "--zero", "2"]) == 2
+    assert "--cards 8 beside --ranks 8; give one of them" in capsys.readouterr().err
 
 
 def test_no_cards_are_refused():

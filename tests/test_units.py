@@ -62,6 +62,8 @@ def test_exact_chooses_the_largest_unit_that_fits_in_three_decimals():
         ("-1.5 KiB", -1536),
         (".5 KiB", 512),
         ("0.001 kB", 1),
+        ("62.4 GiB", 67_001_489_818),  # as people write what they saw: no whole number of bytes
+        ("-23.1 GiB", -24_803_436_134),
         ("3,621,632 B", 3621632),
         ("0", 0),
     ],

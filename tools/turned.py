@@ -3,16 +3,24 @@
     python tools/turned.py [--held] [COUNT]     so many figures (default: all), drawn with a fixed
                                                 seed; held: of runs at which no ranking was made
 
-A figure is the peak of a run in which one cause is turned, without noise. Each is asked for four
-times: as a card's number in bytes, as nvidia-smi prints it, in whole MiB, as a tracker's, and with
-what a tracker sees beside it, the bytes of each term and whether steps leave some behind. What is
-printed is in how many cases the cause that was turned stands first, and among the first three, of
-the causes alone; and below it which causes stood first in the place of others.
+A figure is the peak of a run in which one cause is turned. Each is asked for five times: in bytes,
+as PyTorch counts them; in whole MiB; as a tracker's; with what a tracker sees beside it, the bytes
+of each term and whether steps leave some behind; and, of the models that people train, as
+nvidia-smi shows it: with what the allocator adds by a replay of that very run and one of the
+contexts that others have read, in whole MiB. The first four have no noise in them; of the fifth
+causes are left out that add less than the contexts differ by, for no card shows them.
 
 Of causes that make the same figure in the same run nobody can tell which it was, so a ranking can
 be right in one of them alone: that makes the most that any can reach, which is printed too.
-What explain says of such causes is that they fit equally; in how many cases the true one is among
-these, and how many they are, is printed too.
+explain says of such causes that they have as many bytes, in one entry. So two shares are printed:
+in how many cases the cause that was turned stands first, those of one entry in the order of their
+priors; and in how many it stands in the first entry, with how many causes that has on average, for
+an entry of all causes would always be right. No entry makes the third figure better: how many looks
+it takes to come to the cause, one after the other down the list. Below it stands which causes came
+first in the place of others.
+
+A cause that adds less than the figure shows leaves no gap, and nothing to explain: such cases are
+counted, as missed, and their share is printed.
 """
 
 import random
@@ -22,8 +30,8 @@ from itertools import product
 from typing import Any
 
 from memlab import Model, Recipe, Run
-from memlab.explain.case import Case
-from memlab.explain.causes import CAUSES
+from memlab.explain.case import Case, _reserved
+from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import rounding
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
@@ -77,11 +85,20 @@ def seen_of(base, cause, case):
     return Watched(terms(case.contents()), more if cause.counted else 0)
 
 
-def asked(base, cause, case, level="tensors", watched=None, printed=1):
-    """The causes in their order, and those that fit equally; `printed` in whole ones of these."""
-    seen = round(case.peak() / printed) * printed
+def asked(base, cause, case, level="tensors", watched=None, printed=1, more=0):
+    """The causes in their order, and those of the first entry; `printed` in whole ones of these."""
+    seen = round((case.peak() + more) / printed) * printed
     search = Search(base, seen - base.peak(), seen, level, watched, rounding(seen, level))
-    return [one.name for one in search.alone()[0]], search.equal
+    causes = search.alone()[0]
+    first = search.entries(causes)[:1]
+    return [one.name for one in causes], [one.name for some in first for one in some]
+
+
+def on_a_card(base, cause, case):
+    """As nvidia-smi shows it."""
+    drawn = random.Random(f"{base} {cause.name}")
+    more = _reserved(case.model, case.recipe, case.run.replace(holds=())) + drawn.choice(CONTEXTS)
+    return asked(base, cause, case, level="device", printed=MIB, more=more)
 
 
 def place(base, cause, case, level="tensors", watched=None, printed=1):
@@ -110,28 +127,38 @@ def drawn(count=None, models=MODELS, said=SAID):
 def main(count=None, held=False):
     which = (HELD_MODELS, HELD_SAID) if held else (MODELS, SAID)
     cases, every = drawn(count, *which), turned(*which)
+    least = max(CONTEXTS) - min(CONTEXTS)
+    people = [each for each in cases if each[2].peak() - each[0].peak() > least]
+    people = [each for each in people if not each[0].model.name.startswith("tiny")]
     ways = {
-        "a card's number in bytes": lambda b, c, k: asked(b, c, k, level="device"),
-        "the same in whole MiB": lambda b, c, k: asked(b, c, k, level="device", printed=MIB),
-        "a tracker's number": asked,
-        "a tracker's terms": lambda b, c, k: asked(b, c, k, watched=seen_of(b, c, k)),
+        "PyTorch's number in bytes": (cases, lambda b, c, k: asked(b, c, k, level="allocated")),
+        "the same in whole MiB": (
+            cases,
+            lambda b, c, k: asked(b, c, k, level="allocated", printed=MIB),
+        ),
+        "a tracker's number": (cases, asked),
+        "a tracker's terms": (cases, lambda b, c, k: asked(b, c, k, watched=seen_of(b, c, k))),
+        "nvidia-smi's number": (people, on_a_card),
     }
-    for how, ask in ways.items():
-        found = [(cause.name, *ask(base, cause, case)) for base, cause, case in cases]
+    for how, (some, ask) in ways.items():
+        found = [(cause.name, *ask(base, cause, case)) for base, cause, case in some]
         places = [names.index(true) + 1 if true in names else 0 for true, names, _ in found]
         first, three = score(places)
-        share = f"{first / len(cases):.1%} first, {three / len(cases):.1%} among three"
-        print(f"{how}: {share}, of {len(cases)} figures")
-        if "tracker" not in how:
-            reach = most(cases, every, MIB if "MiB" in how else 1) / len(cases)
+        share = f"{first / len(some):.1%} first, {three / len(some):.1%} among three"
+        print(f"{how}: {share}, of {len(some)} figures")
+        if "number in" in how or "MiB" in how:
+            reach = most(some, every, MIB if "MiB" in how else 1) / len(some)
             print(f"    at most {reach:.1%} can be")
-        among = [len(equal) for true, _, equal in found if true in equal]
+        among = [len(entry) for true, _, entry in found if true in entry]
+        looks = [at for at in places if at]
         print(
-            f"    among those that fit equally: {len(among) / len(cases):.1%}, "
-            f"of {sum(among) / max(1, len(among)):.2f} on average"
+            f"    in the first entry: {len(among) / len(some):.1%}, "
+            f"of {sum(among) / max(1, len(among)):.2f} causes on average; "
+            f"{sum(looks) / max(1, len(looks)):.2f} looks to the cause; "
+            f"no gap: {sum(not names for _, names, _ in found) / len(some):.1%}"
         )
         pairs = Counter((true, *names[:1]) for true, names, _ in found if names[:1] != [true])
-        for (true, *other), times in pairs.most_common(12):
+        for (true, *other), times in pairs.most_common(8):
             print(f"    {times:3} {true}, behind {other[0] if other else 'nothing: no gap'}")
 
 

@@ -10,12 +10,13 @@ from . import run_checks
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
-from .explain.changes import cheapest
-from .explain.flags import flag
-from .explain.resorts import EVERY, fewer_tokens, last_of
+from .explain.changes import Change, cheapest
+from .explain.resorts import EVERY, fewer_tokens, last_of, line_of
+from .explain.several import pipelined
 from .model import Model
 from .recipe import Recipe
 from .recipe.chosen import recipe_for
+from .recipe.deepspeed_config import LIBRARIES
 from .run import MOST, MOST_PARTS, Run
 from .terms.context import CONTEXT
 from .units import text, whole
@@ -128,6 +129,7 @@ def cheapest_change(
     on: str | int | Device,
     spare: int = CONTEXT,
     cards: int = 1,
+    library: str | None = None,
 ) -> list[tuple[str, str, int, str]]:
     """The cheapest changes that make a step fit: none that it could do without.
 
@@ -137,7 +139,9 @@ def cheapest_change(
     Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already. Fewer
                 tokens than `run.tokens` come last, down to memlab.explain.resorts.FEWEST
     cards       how many such devices there are: FSDP2 over some of them is a change as well, with
-                `run.batch` sequences on each; the peak is that of one of them
+                `run.batch` sequences on each; the peak is that of one of them. Those of a run that
+                is divided already stay as many
+    library     "deepspeed": its ZeRO 1, 2 and 3 over all cards, in the place of FSDP2
     Leaves out  changes that are not described for this model, those for which the library has no
                 flag; combinations that fit only together where each alone saves nothing
     Raises      CannotFit if it does not fit with all of them either
@@ -146,10 +150,16 @@ def cheapest_change(
     limit, name = limit_of(on, spare)
     if whole("cards", cards) < 1 or cards > MOST_CARDS:
         raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
+    if library not in (None, *LIBRARIES):
+        raise ValueError(f"library={library!r}; known: {', '.join(LIBRARIES)}, or None for FSDP2")
     chosen = recipe_for(model, recipe)
-    last = (*last_of(cards), *fewer_tokens(run))
+    if run.devices.deepspeed:
+        library = "deepspeed"
+    last = (*last_of(max(cards, run.devices.data), library), *fewer_tokens(run))
+    first = pipelined(EVERY) if run.devices.pipelined else EVERY
     changes, last = (
-        tuple(c for c in some if flag(c.name, chosen, run) is not None) for some in (EVERY, last)
+        tuple(c for c in some if line_of(c.name, chosen, _after(c, chosen, run)) is not None)
+        for some in (first, last)
     )
     found = cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, changes, last)
     if found.least > limit:
@@ -159,7 +169,15 @@ def cheapest_change(
             found.least,
         )
     made = found.recipe or chosen, found.run or run
-    return [(*step, flag(step[0], *made) or "") for step in found.steps]
+    return [(*step, line_of(step[0], *made) or "") for step in found.steps]
+
+
+def _after(change: Change, recipe: Recipe, run: Run) -> Run:
+    """The run with this change alone in it, for its line; as it was where it cannot be."""
+    try:
+        return change.turn(recipe, run)[1]
+    except ValueError:
+        return run
 
 
 def _peak(model: Model, recipe: Recipe | str | None, run: Run, **size: int) -> int:

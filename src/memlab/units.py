@@ -80,12 +80,12 @@ def exact(count: int, *, decimal: bool = False) -> str:
 
 
 def parse(words: str, *, bare: bool = False) -> int:
-    """The whole number of bytes that a text such as "1.5 GiB", "80 GB" or "3,621,632 B" says.
+    """The whole number of bytes that a text such as "62.4 GiB", "80 GB" or "3,621,632 B" says.
 
     Unit        bytes; `bare` lets a number without a unit be bytes, where a question asks for them
     Raises      ValueError for an unknown unit, for a number without one (but 0 is 0 in each), for
-                something that is not a number, and for a quantity that is not a whole number of
-                bytes ("0.3 B")
+                something that is not a number, and for a part of a byte ("0.3 B"); "62.4 GiB" is
+                the nearest whole number of them
     """
     if not isinstance(words, str):
         raise TypeError(f"words={words!r} is a {type(words).__name__}; text is needed")
@@ -111,10 +111,11 @@ def parse(words: str, *, bare: bool = False) -> int:
         # People who leave the unit out think in GB: "24" is a card, and never 24 bytes.
         likely = "GB" if len(before) < 4 else "MB" if len(before) < 7 else "B"
         raise ValueError(f"{words!r} has no unit; say it: {number} {likely}?")
-    scaled = int(digits) * size
-    if scaled % 10 ** len(after):
+    scaled, parts = int(digits) * size, 10 ** len(after)
+    found = (2 * scaled + parts) // (2 * parts)
+    if scaled % parts and (size == 1 or not found):
         raise ValueError(f"{words!r} is not a whole number of bytes")
-    return sign * (scaled // 10 ** len(after))
+    return sign * found
 
 
 def _digits(scaled: int, places: int) -> str:

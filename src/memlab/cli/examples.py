@@ -46,6 +46,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "memlab fit llama-3-70b --on H100 --batch 1 --tokens 4096 --cards 16",
             "on some of sixteen?",
         ),
+        (
+            "memlab fit llama-3-8b --on 'A100 40GB' --batch 1 --tokens 4096 --cards 8 --deepspeed",
+            "or under DeepSpeed?",
+        ),
     ),
     "explain": (
         ("memlab explain gpt2 --seen '4 GiB' --batch 2 --tokens 512", "from a figure"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..estimate import peak
 from ..explain.resorts import ADAPTERS as LAST_RESORT
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
 from ..run import Run
@@ -34,11 +35,10 @@ def add_parser(commands: Any) -> None:
     given.add_recipe(parser)
     given.add_run(parser)
     given.add_call(parser)
-    words = "FSDP2, and how many cards there are"
-    group = parser.add_argument_group("several devices", words)
-    words = "there are N such devices: advise FSDP2 over some of them too (default 1)"
-    group.add_argument("--cards", type=int, metavar="N", help=words)
-    given.add_fsdp(group)
+    words = "there are N such devices: advise FSDP2 over some of them too, or with --deepspeed "
+    words += "its ZeRO over all (default 1)"
+    parser.add_argument("--cards", type=int, metavar="N", help=words)
+    given.add_devices(parser)
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:
@@ -50,6 +50,10 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     recipe = given.recipe_of(options, model)
     room: dict[str, Any] = {"on": options.on}
     room["spare"] = CONTEXT if options.spare is None else parse(options.spare)
+    # With --cards it is what shall be advised, with --zero what is there already.
+    library = "deepspeed" if options.deepspeed else None
+    if options.cards is not None and options.zero is None:
+        options.deepspeed = None
     if options.batch is None and options.tokens is None:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
     if options.tokens is None:
@@ -62,8 +66,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         _cards(options, "the largest batch")
         return _answer(largest_batch(model, recipe, how, **room), how, options.json)
     changes, least, words = [], None, ""
+    cards = _cards(options)
     try:
-        changes = cheapest_change(model, recipe, how, **room, cards=_cards(options))
+        changes = cheapest_change(model, recipe, how, **room, cards=cards, library=library)
     except CannotFit as error:
         least = error.least
         words = str(error)
@@ -76,14 +81,15 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return _document(
             how, device=name, limit=limit, fits=fits, changes=made, least=least
         ), status
-    if fits:
-        return f"it fits {name} as it is", status
     if least is not None:
         return words, status
+    asked = f"its peak is {text(peak(model, recipe, how))}, and {text(limit)} are there"
+    if fits:
+        return f"it fits {name} as it is: {asked}", status
     lines = []
     for change, cost, size, flag in changes:
         lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
-    head = f"it does not fit {name}; the cheapest changes that make it fit:"
+    head = f"it does not fit {name}: {asked}; the cheapest changes that make it fit:"
     if any("LoRA" in change for change, *_ in changes):
         lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
     return "\n".join([head, *lines]), status
@@ -95,8 +101,9 @@ def _cards(options: argparse.Namespace, asked: str = "") -> int:
         return 1
     if asked:
         raise ValueError(f"--cards {options.cards} beside a search for {asked}; say --fsdp N")
-    if options.fsdp is not None:
-        raise ValueError(f"--cards {options.cards} beside --fsdp {options.fsdp}; give one of them")
+    for flag in ("fsdp", "ranks"):
+        if (value := getattr(options, flag)) is not None:
+            raise ValueError(f"--cards {options.cards} beside --{flag} {value}; give one of them")
     return int(options.cards)
 
 

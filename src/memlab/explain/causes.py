@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..base.frozen import dataclass
 from ..recipe import Recipe
 from ..run import Run
+from ..terms.context import READINGS
 from .case import Case, beside, holding, of_recipe, of_run
 from .evaluations import gathered, gathers
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # PyTorch, transformers and vLLM and from the field notes of this book. No statistics exist.
 OFTEN, SOMETIMES, SELDOM = 0.3, 0.1, 0.03
 GRADES = {OFTEN: "often", SOMETIMES: "sometimes", SELDOM: "seldom"}
+CONTEXTS = [reading.context for reading in READINGS if reading.loading == "LAZY"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Cause:
     counted     it comes in pieces, and `turn` adds one of them
     sized       of a cause whose pieces are no multiples: the case with as many as come nearest to
                 a gap, and how many they are
+    always      every figure of its level has it in it
+    between     of a cause that was read and not derived: the least and the most that was read
     """
 
     name: str
@@ -44,6 +48,8 @@ class Cause:
     level: str = "tensors"
     counted: bool = False
     sized: Callable[[Case, int], tuple[Case, int] | None] | None = None
+    always: bool = False
+    between: tuple[int, int] | None = None
 
 
 def _fp32(recipe: Recipe) -> Recipe | None:
@@ -275,6 +281,7 @@ CAUSES = (
         beside("allocator"),
         "max_memory_reserved − max_memory_allocated; PYTORCH_ALLOC_CONF=expandable_segments:True",
         level="reserved",
+        always=True,
     ),
     Cause(
         "the CUDA context",
@@ -283,5 +290,7 @@ CAUSES = (
         beside("context"),
         "nvidia-smi beside memory_reserved, with one small tensor",
         level="device",
+        always=True,
+        between=(min(CONTEXTS), max(CONTEXTS)),
     ),
 )

@@ -152,18 +152,21 @@ def cheapest(
             made = better(made, _micro_batches(run, parts))
         return made
 
-    made: list[Change] = []
-    before = None
-    while made != before:  # once more: one change may have laid bare what another one touches
-        before = made
-        for change in changes:
-            if held(made) > limit and change not in made:
-                made = better(made, change)
-    made.sort(key=changes.index)
-    made = cut(made)
+    def rest(made: list[Change]) -> list[Change]:
+        """With what else helps: again and again, for one may lay bare what another one touches."""
+        before = None
+        while made != before:
+            before = made
+            for change in changes:
+                gone = [name for other in made for name in other.replaces]
+                if held(made) > limit and change not in made and change.name not in gone:
+                    made = better(made, change)
+        return made
+
+    made = cut(rest([]))
     for change in last:
-        if held(made) > limit:
-            made = cut(better(made, change))
+        if held(made) > limit and (more := better(made, change)) is not made:
+            made = cut(rest(more))
     least = held(made)
     if least > limit:
         return Found([], least)
@@ -177,9 +180,26 @@ def cheapest(
             made = without if held(without) <= limit else made
         except ValueError:  # the rest is described only beside it
             continue
+    made = _told(made, held)
     every = [made[: i + 1] for i in range(len(made))]
     steps = [(some[-1].name, some[-1].cost, held(some)) for some in every]
     return Found(steps, least, *at(made), reached=tuple([at(some) for some in every]))
+
+
+def _told(made: list[Change], held: Callable[[list[Change]], int]) -> list[Change]:
+    """In an order in which each is described beside those before it: theirs, as far as it is."""
+    found: list[Change] = []
+    while len(found) < len(made):
+        for change in [one for one in made if one not in found]:
+            try:
+                held(found + [change])
+            except ValueError:
+                continue
+            found.append(change)
+            break
+        else:
+            raise ValueError("no order of these changes is described: " + made[-1].name)
+    return found
 
 
 def _micro_batches(run: Run, parts: int) -> Change:

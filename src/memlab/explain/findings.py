@@ -32,6 +32,7 @@ NOTHING_LEFT, LEFT, OVER = (
 )
 NOTHING, TOO_MUCH = "{1}   {2}: nothing at this peak", "{1}   {2}: {3}: too much"
 LOOK = " " * 13  # before what to look at
+LIKE, ALIKE = "=", "{1}   as many bytes as the one above: a figure cannot tell which of them it is"
 WHERE = "The tracker sees where the gap is: {1}."
 WHERE_NOT = "The tracker sees where the gap is: {1}; {2}: as predicted."
 TOLD_MORE = (
@@ -47,7 +48,7 @@ IDLE = (
 # All of them; those with less of their own come last, as a reader of printed text needs them.
 SENTENCES = (
     *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values()),
-    *(EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
+    *(ALIKE, EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
     *(WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
 )
 
@@ -65,6 +66,12 @@ class Finding:
     pieces: int
     likely: str
     look: str
+
+    def same_bytes(self, other: Finding, rounding: int) -> bool:
+        """Whether a figure that is known to so many bytes shows the same of both."""
+        if self.bytes is None or other.bytes is None:
+            return False
+        return abs(self.bytes - other.bytes) <= rounding
 
 
 @dataclass(frozen=True)
@@ -113,17 +120,25 @@ class Explanation:
         total = self.predicted.total()
         lines = [str(say(self.predicted.title))]
         lines += [told(_gap(self.gap), text(total), text(self.seen), text(abs(self.gap)))]
-        if self.causes:
-            lines += ["", told(CAUSES)]
-        for one in self.causes:
-            size = "?" if one.bytes is None else text(one.bytes)
-            kind = TIMES if one.pieces > 1 else ONCE
-            lines += [told(kind[one.likely], f"{size:>10}", one.name, f"{one.pieces:,}")]
-            lines += [LOOK + say(one.look)]
         if len(self.equal) > 1:
             known, names = text(self.rounding), ", ".join(self.equal)
             kind_ = EQUAL if self.rounding > 1 else EQUAL_EXACT
             lines += ["", told(kind_, len(self.equal), names, known)]
+        if self.causes:
+            lines += ["", told(CAUSES)]
+        above, again = None, False
+        for one in self.causes:
+            size = "?" if one.bytes is None else text(one.bytes)
+            if above is not None and one.same_bytes(above, self.rounding):
+                size = LIKE
+            else:
+                above = one
+            kind = TIMES if one.pieces > 1 else ONCE
+            lines += [told(kind[one.likely], f"{size:>10}", one.name, f"{one.pieces:,}")]
+            lines += [LOOK + say(one.look)]
+            again = again or size == LIKE
+        if again:
+            lines += [told(ALIKE, f"{LIKE:>10}")]
         if self.sums:
             lines += ["", told(SUMS)]
         for sum_ in self.sums:

@@ -83,11 +83,6 @@ MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.ste
 ACCUMULATED = (
     "TrainingArguments(per_device_train_batch_size={batch}, gradient_accumulation_steps={passes})"
 )
-FULLY_SHARDED = (
-    "torch.distributed.fsdp.fully_shard(layer) for each decoder layer, then "
-    "fully_shard(model); torchrun --nproc-per-node {}"
-)
-FULLY_SHARDED_TRAINER = "TrainingArguments(fsdp=True); torchrun --nproc-per-node {}"
 FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
 FEWER_SFT = "SFTConfig(max_length={tokens})"
 
@@ -111,9 +106,6 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
         return _of(words.format(passes=run.micro_batches, batch=run.batch), of)
     if name.startswith("sequences of"):
         return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
-    if name.startswith("FSDP2 over"):
-        shards = {OWN: FULLY_SHARDED, TRAINER: FULLY_SHARDED_TRAINER}
-        return shards[of].format(run.devices.data) if of in shards else None
     if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
         return "torchao.optim.AdamW8bit(model.parameters())"
     said = FLAGS[name]

@@ -1,21 +1,20 @@
 """Changes that only the simulation knows, and those that stand last: another place, another result.
 
-FSDP over more cards stands between the host and Adafactor, for it costs cards and no quality; only
-readers who say that they have them are told to use them.
+More cards stand before the host and what makes another result, for a reader who has them pays with
+transfers alone.
 """
 
 from __future__ import annotations
 
 from ..recipe import Recipe
-from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.lora import Lora
 from .changes import CHANGES, Change
+from .flags import flag
+from .several import line, ours, over
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
-
     from .changes import Turn
 
 EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
@@ -101,38 +100,20 @@ OTHERWISE = (
 LAST = (*AWAY, *OTHERWISE)  # of one card
 
 
-def last_of(cards: int) -> tuple[Change, ...]:
+def last_of(cards: int, of: str | None = None) -> tuple[Change, ...]:
     """What stands last for a reader who has so many cards, all alike.
 
-    cards       FSDP2 over 2 of them, 4, 8 and so on, and over all of them, are changes as well
+    of      whose the division is: memlab.explain.several.over
     """
-    counts = [2**power for power in range(1, cards.bit_length()) if 2**power < cards]
-    counts += [cards] * (cards > 1)
-    over: list[Change] = []
-    for count in counts:
-        names = tuple(change.name for change in over)
-        over.append(_fully_sharded(count, names))
-    names = tuple(change.name for change in over)
+    among = over(cards, of)
+    names = tuple(change.name for change in among)
     # What is described on one card alone takes the place of several.
-    return (*AWAY, *over, *(c.beside(names) for c in OTHERWISE))
+    return (*among, *(change.beside(names) for change in LAST))
 
 
-def _fully_sharded(count: int, fewer: tuple[str, ...]) -> Change:
-    def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
-        if run.phase != "train" or run.devices.ranks > 1:
-            return recipe, run
-        how: dict[str, Any] = {}
-        if run.loop == "trainer":  # whose own FSDP2 has no autocast: memlab.step.accelerated
-            how["gradient_sync"] = "last"
-            if recipe.autocast == "bf16":
-                how["param_dtype"] = "bf16"
-                recipe = recipe.replace(name="fp32", autocast=None)
-        return recipe, run.replace(devices=Sharding(data=count, zero=3, **how))
-
-    cost = f"{count:,} cards for one step, and the weights travel between them in both passes"
-    # What is not described beside it.
-    gone = (EIGHT, ON_HOST, BOTH_ON_HOST, INSIDE, "a loss in chunks", SFT.name)
-    return Change(f"FSDP2 over {count:,} cards", turn, cost, (*gone, *fewer))
+def line_of(name: str, recipe: Recipe, run: Run) -> str | None:
+    """The line of the reader's library that makes any of these changes; None: it has none."""
+    return (line if ours(name) else flag)(name, recipe, run)
 
 
 def fewer_tokens(run: Run) -> tuple[Change, ...]:

@@ -5,6 +5,7 @@ Long, because how well one cause fits and how well a sum does are asked of the s
 
 from __future__ import annotations
 
+from ..base.frozen import dataclass
 from .case import Case
 from .causes import CAUSES, GRADES, Cause
 from .findings import Finding, Sum
@@ -34,6 +35,24 @@ BLAMED = (
     "old and new copies while loading",
     "AdamW's foreach temporaries",
 )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well one cause fits the gap: how many pieces of it, and how likely it is the one.
+
+    many        pieces as they are said, which are none of its own where it is sized by the gap
+    closes      whether nothing is left, as far as the figure is known
+    """
+
+    pieces: int
+    many: int
+    closes: bool
+    likely: float
+
+
+def _order(fit: Fit) -> tuple[bool, float]:
+    return not fit.closes, -fit.likely
 
 
 class Search:
@@ -97,13 +116,11 @@ class Search:
         not_: list[tuple[tuple[float, ...], Finding]] = []
         for cause in self.known:
             size = self.sizes[cause.name]
-            tells = self._tells(cause) or self._closed_by_pieces(cause)
-            pieces = self._pieces(cause, self.gap) if tells else 1
-            many = self.pieces.get(cause.name, pieces)
-            found = Finding(cause.name, size * pieces, many, GRADES[cause.prior], cause.look)
-            left = self._left(cause, pieces)
-            closes = left <= self.rounding and (tells or self.level != "tensors")
-            order = (not closes, -self._likely(cause, many, left), -size * pieces)
+            fit = min((self._fit(cause, beside) for beside in self._beside(cause)), key=_order)
+            found = Finding(
+                cause.name, size * fit.pieces, fit.many, GRADES[cause.prior], cause.look
+            )
+            order = (not fit.closes, -fit.likely, -size * fit.pieces)
             if 0 < size <= self.gap + max(self.unit, self.rounding):  # one unit may be rounding
                 fits.append((order, found))
             elif size > 0 or cause.name in BLAMED:
@@ -111,14 +128,62 @@ class Search:
         for pair in (fits, not_):
             pair.sort(key=lambda one: one[0])
         self.equal = tuple(found.name for order, found in fits if not order[0])
-        return [found for _, found in fits], [found for _, found in not_]
+        causes = [found for _, found in fits]
+        if self.watched is None:  # which may see apart what has as many bytes
+            causes = [found for some in self.entries(causes) for found in some]
+        return causes, [found for _, found in not_]
 
-    def _left(self, cause: Cause, pieces: int) -> int:
-        """Bytes that this cause alone does not account for, term by term where they are known."""
-        if self.watched is None:
-            return abs(self.gap - pieces * self.sizes[cause.name])
-        whole = _grown(terms(self.case.contents()), self.held[cause.name], pieces)
-        return apart(self.watched.terms, whole)
+    def entries(self, causes: list[Finding]) -> list[list[Finding]]:
+        """The same in their order, those together that close the gap or have as many bytes.
+
+        Of causes with one number of bytes, as far as the figure is known, it cannot say which.
+        """
+        found: list[list[Finding]] = []
+        for cause in causes:
+            for some in found:
+                closing = cause.name in self.equal and some[0].name in self.equal
+                same = self.watched is None and cause.same_bytes(some[0], self.rounding)
+                if closing or same:
+                    some.append(cause)
+                    break
+            else:
+                found.append([cause])
+        return found
+
+    def _beside(self, cause: Cause) -> tuple[tuple[Cause, ...], ...]:
+        """What the figure may have in it besides: nothing, or all that others of its level have."""
+        others = tuple(c for c in self.known if c.always and c is not cause)
+        return ((), others) if others else ((),)
+
+    def _fit(self, cause: Cause, beside: tuple[Cause, ...]) -> Fit:
+        """How well a cause fits, where the figure has these in it besides."""
+        size = self.sizes[cause.name]
+        ends = [c.between or (self.sizes[c.name],) * 2 for c in beside]
+        low, high = sum(least for least, _ in ends), sum(most for _, most in ends)
+        tells = self._tells(cause) or self._closed_by_pieces(cause)
+        pieces = self._pieces(cause, self.gap - (low + high) // 2) if tells else 1
+        many = self.pieces.get(cause.name, pieces)
+        if cause.between is not None:
+            low, high = low + cause.between[0] - size, high + cause.between[1] - size
+        left = self._left(cause, pieces, low, high)
+        closes = not left and high - low <= self.rounding and (tells or self.level != "tensors")
+        return Fit(pieces, many, closes, self._likely(cause, many, left + (high - low) // 2))
+
+    def _left(self, cause: Cause, pieces: int, low: int = 0, high: int = 0) -> int:
+        """Bytes that it does not account for, beyond what the figure is known to.
+
+        low, high   bytes of what stands beside it
+
+        Term by term where they are known. A figure is rounded to the nearest or cut off, and does
+        not say which: what was there is at most half a unit less, or not quite one unit more.
+        """
+        if self.watched is not None:
+            whole = _grown(terms(self.case.contents()), self.held[cause.name], pieces)
+            return apart(self.watched.terms, whole)
+        short = self.gap - pieces * self.sizes[cause.name]
+        if short > high:
+            return max(0, short - high - self.rounding // 2)
+        return max(0, low - short - max(0, self.rounding - 1))
 
     def _likely(self, cause: Cause, pieces: int, left: int) -> float:
         """The logarithm of how likely a cause is, up to what is the same for all of them.
@@ -128,8 +193,7 @@ class Search:
         """
         from math import log
 
-        over = max(0, left - self.rounding)
-        found = log(cause.prior) - log(1 + over / self.fine)
+        found = log(cause.prior) - log(1 + left / self.fine)
         if cause.counted or cause.sized is not None:
             found -= 1 + log(pieces)
         return found + self._growth(cause, pieces)
@@ -202,7 +266,7 @@ class Search:
         size = self.sizes[cause.name]
         if self.watched is not None or size <= 2 * self.rounding:
             return False
-        return self._left(cause, self._pieces(cause, self.gap)) <= self.rounding
+        return self._left(cause, self._pieces(cause, self.gap)) == 0
 
     def _score(self, causes: tuple[Cause, ...], joint: Sum) -> float:
         """How likely: the logarithm of the priors, less what is left in units.
