@@ -8,6 +8,7 @@ import pytest
 from memlab import MiB, Model, Run, Sharding, estimate, explain
 from memlab.cli import main
 from memlab.fit import cheapest_change, largest_batch
+from memlab.lab.deepspeed_steps import recorded
 from memlab.step import simulate
 from memlab.units import text
 
@@ -29,6 +30,16 @@ def test_real_ranks_held_what_is_derived(found):
         told["gradients"] += told.pop("whole gradients", 0)  # the tracker knows no whole ones
         for term in ("weights", "master", "gradients", "reduce buckets", "optimizer"):
             assert measured["contents"].get(term, 0) == told.get(term, 0), term
+
+
+@pytest.mark.parametrize("found", recorded(), ids=["gathered", "freed"])
+def test_the_ranks_of_the_chapter_held_what_is_derived(found):
+    model, recipe, run, ranks = found
+    derived = simulate(model, recipe, run)
+    assert len(ranks) == run.devices.data == 2
+    for measured in ranks:
+        assert measured["peak"] == derived.peak.bytes
+        assert {moment: measured[moment] for moment in derived.held} == derived.held
 
 
 def test_the_record_has_every_key_at_several_values():

@@ -3,6 +3,7 @@
     pip install deepspeed==0.19.8
     python tools/deepspeed_runs.py > tests/deepspeed.json           stages 1 and 2
     python tools/deepspeed_runs.py third > tests/deepspeed3.json    stage 3
+    python tools/deepspeed_runs.py chapter > src/memlab/data/ranks/zero3.json   chapter 21's
 
 tests/test_deepspeed.py and test_zero3.py hold the derived figures against these files, so that
 nobody needs DeepSpeed to run them.
@@ -78,12 +79,26 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("mistral", "zero", NONE | TORCHS | {"checkpoint": "block"}),
 )
 
+# What chapter 21 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
+BUCKET = {"reduce_bucket_size": 500_000}
+CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("tiny-llama", "zero", BUCKET),
+    ("tiny-llama", "zero", BUCKET | NONE),
+)
+FILES = {
+    "third": (THIRD, "tests/deepspeed3.json"),
+    "chapter": (CHAPTER, "src/memlab/data/ranks/zero3.json"),
+}
+
 
 def question(family: str, recipe: str, said: dict[str, Any]) -> tuple[Model, str, Run]:
     """A model, a recipe and a run; two ranks unless it says otherwise."""
     named = Sharding.__annotations__
     devices = {"data": 2, "reduce_bucket_size": 4000} | {n: said[n] for n in named if n in said}
     run = {name: value for name, value in said.items() if name not in named}
+    if family not in CONFIGS:
+        ours = Run.cpu(batch=4, tokens=64, devices=Sharding(**devices), **run)
+        return Model.preset(family), recipe, ours
     model = Model.from_config(CONFIGS[family])
     return model, recipe, Run.cpu(batch=2, tokens=16, devices=Sharding(**devices), **run)
 
@@ -110,19 +125,21 @@ def held(questions: list[tuple[Model, str, Run]]) -> list[list[dict[str, Any]]]:
 
 def main() -> None:
     """Print the record."""
-    third = sys.argv[1:] == ["third"]
+    which = sys.argv[1] if sys.argv[1:] else None
     theirs = {"zero": 3, "library": "deepspeed"}
-    asked = [(f, r, theirs | said) for f, r, said in THIRD] if third else ASKED
+    third, file = FILES[which] if which else (ASKED, "tests/deepspeed.json")
+    asked = [(f, r, theirs | said) for f, r, said in third] if which else list(ASKED)
     questions = [question(*each) for each in asked]
     runs = [
-        {"config": CONFIGS[family], "recipe": recipe, "run": said_of(run), "ranks": ranks}
+        {"config": CONFIGS.get(family, family), "recipe": recipe, "run": said_of(run)}
+        | {"ranks": ranks}
         for (family, recipe, _), (*_, run), ranks in zip(
             asked, questions, held(questions), strict=True
         )
     ]
-    command = "third > tests/deepspeed3.json" if third else "> tests/deepspeed.json"
+    command = " ".join(["python tools/deepspeed_runs.py", *sys.argv[1:], ">", file])
     document = {
-        "command": f"python tools/deepspeed_runs.py {command}",
+        "command": command,
         "deepspeed": version("deepspeed"),
         "torch": version("torch"),
         "transformers": version("transformers"),

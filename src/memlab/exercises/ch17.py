@@ -1,4 +1,4 @@
-"""Exercises of chapter 17, accumulation, tying and narrow tables."""
+"""Exercises of chapter 17, accumulation."""
 
 from ..formats import storage
 from ..model import Model
@@ -16,6 +16,13 @@ def _peak(pieces: int, tokens: int) -> int:
     batch = 2 // pieces
     run = Run(batch=batch, tokens=tokens, micro_batches=pieces, optimizer_impl="fused")
     return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
+
+
+def _saved_by_one() -> int:
+    from ..step.simulate import simulate
+
+    one = Run(batch=1, tokens=1024)
+    return simulate(Model.preset("llama-3-8b"), "bf16", one).rows["activations"]
 
 
 def _pays() -> int:
@@ -38,24 +45,22 @@ exercise(
 
 exercise(
     "ex-accumulation-2",
-    answer=lambda: 151936 * 1024 - (151936 * 64 + 2 * 64 * 1024),
-    hint="V · D before; V · E and two matrices of E · D after.",
-    unit="parameters",
+    answer=lambda: 16 * _saved_by_one(),
+    hint="No graph is freed before backward() has run: count the micro-batches whose graphs wait.",
     wrong={
-        lambda: 151936 * (1024 - 64): "The two matrices that widen and narrow are missing.",
-        lambda: 151936 * (1024 - 64) - 64 * 1024: "One matrix widens, another one narrows.",
-        lambda: 2 * 151936 * (1024 - 64) - 2 * 64 * 1024: "The table is tied: there is one.",
+        lambda: _saved_by_one(): "That is what the right loop holds: one micro-batch's.",
+        lambda: 15 * _saved_by_one(): "The last micro-batch's graph is there as well.",
     },
 )
 
 exercise(
     "ex-accumulation-3",
-    answer=lambda: 4 * 10 * _count("llama-3-8b"),
-    hint="Two bytes of weight and twice four of states, for each parameter and checkpoint.",
+    answer=lambda: 4 * _count("qwen3-4b") - 4 * _count("qwen3-4b") // 8,
+    hint="Whole gradients in fp32, less the eighth that a rank holds either way.",
     wrong={
-        lambda: 3 * 10 * _count("llama-3-8b"): "While the newest is written, the oldest is there.",
-        lambda: 4 * 2 * _count("llama-3-8b"): "Those are the weights alone.",
-        lambda: 4 * 12 * _count("llama-3-8b"): "Gradients are not saved.",
+        lambda: 4 * _count("qwen3-4b"): "An eighth of them is there in either case.",
+        lambda: 2 * _count("qwen3-4b") * 7 // 8: "They are reduced in fp32, and kept so.",
+        lambda: 4 * 4 * _count("qwen3-4b") * 7 // 8: "Micro-batches add into the same gradient.",
     },
 )
 

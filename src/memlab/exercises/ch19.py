@@ -3,7 +3,7 @@
 from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
-from ..terms.sparse import coo, csr, masked
+from ..terms.sparse import csr, masked
 from . import exercise
 
 
@@ -40,17 +40,14 @@ exercise(
 
 exercise(
     "ex-pruning-2",
-    answer=lambda: csr(1024, nonzero=1024 * 1024 // 4, format="fp32"),
-    hint="Four bytes of value and eight of column for each that is left; 1,025 starts of eight.",
+    answer=lambda: 151936 * 1024 - (151936 * 64 + 2 * 64 * 1024),
+    hint="A mask removes no parameter. V · D before; V · E and two matrices of E · D after.",
+    unit="parameters",
     wrong={
-        lambda: csr(
-            1024, nonzero=1024 * 1024 // 4, format="fp32", index_bytes=4
-        ): "torch makes 8-byte indices.",
-        lambda: coo(1024 * 1024 // 4, format="fp32"): "That is the coordinate list of to_sparse().",
-        lambda: 12 * 1024 * 1024 // 4: "The starts of the rows are missing.",
-        lambda: csr(
-            1024, nonzero=1024 * 1024 * 3 // 4, format="fp32"
-        ): "Three quarters go, one is stored.",
+        lambda: 9 * 151936 * 1024 // 10: "A zero under a mask is a parameter like any other.",
+        lambda: 151936 * (1024 - 64): "The two matrices that project up and down are missing.",
+        lambda: 151936 * (1024 - 64) - 64 * 1024: "One matrix projects up, another one down.",
+        lambda: 2 * 151936 * (1024 - 64) - 2 * 64 * 1024: "The table is tied: there is one.",
     },
 )
 

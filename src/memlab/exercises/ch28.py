@@ -41,11 +41,11 @@ exercise(
 
 exercise(
     "ex-missing-gigabytes-2",
-    answer=lambda: _validate(9),
+    answer=lambda: _validate(2),
     hint="The fixed peak, and a graph for every validation that is over: derived + n · graph.",
     wrong={
-        lambda: _validate(10): "During the last step of training, how many validations are over?",
-        lambda: _validate(9) - _validate(0): "That is what is missing; the step itself is on top.",
+        lambda: _validate(3): "During the last step of training, how many validations are over?",
+        lambda: _validate(2) - _validate(0): "That is what is missing; the step itself is on top.",
     },
 )
 

@@ -4,9 +4,11 @@ DeepSpeed is no dependency of memlab: `pip install deepspeed==0.19.8`. It wants 
 variables, and a compiler for a faster all-reduce on a CPU, which it can do without.
 """
 
+import json
 import os
 import sys
 from functools import partial
+from importlib import resources
 from typing import Any
 
 import torch
@@ -28,6 +30,21 @@ from .two_steps import Marks, each, now, told
 from .zero3_ranks import label_parts, settled_collectives
 
 TORCHS = torch.nn.functional.linear
+
+
+def recorded() -> list[tuple[Model, str, Run, list[dict[str, int]]]]:
+    """What two real ranks held under stage 3 where DeepSpeed was installed, and what they ran.
+
+    Shapes      one entry a run: its model, recipe and Run, and what `steps` told of each rank
+    Unit        bytes of storages
+    Source      data/ranks/zero3.json: `python tools/deepspeed_runs.py chapter`, DeepSpeed 0.19.8
+    """
+    stored = resources.files("memlab").joinpath("data", "ranks", "zero3.json")
+    runs = json.loads(stored.read_text(encoding="utf-8"))["runs"]
+    return [
+        (Model.preset(run["config"]), run["recipe"], Run.from_dict(run["run"]), run["ranks"])
+        for run in runs
+    ]
 
 
 def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
