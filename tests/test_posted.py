@@ -76,6 +76,8 @@ def test_no_reading_is_missed_by_more_than_before(now):
 
 def test_the_picture_shows_the_stored_answers():
     assert picture.PATH.read_text(encoding="utf-8") == picture.picture(), AGAIN
+    shown = {a.reading.source for a in stored.stored() if a.counted}
+    assert {picture.GROUPS.get(name, name) for name in shown} == set(picture.SOURCES)
 
 
 def test_each_large_miss_has_its_sentence_and_each_sentence_its_miss():

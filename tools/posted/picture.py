@@ -11,7 +11,7 @@ from .stored import stored
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
 TITLE = "Predicted against posted bytes, one dot a reading"
-# Okabe and Ito's colours, one a source that has an answer.
+# Okabe and Ito's colours and two more, one a group of sources that has an answer.
 SOURCES = {
     "optimum": "#E69F00",
     "qwen3": "#0072B2",
@@ -20,7 +20,10 @@ SOURCES = {
     "litgpt": "#CC79A7",
     "torchtune": "#1A1A1A",
     "vllm": "#56B4E9",
+    "torchtitan": "#8C510A",
+    "gpjt": "#5E3C99",
 }
+GROUPS = {"litgpt-tables": "litgpt", "torchao": "torchtitan"}  # a source in another one's colour
 LOW, HIGH = 28, 37  # powers of two: 256 MiB to 128 GiB
 BAND = 1.05  # the tolerance above which a miss has its reason
 
@@ -75,5 +78,5 @@ def _dots(name, left, base, scale):
             round(base - (log2(a.bytes) - LOW) * scale, 1),
         )
         for a in stored()
-        if a.counted and a.reading.source == name
+        if a.counted and GROUPS.get(a.reading.source, a.reading.source) == name
     }
