@@ -14,11 +14,21 @@ pytest.importorskip("memlab_figures", reason="no book: Sphinx is not installed")
 from labels import SIZES, crowded  # noqa: E402
 
 from memlab.base import messages  # noqa: E402
-from memlab.plot import beyond_the_model, curves, logits_in_time, routing, turns  # noqa: E402
+from memlab.ledger import Ledger  # noqa: E402
+from memlab.plot import (  # noqa: E402
+    beyond_the_model,
+    curves,
+    ledger_bar,
+    logits_in_time,
+    routing,
+    turns,
+)
 from memlab.plot.canvas import (  # noqa: E402
     BOLDER,
     FACE,
+    PHONE,
     Canvas,
+    advance,
     descends,
     room_of,
     width_of,
@@ -132,6 +142,35 @@ def test_what_is_wider_on_a_phone():
     assert room_of("梯度") == 32 > width_of("梯度")
     assert room_of("0000") == width_of("0000")
     assert descends("perda") and not descends("loss") and not descends("損失")
+
+
+ROW = re.compile(r'<rect x="([\d.]+)" y="([\d.]+)" width="[\d.]+" height="44"')
+LABEL = re.compile(r'<text x="0" y="([\d.]+)"[^>]*>([^<]+)</text>')
+
+
+def touching(svg):
+    """The labels of a ledger bar's rows that reach the bars on a phone."""
+    rows = [(float(x), float(y)) for x, y in ROW.findall(svg)]
+    beside = {
+        words: min(x for x, _ in rows)
+        for at, words in LABEL.findall(svg)
+        if any(y - 6 <= float(at) <= y + 52 for _, y in rows)
+    }
+    wide = {words: sum(advance(c, FACE) for c in words) * PHONE / 100 for words in beside}
+    return [words for words, left in beside.items() if wide[words] + 1 > left]
+
+
+@pytest.mark.parametrize("path", sources.chapters(), ids=lambda path: path.stem)
+def test_no_label_of_a_row_touches_its_bar(path):
+    pairs = [(language, svg) for language in LANGUAGES for _, svg in pictures(path, language)]
+    assert [(lang, words) for lang, svg in pairs for words in touching(svg)] == []
+
+
+def test_a_row_of_many_ideographs_has_the_room_that_it_takes_on_a_phone():
+    rows = {"最佳化器，之後": Ledger.of("derived", {"weights": GiB})}
+    svg = ledger_bar(rows, title="").svg
+    assert "最佳化器，之後" in svg and touching(svg) == []
+    assert touching(svg.replace("最佳化器，之後", "最佳化器，之後的")) == ["最佳化器，之後的"]
 
 
 LOOPS = {"Trainer": ([("three copies of the logits", "logits", 12 * GiB)], "gone with a flag")}

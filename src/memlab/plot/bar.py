@@ -6,7 +6,7 @@ from ..devices import device
 from ..ledger import Ledger
 from ..terms.context import CONTEXT
 from ..units import exact, parse, text
-from .canvas import WIDTH, Canvas, Picture, heading, ink_on, width_of, wrap
+from .canvas import WIDTH, Canvas, Picture, heading, ink_on, room_of, width_of, wrap
 from .colours import INK, PAPER, colour_of, in_order
 from .ticks import ticks
 
@@ -43,7 +43,9 @@ def ledger_bar(
     ends = {label: [text(sum(figures.values())), *notes[label]] for label, figures in bars.items()}
     sheet = Canvas()
     labels = {label: wrap(label, 130) for label in bars}
-    left = max(width_of(part) for parts in labels.values() for part in parts) + 10
+    rows = [part for parts in labels.values() for part in parts]
+    # Ideographs are as wide as they are high: on a phone those of a row are wider than `width_of`.
+    left = max(max(map(width_of, rows)) + 10, max(map(room_of, rows)) + 2)
     room = WIDTH - left
     scale = min(
         (room - 14 - max(map(width_of, ends[label]))) / sum(figures.values())
