@@ -11,6 +11,8 @@ from memlab.lab import trainer_ranks
 from memlab.lab.ranks import on_ranks
 from memlab.lab.trainers import CONFIG
 from memlab.step import simulate
+from memlab.terms.host import pinned
+from memlab.terms.optimizer import numel
 from memlab.units import text
 
 # Of the libraries, about each other.
@@ -57,6 +59,16 @@ ASKED = (
 )
 
 
+# FSDP with cpu_offload: the host's bytes are told apart from the device's.
+ON_HOST = (
+    question("llama", cpu_offload="pinned"),
+    question("llama", tokens=3, cpu_offload="pinned", **BF16),
+    question("qwen3", checkpoint="block", cpu_offload="pinned", **BF16, **THREE),
+    question("gpt2", cpu_offload="pinned", **THREE),
+    question("gpt_neox", "bf16", cpu_offload="pinned", reshard_after_forward=False),
+)
+
+
 # ParallelismConfig(dp_replicate_size=2, dp_shard_size=2): two groups of two ranks. Of many layers
 # and few words, so that the reduced gradients that wait for the end of backward are the peak.
 CONFIGS |= {
@@ -64,6 +76,7 @@ CONFIGS |= {
     for name in ("llama", "qwen3")
 }
 REPLICATED = (
+    question("deep llama", tokens=3, replicas=2, cpu_offload="pinned", **BF16),
     question("deep llama", tokens=3, replicas=2, **BF16),
     question("deep qwen3", tokens=3, checkpoint="block", replicas=2, **BF16, **THREE),
 )
@@ -79,7 +92,11 @@ def test_trainer_on_two_groups_of_real_ranks_holds_what_is_derived(number, repli
     recipe, (_, run, config) = REPLICATED[number]
     for rank in replicated[::2]:  # the first of each group, whose part of 1,001 words is larger
         measured = dict(rank[number])
-        assert measured.pop("contents")["weights"]
+        away = run.devices.cpu_offload is not None
+        assert bool(measured.pop("contents").get("weights")) != away
+        if away:
+            step = simulate(Model.from_config(config), recipe, run)
+            assert measured.pop("host") == step.host.bytes
         assert Peaks(**measured) == derived(recipe, run, config)
     alone = run.replace(devices=Sharding(**{**vars_of(run.devices), "replicas": 1, "data": 2}))
     assert derived(recipe, alone, config) != derived(recipe, run, config)
@@ -91,7 +108,8 @@ def vars_of(devices):
 
 @pytest.fixture(scope="module")
 def held():
-    return on_ranks(2, trainer_ranks.several, [asked for _, asked in ASKED], seconds=300)
+    asked = [asked for _, asked in (*ASKED, *ON_HOST)]
+    return on_ranks(2, trainer_ranks.several, asked, seconds=300)
 
 
 @pytest.mark.parametrize("number", range(len(ASKED)), ids=str)
@@ -103,6 +121,17 @@ def test_trainer_on_real_ranks_holds_what_is_derived(number, held):
     step = simulate(Model.from_config(config), recipe, run)
     assert contents["weights"] == step.peak.contents["weights"]
     assert max(measured["backward"], measured["elsewhere"]) == step.peak.bytes
+
+
+@pytest.mark.parametrize("number", range(len(ON_HOST)), ids=str)
+def test_a_device_and_its_host_hold_what_is_derived(number, held):
+    recipe, (_, run, config) = ON_HOST[number]
+    measured = dict(held[0][len(ASKED) + number])
+    step = simulate(Model.from_config(config), recipe, run)
+    assert measured.pop("host") == step.host.bytes
+    assert not {"weights", "gradients", "optimizer"} & set(measured.pop("contents"))
+    assert Peaks(**measured) == derived(recipe, run, config)
+    assert step.host.moment == "optimizer" and "weights" not in step.peak.contents
 
 
 def test_a_checkpoint_in_bf16_is_upcast_by_the_flag_that_asks_for_bf16(held):
@@ -169,7 +198,7 @@ def test_the_sources_say_so():
         (BF16 | {"reduce_dtype": "fp32"}, "fp32", "reduce_dtype='fp32' with loop='trainer'"),
         ({"param_dtype": "fp16"}, "fp32", "param_dtype='fp16' is not described .* known: bf16"),
         (BF16, "bf16", "accelerate upcasts all weights; say fp32"),
-        ({"cpu_offload": "pinned"}, "fp32", "cpu_offload='pinned' is not described beside Tr"),
+        ({"cpu_offload": "pageable"}, "fp32", "cpu_offload='pageable' .* accelerate's policy pins"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside"),
         ({"texts": "padded"}, "fp32", "texts='padded' is not described beside FSDP2"),
         ({"eval_batch": 2}, "fp32", "eval_batch=2 is not described beside FSDP2"),
@@ -181,6 +210,19 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
     recipe, (_, run, config) = question("llama", recipe, **said)
     with pytest.raises(ValueError, match=message):
         estimate(Model.from_config(config), recipe, run)
+
+
+def test_on_a_gpus_host_parts_of_weights_and_gradients_lie_in_pinned_blocks():
+    devices = Sharding(data=8, zero=3, cpu_offload="pinned", **BF16)
+    run = Run(tokens=512, loop="trainer", devices=devices)
+    away, near = simulate(LLAMA, "fp32", run), gpu("trainer")
+    blocks = sum(
+        pinned(4 * numel(devices.shape(tensor, "weights"))) * tensor.copies
+        for tensor in LLAMA.tensors()
+    )
+    assert away.host.contents["weights"] == away.host.contents["gradients"] == blocks
+    assert near.rows["weights"] and not away.rows["weights"]
+    assert away.peak.bytes < near.peak.bytes - 3 * near.rows["weights"]
 
 
 def test_other_families_and_trainers_are_refused():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from mixtures import MIXTURES, random_mixtures
 from more_families import MORE, drawn
-from real_steps import Question, real_step, simulated
+from real_steps import Question, random_configs, real_step, simulated
 from real_trainers import derived, trained
 from test_step import apart
 from test_step_cuda import on_cuda
@@ -60,6 +60,46 @@ def test_a_step_with_a_mask_is_counted_to_the_byte(texts, family, precision, con
     assert found.held == real.held
 
 
+# Those with parts of their own, with dropout too; every one of them both padded and packed.
+GPTS = ("gpt2", "opt", "gpt_neox")
+OF_GPTS = [
+    step.replace(texts=texts, tokens=min(step.run.tokens, 12), attention=attention)
+    for seed, texts, attention in (
+        (71, "padded", "sdpa"),
+        (72, "packed", "sdpa"),
+        (73, "padded", "eager"),
+        (74, "packed", "eager"),
+    )
+    for step in random_configs(3, seed, families=GPTS, checkpoints=("none", "block"))
+]
+
+
+@pytest.mark.parametrize("step", OF_GPTS, ids=str)
+def test_a_step_of_the_gpts_is_counted_to_the_byte(step):
+    real, found = real_step(step), simulated(step)
+    assert apart(real, found) == {}
+
+
+def test_packed_texts_of_opt_see_each_other():
+    """Its mask is made without the positions: what transformers' own code gives a later text."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    shape = {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2, "vocab_size": 50}
+    heard = {}
+    for family, own in (("opt", {"ffn_dim": 32, "word_embed_proj_dim": 32}), ("gpt_neox", {})):
+        torch.manual_seed(0)
+        config = transformers.AutoConfig.for_model(family, **shape, **own)
+        module = transformers.AutoModelForCausalLM.from_config(config).eval()
+        positions = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3]])
+        first, second = torch.arange(8)[None], torch.arange(8)[None].clone()
+        second[0, 0] = 40  # of the first text alone
+        said = [
+            module(ids, position_ids=positions, use_cache=False).logits for ids in (first, second)
+        ]
+        heard[family] = not torch.equal(said[0][0, 4:], said[1][0, 4:])
+    assert heard == {"opt": True, "gpt_neox": False}
+
+
 # Every family whose rows can have a mask, a random model of each: padded, then packed, in turn.
 OTHERS = [
     step.replace(texts=("padded", "packed")[i % 2], tokens=min(step.run.tokens, 40))
@@ -73,7 +113,7 @@ def test_a_step_of_every_other_family_is_counted_to_the_byte(step):
     assert apart(real, found) == {}
 
 
-@pytest.mark.parametrize("step", [*on_cuda(OTHERS[::2])], ids=str)
+@pytest.mark.parametrize("step", [*on_cuda([*OTHERS[::2], *OF_GPTS[:3], *OF_GPTS[6:9]])], ids=str)
 def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
     run = step.run.replace(backend="cuda", micro_batches=1)
     recipe = "autocast" if step.precision.startswith("autocast") else step.precision
@@ -83,7 +123,7 @@ def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
 
 
 def test_every_family_that_is_described_is_tried():
-    tried = {"llama", "mistral", "qwen2", "qwen3", "gemma", *MORE, *MIXTURES}
+    tried = {"llama", "mistral", "qwen2", "qwen3", "gemma", *MORE, *MIXTURES, *GPTS}
     assert tried == set(MASKED)
 
 

@@ -94,7 +94,7 @@ def _check_library_loss(run: Run) -> None:
 def _check_texts(run: Run) -> None:
     if run.texts == "full":
         return
-    if run.loop in ("nanogpt", "grpo", *DISTILLED) or (run.texts == "packed" and run.loop == "dpo"):
+    if run.loop in ("nanogpt", "grpo") + DISTILLED or (run.texts == "packed" and run.loop == "dpo"):
         raise ValueError(f"texts={run.texts!r} with loop={run.loop!r} is not described")
     if run.in_chunks:
         raise ValueError(

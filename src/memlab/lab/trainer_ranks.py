@@ -5,7 +5,7 @@ B batch of one rank · T tokens · R ranks
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from typing import Any
@@ -18,6 +18,7 @@ from torch.distributed.fsdp import FSDPModule
 from ..measure.step_tracker import StepTracker
 from ..recipe.parallelism import Sharding
 from ..run import Run
+from .host_beside import Beside, unpinned
 from .settled import settled_all_gather
 from .sharded_steps import AllGather, ReduceScatter
 from .trainers import CONFIG, hugging_face, watched
@@ -46,16 +47,25 @@ def third_step(precision: str, run: Run, config: Any = CONFIG) -> Held:
     }
     if run.devices.replicas > 1:
         arguments["parallelism_config"] = _replicated(run.devices)
+    if run.devices.cpu_offload:
+        arguments["fsdp_config"]["cpu_offload"] = True
+    places: list[Beside] = []
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(accelerated_here())
+        stack.enter_context(unpinned())
 
         def prepared(tracker: StepTracker, model: Any) -> None:
             stack.enter_context(settled_all_gather(tracker))
             look_at(tracker, model)
+            if run.devices.cpu_offload:
+                places.append(stack.enter_context(Beside(tracker)))
 
         seen = watched(precision, run, folder, config, prepared=prepared, **arguments)
-    return held(*seen)
+    if not places:
+        return held(*seen)
+    (both,) = places
+    return held(*seen, there=both.hosts) | {"host": both.highest(*seen)}
 
 
 def _replicated(devices: Sharding) -> Any:
@@ -107,9 +117,15 @@ def look_at(tracker: StepTracker, model: Any) -> None:
             tracker.label(group.mesh_info.mesh._rank_map, MESHES)
 
 
-def held(tracker: StepTracker, first: int, last: int) -> Held:
-    """The step's highest moments in backward and outside of it, and what is there at the peak."""
+def held(
+    tracker: StepTracker, first: int, last: int, there: Callable[[int], bool] = lambda ident: False
+) -> Held:
+    """The step's highest moments in backward and outside of it, and what is there at the peak.
+
+    there       whether a storage is the host's, which is not counted
+    """
     beside = {r.ident for r, _ in tracker.alive(first) if r.category == MESHES}
+    beside |= {event.ident for event in tracker.timeline if there(event.ident)}
     changes = (0 if e.ident in beside else e.bytes for e in tracker.timeline)
     totals = list(accumulate(changes))
     step = tracker.timeline[first:last]

@@ -3,21 +3,23 @@
 `CPUOffloadPolicy` brings parts of weights to the device with `part.to(device, non_blocking=True)`,
 and sends parts of gradients away with `part.to(host, non_blocking=False)` where nothing is pinned.
 On a CPU the two places are one, and neither call copies. Here each of them does, so that a tracker
-sees on both sides what a GPU and its host would have.
+sees on both sides what a GPU and its host would have. The method itself is replaced: autograd runs
+backward, and FSDP2's hooks in it, outside of every function mode.
 """
 
+from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from ..measure.tracker import Tracker
 
 KEPT = ("weights", "gradients", "optimizer")  # categories of what is on the host
 
 
-class TwoPlaces(TorchFunctionMode):
+class TwoPlaces(ExitStack):
     """Makes the copies of `CPUOffloadPolicy(pin_memory=False)`, and labels what goes to the host.
 
     Source      torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param.py (all_gather_inputs),
@@ -29,15 +31,21 @@ class TwoPlaces(TorchFunctionMode):
         self.tracker = tracker
         self._stepped: set[int] = set()
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        moved = func is Tensor.to and len(args) == 2 and isinstance(args[1], torch.device)
-        if not moved or "non_blocking" not in kwargs:
-            return func(*args, **kwargs)
-        copy = args[0].clone()
-        return copy if kwargs["non_blocking"] else self.tracker.label(copy, "gradients")
+    def __enter__(self) -> "TwoPlaces":
+        own = Tensor.to
+
+        def to(tensor: Tensor, *places: Any, **how: Any) -> Tensor:
+            moved = len(places) == 1 and isinstance(places[0], torch.device)
+            brought = moved and how.get("non_blocking") is True
+            inside = torch._C._current_graph_task_id() != -1  # elsewhere it moves a batch
+            if brought:
+                return tensor.clone()
+            if not moved or not inside or "non_blocking" not in how:
+                return own(tensor, *places, **how)
+            return self.tracker.label(tensor.clone(), "gradients")
+
+        self.enter_context(patch.object(Tensor, "to", to))
+        return self
 
     def hosts(self, ident: int) -> bool:
         """Whether a storage is the host's: what is kept there, or made by the optimizer there.

@@ -14,12 +14,15 @@ Formats         bf16=True is param_dtype and reduce_dtype; the loss that the mod
                 binary digits. There is no autocast, and weights that were loaded in bf16 are upcast
 Replicas        ParallelismConfig(dp_replicate_size=..., dp_shard_size=...): as in HSDP of one's own
 Micro-batches   `no_sync` keeps whole gradients until the last one
+Offload         cpu_offload in fsdp_config is CPUOffloadPolicy(), which pins: as in a loop of one's
+                own, with the norm of the gradients and the optimizer on the host
 Norm            of the gradients: of each a number, in a stack that is squared, summed over the
                 ranks, and brought back
 CPU             accelerate shards nothing on a CPU: memlab.lab.trainer_ranks tells it that the ranks
                 are GPUs. Not yet measured on a GPU
 Source          accelerate 1.15, utils/fsdp_utils.py: fsdp2_prepare_model, _find_final_norm;
-                utils/dataclasses.py: set_mixed_precision; accelerator.py: _prepare_fsdp2, no_sync;
+                utils/dataclasses.py: set_mixed_precision, set_cpu_offload; accelerator.py:
+                _prepare_fsdp2, no_sync;
                 torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_state.py
 """
 

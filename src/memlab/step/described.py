@@ -27,7 +27,7 @@ MASKED = (
     *("llama", "mistral", "qwen2", "qwen3", "gemma", "olmo2", "granite", "phi3", "olmo", "smollm3"),
     *("glm4", "starcoder2", "gemma2", "gemma3_text", "cohere2", "seed_oss", "ministral"),
     *("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", "deepseek_v2"),
-    *("deepseek_v3", "llama4_text"),
+    *("deepseek_v3", "llama4_text", "gpt2", "gpt_neox", "opt"),
 )
 
 

@@ -79,8 +79,10 @@ def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
     beside, devices = "is not described beside Trainer's own FSDP2", run.devices
     if model.family not in ACCELERATED:
         raise ValueError(f"{model.family!r} {beside}; known: {', '.join(ACCELERATED)}")
-    if devices.cpu_offload is not None:
-        raise ValueError(f"cpu_offload={devices.cpu_offload!r} {beside}")
+    if devices.cpu_offload not in (None, "pinned"):
+        raise ValueError(
+            f"cpu_offload={devices.cpu_offload!r} {beside}: accelerate's policy pins; 'pinned' is"
+        )
     if run.holds:
         raise ValueError(f"holds={run.holds!r} {beside}")
     narrow, wide = devices.param_dtype, devices.reduce_dtype

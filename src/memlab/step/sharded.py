@@ -155,13 +155,14 @@ class Sharded(Ops):
         made.record.on_host = self.on_host
         return made
 
-    def there(self, function: Callable[[], None]) -> Callable[[], None]:
+    def there(self, function: Callable[[], Any]) -> Callable[[], Any]:
         """The same function, on the host: all that it makes is the host's."""
 
-        def run() -> None:
+        def run() -> Any:
             self.on_host = True
-            function()
+            made = function()
             self.on_host = False
+            return made
 
         return run
 

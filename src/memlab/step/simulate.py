@@ -222,9 +222,10 @@ def _played(
     if zero is not None:
         zero.share()
         step = zero.stepping(update, loop)
+    clip: Any = partial(clipped, f, each) if run.clips else None
     if isinstance(f, Sharded) and run.devices.cpu_offload:
         step = f.there(step)
-    clip = partial(clipped, f, each) if run.clips else None
+        clip = f.there(clip) if clip else None
     passes = list(range(1, run.micro_batches + 1))
     if not every_layer:  # the first, one that stands for those between, and the last if it is apart
         apart = zero is not None or run.devices.gradient_sync != "every"
@@ -263,6 +264,8 @@ def _run(
     first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
     dtype = setting.dtype if "first" in steps else first.dtype
     norm = f.new("norm", (), dtype) if program.keeps_norm else None
+    if norm is not None and program.run.devices.cpu_offload:
+        norm.record.on_host = True
     for step in steps:
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]

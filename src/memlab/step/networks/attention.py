@@ -46,9 +46,10 @@ def attend(
     rows        q and k lie in rows of all heads, as v always does
     part        q lies in such a row together with k and v
     """
-    if mask is not None:
+    if s.attention == "eager":
+        assert mask is not None  # eager's scores always have one
         return eager_own_heads(f, s, q, k, v, mask, upcast=upcast, rows=rows, part=part)
-    return sdpa_forward(f, s, q, k, v, rows=rows), None
+    return sdpa_forward(f, s, q, k, v, mask, rows=rows), None
 
 
 def sdpa_forward(

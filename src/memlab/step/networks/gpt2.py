@@ -12,9 +12,9 @@ from .attention import attend, splits
 from .gpt_parts import (
     Weights,
     counted_positions,
-    eager_mask,
     layer_norm,
     norm_weights,
+    own_mask,
     pieces,
     reordered,
 )
@@ -81,10 +81,10 @@ class GPT2:
         embeds = call(self.embed, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
-        position_ids = counted_positions(f, s)
+        position_ids = counted_positions(f, s, ids)
         position_embeds = f.embedding(self.wpe, f.view(position_ids, 1, s.T))
         x = f.add(embeds, position_embeds)
-        mask = eager_mask(f, s, positions=True)
+        mask = own_mask(f, s, positions=True)
         x = dropout(f, x, s.embedding_dropout)
         region = f.region(s.checkpoint)
         if s.checkpoint and mask is not None:

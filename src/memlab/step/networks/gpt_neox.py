@@ -12,11 +12,11 @@ from .attention import attend
 from .gpt_parts import (
     Weights,
     counted_positions,
-    eager_mask,
     layer_norm,
     linear,
     linear_weights,
     norm_weights,
+    own_mask,
     pieces,
     reordered,
 )
@@ -77,8 +77,8 @@ class GPTNeoX:
         embeds = f.embedding(self.embedding, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
-        position_ids = counted_positions(f, s)
-        mask = eager_mask(f, s, positions=True)
+        position_ids = counted_positions(f, s, ids)
+        mask = own_mask(f, s, positions=True)
         x = dropout(f, embeds, s.residual_dropout)
         angles = call(self.angles, x.dtype)
         region = f.region(s.checkpoint)

@@ -7,11 +7,12 @@ one head, or only one sequence.
 
 from __future__ import annotations
 
+from ...base.frozen import replace
 from ..adapters import linear as linear
 from ..graph import Grads, Parameter, Tensor
 from ..ops import Ops
 from ..setting import Setting
-from .masks import causal_mask, packed_check
+from .masks import causal_mask, mask_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -125,18 +126,21 @@ def layer_norm(f: Ops, x: Tensor, w: Mapping[str, Tensor], name: str) -> Tensor:
     return out
 
 
-def eager_mask(f: Ops, s: Setting, *, positions: bool) -> Tensor | None:
-    """create_causal_mask: one is added to eager's scores, SDPA needs none.
+def own_mask(f: Ops, s: Setting, *, positions: bool) -> Tensor | None:
+    """create_causal_mask: one is added to eager's scores, SDPA needs none of full rows.
 
-    positions   whether the model gives its position ids, which are then checked for packed texts
+    positions   whether the model gives its position ids, which are then checked for packed texts;
+                without them nobody sees that a row has several, and each token sees all before it
     """
-    if positions:
-        packed_check(f, s)
-    return causal_mask(f, s, s.dtype) if s.attention == "eager" else None
+    if positions or s.texts == "padded":
+        return mask_of(f, s, s.dtype, None)
+    return causal_mask(f, replace(s, texts="full"), s.dtype) if s.attention == "eager" else None
 
 
-def counted_positions(f: Ops, s: Setting) -> Tensor:
-    """torch.arange(T) + 0"""
+def counted_positions(f: Ops, s: Setting, ids: Tensor) -> Tensor:
+    """torch.arange(T) + 0; of packed texts those of the batch, which live as long as the ids."""
+    if s.texts == "packed":
+        return ids
     plain = f.new("arange", (s.T,), "int64")
     shifted = f.new("add", plain.shape, "int64")
     return shifted

@@ -10,11 +10,11 @@ from ..storage_log import Dim
 from .attention import attend, scores_kept, splits
 from .gpt_parts import (
     Weights,
-    eager_mask,
     layer_norm,
     linear,
     linear_weights,
     norm_weights,
+    own_mask,
     reordered,
 )
 from .hf_common import dropout, head_loss
@@ -80,9 +80,11 @@ class OPT:
         embeds = f.embedding(self.embedding, ids)
         if s.checkpoint:
             f.require_grad(embeds)  # gradient_checkpointing_enable asks for it
-        attended = f.new("ones", (s.B, s.seen), "fp32")
-        position_ids = self.position_ids()
-        mask = eager_mask(f, s, positions=False)
+        attended = None
+        if s.texts != "padded":  # else the batch has its attention mask
+            attended = f.new("ones", (s.B, s.seen), "fp32")
+        position_ids = ids if s.texts == "packed" else self.position_ids()
+        mask = own_mask(f, s, positions=False)
         position_embeds = f.embedding(self.positions, f.new("add", (s.B, s.T), "int64"))
         if self.projections:
             embeds = linear(f, embeds, self.projections, "project_in")
@@ -99,13 +101,17 @@ class OPT:
         return x
 
     def position_ids(self) -> Tensor:
-        """A running count of the tokens that are attended, those in a cache too, from 0."""
+        """A running count of the tokens that are attended, those in a cache too, from 0.
+
+        Of a mask that the batch has they are counted in int64, as that mask is.
+        """
         f, shape = self.f, (self.setting.B, self.setting.seen)
-        counts = f.new("cumsum", shape, "fp32")
-        product = f.new("mul", shape, "fp32")
-        from_zero = f.new("sub", shape, "fp32")
+        kind = "int64" if self.setting.texts == "padded" else "fp32"
+        counts = f.new("cumsum", shape, kind)
+        product = f.new("mul", shape, kind)
+        from_zero = f.new("sub", shape, kind)
         del product
-        ids = f.new("to", shape, "int64")
+        ids = from_zero if kind == "int64" else f.new("to", shape, "int64")
         del from_zero, counts
         return ids
 
