@@ -8,10 +8,11 @@ import fuzz
 import pytest
 
 import memlab
-from memlab import GiB, Model, Recipe, Run, estimate, storage
+from memlab import GiB, Model, Recipe, Run, Sharding, estimate, storage
+from memlab.base.frozen import replace
 from memlab.cli import main
 from memlab.explain.case import Case
-from memlab.explain.causes import CAUSES
+from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import explain, rounding
 from memlab.files.snapshots import read_snapshot
 from memlab.step import Lora, simulate
@@ -120,6 +121,83 @@ def test_nothing_is_missing():
     assert "less than predicted" in str(explain(TINY, "fp32", Run.cpu(**HOW), seen=1))
 
 
+def _over(**how):
+    return Run(batch=1, tokens=256, micro_batches=2, devices=Sharding(**how))
+
+
+SHARDED = {"data": 4, "zero": 3}
+SMALL, MIXTURE = Model.preset("tinyllama-1.1b"), Model.preset("gpt-oss-20b")
+# What was believed, and what was true in its place.
+DIVIDED = [
+    (SMALL, "bf16", _over(**SHARDED), "nothing sharded: each rank has the whole model"),
+    (SMALL, "bf16", _over(**SHARDED), "layers gathered until backward"),
+    (SMALL, "fp32", _over(**SHARDED, param_dtype="bf16"), "weights gathered as they are stored"),
+    (SMALL, "fp32", _over(**SHARDED), "whole gradients until the last micro-batch"),
+    (
+        SMALL,
+        "bf16",
+        _over(**SHARDED, cpu_offload="pinned"),
+        "weights and states on the cards, not on their hosts",
+    ),
+    (SMALL, "zero", _over(data=4, zero=2), "DeepSpeed's ZeRO one stage lower"),
+    (SMALL, "zero", _over(**SHARDED, library="deepspeed"), "DeepSpeed's ZeRO one stage lower"),
+    (MIXTURE, "bf16", _over(**SHARDED, expert=4), "experts gathered, not divided"),
+    (
+        MIXTURE,
+        "bf16",
+        Run(batch=1, tokens=2048, devices=Sharding(**SHARDED, expert=4)),
+        "all tokens at one rank's experts",
+    ),
+    (
+        SMALL,
+        "bf16",
+        Run(batch=1, tokens=2048, micro_batches=4, devices=Sharding(pipeline=2)),
+        "all micro-batches forward before the first goes backward",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "recipe", "run", "true"), DIVIDED)
+def test_what_devices_do_otherwise_is_found_to_the_byte(model, recipe, run, true):
+    base = Case(model, Recipe.named(recipe), run)
+    assert base.peak() == estimate(model, recipe, run).total()
+    case = next(cause for cause in CAUSES if cause.name == true).turn(base)
+    assert case is not None and case.peak() > base.peak()
+    found = explain(model, recipe, run, seen=case.peak(), level="allocated")
+    assert true in found.equal and found.causes[0].bytes == found.gap
+
+
+def test_one_lower_is_another_stage_with_the_same_keys():
+    believed = _over(data=4, zero=2, overlap_comm=True, reduce_bucket_size=1000)
+    base = Case(SMALL, Recipe.named("zero"), believed)
+    lower = next(c for c in CAUSES if c.name.startswith("DeepSpeed")).turn(base)
+    assert lower.run.devices == replace(believed.devices, zero=1)
+
+
+ALIKE = ("the checkpoint's state dict kept", "a second model (averaged weights, a reference)")
+
+
+def test_a_cards_figure_has_more_in_it_than_the_cause():
+    """nvidia-smi's, in MiB: the context that somebody read, and what the allocator adds."""
+    base = Case(Model.preset("qwen3-0.6b"), Recipe.named("bf16"), Run(batch=1, tokens=512))
+    case = base.replace(run=base.run.replace(holds=("state_dict",)))
+    more = base.replace(beside=("allocator",)).peak() - base.peak()
+    for context in CONTEXTS:
+        seen = (case.peak() + more + context) // 2**20 * 2**20
+        found = explain(base.model, "bf16", base.run, seen=seen, level="device")
+        names = [one.name for one in found.causes]
+        at = names.index("the checkpoint's state dict kept")
+        # As large: gradients that stay, and a second model.
+        assert at < 4 and not found.equal, names[:5]
+        sizes = [one.bytes // 2**20 for one in found.causes if one.name in ALIKE]
+        assert len(set(sizes)) == 1 and len(sizes) == len(ALIKE), (names, sizes)
+        assert "         =   " in str(found) and "as many bytes as" in str(found)
+    # Without a fault nothing but what each card's figure has in it stands first.
+    clean = explain(base.model, "bf16", base.run, seen=base.peak() + more + CONTEXTS[0])
+    first = {one.name for one in clean.causes[:2]}
+    assert first == {"fragmentation and rounding", "the CUDA context"}
+
+
 def test_causes_are_named_once_and_each_can_be_turned():
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
     mine = Run.cpu(implementation="memlab", **HOW)
@@ -131,6 +209,7 @@ def test_causes_are_named_once_and_each_can_be_turned():
         Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW, lora=Lora(4, ("q",)))),
         Case(TINY, Recipe.named("fp32"), mine.replace(offload=("saved",))),
         Case(TINY, Recipe.named("fp32"), Run.cpu(**HOW, loop="trainer")),
+        *(Case(model, Recipe.named(recipe), run) for model, recipe, run, _ in DIVIDED),
     ]
     turned = {cause.name for cause in CAUSES for case in cases if cause.turn(case) is not None}
     assert turned == {cause.name for cause in CAUSES}

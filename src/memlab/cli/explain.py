@@ -8,7 +8,7 @@ from ..explain.explanation import LEVELS, explain
 from ..files.seen import seen
 from ..units import parse, text
 from .document import document
-from .given import add_model, add_recipe, add_run, model_of, recipe_of, run_of
+from .given import add_devices, add_model, add_recipe, add_run, model_of, recipe_of, run_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--on", metavar="DEVICE", help="the card: it cannot show more than it has")
     add_recipe(parser)
     add_run(parser)
+    add_devices(parser)
     parser.add_argument("--master", metavar="FORMAT", help="a master copy, as it was believed")
     parser.add_argument("--states", metavar="FORMAT", help="of both states, as it was believed")
     parser.add_argument("--weights", metavar="FORMAT", help="of the weights, as it was believed")

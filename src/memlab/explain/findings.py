@@ -32,6 +32,7 @@ NOTHING_LEFT, LEFT, OVER = (
 )
 NOTHING, TOO_MUCH = "{1}   {2}: nothing at this peak", "{1}   {2}: {3}: too much"
 LOOK = " " * 13  # before what to look at
+ALIKE_TO = 100  # causes as large as each other differ by less than a hundredth
 LIKE, ALIKE = "=", "{1}   as many bytes as the one above: a figure cannot tell which of them it is"
 WHERE = "The tracker sees where the gap is: {1}."
 WHERE_NOT = "The tracker sees where the gap is: {1}; {2}: as predicted."
@@ -68,10 +69,14 @@ class Finding:
     look: str
 
     def same_bytes(self, other: Finding, rounding: int) -> bool:
-        """Whether a figure that is known to so many bytes shows the same of both."""
+        """Whether a figure known to so many bytes shows the same of both, which are as large.
+
+        Of two that are far smaller than what the figure shows, each keeps its own number.
+        """
         if self.bytes is None or other.bytes is None:
             return False
-        return abs(self.bytes - other.bytes) <= rounding
+        most = max(self.bytes, other.bytes) // ALIKE_TO
+        return abs(self.bytes - other.bytes) <= min(rounding, most)
 
 
 @dataclass(frozen=True)

@@ -223,14 +223,20 @@ class Search:
 
         usable = [c for c in self.known if self.sizes[c.name] > 0 and self._tells(c)]
         usable = [c for c in usable if c.sized is None]  # a number made for the whole gap
-        guesses = []
+        together = []
         for count in range(1, MOST + 1):
             for causes in combinations(usable, count):
                 pieced = sum(cause.counted for cause in causes)
                 if len({cause.group for cause in causes}) == count and pieced < 2:
-                    joint = self._joint(causes, replays=False)
-                    if joint is not None:
-                        guesses.append((self._score(causes, joint), causes))
+                    together.append(causes)
+        if self.case.run.devices.ranks > 1:  # whose steps take long: those that add up to the gap
+            together.sort(key=lambda some: abs(self.gap - sum(self.sizes[c.name] for c in some)))
+            together = together[:TRIED]
+        guesses = []
+        for causes in together:
+            joint = self._joint(causes, replays=False)
+            if joint is not None:
+                guesses.append((self._score(causes, joint), causes))
         guesses.sort(key=lambda guess: -guess[0])
         found = []
         for _, causes in guesses[:TRIED]:
