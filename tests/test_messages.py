@@ -6,6 +6,7 @@ import pytest
 
 from memlab.base import messages
 from memlab.base.grid import Grid
+from memlab.base.message import Listed, Message
 from memlab.base.table import as_html, as_text, places
 from memlab.plot.canvas import Canvas, heading, wrap
 
@@ -33,13 +34,17 @@ def portuguese(tmp_path, monkeypatch):
     [
         ("weights", "pesos"),
         ("peak after 3 layers of 1.5 GiB", "em 1,5 GiB: pico após 3 camadas"),
-        ("weights · AdamW: weights", "pesos · AdamW: pesos"),
+        (Listed(" · ", ["weights", "AdamW"]), "pesos · AdamW"),
+        ("weights · AdamW", "weights · AdamW"),
+        (Message("peak after {1} layers of {2}", 3, "weights"), "em pesos: pico após 3 camadas"),
+        (Message("{1}: {2}", "weights", Message("{1} {2}", "x", "1,024 B")), "pesos: x 1.024 B"),
+        (Message("not in it: {1}", "weights"), "not in it: weights"),
         ("master copy", "master copy"),
         ("1,024 B", "1.024 B"),
         ("", ""),
     ],
 )
-def test_a_message_is_said_whole_or_with_its_numbers_taken_out_or_in_parts(portuguese, text, said):
+def test_a_text_is_said_whole_or_without_its_numbers_and_a_message_in_parts(portuguese, text, said):
     assert messages.say(text) == said
     assert messages.say(messages.say(text)) == said
 

@@ -99,6 +99,20 @@ def test_another_word_of_the_language_makes_a_file_stale(chapter, monkeypatch):
     assert outputs.key("pt-BR", path, ["{1} blocks"]) != before
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_message_with_a_number_written_in_it_is_known_by_its_own_name(language, monkeypatch):
+    """Two patterns of prints of chapter 12 and 06, whose own numbers are no places."""
+    words = dict(outputs.messages_of(language))
+    monkeypatch.setattr(outputs, "messages_of", lambda language: words)
+    for chapter, number in (("12_mixed_precision", "4,096"), ("06_logits", "of 8:")):
+        path = sources.ROOT / "notebooks" / f"{chapter}.ipynb"
+        said = json.loads(outputs.path_of(language, chapter).read_text("utf-8"))["said"]
+        (message,) = (text for text in said if number in text and "{1}" in text)
+        assert outputs.kept(language, path) is not None
+        words[message] += "."
+        assert outputs.kept(language, path) is None
+
+
 def test_a_stale_chapter_stays_english_and_its_page_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(outputs, "key", lambda *given: "of other code")
     path = lay.notebooks("pt-BR", tmp_path, [NAME]) / f"{NAME}.ipynb"

@@ -8,10 +8,10 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from memlab.base import messages, prints
-from memlab.base.messages import Message
+from memlab.base import messages, prints, titles
+from memlab.base.message import Listed, Message
 from memlab.explain import findings
-from memlab.explain.findings import Explanation, Finding, Sum
+from memlab.explain.findings import Explanation, Finding, Sum, several
 from memlab.ledger import Ledger
 
 CELL = """
@@ -99,17 +99,24 @@ def test_no_shell_listens_in_english_and_one_does_once(portuguese, monkeypatch):
     assert len(Shell.ast_transformers) == 1
 
 
+SEEN = ["weights", "buffers"]
 FOUND = Explanation(
-    Ledger.of("derived", {"weights": 2**20}, title="tiny-llama: the peak"),
+    Ledger.of("derived", {"weights": 2**20}, title=Message(titles.AT_PEAK, what="tiny-llama")),
     3 * 2**20,
     (
         Finding("losses kept with their graphs", 2**20, 4, "often", "print(ids.shape)"),
         Finding("data kept on the device, batch by batch", 2**12, 1, "seldom", "nvidia-smi"),
         Finding("another process on the card", None, 1, "seldom", "print(ids.shape)"),
     ),
-    (Sum(("4 × losses kept with their graphs", "sequences of twice the length"), 2**21, -1536),),
+    (
+        Sum(
+            (several(4, "losses kept with their graphs"), "sequences of twice the length"),
+            2**21,
+            -9,
+        ),
+    ),
     (Finding("a second model (averaged weights, a reference)", 0, 1, "seldom", ""),),
-    (Message(findings.WHERE_NOT, "inputs +1,536 B", "weights, buffers"),),
+    (Message(findings.WHERE_NOT, Message("{1} {2}", "inputs", "+9 B"), Listed(", ", SEEN)),),
     ("losses kept with their graphs", "another process on the card"),
 )
 
@@ -126,4 +133,4 @@ def test_an_explanation_has_no_english_line_in_a_language(language, monkeypatch)
 def test_a_message_is_english_as_a_text():
     one = Message("{1} of {2} fit", 3, "8 B")
     assert one == "3 of 8 B fit" and json.loads(json.dumps([one])) == ["3 of 8 B fit"]
-    assert pickle.loads(pickle.dumps(one)).values == ("3", "8 B")
+    assert pickle.loads(pickle.dumps(one)).values == {"1": 3, "2": "8 B"}

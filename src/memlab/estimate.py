@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from . import run_adapters, run_checks
+from .base import titles
+from .base.message import Message
 from .ledger import Ledger
 from .model import Model
 from .recipe import Recipe
@@ -57,11 +59,13 @@ def estimate(
         raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")
     at = fullest_stage(shaped, chosen, run) if stage is None else stage
     figures = resident(shaped, chosen, run.devices, at)
-    title = f"{shaped.name} · {chosen.name}"
+    named: list[str] = [shaped.name, chosen.name]
     if run.devices.ranks > 1:
-        where = f"stage {at} of {run.devices.pipeline}, " if run.devices.pipeline > 1 else ""
-        title += f" · {run.devices}: {where}one rank of {run.devices.ranks:,}"
-    return Ledger.of("derived", figures, title=title)
+        one: str = Message(titles.RANK, ranks=f"{run.devices.ranks:,}")
+        if run.devices.pipeline > 1:
+            one = titles.joined(titles.stage(at, run.devices.pipeline), one)
+        named.append(Message(titles.OF, what=str(run.devices), more=one))
+    return Ledger.of("derived", figures, title=titles.dotted(*named))
 
 
 def at_peak(model: Model, recipe: Recipe, run: Run, stage: int | None = None) -> Ledger:
@@ -81,8 +85,10 @@ def at_peak(model: Model, recipe: Recipe, run: Run, stage: int | None = None) ->
     order.insert(order.index("activations"), "kv_cache")
     names = [name for name in order if held.get(name)]
     names += [name for name in held if held[name] and name not in order]
-    where = "" if stage is None else f", stage {stage} of {run.devices.pipeline}"
-    title = f"{model.name} · {recipe.name} · {told(run)}{where}: the peak, in {moment}"
+    said = told(run)
+    if stage is not None:
+        said = titles.joined(said, titles.stage(stage, run.devices.pipeline))
+    title = titles.in_moment(titles.dotted(model.name, recipe.name, said), moment)
     return Ledger.of("derived", {name: held[name] for name in names}, title=title)
 
 
@@ -93,20 +99,26 @@ def peak(model: Model, recipe: Recipe | str | None, run: Run) -> int:
 
 def told(run: Run) -> str:
     """What of a run a title says: sizes, whose code, whose kernels, what is trained."""
-    words = f"{run.batch}{' pairs' if run.loop == 'dpo' else ''} x {run.tokens} tokens"
-    if run.phase == "decode":
-        words = f"decode, {run.batch} x 1 token after {run.tokens}"
-    elif run.phase == "prefill":
-        words = f"prefill, {words}"
+    size = sizes(run)
     if run.micro_batches > 1:
-        words = f"{run.micro_batches} micro-batches of {words}"
-    words += f", {run.implementation} on {run.backend}"
+        size = Message(titles.MICRO_BATCHES, passes=run.micro_batches, size=size)
+    more: list[str] = [titles.whose(run.implementation, run.backend)]
     if run.adapters is not None:
-        words += f", {run.adapters.told()}"
+        more.append(run.adapters.told())
     if run.devices.ranks > 1:
         whose = "DeepSpeed: " if run.devices.deepspeed else ""
-        words += f", one rank of {run.devices.ranks:,} ({whose}{run.devices})"
-    return words
+        ranks, devices = f"{run.devices.ranks:,}", f"{whose}{run.devices}"
+        more.append(Message(titles.RANK_OF, ranks=ranks, devices=devices))
+    return titles.joined(size, *more)
+
+
+def sizes(run: Run) -> str:
+    """How much of a text a run reads."""
+    if run.phase == "decode":
+        return Message(titles.DECODE, batch=run.batch, tokens=run.tokens)
+    pattern = titles.PAIRS if run.loop == "dpo" else titles.SIZES
+    size = Message(pattern, batch=run.batch, tokens=run.tokens)
+    return Message(titles.PREFILL, size=size) if run.phase == "prefill" else size
 
 
 def fullest_stage(model: Model, recipe: Recipe | str | None, run: Run) -> int:
@@ -138,7 +150,7 @@ def by_component(
         if term not in sizes:
             raise ValueError(f"{chosen.name} has no term {term!r}; it has: {', '.join(sizes)}")
         figures[tensor.component] = figures.get(tensor.component, 0) + sizes[term] * tensor.copies
-    return Ledger.of("derived", figures, title=f"{shaped.name} · {chosen.name} · {term}")
+    return Ledger.of("derived", figures, title=titles.dotted(shaped.name, chosen.name, term))
 
 
 def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int]]:

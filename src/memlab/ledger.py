@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .base.comparison import Comparison
 from .base.frozen import dataclass, replace
+from .base.message import Listed
 from .base.table import Table, as_html, as_text, cell, signed
 from .units import text
 
@@ -148,7 +149,7 @@ class Ledger:
         def find(ledger: Ledger, term: str) -> Row:
             return ledger[term] if term in list(ledger) else Row(term)
 
-        title = f"{self.title}{sign}{other.title}" if sign else self.title
+        title = Listed(sign, [self.title, other.title]) if sign else self.title
         return Ledger(title, [join(find(self, term), find(other, term)) for term in terms])
 
     def table(self) -> Table:

@@ -22,7 +22,7 @@ import sources
 sys.path.append(str(sources.ROOT / "tools"))
 import answers  # noqa: E402
 
-from memlab.base.messages import CONTEXT, listed  # noqa: E402
+from memlab.base.messages import CONTEXT, translated  # noqa: E402
 from memlab.base.messages import catalogue as messages_of  # noqa: E402
 
 COMMENT = re.compile(r"^[ \t]*#.*\n?", re.M)  # changes nothing that a cell prints
@@ -62,7 +62,7 @@ def key(language, path, also):
     cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     said = sorted({*sources.said(content), *also})
     words = messages_of(language)
-    told = [listed(text, words) for text in said]
+    told = [translated(text, words) for text in said]
     senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if one in said]
     made = [
         [COMMENT.sub("", _joined(cell["source"])).strip() for cell in cells],
@@ -95,6 +95,8 @@ def make(language, path):
     Raises      ValueError where a cell has other outputs than the English one: more, or of
                 another kind
     """
+    import notebooks
+
     english = json.loads(path.read_text(encoding="utf-8"))
     notebook, said, questions = run(language, path)
     cells = {}
@@ -105,7 +107,8 @@ def make(language, path):
         if here != there:
             pairs = zip(here, there, strict=True)
             cells[cell["id"]] = [None if a == b else b for a, b in pairs]
-    also = sorted(said - set(sources.said(english)))
+    known = set(sources.said(english))
+    also = sorted(text for text in said if notebooks.words_of(text) not in {*known, ""})
     found = {"made of": key(language, path, also), "said": also, "cells": cells}
     if questions:
         found["questions"] = questions
@@ -143,8 +146,7 @@ def run(language, path):
         lines = heard.read_text(encoding="utf-8").splitlines() if heard.exists() else []
         questions = answers.questions_in(asked)
     notebooks.clean(notebook)
-    said = {notebooks.words_of(json.loads(line)) for line in lines} - {""}
-    return json.loads(nbformat.writes(notebook)), said, questions
+    return json.loads(nbformat.writes(notebook)), set(map(json.loads, lines)), questions
 
 
 def _kind(output):

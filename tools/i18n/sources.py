@@ -141,7 +141,7 @@ def site():
 def messages():
     """What memlab prints in the notebooks and to whoever answers their exercises."""
     from memlab import exercises, widgets
-    from memlab.base import prints
+    from memlab.base import prints, titles
     from memlab.exercises import judge
     from memlab.explain import findings
 
@@ -157,7 +157,7 @@ def messages():
         cells = (cell for cell in content["cells"] if cell["cell_type"] == "code")
         for cell in cells:
             found += prints.messages("".join(cell["source"]))
-    found += [*VALUES, *findings.SENTENCES]
+    found += [*VALUES, *findings.SENTENCES, *titles.patterns()]
     for name, look in suspects():
         found += [name] if CODE.fullmatch(look) else [name, look]
     found += answered(set(found))

@@ -1,9 +1,10 @@
 """What memlab prints, in the reader's language: headings of tables, labels of figures, hints.
 
 The words come from the package's `locale/<language>.json`, which tools/i18n makes from the
-catalogues of the book. A message is looked up as a whole, with its numbers taken out: "peak after
-3 layers" is looked up as "peak after {1} layers". What no catalogue has stays English, and nothing
-else in a result depends on the language, but how a number is written.
+catalogues of the book. Of a message (memlab.base.message) the pattern is looked up, and each value.
+A plain text is looked up as a whole, or with its numbers taken out: "peak after 3 layers" as "peak
+after {1} layers". What no catalogue has stays English, and nothing else in a result depends on the
+language, but how a number is written.
 """
 
 import os
@@ -11,6 +12,9 @@ import re
 from functools import cache
 from pathlib import Path
 
+from .message import PLACE as PLACE
+from .message import Listed as Listed
+from .message import Message as Message
 from .numerals import written
 
 FOLDER = Path(__file__).parent.parent / "locale"
@@ -21,7 +25,6 @@ NUMBER = re.compile(
 )
 
 CONTEXT = "\x04"  # between a context and its message, as gettext has it
-PLACE = re.compile(r"(\{\d+\})")
 
 _chosen: list[str] = []
 _heard: set[str] = set()
@@ -60,25 +63,6 @@ class Said(str):
     """A text that is in the reader's language already, such as a line of a longer one."""
 
 
-class Message(str):
-    """A sentence that knows its values: English as a text, and said by `say` in any language.
-
-    Example     Message("{1} of {2} fit", 3, 8) -> "3 of 8 fit"
-    """
-
-    pattern: str
-    values: tuple[str, ...]
-
-    def __new__(cls, pattern: str, *values: object) -> "Message":
-        shown = tuple(map(_text, values))
-        made = super().__new__(cls, filled(pattern, list(shown)))
-        made.pattern, made.values = pattern, shown
-        return made
-
-    def __reduce__(self) -> tuple[type["Message"], tuple[str, ...]]:
-        return type(self), (self.pattern, *self.values)
-
-
 def say(text: str, context: str = "") -> str:
     """The text in the language in use, or as it is where no translation is known.
 
@@ -87,83 +71,50 @@ def say(text: str, context: str = "") -> str:
     """
     if isinstance(text, Said):
         return text
-    if isinstance(text, Message):
-        return told(text.pattern, *text.values)
-    if HEARD and text not in _heard:
+    if HEARD:
         _hear(text)
     if language() == ENGLISH:
         return text
-    words = catalogue(language())
-    return Said(written(placed(text, context, words) or translated(text, words), language()))
-
-
-def placed(text: str, context: str, words: dict[str, str]) -> str | None:
-    """What a catalogue says of a text in one place alone, if it does."""
-    return words.get(f"{context}{CONTEXT}{text}")
+    return Said(put(text, catalogue(language()), language(), context))
 
 
 def told(pattern: str, *values: object) -> str:
     """A message with its values, in the language in use."""
-    shown = list(map(_text, values))
-    if HEARD and language() != ENGLISH:  # tools/i18n/outputs.py: what a page was made of
-        for text in (pattern, *shown):
-            if text not in _heard:
-                _hear(text)
-    return Said(put(pattern, shown, catalogue(language()), language()))
+    return say(Message(pattern, *values))
 
 
-def put(pattern: str, values: list[str], words: dict[str, str], code: str) -> str:
-    """A message with its values by the catalogue of a language; English where it is not there."""
-    if pattern not in words and has_words(PLACE.sub(" ", pattern)):
-        return filled(pattern, values)
+def put(text: object, words: dict[str, str], code: str, context: str = "") -> str:
+    """A text by the catalogue of a language: English where it is not there.
 
-    def value(text: str) -> str:
-        return text if isinstance(text, Said) else written(listed(text, words), code)
+    A message's pattern is looked up, and each of its values by itself; any other text as a whole.
+    """
+    if isinstance(text, Said):
+        return text
+    if isinstance(text, Listed):
+        first, *rest = [put(each, words, code) for each in text.values] or [""]
+        for each in rest:
+            first = _joined(text.pattern, first, each)
+        return first
+    if isinstance(text, Message):
+        pattern, values = text.pattern, text.values
+        if pattern not in words and has_words(PLACE.sub(" ", pattern)):
+            return str(text)
+        parts = PLACE.split(words.get(pattern, pattern))
+        return "".join(
+            put(values[part], words, code) if i % 2 else written(part, code)
+            for i, part in enumerate(parts)
+        )
+    plain = str(text)
+    return written(words.get(f"{context}{CONTEXT}{plain}") or translated(plain, words), code)
 
-    parts = PLACE.split(words.get(pattern, pattern))
-    return "".join(
-        value(values[int(part[1:-1]) - 1]) if i % 2 else written(part, code)
-        for i, part in enumerate(parts)
-    )
 
-
-# What stands around a name in a list: how often it is there, or how many bytes it has.
 IDEOGRAPH = re.compile("[\u3000-\u9fff]")
-TIMES = re.compile(r"([\d,]+ × )(.+)")
-SIZED = re.compile(r"(.+?)( [+−][\d,]+ B)")
-
-
-def listed(text: str, words: dict[str, str]) -> str:
-    """A value by a catalogue: as a message, or as a list of messages, joined as it was."""
-    new = _item(text, words)
-    if new != text or text in words:
-        return new
-    for mark in (" + ", ", "):
-        parts = text.split(mark)
-        for i in range(len(parts) - 1, 0, -1):  # a name may have a comma in it
-            head = mark.join(parts[:i])
-            if (said := _item(head, words)) != head or i == 1:
-                return _joined(mark, said, listed(mark.join(parts[i:]), words))
-    return text
-
-
-def _item(text: str, words: dict[str, str]) -> str:
-    if found := TIMES.fullmatch(text):
-        return found[1] + translated(found[2], words)
-    if found := SIZED.fullmatch(text):
-        return translated(found[1], words) + found[2]
-    return translated(text, words)
 
 
 def _joined(mark: str, before: str, after: str) -> str:
     """Two parts with the mark between them, which beside an ideograph is one of its own."""
-    wide = {": ": "：", ", ": "、"}
     beside = (before + after)[len(before) - 1 : len(before) + 1]
-    return before + (wide.get(mark, mark) if IDEOGRAPH.search(beside) else mark) + after
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else str(value)
+    return before + ("、" if mark == ", " and IDEOGRAPH.search(beside) else mark) + after
 
 
 def has_words(text: str) -> bool:
@@ -185,22 +136,11 @@ def colon() -> str:
 
 
 def translated(text: str, words: dict[str, str]) -> str:
-    """The text by a catalogue: as a whole, with its numbers taken out, or part by part.
-
-    Formula     "a · 3 layers" is "a" and "{1} layers", joined by the dot it was joined by
-    """
+    """A text by a catalogue: as a whole, or with its numbers taken out."""
     if text in words:
         return words[text]
     pattern, numbers = template(text)
-    if pattern in words:
-        return filled(words[pattern], numbers)
-    parts = re.split(r"( · |: |\n)", text)
-    if len(parts) == 1:
-        return text
-    said = translated(parts[0], words)
-    for mark, part in zip(parts[1::2], parts[2::2], strict=True):
-        said = _joined(mark, said, translated(part, words))
-    return said
+    return filled(words[pattern], numbers) if pattern in words else text
 
 
 def template(text: str) -> tuple[str, list[str]]:
@@ -238,10 +178,19 @@ def _of_notebook(name: str | None) -> str | None:
         return None
 
 
-def _hear(text: str) -> None:
-    """Note what was asked for: a translator needs memlab's words, and not those of the code."""
+def _hear(text: object) -> None:
+    """Note what was asked for: a translator needs memlab's words, and not those of the code.
+
+    The patterns of messages are known beforehand; in a language they tell what a page is made of.
+    """
     import json
 
-    _heard.add(text)
-    with Path(str(HEARD)).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(text) + "\n")
+    if isinstance(text, Message):
+        if language() != ENGLISH:
+            many = isinstance(text, Listed)
+            for each in text.values if many else [text.pattern, *text.values.values()]:
+                _hear(each if isinstance(each, str) else str(each))
+    elif text not in _heard:
+        _heard.add(str(text))
+        with Path(str(HEARD)).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(text) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass, replace
-from ..base.message import Message
+from ..base.message import Listed, Message
 from ..devices import Device, room
 from ..ledger import Ledger
 from ..model import Model
@@ -132,7 +132,7 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
         sequences = terms.sequences(count, tokens=longest, prefix=engine.prefix, block=block)
     elif engine.prefix:
         raise ValueError(f"prefix={engine.prefix} is described without windows; {model.name} has")
-    title = f"{model.name} · vllm on {device}" + _of(engine)
+    title = _title(model, engine, device)
     ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
     reach = _longest(needs, count, longest)
     answer = (tables, needs(longest), count // tables * block, reach, sequences)
@@ -152,15 +152,19 @@ def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
     count = terms.blocks(max(0, available), page=cell, layers=model.layers)
     longest = engine.max_model_len or 0
     sequences = terms.sequences(count + 1, tokens=longest, prefix=engine.prefix, block=1)
-    title = f"{model.name} · sglang on {device}" + _of(engine)
+    title = _title(model, engine, device)
     ledger = Ledger.of("derived", figures | {"kv_cache": max(0, available)}, title=title)
     answer = (1, longest, count, min(count, longest), sequences)
     held = cell * model.layers
     return Pool(engine, model, device, ledger, available, 1, count, held, *answer)
 
 
-def _of(engine: Engine) -> str:
-    return f", one of {engine.tensor} ranks" if engine.tensor > 1 else ""
+def _title(model: Model, engine: Engine, device: str) -> str:
+    said = Message("{engine} on {card}", engine=engine.name, card=device)
+    if engine.tensor > 1:
+        one = Message("one of {ranks} ranks", ranks=engine.tensor)
+        said = Message("{what}, {more}", what=said, more=one)
+    return Listed(" · ", [model.name, said])
 
 
 def _weights(model: Model, engine: Engine) -> int:

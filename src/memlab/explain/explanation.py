@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .. import run_checks
+from ..base import titles
 from ..base.frozen import replace
 from ..base.garbage import no_garbage
+from ..base.message import Message
 from ..estimate import estimate, told
 from ..ledger import Ledger
 from ..model import Model
@@ -69,7 +71,7 @@ def explain(
         sums = search.sums()
         causes, ruled_out = search.alone()
     notes = _notes(seen, total, predicted, ledger.total())
-    together = {name.rpartition(" × ")[2] for one in sums for name in one.names}
+    together = {findings.cause_of(name) for one in sums for name in one.names}
     ruled_out = [one for one in ruled_out if one.name not in together]
     unknown = _looks(level, search.gap, run)
     first = unknown if level == "process" else []  # always there, and large beside small models
@@ -161,8 +163,6 @@ def _slip(seen: int | str, gap: int) -> list[Finding]:
 
 
 def _notes(seen: int | str, total: int, predicted: int | str | None, own: int) -> list[str]:
-    from ..base.messages import Message  # the page's calculator never explains
-
     notes: list[str] = []
     if predicted is not None:
         told = parse(predicted) if isinstance(predicted, str) else whole("predicted", predicted)
@@ -178,7 +178,7 @@ def _notes(seen: int | str, total: int, predicted: int | str | None, own: int) -
 
 
 def _title(case: Case) -> str:
-    title = f"{case.model.name} · {case.recipe.name}"
+    named = [case.model.name, case.recipe.name]
     if case.run.tokens is None:
-        return title + ": what stays between two steps"
-    return title + f" · {told(case.run)}: the peak"
+        return Message(titles.BETWEEN, what=titles.dotted(*named))
+    return Message(titles.AT_PEAK, what=titles.dotted(*named, told(case.run)))

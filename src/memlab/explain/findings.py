@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..base.message import Listed, Message
 from ..ledger import Ledger
 from ..units import text
 
@@ -79,6 +80,21 @@ class Finding:
         return abs(self.bytes - other.bytes) <= min(rounding, most)
 
 
+def several(pieces: int, name: str) -> str:
+    """A cause of a sum, so many times."""
+    return Message("{pieces} × {name}", pieces=f"{pieces:,}", name=name, count=pieces)
+
+
+def cause_of(name: str) -> str:
+    """The cause that a name of a sum is of, however many times."""
+    return name.values["name"] if isinstance(name, Message) else name
+
+
+def pieces_of(name: str) -> int:
+    """How many times, for a cause that a sum has several times; else 0."""
+    return int(name.values["count"]) if isinstance(name, Message) else 0
+
+
 @dataclass(frozen=True)
 class Sum:
     """Causes that together come near the gap.
@@ -126,7 +142,7 @@ class Explanation:
         lines = [str(say(self.predicted.title))]
         lines += [told(_gap(self.gap), text(total), text(self.seen), text(abs(self.gap)))]
         if len(self.equal) > 1:
-            known, names = text(self.rounding), ", ".join(self.equal)
+            known, names = text(self.rounding), Listed(", ", self.equal)
             kind_ = EQUAL if self.rounding > 1 else EQUAL_EXACT
             lines += ["", told(kind_, len(self.equal), names, known)]
         if self.causes:
@@ -147,7 +163,7 @@ class Explanation:
         if self.sums:
             lines += ["", told(SUMS)]
         for sum_ in self.sums:
-            size, names = text(sum_.bytes), " + ".join(sum_.names)
+            size, names = text(sum_.bytes), Listed(" + ", sum_.names)
             lines += [told(_left(sum_.left), f"{size:>10}", names, text(abs(sum_.left)))]
         if self.ruled_out:
             lines += ["", told(RULED_OUT)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..base.frozen import dataclass
 from .case import Case
 from .causes import CAUSES, GRADES, Cause
-from .findings import Finding, Sum
+from .findings import Finding, Sum, cause_of, pieces_of, several
 from .watched import Watched, apart, terms
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -255,7 +255,7 @@ class Search:
 
         Of a counted cause the number of pieces may be another one then: fewer of them leave room.
         """
-        mine, shown = ({name.rpartition(" × ")[2] for name in one.names} for one in (joint, other))
+        mine, shown = ({cause_of(name) for name in one.names} for one in (joint, other))
         adds = abs(joint.bytes - other.bytes)
         return shown <= mine and (adds < self.unit or other.left == 0) and joint.left != 0
 
@@ -282,8 +282,7 @@ class Search:
         from math import log
 
         left = max(abs(joint.left), self.off.get(joint.names, 0))
-        pieces = [name.rpartition(" × ")[0].replace(",", "") for name in joint.names]
-        chance = sum(1 + log(int(many)) for many in pieces if many)
+        chance = sum(1 + log(many) for many in map(pieces_of, joint.names) if many)
         return sum(log(cause.prior) for cause in causes) - left / self.unit - chance
 
     def _joint(self, causes: tuple[Cause, ...], replays: bool = True) -> Sum | None:
@@ -313,7 +312,7 @@ class Search:
                 if abs(self.gap - size - pieces * each) > max(rounding, each // CHANCE):
                     return None  # no nearer than pieces of this size come to any gap
                 size += pieces * each
-                names += (f"{pieces:,} × {counted.name}",)
+                names += (several(pieces, counted.name),)
                 held = _grown(held, piece.contents() if piece else {}, pieces)
         except ValueError:
             return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from ..base import titles
+from ..base.message import Message
 from ..ledger import Ledger
 from ..model.tensors import Tensor
 from ..recipe import Recipe
@@ -37,7 +39,8 @@ def at_rest(model: Causal, recipe: Recipe) -> Ledger:
         for term, size in tensor_bytes(tensor, recipe).items():
             figures[term] = figures.get(term, 0) + size
     figures["optimizer"] += shared_state(recipe.optimizer)
-    title = f"{model.name} · {recipe.name}: what stays from step to step"
+    what = titles.dotted(model.name, recipe.name)
+    title = Message(titles.FROM_STEP_TO_STEP, what=what)
     return Ledger.of("derived", figures, title=title)
 
 

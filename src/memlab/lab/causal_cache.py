@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base import titles
+from ..base.message import Message
 from ..ledger import Ledger
 from ..recipe import Recipe
 from ..run import Run
@@ -51,7 +53,8 @@ def after_call(model: Causal, recipe: Recipe, run: Run) -> Ledger:
         "weights": at_rest(model, recipe)["weights"].derived or 0,
         "kv_cache": cache(model, run.batch, tokens, prompt=prompt, format=recipe.weights),
     }
-    title = f"{model.name} · {recipe.name}: after a call of {run.phase}, {tokens:,} tokens read"
+    what = titles.dotted(model.name, recipe.name)
+    title = Message(titles.AFTER_A_CALL, what=what, phase=run.phase, tokens=f"{tokens:,}")
     return Ledger.of("derived", figures, title=title)
 
 

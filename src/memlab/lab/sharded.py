@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor.parallel import loss_parallel
 
+from ..base import titles
+from ..base.message import Message
 from ..estimate import estimate
 from ..ledger import Ledger
 from ..measure import Saved, Tracker, resident, storage_bytes
@@ -97,7 +99,8 @@ def trace_fsdp(model: Model, ranks: int, tokens: int) -> tuple[Ledger, Ledger]:
     event = tracker.peak_event
     assert event is not None
     found = {term: size for term, size in tracker.contents(event.index).items() if size}
-    title = f"rank 0 of {ranks:,}: the peak, in {event.phase} ({event.op})"
+    what = Message(titles.RANK_0, ranks=f"{ranks:,}")
+    title = titles.in_moment(what, event.phase, event.op)
     return _ledger("traced", held), Ledger.of("traced", found, title=title)
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..base import titles
 from ..base.garbage import no_garbage
+from ..base.message import Message
+from ..estimate import sizes
 from ..measure.cuda_graph import CudaGraph
 from ..measure.fakes import Fakes
 from ..measure.grouped_products import grouped_products
@@ -55,7 +58,8 @@ def trace_call(
     with torch.device("meta"):
         built = subject(shaped, chosen, Run(attention=run.attention)).eval()
     notes = shaped.notes(built) if isinstance(shaped, Causal) else ()
-    words = title or f"{shaped.name} · {chosen.name} · {_told(run)}, on {run.backend}"
+    where = Message(titles.ON, what=sizes(run), device=run.backend)
+    words = title or titles.dotted(shaped.name, chosen.name, where)
     found = _called(built, chosen, run, words)
     found.notes, found.parameters = notes, sum(p.numel() for p in built.parameters())
     return found
@@ -143,9 +147,3 @@ def _held(cache: Any) -> list[Tensor]:
         elif type(one).__module__.startswith("transformers."):
             waiting += vars(one).values()
     return found
-
-
-def _told(run: Run) -> str:
-    if run.phase == "decode":
-        return f"decode, {run.batch} x 1 token after {run.tokens}"
-    return f"prefill, {run.batch} x {run.tokens} tokens"

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from ..base import titles
+from ..base.message import Message
 from ..measure.trace import trace
 from ..measure.traced import Trace
 from ..measure.untraceable import CannotTrace
@@ -112,10 +114,11 @@ def trace_run(
         named = dict(zip(names, parameters, strict=True))
         return optimizer(chosen.optimizer, named, states=chosen.states, loop=loop)
 
-    words = title or (
-        f"{shaped.name} · {chosen.name} · {run.batch} x {run.tokens} tokens, "
-        f"{run.implementation} on {run.backend}"
-    ) + (f", compiled by {run.compile}" if run.compile and not title else "")
+    size = Message(titles.SIZES, batch=run.batch, tokens=run.tokens)
+    said = titles.joined(size, titles.whose(run.implementation, run.backend))
+    if run.compile:
+        said = titles.joined(said, Message(titles.COMPILED, compiler=run.compile))
+    words = title or titles.dotted(shaped.name, chosen.name, said)
     with _its_own(shaped):
         step = trace(
             module,

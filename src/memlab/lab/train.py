@@ -14,6 +14,7 @@ from torch._guards import active_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim import Optimizer
 
+from ..base import titles
 from ..ledger import Ledger
 from ..measure import Tracker, resident, storage_bytes
 from ..model import Model
@@ -177,7 +178,7 @@ def _count(module: nn.Module, opt: Optimizer, copies: Copies, recipe: Recipe) ->
 
 
 def _title(model: Model, recipe: Recipe) -> str:
-    return f"{model.name} · {recipe.name}"
+    return titles.dotted(model.name, recipe.name)
 
 
 def _has_values(tensor: Tensor) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from ..base.frozen import replace
-from ..base.messages import Message, say
+from ..base.messages import Listed, Message, say
 from ..base.table import as_html, as_text, cell, signed
 from ..explain import findings
 from ..explain.explanation import Explanation, explain
@@ -125,12 +125,12 @@ class Live:
     def _seen(self) -> list[str]:
         """What the tracker knows of the gap, term by term, in sentences."""
         rows = {row.term: row.difference for row in self.ledger().rows}
-        more = [f"{term} {signed(size)}" for term, size in rows.items() if size]
+        more = [Message("{1} {2}", term, signed(size)) for term, size in rows.items() if size]
         same = [term for term, size in rows.items() if size == 0]
         if not more:
             return self._idle()
         kind = findings.WHERE_NOT if same else findings.WHERE
-        return [Message(kind, ", ".join(more), ", ".join(same)), *self._idle()]
+        return [Message(kind, Listed(", ", more), Listed(", ", same)), *self._idle()]
 
     def _idle(self) -> list[str]:
         if self.idle.bytes * WORTH_SAYING < max(self.peak, 1):
@@ -147,7 +147,7 @@ class Live:
         return _rows("left behind by each step", grown, most)
 
     def __str__(self) -> str:
-        parts = [as_text(self._table(), title=f"peak {text(self.peak)}")]
+        parts = [as_text(self._table(), title=Message("peak {1}", text(self.peak)))]
         if grown := self._growth():
             parts.append(as_text(grown))
         return "\n\n".join([*parts, *map(say, self._idle())])
@@ -155,7 +155,7 @@ class Live:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        parts = [as_html(self._table(), title=f"peak {text(self.peak)}")]
+        parts = [as_html(self._table(), title=Message("peak {1}", text(self.peak)))]
         if grown := self._growth():
             parts.append(as_html(grown))
         return "".join([*parts, *(f"<p>{say(line)}</p>" for line in self._idle())])

@@ -17,6 +17,7 @@ from torch._guards import active_fake_mode
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import Optimizer
 
+from ..base import titles
 from ..base.garbage import no_garbage
 from ..run import Run
 from ..units import whole
@@ -122,7 +123,7 @@ def trace(
             born |= wide_born_in_the_loss(tracker, born, vocab or width(head(module)))
         kept = rows(tracker, marks, born)
         name_logits(tracker, born, vocab or width(head(module)))
-    name = title or f"{_name(model, module)} · {backend}"
+    name = title or titles.dotted(_name(model, module), backend)
     found = Trace(name, tracker, kept, start, marks, peaks[0])
     found.notes = () if graphs is None else graphs.notes()
     return found

@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from ..base import titles
 from ..base.table import as_html, as_text, cell
 from ..fit import limit_of
 from ..ledger import Ledger
@@ -81,7 +82,7 @@ class Trace:
     def ledger(self) -> Ledger:
         """What is held at the peak; the column is "traced"."""
         figures = {term: size for term, size in self.contents("peak").items() if size}
-        title = f"{self.title}: the peak, in {self.moment} ({self.op})"
+        title = titles.in_moment(self.title, self.moment, self.op)
         return Ledger.of("traced", figures, title=title)
 
     @property

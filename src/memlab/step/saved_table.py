@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..base.frozen import dataclass
+from ..base.message import Message
 from ..base.table import as_html, as_text, cell
+from ..base.titles import SAVED_BY_A_LAYER, WITH_FORMULA
 from .graph import Save
 from .storage_log import SIZES
 
@@ -83,15 +85,12 @@ class SavedTable:
         return [head, *body, ["total", "", "", cell(self.bytes), "", ""]]
 
     def __str__(self) -> str:
-        return as_text(self.table(), foot=1, title=TITLE) + f"\n= {self.formula}"
+        return as_text(self.table(), foot=1, title=SAVED_BY_A_LAYER) + f"\n= {self.formula}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return as_html(self.table(), foot=1, title=f"{TITLE}: {self.formula}")
-
-
-TITLE = "Kept for backward by one layer"
+        return as_html(self.table(), foot=1, title=Message(WITH_FORMULA, formula=self.formula))
 
 
 def _letters(size: int) -> str:

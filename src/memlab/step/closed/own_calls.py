@@ -6,6 +6,7 @@ is there all the time and finds the largest moment.
 
 from __future__ import annotations
 
+from ...base import titles
 from ...ledger import Ledger
 from ...model import Model
 from ...terms.weights import weights
@@ -73,4 +74,4 @@ def _ledger(model: Model, what: str, format: str, rows: int, found: list[Moment]
         "activations": at.activations,
         "logits": at.logits,
     }
-    return Ledger.of("derived", figures, title=f"{model.name} · {what} · {format} · {at.name}")
+    return Ledger.of("derived", figures, title=titles.dotted(model.name, what, format, at.name))

@@ -8,6 +8,7 @@ Written down here is what memlab.lab.quantized_linear does, operator by operator
 
 from __future__ import annotations
 
+from ...base import titles
 from ...estimate import estimate
 from ...formats import format_of
 from ...ledger import Ledger
@@ -78,7 +79,7 @@ def weight_only(
         "widened": widened,
         "logits": at.logits,
     }
-    return Ledger.of("derived", figures, title=f"{model.name} · {kind.name} · {at.name}")
+    return Ledger.of("derived", figures, title=titles.dotted(model.name, kind.name, at.name))
 
 
 def widening(
