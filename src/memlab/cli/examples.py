@@ -47,7 +47,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "on some of sixteen?",
         ),
         (
-            "memlab fit llama-3-8b --on 'A100 40GB' --batch 1 --tokens 4096 --cards 8 --deepspeed",
+            "memlab fit llama-3-8b --on L40S --batch 2 --tokens 4096 --cards 8 --deepspeed",
             "or under DeepSpeed?",
         ),
     ),
