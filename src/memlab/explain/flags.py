@@ -83,6 +83,9 @@ MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.ste
 ACCUMULATED = (
     "TrainingArguments(per_device_train_batch_size={batch}, gradient_accumulation_steps={passes})"
 )
+SHARD = "torch.distributed.fsdp.fully_shard(layer{0}) for each decoder layer, then "
+SHARD += "fully_shard(model{0}); torchrun --nproc-per-node {1}"
+SHARDED = {OWN: SHARD, TRAINER: "TrainingArguments(fsdp=True); torchrun --nproc-per-node {1}"}
 FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
 FEWER_SFT = "SFTConfig(max_length={tokens})"
 
@@ -113,6 +116,12 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
     if found is not None and name == "a step inside backward":
         found = found.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
     return None if found is None else _of(found, of)
+
+
+def divided(run: Run, policy: str = "") -> str | None:
+    """The line that divides a run over its cards with FSDP2; None where the library has none."""
+    words = SHARDED.get(library(run))
+    return words and words.format(policy, run.devices.data)
 
 
 STEPPED = {

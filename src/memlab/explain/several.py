@@ -11,7 +11,7 @@ from ..base.frozen import replace
 from ..recipe import Recipe
 from ..run import Run
 from .changes import Change
-from .flags import OWN, TRAINER, library
+from .flags import OWN, divided, library
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ STAGES = {
     2: "no time beside copies of the model: gradients and states are divided",
     3: "the weights travel between the cards in both passes",
 }
-SHARD = "torch.distributed.fsdp.fully_shard(layer{0}) for each decoder layer, then "
-SHARD += "fully_shard(model{0}); torchrun --nproc-per-node {1}"
 LOADED = "AutoModelForCausalLM.from_pretrained(name, distributed_config=DistributedConfig("
 LOADED += "fsdp_size={0}, ep_size={0})); torchrun --nproc-per-node {0}"
 CONFIG = 'config={{"zero_optimization": {{"stage": {stage}}}, "bf16": {{"enabled": {bf16}}}, '
@@ -188,12 +186,8 @@ def line(name: str, recipe: Recipe, run: Run) -> str | None:
         return LOADED.format(devices.data) if of == OWN else None
     if devices.cpu_offload:
         policy = ", offload_policy=CPUOffloadPolicy()"
-        return SHARD.format(policy, devices.data) if of == OWN else None
-    lines = {
-        OWN: SHARD.format("", devices.data),
-        TRAINER: f"TrainingArguments(fsdp=True); torchrun --nproc-per-node {devices.data}",
-    }
-    return lines.get(of)
+        return divided(run, policy) if of == OWN else None
+    return divided(run)
 
 
 def ours(name: str) -> bool:

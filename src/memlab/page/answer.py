@@ -6,6 +6,7 @@ import json
 
 from ..base.message import Listed, Message, dumps
 from ..explain.flags import FLAGS, flag
+from ..explain.flags import divided as of_cards
 from ..model import Model
 from ..model.config import KEYS
 from ..units import text
@@ -91,7 +92,7 @@ def answered(
         found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
         for over, size in divided(model, recipe, run, limit, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
-            line, words = flag("FSDP2 over", recipe, over), say.OVER
+            line, words = of_cards(over), say.OVER
             if over.checkpoint != run.checkpoint:
                 sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
