@@ -154,8 +154,9 @@ def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     made = cheapest_change(large, "bf16", run, on="H100 80GB", cards=48)
     # Checkpointing alone saves nothing of 70 billion parameters; beside FSDP2 it does.
     assert [name for name, *_ in made][-2:] == ["block checkpointing", "FSDP2 over 8 cards"]
-    how = dict(batch=1, tokens=4096, checkpoint="block", devices=Sharding(data=8, zero=3))
-    assert made[-1][2] == peak(large, "bf16", **how)
+    assert made[0][0] == "fused AdamW"
+    how = dict(batch=1, tokens=4096, checkpoint="block", optimizer_impl="fused")
+    assert made[-1][2] == peak(large, "bf16", **how, devices=Sharding(data=8, zero=3))
     trainer = run.replace(loop="trainer")
     made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8)
     name, _, size, line = made[-1]
