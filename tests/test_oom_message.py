@@ -27,7 +27,7 @@ def hundredths(gib):
 
 
 def test_a_posted_message_is_rebuilt_from_its_figures():
-    card = Device("a T4", 16, None, hundredths(14.56), ())
+    card = Device("a T4", 16, None, hundredths(14.56))
     allocated = hundredths(12.44)
     reserved = allocated + round(56.76 * MiB)
     error = OutOfMemory(

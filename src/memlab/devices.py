@@ -4,8 +4,7 @@ Three numbers, because they differ. The size on the box is a round number of GB.
 what the driver manages, in MiB. A program gets less: the driver keeps a part for itself (and for
 error correction on some cards), and what is left is `total_memory` in torch.cuda, "total capacity"
 in an out-of-memory message, totalGlobalMem in CUDA. All of them shift a little with driver,
-operating system and ECC; each number below is one reading, and its source says whose. A long file,
-because it is one table.
+operating system and ECC; each number below is one reading; data/devices/sources.json says whose.
 """
 
 from __future__ import annotations
@@ -35,7 +34,15 @@ class Device:
     marketed: int
     driver: int | None
     usable: int | None
-    sources: tuple[str, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the two were read; a card that somebody describes has none."""
+        import json  # who asks for a card's bytes needs no file
+        from pathlib import Path
+
+        read = Path(__file__).parent / "data" / "devices" / "sources.json"
+        return tuple(json.loads(read.read_text(encoding="utf-8")).get(self.name, ()))
 
     @property
     def limit(self) -> int:
@@ -63,182 +70,31 @@ def _gib(hundredths: int) -> int:
     return hundredths * GiB // 100
 
 
-_SMI = "https://github.com/modal-labs/modal-client/pull/2797 (nvidia-smi)"
 _DEVICES = (
-    Device(
-        "RTX 3060",
-        12,
-        None,
-        _gib(1176),
-        ("https://github.com/TencentARC/PhotoMaker/issues/47 (PyTorch's message)",),
-    ),
-    Device(
-        "RTX 3080",
-        10,
-        None,
-        _gib(978),
-        ("https://github.com/zai-org/CogVideo/issues/34 (PyTorch's message)",),
-    ),
-    Device(
-        "RTX 3090",
-        24,
-        _mib(24576),
-        _gib(2356),
-        ("https://github.com/noonghunna/club-3090/issues/58 (nvidia-smi, and PyTorch's message)",),
-    ),
-    Device(
-        "RTX 4090",
-        24,
-        _mib(24564),
-        _gib(2364),
-        (
-            "https://github.com/RLinf/RLinf/issues/255 (nvidia-smi)",
-            "https://github.com/3DTopia/Phidias-Diffusion/issues/8 (PyTorch's message)",
-        ),
-    ),
-    Device(
-        "RTX 5090",
-        32,
-        _mib(32607),
-        33677180928,
-        (
-            "https://github.com/noonghunna/club-3090/issues/1229 (nvidia-smi)",
-            "https://github.com/aikitoria/open-gpu-kernel-modules/issues/1 (deviceQuery)",
-        ),
-    ),
-    Device(
-        "RTX 5060 Ti 16GB",
-        16,
-        None,
-        _mib(15816),
-        ("https://github.com/Luce-Org/lucebox/issues/407 (CUDA-visible memory)",),
-    ),
-    Device(
-        "RTX 4060 Laptop",
-        8,
-        None,
-        _gib(775),
-        (
-            "https://github.com/ESRSchao/EdgeRegNet/issues/2 (PyTorch's message; an RTX 4060 with "
-            "8 GB beside a Core Ultra 9 185H, which is a processor for laptops)",
-        ),
-    ),
-    Device(
-        "RTX A4000",
-        16,
-        None,
-        _gib(1561),
-        ("https://github.com/DengKaiCQ/VGGT-Long/issues/6 (PyTorch's message)",),
-    ),
-    Device(
-        "RTX A6000",
-        48,
-        _mib(49140),
-        _gib(4754),
-        (
-            "https://github.com/noonghunna/club-3090/issues/1047 (nvidia-smi)",
-            "https://github.com/google-research/semivl/issues/18 (PyTorch's message)",
-        ),
-    ),
-    Device(
-        "RTX 6000 Ada",
-        48,
-        _mib(46068),
-        _gib(4443),
-        ("https://github.com/DINGYANB/MTVCrafter/issues/21 (nvidia-smi, and PyTorch's message)",),
-    ),
-    Device(
-        "RTX PRO 6000",
-        96,
-        _mib(97887),
-        _gib(9497),
-        ("https://github.com/antirez/ds4/issues/431 (nvidia-smi, and cudaMemGetInfo)",),
-    ),
-    Device(
-        "T4",
-        16,
-        _mib(15360),
-        _gib(1456),
-        (
-            _SMI,
-            "https://github.com/Zheng-Chong/CatVTON/issues/133 (PyTorch's message)",
-        ),
-    ),
-    Device(
-        "V100 16GB",
-        16,
-        None,
-        _gib(1578),
-        ("https://github.com/kchengiva/Shift-GCN/issues/34 (PyTorch's message)",),
-    ),
-    Device(
-        "V100 32GB",
-        32,
-        None,
-        _gib(3174),
-        ("https://github.com/haotian-liu/LLaVA/issues/812 (PyTorch's message)",),
-    ),
-    Device("L4", 24, _mib(23034), None, (_SMI,)),
-    Device("A10", 24, _mib(23028), None, (_SMI,)),
-    Device(
-        "A30",
-        24,
-        None,
-        _gib(2353),
-        ("https://github.com/google/RB-Modulation/issues/5 (PyTorch's message)",),
-    ),
-    Device(
-        "L40",
-        48,
-        None,
-        _gib(4440),
-        ("https://github.com/NVlabs/Eagle/issues/68 (PyTorch's message)",),
-    ),
-    Device(
-        "L40S",
-        48,
-        _mib(46068),
-        _gib(4442),
-        (_SMI, "https://github.com/stepfun-ai/Step-Video-T2V/issues/8 (PyTorch's message)"),
-    ),
-    Device(
-        "A100 40GB",
-        40,
-        _mib(40960),
-        42298834944,
-        (_SMI, "https://github.com/bottlerocket-os/bottlerocket/pull/3873 (deviceQuery)"),
-    ),
-    Device(
-        "A100 80GB",
-        80,
-        _mib(81920),
-        _gib(7925),
-        (_SMI, "https://github.com/levihsu/OOTDiffusion/issues/235 (PyTorch's message)"),
-    ),
-    Device(
-        "H100 80GB",
-        80,
-        _mib(81559),
-        _gib(7911),
-        (_SMI, "https://github.com/vllm-project/vllm/issues/27508 (PyTorch's message)"),
-    ),
-    Device(
-        "H200",
-        141,
-        _mib(143771),
-        None,
-        ("https://github.com/NVIDIA/cuda-samples/issues/311 (nvidia-smi)",),
-    ),
-    Device(
-        "B200",
-        180,
-        _mib(183359),
-        _gib(17835),
-        (
-            "https://github.com/NVIDIA/TensorRT-LLM/issues/10278 (nvidia-smi)",
-            "https://github.com/pytorch/ao/pull/4002 (totalGlobalMem)",
-        ),
-    ),
+    Device("RTX 3060", 12, None, _gib(1176)),
+    Device("RTX 3080", 10, None, _gib(978)),
+    Device("RTX 3090", 24, _mib(24576), _gib(2356)),
+    Device("RTX 4090", 24, _mib(24564), _gib(2364)),
+    Device("RTX 5090", 32, _mib(32607), 33677180928),
+    Device("RTX 5060 Ti 16GB", 16, None, _mib(15816)),
+    Device("RTX 4060 Laptop", 8, None, _gib(775)),
+    Device("RTX A4000", 16, None, _gib(1561)),
+    Device("RTX A6000", 48, _mib(49140), _gib(4754)),
+    Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443)),
+    Device("RTX PRO 6000", 96, _mib(97887), _gib(9497)),
+    Device("T4", 16, _mib(15360), _gib(1456)),
+    Device("V100 16GB", 16, None, _gib(1578)),
+    Device("V100 32GB", 32, None, _gib(3174)),
+    Device("L4", 24, _mib(23034), None),
+    Device("A10", 24, _mib(23028), None),
+    Device("A30", 24, None, _gib(2353)),
+    Device("L40", 48, None, _gib(4440)),
+    Device("L40S", 48, _mib(46068), _gib(4442)),
+    Device("A100 40GB", 40, _mib(40960), 42298834944),
+    Device("A100 80GB", 80, _mib(81920), _gib(7925)),
+    Device("H100 80GB", 80, _mib(81559), _gib(7911)),
+    Device("H200", 141, _mib(143771), None),
+    Device("B200", 180, _mib(183359), _gib(17835)),
 )
 
 

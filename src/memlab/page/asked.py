@@ -110,7 +110,7 @@ def card_of(state: State) -> Device:
     """The card of that name, or one of the size that is told."""
     if state["card"] == OTHER_CARD:
         size = state["gib"] * GiB
-        return Device(Message(say.YOUR_CARD, size=text(size)), 0, None, size, ())
+        return Device(Message(say.YOUR_CARD, size=text(size)), 0, None, size)
     return [each for each in devices() if each.name == state["card"]][0]
 
 

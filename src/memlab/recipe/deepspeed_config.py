@@ -19,7 +19,8 @@ PARTITIONED = (
     "sub_group_size",
 )
 LINEAR = "memory_efficient_linear"  # of stage 3 too, and no number
-CONFIG = (*BUCKETS, *PARTITIONED, LINEAR)
+CONFIG: tuple[str, ...] = BUCKETS + PARTITIONED  # MicroPython reads no star in a tuple
+CONFIG += (LINEAR,)
 STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
 LIBRARIES = ("deepspeed",)
 
