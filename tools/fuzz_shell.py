@@ -73,7 +73,10 @@ CHOICES: dict[str, Values] = {
     "--eval-logits": COUNT,
     "--window": COUNT,
     "--kernel": ["auto", "flash", "math", "x"],
-    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "gkd", "x"],
+    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "gkd", "x"]
+    + ["distillation"],
+    "--teacher": ["tiny-llama", "llama-3-8b", "x", "", "."],
+    "--teacher-weights": ["fp32", "bf16", "nf4", "x"],
     "--texts": ["packed", "padded", "full"],
     "--reference": ["model", "precomputed"],
     "--compile": [None, "inductor", "x"],
@@ -142,8 +145,9 @@ OF_PHASE: dict[str, Values] = {
 }
 MORE: dict[str, dict[str, Values]] = {
     "estimate": SHARD | SERVER | OF_PHASE | {"--against": ["bf16", "zero", "x"], "--posted": SIZES},
-    "fit": OF_PHASE | FSDP | {"--on": SIZES, "--spare": SIZES, "--cards": COUNT},
-    "explain": {
+    "fit": SHARD | OF_PHASE | {"--on": SIZES, "--spare": SIZES, "--cards": COUNT},
+    "explain": SHARD
+    | {
         **dict.fromkeys(("--seen", "--predicted", "--on"), SIZES),
         "--level": ["tensors", "reserved", "process", "x"],
         "--weights": ["bf16", "fp32", "x"],
