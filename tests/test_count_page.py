@@ -6,12 +6,12 @@ import catalogue
 import cpython
 import pytest
 import wheel
-from say import say
 from test_calculator_page import PAGE, opened, total, until
 
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.base.message import rendered
 from memlab.estimate import estimate
 from memlab.model import Model
 from memlab.page import counted_words
@@ -108,7 +108,7 @@ def test_the_button_speaks_the_language(browser, roots, language):  # noqa: F811
         opened(watched.page, roots["http"] + PAGE.replace("en/", f"{language}/") + ZERO)
         watched.page.wait_for_selector("#calc-count button")
         for said in (counted_words.OFFER, counted_words.PRICE):
-            assert say(said, words, language) in watched.page.inner_text("#calc-count")
+            assert rendered(said, words, language) in watched.page.inner_text("#calc-count")
         assert watched.wrong == []
 
 

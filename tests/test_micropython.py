@@ -40,11 +40,20 @@ def missing():
     return None
 
 
+# The page's stand-in hands a message to the page in its parts; here it is compared as English.
+TOLD = "def Message(pattern, **values):\n    return pattern.format(**values)\n"
+TOLD += "def Listed(mark, parts):\n    return mark.join([str(part) for part in parts])\n"
+
+
 def mounted(**extra):
-    """The files that MicroPython sees, as the page's engine gets them, and every term."""
-    terms = sorted((SOURCE / "terms").glob("*.py"))
-    every = {f"memlab/terms/{path.name}": bare(path.read_text(encoding="utf8")) for path in terms}
-    return {**page_files(), **every, **extra}
+    """The files that MicroPython sees, as the page's engine gets them, and every term.
+
+    But with what only a print asks for: both engines print their answers to be compared.
+    """
+    found = {**page_files(prints=True), "memlab/base/message.py": TOLD}
+    for path in sorted((SOURCE / "terms").glob("*.py")):
+        found[f"memlab/terms/{path.name}"] = bare(path.read_text(encoding="utf8"), prints=True)
+    return {**found, **extra}
 
 
 def micropython(modules, cases, files):

@@ -73,8 +73,10 @@ CHOICES: dict[str, Values] = {
     "--eval-logits": COUNT,
     "--window": COUNT,
     "--kernel": ["auto", "flash", "math", "x"],
-    "--loop": ["plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "gkd", "x"]
-    + ["distillation"],
+    "--loop": [
+        *("plain", "trainer", "sft", "dpo", "grpo", "nanogpt", "keeps-outputs", "gkd"),
+        *("distillation", "x"),
+    ],
     "--teacher": ["tiny-llama", "llama-3-8b", "x", "", "."],
     "--teacher-weights": ["fp32", "bf16", "nf4", "x"],
     "--texts": ["packed", "padded", "full"],

@@ -44,8 +44,7 @@ MEASURED = (
 COUNTED_SHARE = 0.25  # rotary_pct by its newer name
 ALWAYS_TIED = ("gpt2", "opt")
 SQUARE = ALWAYS_TIED + ("gpt_neox",)
-# Families of which steps were counted with the mask that a window needs, or that have both masks
-# whatever the kinds of their layers.
+# Families counted with the mask that a window needs, or with both whatever kinds their layers have.
 MASKED = ("mistral", "ministral", "phi3", "starcoder2", "gemma3_text", "cohere2", "llama4_text")
 # Families with layers of two kinds, and the kinds of the first and the last that were counted.
 MIXED: dict[str, tuple[str, ...]] = dict.fromkeys(
@@ -138,9 +137,8 @@ def no_kind(model: Model, run: Run) -> str:
         return Message(say.KEY, key="tie_word_embeddings", value=shown(model.tied))
     if model.kv_heads == 1:
         return Message(say.SMALL, what="K", size=1, least=2)
-    if model.kv_heads == model.heads:
-        return Message(say.AS_MANY, family=model.family)
-    return say.NO_KIND
+    as_many = model.kv_heads == model.heads
+    return Message(say.AS_MANY, family=model.family) if as_many else say.NO_KIND
 
 
 def _adapters(model: Model, run: Run) -> str:

@@ -59,13 +59,16 @@ FROZEN = (
 )
 
 
-def files() -> dict[str, str]:
-    """Path in the engine -> text of the file."""
+def files(prints: bool = False) -> dict[str, str]:
+    """Path in the engine -> text of the file.
+
+    prints      with what only a print asks for: OF_PRINTS
+    """
     found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
     for name in MODULES.split():
-        found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
+        found[f"memlab/{name}.py"] = bare(text(f"{name}.py"), prints)
     for name in ["__init__", *TERMS.split()]:
-        found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"))
+        found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"), prints)
     for name in ("mapping", "message"):
         found[f"memlab/base/{name}.py"] = bare(text(f"{HERE}{name}.py"))
     found["memlab/ledger.py"] = bare(text(f"{HERE}ledger.py"))
@@ -97,7 +100,7 @@ def text(name: str) -> str:
     return (CORE / name).read_text(encoding="utf-8")
 
 
-def bare(code: str) -> str:
+def bare(code: str, prints: bool = False) -> str:
     """A file without comments, annotations, docstrings, empty lines, and imports for types alone.
 
     A third of what the page would load is words that the engine throws away. What only a print asks
@@ -122,7 +125,8 @@ def bare(code: str) -> str:
             if len(node.body) == 1:
                 lines[said.lineno - 1] = " " * said.col_offset + '""'
     inside = [each for node in tree.body if isinstance(node, ast.ClassDef) for each in node.body]
-    unused = [node for node in tree.body if of_types(node)] + list(filter(of_prints, inside))
+    unused = [node for node in tree.body if of_types(node)]
+    unused += [] if prints else filter(of_prints, inside)
     for node in unused:
         for row in range(node.lineno - 1, node.end_lineno or 0):
             lines[row] = ""
