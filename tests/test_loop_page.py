@@ -67,12 +67,12 @@ def test_a_kind_of_step_of_some_files_is_made_again(file, kind):
 
 def test_tiles_are_those_of_the_kernel_again():
     """What the tool puts in their place is gone when it is done."""
-    before = fused_tiles.TOKENS, fused_tiles.WORDS, fused_tiles._parts
+    before = fused_tiles.TOKENS, fused_tiles.WORDS, fused_tiles.parts
     with loop_peaks.tiles((*"abcdefghijk", "one-many")):
-        assert len(fused_tiles._parts(9, 3, "n")) == 1
-        assert len(fused_tiles._parts(9, 3, "c")) == 3
+        assert len(fused_tiles.parts(9, 3, "n")) == 1
+        assert len(fused_tiles.parts(9, 3, "c")) == 3
     assert (
-        (fused_tiles.TOKENS, fused_tiles.WORDS, fused_tiles._parts)
+        (fused_tiles.TOKENS, fused_tiles.WORDS, fused_tiles.parts)
         == before
         == (
             4096,

@@ -70,7 +70,7 @@ def files():
 @contextmanager
 def tiles(kind):
     """TRL's head in tiles of known sizes: one along each side, or three."""
-    most, parts = fused_tiles.TOKENS, fused_tiles._parts
+    most, parts = fused_tiles.TOKENS, fused_tiles.parts
     many = dict(zip("nc", kind[-1].split("-"), strict=True)) if "-" in kind[-1] else {}
 
     def of(size, most, letter):
@@ -79,11 +79,11 @@ def tiles(kind):
         return made if many.get(letter) == MANY else made[:1]
 
     first = TILES["n"]["i"]
-    fused_tiles.TOKENS, fused_tiles._parts = fused_tiles.Dim("tile i", first), of
+    fused_tiles.TOKENS, fused_tiles.parts = fused_tiles.Dim("tile i", first), of
     try:
         yield
     finally:
-        fused_tiles.TOKENS, fused_tiles._parts = most, parts
+        fused_tiles.TOKENS, fused_tiles.parts = most, parts
 
 
 def sizes_of(family, kind, base):

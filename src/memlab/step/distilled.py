@@ -47,7 +47,7 @@ def distillation_loss(f: Ops, s: Setting, student: Any, teacher: Judge) -> Tenso
         each, entropy = _filled(f, each, valid), _filled(f, entropy, valid)
     total = f.total_of(each)
     summed = f.new("sum", (), "fp32")
-    loss = _divided(f, total, items)
+    loss = f.over(total, items)
     del mask, count, entropy, summed
     return loss
 
@@ -108,14 +108,4 @@ def _filled(f: Ops, x: Tensor, valid: Tensor) -> Tensor:
         return [f.new("masked_fill", grads[0].shape, grads[0].dtype)]
 
     f.apply("masked_fill", [x], [out], run, [("mask", absent)])
-    return out
-
-
-def _divided(f: Ops, x: Tensor, items: Tensor) -> Tensor:
-    out = f.new("div", (), x.dtype)
-
-    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        return [f.new("div", (), grads[0].dtype)]
-
-    f.apply("div", [x], [out], run, [("other", items)])
     return out

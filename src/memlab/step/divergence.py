@@ -13,7 +13,7 @@ Leaves out  a soft cap of the logits on a CPU, and a bias of the head
 
 from __future__ import annotations
 
-from .fused_tiles import TOKENS, WORDS
+from .fused_tiles import TOKENS, WORDS, parts
 from .graph import Grads, Tensor
 from .ops import Ops
 from .storage_log import Dim
@@ -36,8 +36,8 @@ def divergence(
         del zeros
     stats += [f.new("zeros", one, "fp32") for _ in range(7)]
     tiles = _tiles(f, N)
-    for n in _parts(N, TOKENS, "n"):
-        for c in _parts(V, WORDS, "c"):
+    for n in parts(N, TOKENS, "n"):
+        for c in parts(V, WORDS, "c"):
             if f.backend != "cuda":
                 for hidden, weight in (student, teacher):
                     _project(f, n, c, hidden, weight)
@@ -68,11 +68,6 @@ def divergence(
 def _tiles(f: Ops, rows: int) -> list[Tensor]:
     shape = (Dim("n", min(rows, TOKENS)), Dim("c", WORDS))
     return [f.new("empty", shape, "fp32") for _ in range(2)]
-
-
-def _parts(size: int, most: int, letter: str) -> list[Dim]:
-    """The sizes of the tiles along one side."""
-    return [Dim(letter, min(most, size - start)) for start in range(0, size, most)]
 
 
 def _log_sum(f: Ops, shape: tuple[int, ...]) -> Tensor:
@@ -141,8 +136,8 @@ def _gradients(
         (Tensor(theirs, types[2], tiles[0].storage), Tensor(sizes[3], types[3], tiles[0].storage)),
     ]
     narrow: Tensor | None = None
-    for n in _parts(N, TOKENS, "n"):
-        for c in _parts(V, WORDS, "c"):
+    for n in parts(N, TOKENS, "n"):
+        for c in parts(V, WORDS, "c"):
             if f.backend != "cuda":
                 for hidden, weight in models:
                     _project(f, n, c, hidden, weight)

@@ -36,9 +36,9 @@ def log_probs(
     one = (N,)
     stats = [f.new("zeros", one, "fp32") for _ in range(7)]
     tile = f.new("empty", (Dim("n", min(N, TOKENS)), Dim("c", WORDS)), dtype)
-    for n in _parts(N, TOKENS, "n"):
+    for n in parts(N, TOKENS, "n"):
         part = _cast(f, (n, D), rows.dtype, dtype)
-        for c in _parts(V, WORDS, "c"):
+        for c in parts(V, WORDS, "c"):
             words = _cast(f, (c, D), head.dtype, dtype)
             del words
             if f.backend != "cuda":
@@ -85,9 +85,9 @@ def _gradients(
     tile = f.new("empty", (Dim("n", min(N, TOKENS)), Dim("c", WORDS)), dtype)
     words: Storage | Tensor | None = None
     part: Storage | Tensor | None = None
-    for n in _parts(N, TOKENS, "n"):
+    for n in parts(N, TOKENS, "n"):
         part = _cast(f, (n, D), types[0], dtype)
-        for c in _parts(V, WORDS, "c"):
+        for c in parts(V, WORDS, "c"):
             words = _cast(f, (c, D), types[1], dtype)
             if f.backend != "cuda":
                 _backward_tile(f, n, c, dtype)
@@ -105,7 +105,7 @@ def _gradients(
     return made
 
 
-def _parts(size: int, most: int, letter: str) -> list[Dim]:
+def parts(size: int, most: int, letter: str) -> list[Dim]:
     """The sizes of the tiles along one side."""
     return [Dim(letter, min(most, size - start)) for start in range(0, size, most)]
 

@@ -36,18 +36,18 @@ def grpo_loss(
     mask = f.new("cat", (s.B, s.T), "int64")
     scored, entropies = _per_token(f, s, ids, policy)
     ratio = f.sub(scored, f.detach(scored))
-    first = _exp(f, ratio)
+    first = f.exp(ratio)
     second = _clamp(f, first)
     smaller = _smaller(f, _times(f, first), _times(f, second))
     each = f.neg(smaller)
     del smaller
     if reference is not None:
         apart = f.sub(reference, scored)
-        divergence = f.shift(f.sub(_exp(f, apart), f.sub(reference, scored)))
+        divergence = f.shift(f.sub(f.exp(apart), f.sub(reference, scored)))
         del apart
         each = f.add(each, f.scale(divergence))
     items = f.new("div", (), "fp32")  # how many tokens all micro-batches have
-    loss = _divided(f, f.total_of(_times(f, each)), items)
+    loss = f.over(f.total_of(_times(f, each)), items)
     del mask, entropies
     return loss
 
@@ -64,17 +64,6 @@ def _per_token(
     scored, entropies = [f.cat([part]) for part in parts]
     del labels
     return scored, entropies
-
-
-def _exp(f: Ops, x: Tensor) -> Tensor:
-    """Keeps its result."""
-    out = f.new("exp", x.shape, x.dtype)
-
-    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        return [f.new("mul", grads[0].shape, grads[0].dtype)]
-
-    f.apply("exp", [x], [out], run, [("result", out)])
-    return out
 
 
 def _times(f: Ops, x: Tensor) -> Tensor:
@@ -115,14 +104,4 @@ def _smaller(f: Ops, a: Tensor, b: Tensor) -> Tensor:
         return found
 
     f.apply("minimum", [a, b], [out], run, [("self", a), ("other", b)])
-    return out
-
-
-def _divided(f: Ops, x: Tensor, items: Tensor) -> Tensor:
-    out = f.new("div", (), x.dtype)
-
-    def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        return [f.new("div", (), grads[0].dtype)]
-
-    f.apply("div", [x], [out], run, [("other", items)])
     return out

@@ -70,6 +70,26 @@ class Elementwise(Engine):
         self.apply(op, [x], [out], run)
         return out
 
+    def over(self, x: Tensor, number: Tensor) -> Tensor:
+        """x divided by a number that is a tensor and is kept for backward."""
+        out = self.new("div", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("div", grads[0].shape, grads[0].dtype)]
+
+        self.apply("div", [x], [out], run, [("other", number)])
+        return out
+
+    def exp(self, x: Tensor) -> Tensor:
+        """Keeps its result."""
+        out = self.new("exp", x.shape, x.dtype)
+
+        def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
+            return [self.new("mul", grads[0].shape, grads[0].dtype)]
+
+        self.apply("exp", [x], [out], run, [("result", out)])
+        return out
+
     def total_of(self, x: Tensor) -> Tensor:
         """The sum of all values, a scalar; its gradient is a view."""
         out = self.new("sum", (), x.dtype)
