@@ -99,6 +99,7 @@ def parser(asked: str) -> Parser:
         import_module(f"{__name__}.{module}").add_parser(commands)
     for name, one in commands.choices.items():
         one.formatter_class = Formatter
+        one.allow_abbrev = False  # `--card` would quietly be --cards, which is another question
         one.epilog = "\n\n".join(filter(None, [one.epilog, epilog(name)]))
     whole.of = commands.choices.get(asked)
     return whole

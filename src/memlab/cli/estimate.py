@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     if options.json:
         return as_json(model, recipe, how, ledger, beside)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
+    lines += given.unsaid(options, model)
     return "\n".join([*lines, *([posted.line(beside, how)] if beside else [])])
 
 

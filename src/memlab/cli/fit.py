@@ -7,6 +7,7 @@ import argparse
 from ..estimate import peak
 from ..explain.resorts import ADAPTERS as LAST_RESORT
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
+from ..model import Model
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import parse, text
@@ -60,11 +61,11 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         options.tokens = 2  # any number will do where the search says its own
         how = given.run_of(options, model)
         _cards(options, "the longest sequence")
-        return _answer(longest_sequence(model, recipe, how, **room), how, options.json)
+        return _answer(longest_sequence(model, recipe, how, **room), how, options, model)
     how = given.run_of(options, model)
     if options.batch is None:
         _cards(options, "the largest batch")
-        return _answer(largest_batch(model, recipe, how, **room), how, options.json)
+        return _answer(largest_batch(model, recipe, how, **room), how, options, model)
     changes, least, words = [], None, ""
     cards = _cards(options)
     try:
@@ -82,16 +83,18 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
             how, device=name, limit=limit, fits=fits, changes=made, least=least
         ), status
     if least is not None:
-        return words, status
+        return "\n".join([words, *given.unsaid(options, model)]), status
     asked = f"its peak is {text(peak(model, recipe, how))}, and {text(limit)} are there"
     if fits:
-        return f"it fits {name} as it is: {asked}", status
+        line = f"it fits {name} as it is: {asked}"
+        return "\n".join([line, *given.unsaid(options, model)]), status
     lines = []
     for change, cost, size, flag in changes:
         lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
     head = f"it does not fit {name}: {asked}; the cheapest changes that make it fit:"
     if any("LoRA" in change for change, *_ in changes):
         lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
+    lines += given.unsaid(options, model)
     return "\n".join([head, *lines]), status
 
 
@@ -107,10 +110,10 @@ def _cards(options: argparse.Namespace, asked: str = "") -> int:
     return int(options.cards)
 
 
-def _answer(fit: Fit, how: Run, as_json: bool) -> tuple[str, int]:
+def _answer(fit: Fit, how: Run, options: argparse.Namespace, model: Model) -> tuple[str, int]:
     status = 0 if fit.value else DOES_NOT_FIT
-    if not as_json:
-        return str(fit), status
+    if not options.json:
+        return "\n".join([str(fit), *given.unsaid(options, model)]), status
     names = ("what", "value", "peak", "limit", "device", "ended_by")
     found = {name: getattr(fit, name) for name in names}
     return _document(how, fits=bool(fit.value), **found), status

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 
 from ..model import Model
+from ..model.presets import HUB
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
@@ -53,6 +54,13 @@ LISTS = (
     ("frozen", "components whose weights are not trained: embedding, attention, ..."),
     ("offload", f"what waits on a host: {', '.join(OFFLOAD)}"),
     ("holds", f"what the loop keeps beside the step: {', '.join(HOLDS)}"),
+)
+# TRL's trainers load a model that is given by its name in fp32 (create_model_from_path, 1.16);
+# from_pretrained() of transformers 5 has dtype="auto".
+LOADS_FP32 = ("sft", "dpo", "grpo", "distillation", "gkd")
+UNSAID = (
+    "no format was named, and a preset has no dtype: counted in fp32; from_pretrained() takes the "
+    "checkpoint's own, bf16 for most: --precision bf16"
 )
 
 
@@ -123,6 +131,14 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
         name = f"{recipe.name}, {options.optimizer}"
         recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
     return recipe
+
+
+def unsaid(options: argparse.Namespace, model: Any) -> list[str]:
+    """That no format was named where the model has none: its own config.json may say another."""
+    published = getattr(model, "name", "") in HUB.values() and model.family != "gpt2"  # fp32
+    named = options.recipe or options.precision or options.loop in LOADS_FP32
+    said = model.config.get("dtype") or model.config.get("torch_dtype")
+    return [UNSAID] if published and not named and not said else []
 
 
 def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+# What people call the card that a step shall fit, and what the commands call it.
+CARD = ("--card", "--device", "--gpu")
+HOLDS_CARD = ("--on", "--fits")
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors do not begin with all flags of a command, a screen of them."""
 
@@ -38,7 +43,10 @@ class Parser(argparse.ArgumentParser):
         flag = word.partition("=")[0]
         if self.of is None or not flag.startswith("--"):
             return ""
-        return _elsewhere(flag, self.of.prog) or did_you_mean(flag, self.of._option_string_actions)
+        known = self.of._option_string_actions
+        if flag in CARD and (held := [name for name in HOLDS_CARD if name in known]):
+            return f"did you mean {held[0]}? "
+        return _elsewhere(flag, self.of.prog) or did_you_mean(flag, known)
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):

@@ -74,6 +74,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         step.plot().save(options.plot)
     if options.snapshot:
         step.save_snapshot(options.snapshot)
+    unsaid = said.pop("unsaid", [])
     fits, held = None, ""
     if options.fits is not None:
         spare = SPARED if options.spare is None else parse(options.spare)
@@ -83,8 +84,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     if options.json:
         return _json(step, said, fits), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
-    if held:
-        lines.append(held)
+    lines += [*([held] if held else []), *unsaid]
     return "\n".join(lines), status
 
 
@@ -111,7 +111,8 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
-    return step, said | {"recipe": recipe_fields(recipe), "run": how.to_dict()}
+    said |= {"recipe": recipe_fields(recipe), "run": how.to_dict()}
+    return step, said | {"unsaid": given.unsaid(options, model)}
 
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
