@@ -106,7 +106,9 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         raise ValueError(f"{options.model!r} is a file; name a function of it: FILE.py:FUNCTION")
     from ..lab.causal import read
     from ..lab.trace_run import trace_run
+    from ..lab.without_torchao import without_torchao
 
+    without_torchao()
     model = given.named_or(options.model, read)
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     step = trace_run(model, recipe, how)
