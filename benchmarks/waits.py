@@ -1,6 +1,7 @@
 """How long an answer takes and how much memory: whole processes, beside `import torch`.
 
     python benchmarks/waits.py            # a minute; --runs 5 for a machine with other work
+    python benchmarks/waits.py --write    # into benchmarks/waits.json, for the accuracy page
 
 Every command runs in a process of its own, several times, and the fastest counts. Times are ratios
 to `python -c "import torch"` in the same run, so that a slow machine says the same as a fast one;
@@ -8,15 +9,21 @@ memory is the most that the process had resident.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import time
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from memlab import Model
 from memlab.base.table import as_text
 from memlab.units import text
 
+OUT = Path(__file__).resolve().parent / "waits.json"
 QUESTION = "--precision bf16 --tokens 4096"
 ASKED = (
     ("estimate", "llama-3-8b", ""),
@@ -41,22 +48,52 @@ def taken(words: list[str], runs: int) -> tuple[float, int, int]:
     return min(found)
 
 
+def asked(runs: int) -> list[dict[str, Any]]:
+    """A row for `import torch` and for each command."""
+    torch = taken([sys.executable, "-c", "import torch"], runs)
+    first = {"asked": 'python -c "import torch"', "parameters": None, "exit": torch[2]}
+    rows: list[dict[str, Any]] = [first | {"seconds": torch[0], "ratio": 1.0, "bytes": torch[1]}]
+    for command, name, more in ASKED:
+        words = f"memlab {command} {name} {QUESTION}{more}"
+        seconds, resident, status = taken([sys.executable, "-m", *words.split()], runs)
+        row = {"asked": words, "parameters": Model.preset(name).parameter_count, "exit": status}
+        rows.append(row | {"seconds": seconds, "ratio": seconds / torch[0], "bytes": resident})
+    return rows
+
+
+def run_of(runs: int) -> dict[str, str]:
+    """What a reader needs to ask the same again."""
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {
+        "command": f"python benchmarks/waits.py --write --runs {runs}",
+        "date": date.today().isoformat(),
+        "commit": head.stdout.strip(),
+        "python": sys.version.split()[0],
+        **{name: version(name) for name in ("torch", "transformers")},
+    }
+
+
 def main() -> None:
     """Ask, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="the fastest of N counts")
-    runs = parser.parse_args().runs
-    torch = taken([sys.executable, "-c", "import torch"], runs)
+    parser.add_argument("--write", action="store_true", help=f"into {OUT.name} as well")
+    options = parser.parse_args()
+    found = asked(options.runs)
     rows = [["asked", "parameters", "seconds", "of import torch", "memory"]]
-    rows.append(['python -c "import torch"', "", f"{torch[0]:.2f}", "1.0x", text(torch[1])])
-    for command, name, more in ASKED:
-        asked = f"memlab {command} {name} {QUESTION}{more}"
-        words = [sys.executable, "-m", *asked.split()]
-        seconds, resident, status = taken(words, runs)
-        size = f"{Model.preset(name).parameter_count / 1e9:,.0f} B"
-        ratio = f"{seconds / torch[0]:.1f}x" if not status else f"exit {status}"
-        rows.append([asked, size, f"{seconds:.2f}", ratio, text(resident)])
+    for row in found:
+        size = f"{row['parameters'] / 1e9:,.0f} B" if row["parameters"] else ""
+        ratio = f"exit {row['exit']}" if row["exit"] else f"{row['ratio']:.1f}x"
+        rows.append([row["asked"], size, f"{row['seconds']:.2f}", ratio, text(row["bytes"])])
     print(as_text(rows))
+    if options.write:
+        kept = run_of(options.runs) | {
+            "rows": [
+                row | {"seconds": round(row["seconds"], 2), "ratio": round(row["ratio"], 2)}
+                for row in found
+            ]
+        }
+        OUT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

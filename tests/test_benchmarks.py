@@ -4,11 +4,13 @@ import json
 import re
 import statistics
 import subprocess
+import sys
 from pathlib import Path
 
 import benchmark_tables
 import peers
 import pytest
+import waits
 from real_steps import FAMILIES, Question, real_step
 
 ROOT = Path(__file__).parent.parent
@@ -118,3 +120,39 @@ def test_what_the_calculators_page_says_of_others_stands_in_the_files():
         cell = table["errors on posted readings: training on one GPU"][at[name]]
         assert cell.endswith(f"({line['answers']})" if line["answers"] else "—")
     assert table["errors on real steps, on a CPU"][0] == f"0 B ({len(ROWS)})"
+
+
+# --- how long an answer takes: benchmarks/waits.py
+
+WAITS = json.loads((ROOT / "benchmarks" / "waits.json").read_text(encoding="utf-8"))
+
+
+def test_the_waits_are_those_that_the_program_asks():
+    named = ["", *(f"memlab {command} {name} " for command, name, _ in waits.ASKED)]
+    assert len(WAITS["rows"]) == len(named)
+    for row, words in zip(WAITS["rows"], named, strict=True):
+        assert row["asked"].startswith(words) and row["exit"] == 0
+        assert row["ratio"] == pytest.approx(row["seconds"] / WAITS["rows"][0]["seconds"], rel=0.02)
+
+
+def test_closed_forms_take_less_than_a_second_and_traces_less_than_two_gib():
+    for row in WAITS["rows"][1:]:
+        if row["asked"].startswith("memlab estimate"):
+            assert row["seconds"] < 1 and row["ratio"] < 1, row
+        else:
+            most = 30 if "30b" in row["asked"] else 10
+            assert row["seconds"] < most and row["bytes"] < 2 * 2**30, row
+
+
+def test_a_wait_is_measured_again():
+    words = [sys.executable, "-c", "x = bytearray(512 * 2**20)"]
+    seconds, resident, status = waits.taken(words, 1)
+    assert seconds > 0 and 512 * 2**20 < resident < 2**30 and status == 0
+    assert waits.taken([sys.executable, "-c", "raise SystemExit(3)"], 1)[2] == 3
+
+
+def test_the_page_says_how_long_it_takes():
+    table = benchmark_tables.waits(ROOT)
+    for row in WAITS["rows"]:
+        assert f"| `{row['asked']}` | {row['ratio']:.1f}x |" in table
+    assert WAITS["command"] in table and WAITS["commit"] in table

@@ -3,7 +3,10 @@
 import json
 import pickle
 import re
+import subprocess
+import sys
 
+import causal_types
 import pytest
 import torch
 
@@ -249,3 +252,32 @@ def test_an_unknown_implementation_is_named():
             "fp32",
             Run(implementation="mine"),
         )
+
+
+# --- what it need not wait for
+
+LEAN = """
+import sys
+from memlab.cli import main
+{before}
+assert main(["trace", {path!r}, "--tokens", "8"]) == 0
+loaded = "torchao" in sys.modules
+from transformers.quantizers import quantizer_torchao
+from transformers.utils import is_torchao_available
+print(loaded, is_torchao_available(), quantizer_torchao.is_torchao_available())
+"""
+
+
+@pytest.mark.parametrize(
+    "before, loaded", [("", "False"), ("import transformers.modeling_utils", "True")]
+)
+def test_a_config_is_traced_without_torchao(tmp_path, before, loaded):
+    """The second way is the one without the step that leaves it out: then it is there."""
+    pytest.importorskip("torchao")
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(causal_types.small("llama")), encoding="utf-8")
+    script = LEAN.format(before=before, path=str(path))
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == f"{loaded} True True"

@@ -3,6 +3,7 @@
 import json
 
 from memlab.page.request import OPTIMIZERS
+from memlab.units import text
 
 
 def results(root):
@@ -49,6 +50,18 @@ def benchmark(root):
         f"`{found['command']}` wrote both tables. Timed was {found['timed']}. The run itself:\n\n"
         f"```text\n{run}```"
     )
+
+
+def waits(root):
+    """How long an answer takes beside `import torch`, what it has resident, and the run."""
+    found = json.loads((root / "benchmarks" / "waits.json").read_text(encoding="utf-8"))
+    rows = ["| asked | time | memory |", "|---|---|---|"]
+    rows += [
+        f"| `{row['asked']}` | {row['ratio']:.1f}x | {text(row['bytes'])} |"
+        for row in found["rows"]
+    ]
+    run = "".join(f"{name:<13}{found[name]}\n" for name in ("command", *RUN))
+    return "\n".join([*rows, "", f"```text\n{run}```"])
 
 
 # Of the other calculators, what the two pages about them say. A dash: it was not asked.

@@ -55,6 +55,7 @@ INPUTS = [
     "constraints.txt",
     "benchmarks/results.json",
     "benchmarks/posted.json",
+    "benchmarks/waits.json",
     "book",
     "notebooks",
     "tools",

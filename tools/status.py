@@ -13,7 +13,7 @@ import cheatsheet
 import glossary
 import no_gain
 from babel.messages.pofile import read_po
-from benchmark_tables import accuracy, benchmark, calculators, peers
+from benchmark_tables import accuracy, benchmark, calculators, peers, waits
 from causal_table import types
 from posted import tables as posted
 
@@ -61,6 +61,7 @@ def fill(text, root):
         "calculators": calculators,
         "benchmark": benchmark,
         "types": types,
+        "waits": waits,
         "posted_classes": posted.classes,
         "posted_sources": posted.by_source,
         "posted_worst": posted.worst,

@@ -6,6 +6,7 @@ import argparse
 
 from ..engines import Engine, Pool, pool, start_up
 from ..engines.engine import ENGINES, KV_DTYPES, SAMPLERS
+from ..recipe import Recipe
 from ..units import parse, text
 from . import given
 from .document import document
@@ -86,7 +87,10 @@ def answer(options: argparse.Namespace) -> tuple[str, int]:
             raise ValueError(f"{flag} says how a step is run; --engine {options.engine} serves")
     if options.on is None:
         raise ValueError(f"--engine {options.engine}: say the card, --on 'H100 80GB'")
-    found = pool(given.model_of(options.model), _engine(options), on=_card(options.on))
+    model = given.model_of(options.model)
+    for line in given.left_out(options.model, model, Recipe()):
+        raise ValueError(f"--engine {options.engine} loads every part of a model; {line}")
+    found = pool(model, _engine(options), on=_card(options.on))
     words = _as_json(found) if options.json else "\n".join(_lines(found))
     return words, 0 if found.starts else 1
 

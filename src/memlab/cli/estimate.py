@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     except CacheAlone as error:
         return _of_shapes(options, error, model)
     beside = None
+    left_out = given.left_out(options.model, model, recipe) + given.unsaid(options, model)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
@@ -77,13 +78,12 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         comparison = ledger.compare(estimate(model, other, how))
         if options.json:
             return _compared(comparison, how)
-        return _side_by_side(comparison, recipe.name, other.name)
+        return "\n".join([_side_by_side(comparison, recipe.name, other.name), *left_out])
     _plot(ledger, options.plot)
     if options.json:
-        return as_json(model, recipe, how, ledger, beside)
+        return as_json(model, recipe, how, ledger, beside, left_out)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
-    lines += given.unsaid(options, model)
-    return "\n".join([*lines, *([posted.line(beside, how)] if beside else [])])
+    return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
 
 
 def _of_shapes(
@@ -119,7 +119,7 @@ def _of_shapes(
     )
     if options.json:
         return shapes_as_json(model, recipe, how, ledger, line)
-    return "\n".join([str(ledger), line])
+    return "\n".join([str(ledger), *model.left_out_line(), line])
 
 
 def _as_causal(model: Model, options: argparse.Namespace) -> Causal:

@@ -15,6 +15,7 @@ from .simulated import simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from ..lab.causal import Causal
@@ -46,11 +47,12 @@ def as_json(
     how: Run,
     ledger: Ledger,
     posted: dict[str, Any] | None = None,
+    parts: Sequence[str] = (),
 ) -> str:
     """The document as text.
 
     posted      what memlab.cli.posted says of a figure that was given, if one was
-
+    parts       what is said of the parts of a multimodal model that are left out
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
@@ -103,7 +105,7 @@ def as_json(
         config=used(model.family, model.config),
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
-        leaves_out=_left_out(recipe, how, allocator is not None),
+        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None)],
         **more,
     )
 

@@ -8,7 +8,16 @@ from ..explain.explanation import LEVELS, explain
 from ..files.seen import seen
 from ..units import parse, text
 from .document import document
-from .given import add_devices, add_model, add_recipe, add_run, model_of, recipe_of, run_of
+from .given import (
+    add_devices,
+    add_model,
+    add_recipe,
+    add_run,
+    left_out,
+    model_of,
+    recipe_of,
+    run_of,
+)
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -68,6 +77,9 @@ def run(options: argparse.Namespace) -> str:
         level=found.level,
         predicted=options.predicted,
     )
+    parts = left_out(options.model, model, recipe)
     if options.json:
-        return document("explain", **done.as_dict(), seen=found.words, run=how.to_dict())
-    return "\n".join([str(done), *([""] if found.words else []), *found.words])
+        told = done.as_dict()
+        told["notes"] = [*told["notes"], *parts]
+        return document("explain", **told, seen=found.words, run=how.to_dict())
+    return "\n".join([str(done), *([""] if found.words else []), *found.words, *parts])

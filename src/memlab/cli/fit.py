@@ -7,7 +7,6 @@ import argparse
 from ..estimate import peak
 from ..explain.resorts import ADAPTERS as LAST_RESORT
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
-from ..model import Model
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import parse, text
@@ -49,6 +48,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     """
     model = given.model_of(options.model)
     recipe = given.recipe_of(options, model)
+    parts = given.left_out(options.model, model, recipe) + given.unsaid(options, model)
     room: dict[str, Any] = {"on": options.on}
     room["spare"] = CONTEXT if options.spare is None else parse(options.spare)
     # With --cards it is what shall be advised, with --zero what is there already.
@@ -61,11 +61,11 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         options.tokens = 2  # any number will do where the search says its own
         how = given.run_of(options, model)
         _cards(options, "the longest sequence")
-        return _answer(longest_sequence(model, recipe, how, **room), how, options, model)
+        return _answer(longest_sequence(model, recipe, how, **room), how, options.json, parts)
     how = given.run_of(options, model)
     if options.batch is None:
         _cards(options, "the largest batch")
-        return _answer(largest_batch(model, recipe, how, **room), how, options, model)
+        return _answer(largest_batch(model, recipe, how, **room), how, options.json, parts)
     changes, least, words = [], None, ""
     cards = _cards(options)
     try:
@@ -79,23 +79,20 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     if options.json:
         names = ("change", "cost", "peak", "flag")
         made = [dict(zip(names, change, strict=True)) for change in changes]
-        return _document(
-            how, device=name, limit=limit, fits=fits, changes=made, least=least
-        ), status
+        said = {"device": name, "limit": limit, "fits": fits, "changes": made, "least": least}
+        return _document(how, parts, **said), status
     if least is not None:
-        return "\n".join([words, *given.unsaid(options, model)]), status
+        return "\n".join([words, *parts]), status
     asked = f"its peak is {text(peak(model, recipe, how))}, and {text(limit)} are there"
     if fits:
-        line = f"it fits {name} as it is: {asked}"
-        return "\n".join([line, *given.unsaid(options, model)]), status
+        return "\n".join([f"it fits {name} as it is: {asked}", *parts]), status
     lines = []
     for change, cost, size, flag in changes:
         lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
     head = f"it does not fit {name}: {asked}; the cheapest changes that make it fit:"
     if any("LoRA" in change for change, *_ in changes):
         lines += wide_adapters(*LAST_RESORT.turn(recipe, how))
-    lines += given.unsaid(options, model)
-    return "\n".join([head, *lines]), status
+    return "\n".join([head, *lines, *parts]), status
 
 
 def _cards(options: argparse.Namespace, asked: str = "") -> int:
@@ -110,16 +107,17 @@ def _cards(options: argparse.Namespace, asked: str = "") -> int:
     return int(options.cards)
 
 
-def _answer(fit: Fit, how: Run, options: argparse.Namespace, model: Model) -> tuple[str, int]:
+def _answer(fit: Fit, how: Run, as_json: bool, parts: list[str]) -> tuple[str, int]:
     status = 0 if fit.value else DOES_NOT_FIT
-    if not options.json:
-        return "\n".join([str(fit), *given.unsaid(options, model)]), status
+    if not as_json:
+        return "\n".join([str(fit), *parts]), status
     names = ("what", "value", "peak", "limit", "device", "ended_by")
     found = {name: getattr(fit, name) for name in names}
-    return _document(how, fits=bool(fit.value), **found), status
+    return _document(how, parts, fits=bool(fit.value), **found), status
 
 
-def _document(how: Run, **said: Any) -> str:
+def _document(how: Run, parts: list[str], **said: Any) -> str:
     """One form for both questions; what one of them does not ask is null."""
     names = ("what", "value", "peak", "ended_by", "changes", "least")
-    return document("fit", unit="bytes", **dict.fromkeys(names) | said, run=how.to_dict())
+    told = dict.fromkeys(names) | said | {"leaves_out": parts}
+    return document("fit", unit="bytes", **told, run=how.to_dict())

@@ -17,6 +17,7 @@ from .given_adapters import adapters_of, add_adapters
 from .given_devices import add_devices as add_devices
 from .given_devices import add_fsdp as add_fsdp
 from .given_devices import devices_of
+from .named import left_out as left_out
 from .named import model_of as model_of
 from .named import named_or as named_or
 

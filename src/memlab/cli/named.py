@@ -6,6 +6,7 @@ import os
 import re
 
 from ..model import Model, presets
+from ..model.config import UnknownFamily, load
 from ..model.presets import HUB
 from .slips import did_you_mean
 
@@ -14,17 +15,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
+    from ..recipe import Recipe
+
     Found = TypeVar("Found")
 
 ADDRESS = "https://huggingface.co/"
 
 
 def model_of(name: str) -> Model:
-    """A preset, whatever its capitals, or the model of a config file.
+    """A preset, whatever its capitals, or the model of a config file; of a multimodal one its text.
 
     Raises      ValueError for something that is neither; what `Model.from_config` raises
     """
-    return named_or(name, Model.from_config)
+    try:
+        return named_or(name, Model.from_config)
+    except UnknownFamily:
+        part = _text_part(name)
+        if part is None:
+            raise
+        return part
+
+
+def _text_part(name: str) -> Model | None:
+    """The described text inside a multimodal config; None where torch is not there to ask."""
+    if not isinstance(load(name)[0].get("text_config"), dict):
+        return None
+    try:
+        from ..lab.text_part import text_part
+    except ModuleNotFoundError:
+        return None
+    return text_part(name)
+
+
+def left_out(name: str, model: Model, recipe: Recipe) -> list[str]:
+    """A line about the parts of a multimodal model that are not counted; none of any other."""
+    if name.lower() in presets() or load(name)[0].get("model_type") == model.family:
+        return []
+    from ..lab.text_part import left_out as line
+
+    return line(name, recipe)
 
 
 def named_or(name: str, read: Callable[[str], Found]) -> Model | Found:

@@ -159,6 +159,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
             "items": _CHANGE,
         },
         "least": field("bytes?", "what is needed with every change, where none suffices"),
+        "leaves_out": several({"type": "string"}, "parts of a multimodal model that are not text"),
         "run": RUN,
     },
     "explain": {

@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         held = _verdict(step.reserved(), fits, options.fits, spare)
     status = DOES_NOT_FIT if fits is False else 0
     if options.json:
-        return _json(step, said, fits), status
+        return _json(step, said, fits, unsaid), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
     lines += [*([held] if held else []), *unsaid]
     return "\n".join(lines), status
@@ -106,7 +106,9 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         raise ValueError(f"{options.model!r} is a file; name a function of it: FILE.py:FUNCTION")
     from ..lab.causal import read
     from ..lab.trace_run import trace_run
+    from ..lab.without_torchao import without_torchao
 
+    without_torchao()
     model = given.named_or(options.model, read)
     recipe, how = given.recipe_of(options, model), given.run_of(options, model)
     step = trace_run(model, recipe, how)
@@ -144,7 +146,7 @@ def _honest(how: Run) -> dict[str, Any]:
     return {name: value for name, value in how.to_dict().items() if name in OURS}
 
 
-def _json(step: Any, said: dict[str, Any], fits: bool | None) -> str:
+def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str]) -> str:
     """The document of `memlab estimate --json`, with figures that were traced."""
     found = step.to_dict()
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
@@ -161,5 +163,5 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None) -> str:
         fits=fits,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, KERNELS, CONTEXT],
+        leaves_out=[*step.notes, *unsaid, KERNELS, CONTEXT],
     )

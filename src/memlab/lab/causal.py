@@ -84,6 +84,8 @@ class Causal:
         """Parameters of the parts that a step of text does not run; None if they cannot be built.
 
         A multimodal model has a tower for pictures or sound, and what leads from it to the text.
+        Tied tables count as often as they are named, since some wholes (mistral3) tie by default
+        what their text_config does not.
         """
         if self.text is self.settings:
             return 0
@@ -93,7 +95,7 @@ class Causal:
                 part = _text_part(self.settings, self.text, torch.bfloat16, {})
         except ValueError:
             return None
-        return _size(whole) - _size(part)
+        return _size(whole, once=False) - _size(part, once=False)
 
     @property
     def parameter_count(self) -> int:
@@ -176,14 +178,16 @@ def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, An
 def _whole(settings: Any, dtype: torch.dtype, asked: dict[str, Any]) -> nn.Module:
     import transformers
 
-    for auto in (transformers.AutoModelForImageTextToText, transformers.AutoModelForCausalLM):
+    for name in ("ImageTextToText", "CausalLM", "MultimodalLM"):
+        auto: Any = getattr(transformers, f"AutoModelFor{name}")
         if type(settings) in auto._model_mapping:
             return auto.from_config(settings, dtype=dtype, **asked)
     raise ValueError(f"it has no model of text of {settings.model_type!r}")
 
 
-def _size(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+def _size(module: nn.Module, *, once: bool = True) -> int:
+    named = module.named_parameters(remove_duplicate=once)
+    return sum(parameter.numel() for _, parameter in named)
 
 
 @contextlib.contextmanager
