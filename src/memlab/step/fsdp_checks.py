@@ -57,10 +57,13 @@ def _check_adapted(run: Run) -> None:
             f"base={run.lora.base!r} is not described beside FSDP2: fully_shard cannot divide "
             "bitsandbytes' codes, which are no numbers; leave the base in the weights' own format"
         )
+    if run.lora.saved and run.loop == "trainer":
+        raise ValueError(
+            f"saved={run.lora.saved!r} is not described beside Trainer's own FSDP2, which makes a "
+            "group of a table and not of its trained copy"
+        )
     if run.devices.expert > 1:
         raise ValueError(f"{run.lora.told()} is not described beside expert parallelism")
-    if run.loop == "trainer":
-        raise ValueError(f"{run.lora.told()} is not described beside Trainer's own FSDP2")
 
 
 def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
@@ -91,7 +94,7 @@ def _check_accelerated(model: Model, recipe: Recipe, run: Run) -> None:
             f"reduce_dtype={wide!r} with loop='trainer': accelerate reduces in the format that it "
             f"computes in, param_dtype={narrow!r}"
         )
-    if narrow and recipe.weights != "fp32":
+    if narrow and recipe.weights != "fp32" and run.lora is None:
         raise ValueError(
             f"recipe {recipe.name!r} with param_dtype={narrow!r} and loop='trainer': accelerate "
             "upcasts all weights; say fp32"

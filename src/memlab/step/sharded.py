@@ -61,6 +61,7 @@ from .divided import Divided
 from .fsdp_checks import check_sharded
 from .gathered import Gathered, Group
 from .graph import Node, Parameter, Tensor, component
+from .networks import LLAMAS
 from .ops import Ops
 from .storage_log import Record, Storage, count
 
@@ -100,6 +101,7 @@ def operators(
     elif run.loop == "trainer":
         from .accelerated import Accelerated  # which is made from Sharded
 
+        told["loses_norm"] = run.lora is not None and model.family in LLAMAS
         f = Accelerated(recipe.autocast, tied=model.tied, **told)
     else:
         f = Sharded(recipe.autocast, **told)
