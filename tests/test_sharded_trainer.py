@@ -10,7 +10,7 @@ from memlab.cli import main
 from memlab.lab import trainer_ranks
 from memlab.lab.ranks import on_ranks
 from memlab.lab.trainers import CONFIG
-from memlab.step import simulate
+from memlab.step import Lora, simulate
 from memlab.terms.host import pinned
 from memlab.terms.optimizer import numel
 from memlab.units import text
@@ -57,6 +57,18 @@ ASKED = (
     question("llama", tokens=3, **BF16),  # the peak is the gathered embedding
     question("qwen3", tokens=3, checkpoint="block"),
 )
+# peft's adapters beside a base that is loaded in bf16, and stays so with bf16=True.
+EVERY = ("q", "k", "v", "out", "gate", "up", "down")
+ADAPTED = (
+    question("llama", lora=Lora(3)),
+    question("llama", "bf16", lora=Lora(3, EVERY, dora=True, dropout=0.1)),
+    question("llama", "bf16", lora=Lora(3), reshard_after_forward=False, **BF16),
+    question("llama", lora=Lora(3), **BF16, **THREE),
+    question("llama", "bf16", lora=Lora(3, dtype="bf16"), tokens=3),
+    question("qwen3", "bf16", lora=Lora(3, EVERY), checkpoint="block", **BF16),
+    question("gpt2", lora=Lora(3, ("qkv", "down")), **THREE),
+    question("gpt_neox", "bf16", lora=Lora(3, ("qkv",)), **BF16),
+)
 
 
 # FSDP with cpu_offload: the host's bytes are told apart from the device's.
@@ -66,6 +78,7 @@ ON_HOST = (
     question("qwen3", checkpoint="block", cpu_offload="pinned", **BF16, **THREE),
     question("gpt2", cpu_offload="pinned", **THREE),
     question("gpt_neox", "bf16", cpu_offload="pinned", reshard_after_forward=False),
+    question("llama", "bf16", lora=Lora(3), cpu_offload="pinned", **BF16),
 )
 
 
@@ -108,7 +121,7 @@ def vars_of(devices):
 
 @pytest.fixture(scope="module")
 def held():
-    asked = [asked for _, asked in (*ASKED, *ON_HOST)]
+    asked = [asked for _, asked in (*ASKED, *ON_HOST, *ADAPTED)]
     return on_ranks(2, trainer_ranks.several, asked, seconds=300)
 
 
@@ -121,6 +134,18 @@ def test_trainer_on_real_ranks_holds_what_is_derived(number, held):
     step = simulate(Model.from_config(config), recipe, run)
     assert contents["weights"] == step.peak.contents["weights"]
     assert max(measured["backward"], measured["elsewhere"]) == step.peak.bytes
+
+
+@pytest.mark.parametrize("number", range(len(ADAPTED)), ids=str)
+def test_trainer_with_adapters_holds_what_is_derived(number, held):
+    recipe, (_, run, config) = ADAPTED[number]
+    measured = dict(held[0][len(ASKED) + len(ON_HOST) + number])
+    contents = measured.pop("contents")
+    assert Peaks(**measured) == derived(recipe, run, config)
+    assert (
+        contents["weights"]
+        == simulate(Model.from_config(config), recipe, run).peak.contents["weights"]
+    )
 
 
 @pytest.mark.parametrize("number", range(len(ON_HOST)), ids=str)
@@ -142,7 +167,12 @@ def test_a_checkpoint_in_bf16_is_upcast_by_the_flag_that_asks_for_bf16(held):
 
 
 @pytest.mark.parametrize(
-    "more", [{}, BF16, {"checkpoint": "block"} | BF16, THREE, BF16 | {"replicas": 2}], ids=str
+    "more",
+    [
+        *({}, BF16, {"checkpoint": "block"} | BF16, THREE, BF16 | {"replicas": 2}),
+        BF16 | {"lora": Lora(3)},
+    ],
+    ids=str,
 )
 def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
     for family in ("llama", "qwen3"):

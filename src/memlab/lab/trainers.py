@@ -18,6 +18,7 @@ import torch
 
 from ..base.garbage import no_garbage
 from ..measure.step_tracker import StepTracker
+from ..model import Model
 from ..programs import DISTILLED
 from ..run import Run
 from ..step.evaluation import BATCHES
@@ -25,6 +26,7 @@ from . import distilling
 from .lora import LoRALinear, adapt
 from .quiet import quiet
 from .train import one_thread
+from .with_peft import wrapped
 
 # A config.json that is small enough for a test.
 CONFIG = {
@@ -123,11 +125,16 @@ def hugging_face() -> Any:
 
 
 def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:
-    """The model of transformers that a config describes, with random weights."""
+    """The model of transformers that a config describes, with random weights.
+
+    Adapters are memlab's, whose code the trainers' own need not know; of several ranks peft's
+    """
     transformers = hugging_face()
-    config = transformers.AutoConfig.for_model(**config)
+    made = transformers.AutoConfig.for_model(**config)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
+    model = transformers.AutoModelForCausalLM.from_config(made, dtype=dtype)
+    if run.lora is not None and run.devices.ranks > 1:
+        return wrapped(model, Model.from_config(config), run)
     if run.lora is not None:
         adapt(model, run.lora.rank, tuple(f"{name}_proj" for name in run.lora.targets))
     return model

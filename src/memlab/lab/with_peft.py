@@ -19,15 +19,23 @@ def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
     Returns     what peft.get_peft_model wraps, which is changed in place; with a prompt its wrapper
     Raises      ValueError where peft is not installed
     """
+    made: Any = wrapped(module, model, run)
+    # A prompt is joined to the embeddings by what wraps the model.
+    return made if isinstance(run.adapters, Prompt) else made.get_base_model()  # type: ignore[no-any-return]
+
+
+def wrapped(module: nn.Module, model: Model, run: Run) -> nn.Module:
+    """The same in peft's wrapper, which a trainer is given.
+
+    Raises      ValueError where peft is not installed
+    """
     peft, adapters = _peft(), run.adapters
     with quiet():
         own = next(module.parameters()).dtype
         fmt = adapters.format(_name(own), peft=True)
         wide = getattr(adapters, "dtype", None) is None or fmt == "fp32"
         config = _config(peft, model, adapters)
-        made = peft.get_peft_model(module, config, autocast_adapter_dtype=wide)
-        # A prompt is joined to the embeddings by what wraps the model.
-        return made if isinstance(adapters, Prompt) else made.get_base_model()  # type: ignore[no-any-return]
+        return peft.get_peft_model(module, config, autocast_adapter_dtype=wide)  # type: ignore[no-any-return]
 
 
 def _config(peft: Any, model: Model, adapters: Any) -> Any:

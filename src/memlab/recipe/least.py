@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..formats import storage
 from ..model import Model
 from ..run import Run
+from .adapter_parts import part_count
 from .chosen import tied_as
 from .recipe import Recipe
 from .resident import fullest, resident, tensor_bytes
@@ -46,7 +47,9 @@ def _adapted(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
     """A frozen base, and adapters whose values are those of the format that they are stored in."""
     theirs = run.adapters.format(recipe.weights, peft=run.implementation != "memlab")
     trained = storage(run.adapters.parameter_count(model), theirs)
-    base = resident(model, recipe)["weights"]
+    if run.lora is not None and run.devices.fsdp:
+        trained = storage(part_count(run.lora, model, run.devices), theirs)
+    base = resident(model, recipe, run.devices)["weights"]
     if run.lora is not None and run.lora.base is not None:
         base = run.lora.base_bytes(model, recipe.weights)
     found = {"weights": base + trained, "gradients": trained}

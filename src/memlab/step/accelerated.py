@@ -9,6 +9,10 @@ Forward         the embedding's whole weights go after it, as a layer's do; thos
 Backward        the first buffer is made when the gradient of the logits is there; the embedding is
                 gathered for it although its backward does not read it, and is reduced after the
                 layers, as is a tied table
+Adapters        of peft, which stands around the model. accelerate looks for the last norm in what
+                the model calls its base, and the word "model" of the llamas leads through peft's
+                wrapper to the whole model, whose children are no norms: it stays with the root,
+                whole all the time. What is frozen is not upcast, be bf16=True
 Formats         bf16=True is param_dtype and reduce_dtype; the loss that the model gives is cast to
                 it too, and so is the number of labels that it is given, which bf16 rounds to eight
                 binary digits. There is no autocast, and weights that were loaded in bf16 are upcast
@@ -46,11 +50,14 @@ class Accelerated(Sharded):
     """All operators, on parameters that are grouped as accelerate groups them.
 
     tied        whether the head's table is the embedding's
+    loses_norm  whether accelerate does not find the last norm, which stays in the root's group
     """
 
-    def __init__(self, *arguments: Any, tied: bool, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, tied: bool, loses_norm: bool = False, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.tied = tied
+        self.tied, self.loses_norm = tied, loses_norm
         # The embedding's; the last norm's and the head's.
         self.first, self.last = Group(self.ranks), Group(self.ranks)
         self.counted: Tensor | None = None  # how many labels a step has, during a forward pass
@@ -58,6 +65,8 @@ class Accelerated(Sharded):
     def group_of(self, name: str) -> Group:
         kind = component(name)
         if self.current is not None or kind not in ("embedding", "norm", "lm_head"):
+            return super().group_of(name)
+        if kind == "norm" and self.loses_norm:
             return super().group_of(name)
         if kind == "embedding" and not self.tied:
             return self.groups.setdefault(FIRST, self.first)
@@ -98,15 +107,20 @@ class Accelerated(Sharded):
     def boundary(self, x: Tensor, layer: int, layers: int) -> Tensor:
         """After the last layer the norm comes, and with it its group."""
         out = super().boundary(x, layer, layers)
-        if layer < min(layers, self.shown) - 1:
+        if layer < min(layers, self.shown) - 1 or self.loses_norm:
             return out
+        return self._tail(out)
+
+    def _tail(self, x: Tensor) -> Tensor:
+        """What the group of the head is given, the first time in a forward pass."""
         self._before_forward(self.last)
         if self.tied:  # the group began with the ids, which ask for no gradient
-            return out
-        return self._passed(out, lambda: self._after_backward(self.last))
+            return x
+        return self._passed(x, lambda: self._after_backward(self.last))
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        out = super().linear(x, weight, bias)
         if not any(weight is whole for whole in self.last.wholes):
-            return out
-        return self._after_forward(self.last, out, stays=True)
+            return super().linear(x, weight, bias)
+        if self.loses_norm:
+            x = self._tail(x)
+        return self._after_forward(self.last, super().linear(x, weight, bias), stays=True)

@@ -6,6 +6,7 @@ from ..formats import storage
 from ..model import Model
 from ..model.families import FAMILIES
 from ..model.tensors import Tensor
+from ..recipe.adapter_parts import weight_bytes
 from ..run import Run
 from ..terms.optimizer import numel
 
@@ -20,6 +21,9 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     wanted = _stored(run.devices.tensors(model) if cut else model.tensors(), dtype, run)
     if (lora := run.lora) is not None:
         theirs = lora.format(dtype, peft=run.implementation == "transformers")
+        if run.devices.fsdp:
+            wanted = weight_bytes(lora, model, dtype, theirs, run.devices)
+            return _check_weights(model, built, wanted)
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
         wanted += storage(lora.saved_count(model), dtype)
         if lora.base is not None and run.implementation == "transformers":

@@ -43,6 +43,7 @@ class Setting:
     lora: Lora | None = None  # adapters beside linear layers
     adapter: Ia3 | Vera | Prompt | None = None  # of another kind
     peft: bool = False  # which peft makes, not memlab.lab
+    adapter_dtype: str | None = None  # in which they compute; None: as such code makes them
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer
 
     def __getattr__(self, letter: str) -> Dim:
@@ -105,7 +106,7 @@ class Setting:
         end = name.split(".")[-1]
         beside = self.lora or self.adapter
         if beside is not None and end in ADAPTERS:
-            return beside.format(self.dtype, peft=self.peft)
+            return self.adapter_dtype or beside.format(self.dtype, peft=self.peft)
         return DTYPES.get(end, self.dtype)
 
     @property

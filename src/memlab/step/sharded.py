@@ -16,6 +16,13 @@ Replicas        HSDP adds each part up over the replicas, in place. The state th
                 all-reduce holds the part in the format of the reduction until backward is over:
                 where the gradients have another format, or the part is added to an older one, those
                 of all groups are held at once
+Adapters        of LoRA beside a frozen base, which is divided and gathered like them and sends no
+                gradients. fully_shard wants one format of all that a group trains, and bears
+                another one of what is frozen: peft's fp32 adapters beside bf16 are gathered with it
+                in one buffer of bytes. To compute in one format, say MixedPrecisionPolicy(
+                param_dtype=torch.bfloat16), or autocast_adapter_dtype=False to peft, which stores
+                them so as well. With another thing trained in bf16 in the same group (the norms of
+                a layer) fully_shard refuses fp32 adapters: then it has to be the latter
 Host            CPUOffloadPolicy: before a group is gathered each of its parts is copied to the
                 device, and cast there one by one; the copies go when the buffer is full. Each part
                 of a gradient is copied to the host, and what it is a view of goes. The optimizer
@@ -25,9 +32,9 @@ CUDA            the same order: PyTorch's allocator counts a block as free as so
                 lets go of it, on whichever stream, and FSDP2 holds what a stream still reads.
                 Buffers made on another stream leave holes there, which only the reserved bytes
                 show. Derived from the source and counted on CPUs; not yet measured on a GPU
-Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order),
-                _fsdp_collectives.py (buffers, foreach_reduce), _fsdp_param.py (padding,
-                all_gather_inputs), _fsdp_state.py (root)
+Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order,
+                _init_mp_dtypes), _fsdp_collectives.py (buffers, bytes, foreach_reduce),
+                _fsdp_param.py (padding, all_gather_inputs), _fsdp_state.py (root)
 CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer, and a cut
                 (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp); NCCL has no such copy. There a
                 copy to the device is no copy, for the host is the device: memlab.lab.two_places
@@ -42,16 +49,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.sharding import row_shard
 from . import deepspeed
-from .devices import check_sharded
+from .adapters import ADAPTERS
 from .divided import Divided
+from .fsdp_checks import check_sharded
 from .gathered import Gathered, Group
 from .graph import Node, Parameter, Tensor, component
+from .networks import LLAMAS
 from .ops import Ops
 from .storage_log import Record, Storage, count
 
@@ -59,6 +69,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+BYTES = "uint8"  # in which parts of several formats are sent together
 ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
 GATHERED, WHOLE = "gathered weights", "whole gradients"
 
@@ -81,6 +92,8 @@ def operators(
         return Ops(recipe.autocast, **options), dtype
     check_sharded(model, recipe, run)
     told: dict[str, Any] = {"stored": dtype, "devices": run.devices, **options}
+    if run.lora is not None:
+        told["beside"] = run.lora.format(dtype, peft=run.implementation == "transformers")
     if run.devices.expert > 1:
         from .dispatched import Dispatched  # which is made from Sharded
 
@@ -88,6 +101,7 @@ def operators(
     elif run.loop == "trainer":
         from .accelerated import Accelerated  # which is made from Sharded
 
+        told["loses_norm"] = run.lora is not None and model.family in LLAMAS
         f = Accelerated(recipe.autocast, tied=model.tied, **told)
     else:
         f = Sharded(recipe.autocast, **told)
@@ -98,37 +112,50 @@ class Sharded(Ops):
     """All operators, on parameters that are whole only while their group computes.
 
     stored      the format of the parts, of their gradients and of their states
+    beside      that of adapters' parts; None: the same
     devices     how many ranks there are, and FSDP2's policy
     """
 
     sharded = True
 
-    def __init__(self, *arguments: Any, stored: str, devices: Sharding, **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        stored: str,
+        devices: Sharding,
+        beside: str | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
         self.stored, self.ranks, self.devices = stored, devices.sharers, devices
+        self.beside = beside or stored
         self.on_host = False  # whether what is made now is the host's
-        param, reduce = devices.param_dtype, devices.reduce_dtype
-        self.computed = param or stored
-        self.reduced = self.computed if reduce is None else reduce
+        self.computed = devices.param_dtype or stored
         self.groups: dict[int | None, Group] = {None: Group(self.ranks)}
         self.order: list[Group] = []  # in which the groups' forward passes ended
         self.last_copied: Tensor | None = None  # the buffer that was copied last
         self.sent: Tensor | None = None  # the buffer that was reduced last
 
-    def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
+    @property
+    def adapters_in(self) -> str:
+        """The format that adapters are gathered and compute in."""
+        return self.devices.param_dtype or self.beside
+
+    def _registered(self, name: str, shape: Sequence[int], dtype: str) -> Parameter:
         """The whole weight, which is empty until it is gathered; a part of it is stored.
 
         Raises      ValueError for a weight of another format than the others
         """
-        if dtype != self.computed:
+        stored = self.beside if name.split(".")[-1] in ADAPTERS else self.stored
+        if dtype != (self.devices.param_dtype or stored):
             raise ValueError(f"{name} in {dtype} beside {self.computed} is not described for FSDP2")
         group = self.group_of(name)
         shape, cut = tuple(shape), row_shard(shape, ranks=group.ranks)
         padded = (cut[0] * group.ranks, *cut[1:])
-        mine = Storage(self.log, Record(name, cut, self.stored, "weights", self.part))
+        mine = Storage(self.log, Record(name, cut, stored, "weights", self.part))
         empty = Gathered(self.log, Record(name, padded, dtype, GATHERED, self.part))
         mine.record.on_host = self.devices.cpu_offload is not None
-        part = Parameter(cut, self.stored, mine, self.current)
+        part = Parameter(cut, stored, mine, self.current)
         whole = Parameter(shape, dtype, empty, self.current)
         if component(name) not in self.frozen:
             part.node, whole.node = Node.of(part), Node.of(whole)
@@ -217,28 +244,33 @@ class Sharded(Ops):
         """One buffer for all that the ranks send of a group, if nobody has it yet."""
         if group.is_whole or group.waiting is not None or not group.parts or group.ranks == 1:
             return
-        values = sum(count(part.shape) for part in group.parts)
+        both = list(zip(group.parts, group.wholes, strict=True))
+        cast = [part for part, whole in both if part.dtype != whole.dtype]
         sent: list[Tensor] = []
         if self.devices.cpu_offload:
-            sent += map(self._brought, group.parts)
-        elif self.computed != self.stored:
+            sent += [self._brought(part, whole.dtype) for part, whole in both]
+        elif cast:
+            values = sum(count(part.shape) for part in cast)
             sent.append(self.new("all_gather_copy_in", (values,), self.computed, ALL_GATHER))
-        shape = (group.ranks * values,)
-        group.waiting = self.new("all_gather", shape, self.computed, ALL_GATHER)
+        formats = {whole.dtype for whole in group.wholes}
+        dtype = formats.pop() if len(formats) == 1 else BYTES
+        size = sum(storage(count(part.shape), whole.dtype) for part, whole in both)
+        values = size if dtype == BYTES else size // storage(1, dtype)
+        group.waiting = self.new("all_gather", (group.ranks * values,), dtype, ALL_GATHER)
         sent.clear()
 
-    def _brought(self, part: Parameter) -> Tensor:
+    def _brought(self, part: Parameter, dtype: str) -> Tensor:
         """A part on the device, in the format that is sent."""
-        here = self.new("to", part.shape, self.stored, ALL_GATHER)
-        if self.computed == self.stored:
+        here = self.new("to", part.shape, part.dtype, ALL_GATHER)
+        if dtype == part.dtype:
             return here
-        return self.new("to", part.shape, self.computed, ALL_GATHER)
+        return self.new("to", part.shape, dtype, ALL_GATHER)
 
     def _copy_out(self, group: Group) -> None:
         narrow: Tensor | None = None  # what a loop of wait_for_unshard has copied last
-        for whole in group.wholes:
-            if group.ranks == 1 and self.computed != self.stored:
-                narrow = self.new("to", whole.shape, self.computed, ALL_GATHER)
+        for part, whole in zip(group.parts, group.wholes, strict=True):
+            if group.ranks == 1 and part.dtype != whole.dtype:
+                narrow = self.new("to", whole.shape, whole.dtype, ALL_GATHER)
             whole.storage.fill()  # type: ignore[attr-defined]
         group.is_whole = True
         del narrow
@@ -303,9 +335,10 @@ class Sharded(Ops):
 
     def _keep_wide(self, group: Group) -> None:
         """Gradients that are reduced later, in the format in which they are added up."""
+        wide = self.devices.reduce_dtype
         for i, whole in enumerate(group.wholes):
-            if whole.grad is not None and whole.grad.dtype != self.reduced:
-                group.kept[i] = self.new("to", whole.shape, self.reduced, WHOLE)
+            if wide and whole.grad is not None and whole.grad.dtype != wide:
+                group.kept[i] = self.new("to", whole.shape, wide, WHOLE)
                 whole.grad = None
 
     def _reduce(self, group: Group, given: list[tuple[Parameter, Tensor]]) -> None:
@@ -314,19 +347,20 @@ class Sharded(Ops):
         values = sum(count(part.shape) for part in parts)
         shape = (group.ranks * values,)
         group.guarded = None
-        buffer = self.new("reduce_scatter_copy_in", shape, self.reduced, REDUCE_SCATTER)
+        stored, reduced = parts[0].dtype, self.devices.reduce_dtype or given[0][1].dtype
+        buffer = self.new("reduce_scatter_copy_in", shape, reduced, REDUCE_SCATTER)
         # A loop's variable, which nobody clears: foreach_reduce.
         last = given[-1] if group.ranks > 1 else None
         given.clear()
         waits = self.devices.gradient_sync == "shards" and not self.last_pass
-        stays = waits or (self.reduced == self.stored and not self.devices.cpu_offload)
+        stays = waits or (reduced == stored and not self.devices.cpu_offload)
         kind = "gradients" if stays and parts[0].grad is None else REDUCE_SCATTER
-        mine = self.new("reduce_scatter", (values,), self.reduced, kind)
+        mine = self.new("reduce_scatter", (values,), reduced, kind)
         if group.ranks == 1:  # a copy of the quotient
-            quotient = self.new("div", shape, self.reduced, REDUCE_SCATTER)
+            quotient = self.new("div", shape, reduced, REDUCE_SCATTER)
             del quotient
         elif self.backend == "cpu":  # gloo's reduce-scatter is an all-reduce of a copy
-            copy = self.new("all_reduce", shape, self.reduced, REDUCE_SCATTER)
+            copy = self.new("all_reduce", shape, reduced, REDUCE_SCATTER)
             del copy
         self.sent = buffer
         if waits:
@@ -334,13 +368,13 @@ class Sharded(Ops):
             return
         if self.devices.replicas > 1:
             group.guarded = mine
-        if self.reduced != self.stored:
-            mine = self.new("to", (values,), self.stored, "gradients")
+        if reduced != stored:
+            mine = self.new("to", (values,), stored, "gradients")
         if self.devices.cpu_offload:
             self._send_away(parts)
         for part in parts:
             if part.grad is None:  # else they are added to it in place
-                part.grad = Tensor(part.shape, self.stored, mine.storage)
+                part.grad = Tensor(part.shape, stored, mine.storage)
         group.partial = None
         del last
 
@@ -348,7 +382,7 @@ class Sharded(Ops):
         """Each part of the gradient in the host's memory; a later one is added to the first."""
         self.on_host = True
         for part in parts:
-            there = self.new("to", part.shape, self.stored, "gradients")
+            there = self.new("to", part.shape, part.dtype, "gradients")
             if part.grad is None:
                 part.grad = there
             del there

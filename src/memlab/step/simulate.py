@@ -195,6 +195,7 @@ def _played(
         lora=run.lora,
         adapter=run.adapter,
         peft=theirs,
+        adapter_dtype=f.adapters_in if isinstance(f, Sharded) else None,
         sliding=sliding,
         **dropouts,
     )
