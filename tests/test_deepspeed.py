@@ -102,6 +102,21 @@ def test_a_config_fails_by_name(said, message):
         Sharding(data=8, **said)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"zero": 1, "reduce_bucket_size": 1000},
+        {"zero": 2, "overlap_comm": True},
+        {"zero": 3, "library": "deepspeed"},
+        {"zero": 3, "library": "deepspeed", "sub_group_size": 7},
+    ],
+    ids=str,
+)
+def test_one_rank_has_no_config(said):
+    with pytest.raises(ValueError, match="with data=1: 2 ranks or more divide with ZeRO"):
+        Sharding(data=1, **said)
+
+
 def test_the_shell_answers_with_deepspeeds_peak(capsys):
     words = "estimate llama-3-8b --recipe zero --ranks 8 --zero 2 --tokens 512".split()
     assert main([*words, "--reduce-bucket-size", "1000000", "--overlap-comm"]) == 0

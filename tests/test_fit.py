@@ -8,7 +8,7 @@ from memlab import GiB, Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
 from memlab.explain.changes import CHANGES
 from memlab.explain.flags import FLAGS, flag
-from memlab.explain.resorts import EVERY, FEWEST, LAST, last_of
+from memlab.explain.resorts import EVERY, FEWEST, LAST, LIGERS, TORCHS, every, last_of, line_of
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
 from memlab.run import MOST
@@ -77,7 +77,7 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
     run = Run(attention="eager", batch=64, tokens=4096)
     made = cheapest_change(QWEN, "bf16", run, on="RTX 4090")
     names = [name for name, *_ in made]
-    order = [change.name for change in CHANGES]
+    order = [change.name for change in EVERY]
     assert [name for name in order if name in names] == names[:-1]
     assert names[-1].endswith("micro-batches")
     peaks = [size for _, _, size, _ in made]
@@ -98,7 +98,7 @@ def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
 def test_no_change_is_made_that_is_not_needed(model, recipe, on, batch, tokens):
     made = cheapest_change(model, recipe, Run(batch=batch, tokens=tokens), on=on)
     limit = largest_batch(model, "bf16", Run(tokens=64), on=on).limit
-    known = {change.name: change for change in (*EVERY, *LAST)}
+    known = {change.name: change for change in (*EVERY, LIGERS, *LAST)}
     changes = [known[name] for name, *_ in made]
 
     def size(chosen):
@@ -276,7 +276,7 @@ def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():
     made = cheapest_change(QWEN_4B, "fp32", run, on="RTX 4090")
     assert "8-bit states" in [name for name, *_ in made]
     assert not any("LoRA" in name for name, *_ in made)
-    how = dict(loss="chunked", checkpoint="block", batch=8, tokens=2048)
+    how = dict(loss="linear_cross_entropy", checkpoint="block", batch=8, tokens=2048)
     eight = recipe_for(QWEN_4B, "bf16").replace(optimizer="bnb_adamw8bit")
     assert made[-1][2] == peak(QWEN_4B, eight, **how, step_in_backward=True)
     away = cheapest_change(QWEN_4B, "bf16", run.replace(micro_batches=2), on="RTX 4090")
@@ -295,8 +295,9 @@ def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():
 def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     run = Run(batch=4, tokens=4096, loop=loop)
     recipe = recipe_for(QWEN, "bf16")
-    said = [flag(change.name, recipe, run) for change in (*EVERY, *LAST)]
-    assert set(FLAGS) == {change.name for change in (*EVERY, *LAST)}
+    known = (*EVERY, LIGERS, *LAST)
+    said = [line_of(change.name, recipe, run) for change in known]
+    assert set(FLAGS) == {c.name for c in (*CHANGES, *known)} - {TORCHS.name, LIGERS.name}
     for line in lines:
         assert any(line in each for each in said if each), (line, said)
     made = cheapest_change(QWEN, "bf16", run, on="10 GiB")
@@ -305,6 +306,30 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
         others = [each for each in said if each and not each.startswith("trl.")]
         assert loop != "sft" or not any("Arguments" in each for each in others)
         assert flag("a step inside backward", recipe, run) is None
+    else:
+        assert not any("memlab" in line for line in said if line), said
+
+
+def test_a_loss_in_chunks_is_torchs_and_ligers_only_where_that_is_not_enough():
+    """torch's goes backward with zeros as large as both gradients, Liger's is a package more."""
+    run = Run(batch=1, tokens=8192)
+    sizes = {}
+    for on in ("20 GiB", "19.1 GiB"):
+        made = cheapest_change(LLAMA, "bf16", run, on=on, spare=0)
+        assert made[-1][0] == "states and gradients on the host"
+        loss = next(name for name, *_ in made if name in (TORCHS.name, LIGERS.name))
+        sizes[loss] = made[-1][2]
+    assert list(sizes) == [TORCHS.name, LIGERS.name]
+    how = {"batch": 1, "tokens": 8192, "checkpoint": "block", "offload": ("optimizer", "gradients")}
+    for loss, name in (("linear_cross_entropy", TORCHS.name), ("liger", LIGERS.name)):
+        assert sizes[name] == peak(LLAMA, "bf16", loss=loss, **how)
+
+
+def test_memlabs_own_models_have_memlabs_own_loss():
+    mine = Run(batch=4, tokens=512, implementation="memlab")
+    assert every(mine) == CHANGES
+    line = line_of("a loss in chunks", recipe_for(QWEN, "fp32"), mine)
+    assert line and line.startswith("memlab.lab.models.")
 
 
 def test_fewer_tokens_come_last_and_not_below_what_is_one_training():
@@ -331,9 +356,9 @@ def test_adapters_leave_room_for_micro_batches_to_help():
 
 def test_micro_batches_pay_for_their_gradients():
     made = cheapest_change(QWEN, "bf16", Run(batch=64, tokens=4096), on="RTX 4090")
-    assert [name for name, *_ in made[:-1]] == ["a loss in chunks", "block checkpointing"]
+    assert [name for name, *_ in made[:-1]] == [TORCHS.name, "block checkpointing"]
     parts = int(made[-1][0].split()[0])
-    said = dict(checkpoint="block", loss="chunked", batch=64 // parts, tokens=4096)
+    said = dict(checkpoint="block", loss="linear_cross_entropy", batch=64 // parts, tokens=4096)
     assert made[-1][2] == peak(QWEN, "bf16", **said, micro_batches=parts)
 
 
@@ -350,7 +375,7 @@ def test_a_step_that_fits_needs_no_change():
 
 def test_wrong_input_fails_by_name():
     with pytest.raises(ValueError, match="llama-3-8b needs .* with every change known here"):
-        cheapest_change(LLAMA, "bf16", Run(batch=4, tokens=1024), on="RTX 4060 Laptop")
+        cheapest_change(LLAMA, "bf16", Run(batch=4, tokens=1024), on="6 GiB")
     with pytest.raises(ValueError, match="RTX 9999"):
         largest_batch(QWEN, "bf16", Run(tokens=64), on="RTX 9999")
     with pytest.raises(ValueError, match="nanochat"):

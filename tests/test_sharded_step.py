@@ -302,3 +302,34 @@ def test_the_largest_batch_of_a_rank_is_found():
     run = Run(tokens=512, checkpoint="block", devices=devices)
     alone = largest_batch(LLAMA, "fp32", run.replace(devices=Sharding()), on="H100")
     assert alone.value == 0 < largest_batch(LLAMA, "fp32", run, on="H100").value
+
+
+@pytest.mark.parametrize("beside", [{}, {"tensor": 2}, {"pipeline": 2}], ids=str)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cpu_offload", "pinned"),
+        ("param_dtype", "bf16"),
+        ("reduce_dtype", "fp32"),
+        ("reshard_after_forward", False),
+        ("gradient_sync", "last"),
+    ],
+)
+def test_one_rank_that_divides_nothing_has_no_policy(field, value, beside):
+    with pytest.raises(
+        ValueError, match=f"{field}={value!r} with data=1: 2 ranks or more divide with ZeRO"
+    ):
+        Sharding(data=1, zero=3, **{field: value}, **beside)
+
+
+@pytest.mark.parametrize("beside", [{}, {"tensor": 2}, {"pipeline": 2}], ids=str)
+@pytest.mark.parametrize("zero", [1, 2, 3])
+def test_a_step_of_zero_over_one_rank_is_refused(zero, beside):
+    """It was answered as if there were no ZeRO; what stays between steps is the same."""
+    model, recipe, run = question("llama", micro_batches=2)
+    there = Sharding(data=1, zero=zero, **beside)
+    with pytest.raises(ValueError, match=f"zero={zero} with data=1: no step is described"):
+        estimate(model, recipe, run.replace(devices=there))
+    at_rest = [Run(devices=each) for each in (there, Sharding(**beside))]
+    first, second = (estimate(model, recipe, each).total() for each in at_rest)
+    assert first == second

@@ -30,9 +30,10 @@ from itertools import product
 from typing import Any
 
 from memlab import Model, Recipe, Run
-from memlab.explain.case import Case, _reserved
+from memlab.explain.case import Case
 from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import rounding
+from memlab.explain.reserved import reserved
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
 from memlab.step.loop import stored_as
@@ -97,7 +98,7 @@ def asked(base, cause, case, level="tensors", watched=None, printed=1, more=0):
 def on_a_card(base, cause, case):
     """As nvidia-smi shows it."""
     drawn = random.Random(f"{base} {cause.name}")
-    more = _reserved(case.model, case.recipe, case.run.replace(holds=())) + drawn.choice(CONTEXTS)
+    more = reserved(case.model, case.recipe, case.run.replace(holds=())) + drawn.choice(CONTEXTS)
     return asked(base, cause, case, level="device", printed=MIB, more=more)
 
 

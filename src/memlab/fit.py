@@ -10,8 +10,8 @@ from . import run_checks
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
-from .explain.changes import Change, cheapest
-from .explain.resorts import EVERY, fewer_tokens, last_of, line_of
+from .explain.changes import Change, Found, cheapest
+from .explain.resorts import EVERY, every, fewer_tokens, installed, last_of, line_of
 from .explain.several import pipelined
 from .model import Model
 from .recipe import Recipe
@@ -156,12 +156,19 @@ def cheapest_change(
     if run.devices.deepspeed:
         library = "deepspeed"
     last = (*last_of(max(cards, run.devices.data), library), *fewer_tokens(run))
-    first = pipelined(EVERY) if run.devices.pipelined else EVERY
+    first = pipelined(EVERY) if run.devices.pipelined else every(run)
     changes, last = (
         tuple(c for c in some if line_of(c.name, chosen, _after(c, chosen, run)) is not None)
         for some in (first, last)
     )
-    found = cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, changes, last)
+
+    def search(first: tuple[Change, ...]) -> Found:
+        return cheapest(lambda r, how: peak(model, r, how), chosen, run, limit, first, last)
+
+    found = search(changes)
+    if _last_of(found, limit, last) and installed(changes) != changes:
+        more = search(installed(changes))
+        found = min((found, more), key=lambda one: _last_of(one, limit, last))
     if found.least > limit:
         raise CannotFit(
             f"{model.name} needs {text(found.least)} with every change known here; {name} has "
@@ -170,6 +177,14 @@ def cheapest_change(
         )
     made = found.recipe or chosen, found.run or run
     return [(*step, line_of(step[0], *made) or "") for step in found.steps]
+
+
+def _last_of(found: Found, limit: int, last: tuple[Change, ...]) -> int:
+    """How far down the list of what stands last a search had to go; past its end: it fits not."""
+    if found.least > limit:
+        return 1 + len(last) + found.least
+    names = [change.name for change in last]
+    return max((1 + names.index(name) for name, *_ in found.steps if name in names), default=0)
 
 
 def _after(change: Change, recipe: Recipe, run: Run) -> Run:

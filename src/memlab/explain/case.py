@@ -10,10 +10,10 @@ from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..step.loop import nearest, stored_as, tops
-from ..step.simulate import simulate
+from ..step.loop import stored_as, tops
 from ..terms import loading
 from ..terms.context import READINGS
+from .reserved import reserved
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _contents(case: Case) -> dict[str, int]:
             held["other"] = held.get("other", 0) + READINGS[0].context
     top = max(found.values(), key=lambda held: sum(held.values()))
     if "allocator" in case.beside:
-        top["allocator"] = _reserved(case.model, case.recipe, case.run.replace(holds=()))
+        top["allocator"] = reserved(case.model, case.recipe, case.run.replace(holds=()))
     return {term: size for term, size in top.items() if size}
 
 
@@ -119,9 +119,3 @@ def _loading(model: Model, recipe: Recipe, stored: str | None) -> int:
     old = [storage(tensor.numel, stored) for tensor in tensors]
     new = [tensor_bytes(tensor, recipe)["weights"] for tensor in tensors]
     return loading.peak(loading.moments(old, new=new, way="copy")).host
-
-
-@lru_cache(maxsize=64)
-def _reserved(model: Model, recipe: Recipe, run: Run) -> int:
-    done = simulate(model, nearest(recipe, run), run, every_layer=True).replay()
-    return done.peak_reserved - done.peak_requested

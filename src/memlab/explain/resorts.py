@@ -10,7 +10,7 @@ from ..recipe import Recipe
 from ..run import Run
 from ..terms.lora import Lora
 from .changes import CHANGES, Change
-from .flags import flag
+from .flags import OWN, STEPPED, flag, library
 from .several import line, ours, over
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -55,6 +55,21 @@ def _adapters(base: str | None) -> Turn:
     return lambda recipe, run: (recipe, run.replace(lora=Lora(16, EVERY_LINEAR, base)))
 
 
+def _loss(name: str) -> Turn:
+    return lambda recipe, run: (recipe, run.replace(loss=name))
+
+
+TORCHS = Change(
+    "torch's loss in chunks",
+    _loss("linear_cross_entropy"),
+    "next to no time: the output head works on some rows at a time",
+)
+LIGERS = Change(
+    "Liger Kernel's loss in chunks",
+    _loss("liger"),
+    "next to no time, but a package more, whose kernels are Triton's",
+    (TORCHS.name,),
+)
 SFT = Change(
     "TRL's trainer and its fused head",
     _sft,
@@ -66,8 +81,9 @@ ADAPTERS = Change(
     "no time, but another result: the weights stay as they are",
     (*OTHER_STATES, "Adafactor"),
 )
-# From what costs nothing to what costs most, as memlab.fit tries them.
-EVERY = (*CHANGES[:3], SFT, *CHANGES[3:])
+# From what costs nothing to what costs most, as memlab.fit tries them. The loss in CHANGES is that
+# of memlab's models.
+EVERY = (*CHANGES[:2], TORCHS, SFT, *CHANGES[3:])
 AWAY = (
     Change(
         ON_HOST,
@@ -100,6 +116,16 @@ OTHERWISE = (
 LAST = (*AWAY, *OTHERWISE)  # of one card
 
 
+def every(run: Run) -> tuple[Change, ...]:
+    """What is tried first, for a reader of whose code this run is."""
+    return EVERY if run.implementation == "transformers" else CHANGES
+
+
+def installed(every: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The same with what needs a package more, for those whom the others do not help."""
+    return (*every, LIGERS) if TORCHS in every else every
+
+
 def last_of(cards: int, of: str | None = None) -> tuple[Change, ...]:
     """What stands last for a reader who has so many cards, all alike.
 
@@ -113,7 +139,26 @@ def last_of(cards: int, of: str | None = None) -> tuple[Change, ...]:
 
 def line_of(name: str, recipe: Recipe, run: Run) -> str | None:
     """The line of the reader's library that makes any of these changes; None: it has none."""
+    of = library(run)
+    if name == INSIDE and of == OWN:
+        return HOOKED.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
+    if name in LOSSES:
+        return LOSSES[name] if of == OWN else None
     return (line if ours(name) else flag)(name, recipe, run)
+
+
+# Source      PyTorch's tutorial "How to save memory by fusing the optimizer step into the backward
+#             pass"
+HOOKED = "each = {{p: {}([p]) for p in model.parameters()}}; for p in each: "
+HOOKED += "p.register_post_accumulate_grad_hook(lambda p: (each[p].step(), each[p].zero_grad()))"
+# Source      torch 2.13, torch/nn/functional.py: linear_cross_entropy, which without options makes
+#             all logits; liger-kernel 0.8.5, transformers/fused_linear_cross_entropy.py
+LOSSES = {
+    TORCHS.name: "torch.nn.functional.linear_cross_entropy(hidden, model.lm_head.weight, labels, "
+    "options=torch.nn.LinearCrossEntropyOptions())",
+    LIGERS.name: "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()"
+    "(model.lm_head.weight, hidden, labels)",
+}
 
 
 def fewer_tokens(run: Run) -> tuple[Change, ...]:

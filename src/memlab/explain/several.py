@@ -38,6 +38,8 @@ GONE = (
     "states and gradients on the host",
     "a step inside backward",
     "a loss in chunks",
+    "torch's loss in chunks",
+    "Liger Kernel's loss in chunks",
     "TRL's trainer and its fused head",
 )
 FORMATS = ("fused AdamW", "autocast", "pure bf16", "Adafactor")

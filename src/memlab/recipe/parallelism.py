@@ -26,6 +26,7 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble", "zbvze
 DIVIDED = ("sequence", "plan")
 PLANS = ("torch", "transformers")
 POLICIES = fsdp_policy.POLICY + ("library",) + expert_parallel.EXPERTS
+SHARED = fsdp_policy.POLICY + ("library",) + deepspeed_config.CONFIG  # what divides with ZeRO
 TOLD = POLICIES + deepspeed_config.CONFIG + PIPELINED + DIVIDED
 
 
@@ -91,8 +92,8 @@ class Sharding:
                 often as the others; fullest: each token of each rank asks for as many experts of
                 this rank as it can, which is as much as can arrive
     Raises      ValueError for a count below 1, an unknown stage of ZeRO, an unknown word, and for
-                a policy of FSDP2 without zero=3, a schedule without a pipeline, or sequence without
-                tensor ranks
+                a policy of FSDP2 without zero=3, what one rank alone would divide so, a schedule
+                without a pipeline, or sequence without tensor ranks
     """
 
     data: int = 1
@@ -134,6 +135,9 @@ class Sharding:
         _check_schedule(self)
         _check_plan(self)
         expert_parallel.check(self)
+        for field, value in self._said(SHARED).items():
+            if self.data * self.context == 1:
+                raise ValueError(f"{field}={value!r} with data=1: 2 ranks or more divide with ZeRO")
 
     @property
     def fsdp(self) -> bool:
@@ -241,8 +245,6 @@ class Sharding:
                 # What only every second layer has (a value embedding), the last layer has too.
                 every = 1 if tensor.copies == model.layers else 2
                 copies = sum((model.layers - 1 - layer) % every == 0 for layer in layers)
-                if self.pipeline == 1:  # of a mixture any number of layers, which no rank divides
-                    copies = tensor.copies
             elif tensor.name in ("embedding", "positions", "project_in"):
                 # A tied table is needed at both ends of the pipeline.
                 tied_end = tensor.name == "embedding" and model.tied and last

@@ -180,6 +180,11 @@ def check_shape(model: Model, run: Run) -> None:
             "FSDP2's ranks (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
             "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
         )
+    if devices.zero and devices.sharers == 1:
+        raise ValueError(
+            f"zero={devices.zero} with data={devices.data}: no step is described in which ZeRO "
+            "divides nothing; with zero=0 that of the same devices without it is"
+        )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:

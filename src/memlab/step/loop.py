@@ -12,6 +12,7 @@ from ..run import Run
 from ..terms import logits
 from . import described
 from .moments import hills
+from .pipelined import of_fullest
 from .simulate import Step, simulate
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -43,7 +44,7 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
         if run.holds and there:
             raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
     plain = run.replace(holds=())
-    found = {name: dict(held) for name, held in _tops(model, recipe, plain).items()}
+    found = {name: dict(held) for name, held in _tops(model, recipe, plain)[0].items()}
     for what in run.holds:
         _add(found, what, model, recipe, plain, stored or stored_as(recipe))
     return found
@@ -56,7 +57,7 @@ def stored_as(recipe: Recipe) -> str:
 
 def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
     """The simulated step of the recipe, or of the nearest one that is described."""
-    return _step(model, nearest(recipe, run), run.replace(holds=()))
+    return _step(model, nearest(recipe, run), run.replace(holds=()), False)
 
 
 def nearest(recipe: Recipe, run: Run) -> Recipe:
@@ -88,18 +89,25 @@ def graph(step: Step) -> int:
 
 
 @lru_cache(maxsize=4)
-def _step(model: Model, recipe: Recipe, run: Run) -> Step:
-    return simulate(model, recipe, run)
+def _step(model: Model, recipe: Recipe, run: Run, short: bool) -> Step:
+    return simulate(model, recipe, run, short=short)
 
 
-@lru_cache(maxsize=1024)
-def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
+def _second(model: Model, recipe: Recipe, run: Run) -> Step:
+    """The step of which only the second is asked about: of several micro-batches a shorter one."""
+    return _step(model, nearest(recipe, run), run, run.micro_batches > 1)
+
+
+@lru_cache(maxsize=1024)  # a step is large, and a search asks for these numbers again and again
+def _tops(model: Model, recipe: Recipe, run: Run) -> tuple[Tops, int]:
+    """The tops of the step itself, and the bytes of a graph of it."""
     if run.tokens is None:
         held = resident(model, recipe, run.devices)
-        return {"resident": held | _reference(held, run)}
-    step = step_of(model, recipe, run)
+        return {"resident": held | _reference(held, run)}, 0
     if run.devices.pipelined:  # the hills of micro-batches in flight are one
-        return {step.peak.moment: dict(step.peak.contents)}
+        at = of_fullest(model, recipe, run)
+        return {at.moment: dict(at.contents)}, 0
+    step = _second(model, recipe, run)
     every = {
         name: {row.term: row.derived or 0 for row in ledger.rows}
         for name, ledger in hills(step).items()
@@ -113,7 +121,7 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> Tops:
             held |= _reference(own, run)
             held["gradients"] = own.get("gradients", 0) * share // whole if whole else 0
             held["accumulator"] = own.get("accumulator", 0)
-    return every
+    return every, graph(step)
 
 
 def _reference(own: dict[str, int], run: Run) -> dict[str, int]:
@@ -139,7 +147,7 @@ def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored:
         for held in found.values():
             held["gradients"] = most
     elif what == "graph":
-        _everywhere(found, graph(step_of(model, recipe, run)))
+        _everywhere(found, _tops(model, recipe, run)[1])
     elif what == "logits":
         _everywhere(found, _logits(model, recipe, run), "logits")
     elif what == "batch":

@@ -18,7 +18,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
-from . import described
+from . import described, keys
 from .built import check_weights
 from .devices import check_pipelined
 from .graph import Parameter, Tensor
@@ -29,7 +29,7 @@ from .optimizers import optimizer
 from .optimizers.each import in_order
 from .result import Peak, Step, term
 from .saved_table import SavedTable
-from .schedules import INPUT, SCHEDULES, WEIGHT, Rank
+from .schedules import INPUT, SCHEDULES, WEIGHT, Rank, one_by_one
 from .setting import Setting
 from .stage import Stage
 from .storage_log import Dim
@@ -43,18 +43,25 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=8)
 def step_of_stage(
-    model: Model, recipe: Recipe | str | None, run: Run, stage: int, *, every_layer: bool = False
+    model: Model,
+    recipe: Recipe | str | None,
+    run: Run,
+    stage: int,
+    *,
+    every_layer: bool = False,
+    short: bool = False,
 ) -> Step:
     """What one rank of a pipeline holds in a step, to the byte: its stage, or all of its stages.
 
+    short       as of memlab.step.simulate
     Unit        bytes of storages; `held`: after_forward is the moment before the first backward
     Raises      ValueError for what is not described of a pipeline, and for a stage without a rank
     """
     chosen = recipe_for(model, recipe)
     check_pipelined(model, chosen, run)
     rank = _Rank(model, chosen, run, stage, every_layer)
-    for name in ("first", "second"):
-        rank.step(name)
+    rank.step("first", short)
+    rank.step("second")
     return rank.told()
 
 
@@ -62,7 +69,16 @@ def step_of_stage(
 def stage_peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
     """The peak of every rank's step."""
     ranks = range(run.devices.pipeline)
-    return tuple(step_of_stage(model, recipe, run, stage).peak for stage in ranks)
+    return tuple(step_of_stage(model, recipe, run, stage, short=True).peak for stage in ranks)
+
+
+def of_fullest(model: Model, recipe: Recipe, run: Run) -> Peak:
+    """The peak of the rank whose is highest.
+
+    Raises      as `memlab.step.simulate`
+    """
+    keys.check_rows(model, recipe.weights)
+    return max(stage_peaks(model, recipe, run), key=lambda peak: peak.bytes)
 
 
 def fullest(model: Model, recipe: Recipe | str | None, run: Run) -> int:
@@ -161,17 +177,21 @@ class _Rank:
         run = stage.backward_input_one_chunk if half == INPUT else stage.backward_one_chunk
         run(number, self.internal[number] if stage.last else None)
 
-    def step(self, name: str) -> None:
-        """One step; its name stands before those of its moments."""
+    def step(self, name: str, short: bool = False) -> None:
+        """One step; its name stands before those of its moments.
+
+        short       of one micro-batch, from the first of the rank's stages to the last and back:
+                    what it leaves are the optimizer's states, as all of them do
+        """
         f, devices, s = self.f, self.run.devices, self.setting
         self.name = name
         f.log.mark(f"{name}.forward")
         self.losses = []
         for stage in self.stages:
             stage.clear()
-        SCHEDULES[devices.schedule](self.rank)
+        (one_by_one if short else SCHEDULES[devices.schedule])(self.rank)
         self.losses, self.internal = self.internal, []
-        if self.stages[-1].last and devices.return_outputs:
+        if self.stages[-1].last and devices.return_outputs and not short:
             f.log.mark(f"{name}.merge")
             rows = Dim("B·m", self.run.batch * self.run.micro_batches)
             merged = f.new("cat", (rows, s.T, s.V), self.dtype)

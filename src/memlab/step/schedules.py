@@ -49,6 +49,16 @@ class Rank:
         return list(ops) if self.works_hold else []
 
 
+def one_by_one(rank: Rank) -> None:
+    """A single micro-batch, whose schedule nobody asks: all stages forward, then all backward."""
+    for stage in rank.stages:
+        rank.forward(stage, 0)
+        stage.fwd_sends(0)
+    for stage in reversed(rank.stages):
+        rank.backward(stage, 0, BACKWARD)
+        stage.bwd_sends(0)
+
+
 def gpipe(rank: Rank) -> None:
     """All micro-batches forward, then all backward; works are waited for at the end of each."""
     stage = rank.stages[0]

@@ -60,6 +60,7 @@ def simulate(
     in_place: bool = True,
     every_layer: bool = False,
     rank: int | None = None,
+    short: bool = False,
 ) -> Step:
     """What a training step of this model holds, to the byte, without running it.
 
@@ -75,6 +76,9 @@ def simulate(
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
     rank        of DeepSpeed's alone: whose step it is, the fullest one's unless it is said
+    short       the first step has one micro-batch alone, which takes less time; the second
+                one, before which there are states either way, is the same, and first_step_bytes
+                of the peak are those of a step that nobody runs
     Unit        bytes of storages, as memlab.measure.Tracker counts them
     Source      memlab.step.networks, each line from the code that it describes
     Leaves out  scratch memory inside one kernel; numbers that autograd wraps (8 bytes each); the
@@ -90,7 +94,7 @@ def simulate(
 
             stage = fullest(model, recipe, run)
             return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
-        how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer}
+        how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer, "short": short}
         if rank is None and run.devices.deepspeed and run.devices.zero < 3:
             return _fullest(model, recipe, run, how)
         played = _played(model, recipe, run, rank=rank or 0, **how)
@@ -135,6 +139,7 @@ def _played(
     every_layer: bool = False,
     rank: int = 0,
     steps: tuple[str, ...] = ("first", "second"),
+    short: bool = False,
 ) -> tuple[Ops, Setting, int]:
     """These steps, and the number of the last micro-batch that was simulated in each."""
     if run.phase != "train":
@@ -232,7 +237,8 @@ def _played(
         apart = zero is not None or run.devices.gradient_sync != "every"
         passes = passes[:2] + passes[2:][-1:] * apart
     program.beside = inputs(f, setting, run)
-    _run(f, program, setting, (clip, step), passes, steps)
+    every = {name: passes[:1] if short and name == "first" else passes for name in steps}
+    _run(f, program, setting, (clip, step), every)
     program.beside.clear()
     del shared
     return f, setting, passes[-1]
@@ -252,22 +258,22 @@ def _run(
     program: Program,
     setting: Setting,
     after: Any,
-    passes: list[int],
-    steps: tuple[str, ...],
+    every: dict[str, list[int]],
 ) -> None:
+    """The steps, by name the numbers of the micro-batches that are simulated."""
     log, layers = f.log, setting.model.layers
     clip, update = after
     batch = program.batch()
     output: tuple[Tensor, ...] = ()
     last: Tensor | None = None  # a loss whose value is still wanted
-    if program.divides_again and "first" not in steps:  # that of the step before
+    if program.divides_again and "first" not in every:  # that of the step before
         last = f.new("loss", (), "fp32")
     first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
-    dtype = setting.dtype if "first" in steps else first.dtype
+    dtype = setting.dtype if "first" in every else first.dtype
     norm = f.new("norm", (), dtype) if program.keeps_norm else None
     if norm is not None and program.run.devices.cpu_offload:
         norm.record.on_host = True
-    for step in steps:
+    for step, passes in every.items():
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]
             log.mark(f"{step}.forward{which}")
@@ -280,7 +286,7 @@ def _run(
             f.output = ()
             whole = f.detach(loss) if program.divides_again else None
             zero = isinstance(f, Zero)
-            if (passes[-1] > 1 or program.divides) and not zero:
+            if (program.run.micro_batches > 1 or program.divides) and not zero:
                 loss = f.scale(loss, "div")
             f.end_autocast()
             if program.prefetches:
@@ -306,7 +312,7 @@ def _run(
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None
-        if program.run.eval_batch is not None and step == steps[-1]:
+        if program.run.eval_batch is not None and step == "second":
             log.mark(f"{step}.evaluation")
             evaluate(f, setting, program.policy, program.run)
         log.mark(f"{step}.end")

@@ -78,6 +78,7 @@ class Log:
         self.total = 0
         self.closed = False
         self._sums: dict[Any, dict[int, dict[str, int]]] = {}  # by key, of the moments asked for
+        self._spans: dict[Any, dict[Any, dict[str, int]]] = {}  # the same of events that repeat
 
     def note(self, record: Record | None, change: int) -> None:
         if not self.closed:
@@ -144,19 +145,24 @@ class Log:
         moment goes on from the nearest one before it.
         """
         known = self._sums.setdefault(key, {}) if self.closed else {}
+        spans = self._spans.setdefault(key, {}) if self.closed else {}
         start = max((before for before in known if before <= at), default=0)
         totals = dict(known.get(start, ()))
 
-        def add(first: int, last: int, times: int) -> None:
+        def add(totals: dict[str, int], first: int, last: int) -> dict[str, int]:
             for index in range(first, last):
                 record, change, _ = self.events[index]
-                if record is None:
-                    start, stop, more = self.repeats[index]
-                    add(start, stop, times * more)
-                else:
+                if record is not None:
                     name = key(record)
-                    totals[name] = totals.get(name, 0) + times * change
+                    totals[name] = totals.get(name, 0) + change
+                    continue
+                *span, times = self.repeats[index]
+                if (again := tuple(span)) not in spans:
+                    spans[again] = add({}, *span)
+                for name, size in spans[again].items():
+                    totals[name] = totals.get(name, 0) + times * size
+            return totals
 
-        add(start, at, 1)
+        add(totals, start, at)
         known[at] = totals
         return dict(totals)
