@@ -17,7 +17,7 @@ from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
-from . import adapters, described, keys
+from . import adapters, described, keys, replicated
 from .away import Offloaded
 from .built import check_built
 from .clip import clipped
@@ -222,6 +222,7 @@ def _played(
     if zero is not None:
         zero.share()
         step = zero.stepping(update, loop)
+    buckets = replicated.buckets(f, each) if run.devices.replicated else []
     clip: Any = partial(clipped, f, each) if run.clips else None
     if isinstance(f, Sharded) and run.devices.cpu_offload:
         step = f.there(step)
@@ -233,7 +234,7 @@ def _played(
     program.beside = inputs(f, setting, run)
     _run(f, program, setting, (clip, step), passes, steps)
     program.beside.clear()
-    del shared
+    del shared, buckets
     return f, setting, passes[-1]
 
 
