@@ -25,6 +25,8 @@ from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.peak_files import moments, unfolded
 from memlab.page.request import OPTIMIZERS, checked
+from memlab.recipe.parallelism import Sharding
+from memlab.run import Run
 from memlab.step import adapters
 from memlab.units import text
 
@@ -210,7 +212,8 @@ def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
 @pytest.mark.parametrize(
     ("state", "line"),
     [
-        ({"data": 2}, words.ADAPTERS_ALONE),
+        ({"tensor": 2}, words.ADAPTERS_ALONE),
+        ({"data": 2, "zero": 3}, words.ADAPTERS_ALONE),
         ({"precision": "zero"}, words.NO_COPY),
         ({"precision": "autocast"}, words.NO_AUTOCAST),
         ({"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
@@ -244,3 +247,27 @@ def test_all_weights_need_no_file_of_adapters(lookup):  # noqa: F811
     names.clear()
     answered({"trained": "qlora"}, noted)
     assert names == [table_of("llama", "bf16", "nf4", "all")]
+
+
+@pytest.mark.parametrize(
+    "state", [{"trained": "lora"}, {"trained": "qlora", "loop": "sft"}], ids=str
+)
+def test_under_ddp_the_adapters_gradients_are_there_twice(lookup, state):  # noqa: F811
+    """As tests/test_ddp_steps.py finds it on real ranks."""
+    alone, told = (answered(state | {"data": n}, lookup, advise=False) for n in (1, 8))
+    whole = checked(state | {"data": 8})
+    assert told["total"] == estimate(model_of(whole), recipe_of(whole), run_of(whole)).total()
+    assert told["total"] == alone["total"] + 4 * run_of(whole).lora.parameter_count(model_of(whole))
+
+
+def test_under_fsdp_what_stays_of_adapters_is_a_ranks_rows(lookup):  # noqa: F811
+    """By hand: of 8 rows of an adapter's first matrix 64 ranks have one each, or none."""
+    state = {"trained": "lora", "rank": 8, "targets": "qv", "data": 64, "zero": 3}
+    told = answered({"model": "tinyllama-1.1b"} | state, lookup)
+    assert not told["peak"] and told["counts"] and told["why"] == words.NO_FSDP_ADAPTERS
+    rows = {row["term"]: row["bytes"] for row in told["rows"]}
+    # q: [2048, 2048], v: [256, 2048]; a is [8, 2048], b is [2048 or 256, 8]; 22 layers.
+    values = 22 * (2048 + 32 * 8 + 2048 + 4 * 8)
+    assert rows["gradients"] == 4 * values and rows["optimizer"] == 8 * values
+    whole = estimate(Model.preset("tinyllama-1.1b"), "bf16", Run(devices=Sharding(data=64, zero=3)))
+    assert rows["weights"] == whole["weights"] + 4 * values

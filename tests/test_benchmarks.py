@@ -13,6 +13,9 @@ import pytest
 import waits
 from real_steps import FAMILIES, Question, real_step
 
+from memlab.model.presets import PRESETS
+from memlab.page.request import OPTIMIZERS
+
 ROOT = Path(__file__).parent.parent
 
 STORED = json.loads((ROOT / "benchmarks" / "results.json").read_text(encoding="utf-8"))
@@ -156,3 +159,26 @@ def test_the_page_says_how_long_it_takes():
     for row in WAITS["rows"]:
         assert f"| `{row['asked']}` | {row['ratio']:.1f}x |" in table
     assert WAITS["command"] in table and WAITS["commit"] in table
+
+
+def test_what_is_said_of_calculators_on_the_web_says_where_it_was_read():
+    kept = json.loads((ROOT / "benchmarks" / "web_calculators.json").read_text(encoding="utf-8"))
+    head, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in benchmark_tables.on_the_web(ROOT).splitlines()
+    ]
+    assert {len(row) for row in rows} == {len(head)} == {2 + len(kept["calculators"])}
+    assert [name for name, *_ in rows[:-1]] == [what for what, _ in benchmark_tables.ON_THE_WEB]
+    for name, each in kept["calculators"].items():
+        assert each["sources"] and len(each["cells"]) == len(benchmark_tables.ON_THE_WEB), name
+        assert all(at.startswith("https://") for at in [each["address"], *each["sources"]]), name
+        assert all(
+            f"({at})" in rows[-1][head.index(f"[{name}]({each['address']})")]
+            for at in each["sources"]
+        )
+    ours = {what: cell for what, cell, *_ in rows}
+    assert str(len(PRESETS)) in ours["what it is given"] and ours["optimizers"] == str(
+        len(OPTIMIZERS)
+    )
+    page = (ROOT / "book" / "calculator.md").read_text(encoding="utf-8")
+    assert kept["read"] in page  # of what may be otherwise tomorrow

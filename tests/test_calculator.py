@@ -32,7 +32,8 @@ from memlab.model.presets import PRESETS
 from memlab.page import described, words
 from memlab.page.answer import answered, outcome
 from memlab.page.asked import card_of, model_of, recipe_of, run_of
-from memlab.page.files import MODULES, OF_PRINTS, TERMS, files, of_types
+from memlab.page.files import MODULES, OF_PRINTS, TERMS, files, later, of_types
+from memlab.page.highest import BUCKETS
 from memlab.page.peak_files import reader
 from memlab.page.request import PRECISIONS, checked, config_of, first
 from memlab.page.sentences import cache_of
@@ -65,7 +66,13 @@ def there(folder, states, texts=()):
         pytest.skip("no node")
     if not (ENGINE / "micropython.mjs").exists():
         pytest.skip("no node package with MicroPython: npm ci installs it")
-    asked = {"states": states, "files": files(), "moments": str(folder), "texts": list(texts)}
+    asked = {
+        "states": states,
+        "files": files(),
+        "later": later(),
+        "moments": str(folder),
+        "texts": list(texts),
+    }
     done = subprocess.run(
         ["node", str(HERE / "run.mjs")],
         input=json.dumps(asked),
@@ -109,7 +116,9 @@ def with_peaks(count, lookup, seed, **said):
 
 
 def step_of(state):
-    run = run_of(state).replace(devices=Sharding())
+    run = run_of(state)
+    if not run.devices.replicated:
+        run = run.replace(devices=Sharding())
     return simulate(model_of(state), recipe_of(state), run)
 
 
@@ -130,6 +139,8 @@ def test_without_a_peak_the_rows_are_those_of_the_estimate(lookup):
             continue
         ledger = estimate(model_of(whole), recipe_of(whole), Run(devices=run_of(whole).devices))
         rows = {row["term"]: row["bytes"] for row in found["rows"]}
+        if run_of(whole).devices.replicated:  # DDP's buckets, which a run without steps has not
+            assert rows.pop(BUCKETS) == rows["gradients"]
         assert rows == {row.term: row.derived for row in ledger.rows}
         seen += 1
     assert seen > 20

@@ -23,7 +23,7 @@ from memlab.lab.causal import Causal
 from memlab.lab.causal_cache import cache
 from memlab.model.config import KEYS
 from memlab.page.answer import outcome
-from memlab.page.files import files
+from memlab.page.files import files, later
 from memlab.page.peak_files import TYPES, reader
 from memlab.page.request import checked, flat
 from memlab.page.sums import LETTERS
@@ -88,7 +88,12 @@ def test_the_engines_agree(here):
         pytest.skip("no node")
     if not (ENGINE / "micropython.mjs").exists():
         pytest.skip("no node package with MicroPython: npm ci installs it")
-    asked = {"states": [*STATES, *TYPED], "files": files(), "moments": str(peaks.TARGET)}
+    asked = {
+        "states": [*STATES, *TYPED],
+        "files": files(),
+        "later": later(),
+        "moments": str(peaks.TARGET),
+    }
     done = subprocess.run(
         ["node", str(ROOT / "tests" / "calculator" / "run.mjs")],
         input=json.dumps(asked),

@@ -18,7 +18,7 @@ from memlab.base.message import PLACE, Listed, Message, parts, rendered, said
 from memlab.devices import devices
 from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
-from memlab.page import elsewhere_words
+from memlab.page import elsewhere_words, served_words
 from memlab.page import words as sentences
 from memlab.page.answer import outcome
 from memlab.page.loop_controls import CLASSES
@@ -111,7 +111,8 @@ def patterns(told):
 def test_every_pattern_is_in_use(answers, texts):
     """Of the sentences that answers are made of, each is met but for some about rare configs."""
     met = {pattern for text in texts for pattern in patterns(text)}
-    known = {name: value for name, value in vars(sentences).items() if name.isupper()}
+    listed = vars(sentences) | vars(served_words)
+    known = {name: value for name, value in listed.items() if name.isupper()}
     unmet = {n for n, v in known.items() if isinstance(v, str) and v not in met}
     rare = {"NO_KIND", "SLIDING", "SQUARE", "ROPE", "KEY", "WINDOW", "NO_FAMILY", "LAYERS"}
     assert unmet <= rare | {"NO_FAMILY_STEP", "NO_ORDER"}

@@ -225,8 +225,8 @@ def test_without_flags_every_command_describes_the_same_step(capsys):
         ),
         (["estimate", "gpt2", "--ranks", "8", "--zero", "4"], "zero=4 is not a stage of ZeRO"),
         (
-            ["estimate", "gpt2", "--ranks", "8", "--tokens", "64"],
-            "data 8: the step of one device alone is described",
+            ["estimate", "gpt2", "--ranks", "8", "--pipeline-parallel", "2", "--tokens", "64"],
+            "data 4, pipeline 2: the step of one device alone is described",
         ),
         (["estimate", "nanochat-d26", "--tokens", "8"], "family 'nanochat' is not described"),
     ],

@@ -13,15 +13,12 @@ from real_steps import deep
 
 from memlab.base.message import dumps
 from memlab.cli import main
-from memlab.formats import storage
 from memlab.page import counted_words
 from memlab.page.answer import answered
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.counted import answer
-from memlab.page.highest import BUCKETS
 from memlab.page.peak_files import reader
 from memlab.page.request import checked
-from memlab.recipe.parallelism import Sharding
 from memlab.step import simulate
 
 MANY = deep(10)
@@ -96,19 +93,13 @@ def test_what_no_table_has_is_the_simulated_step(lookup, state):
     assert told["counts"] and not told["peak"]
     now, whole = counted(state), checked(state)
     assert now["peak"] and "counts" not in now
-    run = run_of(whole)
-    if run.devices.data > 1 and not run.devices.zero:  # DDP: a step of one, and the buckets
-        buckets = {row["term"]: row["bytes"] for row in now["rows"]}[BUCKETS]
-        assert buckets == storage(model_of(whole).parameter_count, "bf16")
-        alone = simulate(model_of(whole), recipe_of(whole), run.replace(devices=Sharding()))
-        assert now["total"] == alone.peak.bytes + buckets
-        return
-    told_hills.hold(now, simulate(model_of(whole), recipe_of(whole), run), state)
+    told_hills.hold(now, simulate(model_of(whole), recipe_of(whole), run_of(whole)), state)
     assert {row["formula"] for row in now["rows"]} == {counted_words.TENSOR_BY_TENSOR}
 
 
 def test_the_shown_command_is_the_answer(capsys):
-    for state in random.Random(peaks.key()).sample(REFUSED, 4):
+    alone = [state for state in REFUSED if state.get("data", 1) > 1 and not state.get("zero")]
+    for state in alone + random.Random(peaks.key()).sample(REFUSED, 3):
         told = counted(state)
         assert main([*shlex.split(told["command"])[1:], "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"]
@@ -123,11 +114,44 @@ def test_what_the_package_does_not_describe_is_said():
     told = counted(SMALL | {"data": 2, "tensor": 2})
     assert list(told) == ["refused"]
     pattern, values = told["refused"]  # a message: its pattern, and what stands in it
-    assert pattern == counted_words.NOT_COUNTED and "tensor 2" in values["why"]
+    assert pattern == counted_words.NOT_COUNTED and "tensor 2" in values["why"][1]["devices"]
     for zero in (1, 2):
         told = counted(SMALL | {"data": 2, "zero": zero})
         assert told == {"refused": counted_words.DEEPSPEED}
     assert counted({"batch": 0}).keys() == {"error"}
+
+
+# A state, and what stands in the message that refuses it: what no step of memlab's is.
+BEYOND = [
+    {"data": 2, "tensor": 2},
+    {"tensor": 2, "loop": "sft"},
+    {"pipeline": 2, "model": "gpt2"},
+    {"tensor": 2, "optimizer": "lion"},
+    {"data": 2, "zero": 2, "precision": "fp32", "loop": "trainer"},
+    {"data": 2, "zero": 3, "optimizer": "muon"},
+    {"model": "gemma-2-2b", "loss": "chunked"},
+    {"model": "gemma-2-2b", "attention": "sdpa"},
+    {"model": "config", "config": {"head_dim": 12}},
+    {"model": "config", "config": {"head_dim": 512, "num_key_value_heads": 1}},
+]
+
+
+def test_what_the_package_refuses_is_a_message(lookup):
+    """So that a page in another language says it whole."""
+    met = set()
+    for state in BEYOND:
+        whole = SMALL | state
+        if "config" in state:
+            whole |= {"config": UNTIED | state["config"]}
+        found = [counted(whole)["refused"]]
+        while found:  # a message, and those that stand in it
+            told = found.pop()
+            if isinstance(told, list):
+                met.add(told[0])
+                found += list(told[1].values())
+            else:
+                met.add(told)
+    assert met >= set(counted_words.OF_STEPS)
 
 
 def test_what_is_left_out_is_said_of_this_step():

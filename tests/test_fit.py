@@ -382,8 +382,15 @@ def test_wrong_input_fails_by_name():
         largest_batch(Model.preset("nanochat-d26"), "bf16", Run(tokens=64), on="H100")
 
 
-def test_several_devices_are_refused():
+def test_under_ddp_each_card_has_the_buckets_beside():
     run = Run(tokens=64, devices=Sharding(data=8))
+    alone, one_of_8 = (largest_batch(QWEN, "fp32", r, on="H100") for r in (Run(tokens=64), run))
+    assert one_of_8.value < alone.value
+    assert one_of_8.peak == peak(QWEN, "fp32", batch=one_of_8.value, tokens=64, devices=run.devices)
+
+
+def test_several_devices_are_refused():
+    run = Run(tokens=64, devices=Sharding(data=8, pipeline=2))
     with pytest.raises(ValueError, match="the step of one device alone"):
         largest_batch(QWEN, "fp32", run, on="H100")
 

@@ -171,7 +171,7 @@ def test_advice_names_the_flag_of_the_trainer(lookup):  # noqa: F811
         ({"loop": "nanogpt", "trained": "lora"}, words.NO_LOOP_ADAPTERS),
         ({"loop": "dpo", "trained": "lora", "precision": "fp32"}, words.NO_LOOP_PRECISION),
         ({"loop": "grpo", "attention": "eager"}, words.NO_LOOP_EAGER),
-        ({"loop": "trainer", "data": 8}, words.NO_LOOP_DEVICES),
+        ({"loop": "trainer", "data": 8, "zero": 3}, words.NO_LOOP_DEVICES),
     ],
 )
 def test_what_is_not_counted_says_so_and_what_stays(lookup, state, why):  # noqa: F811

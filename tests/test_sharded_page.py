@@ -23,7 +23,6 @@ from memlab.page.highest import BUCKETS
 from memlab.page.peak_files import moments, unfolded
 from memlab.page.request import checked
 from memlab.page.sharded import BY_VALUE, FAMILIES, FSDP
-from memlab.recipe.parallelism import Sharding
 from memlab.step import devices, gathered, simulate
 
 MANY = deep(40)
@@ -98,10 +97,10 @@ def test_ddp_is_one_device_and_a_copy_of_the_gradients(lookup):  # noqa: F811
     one, two = ({"model": "qwen3-0.6b", "data": data} for data in (1, 2))
     alone, told = answered(one, lookup, advise=False), answered(two, lookup, advise=False)
     whole = checked(two)
-    step = simulate(model_of(whole), recipe_of(whole), run_of(whole).replace(devices=Sharding()))
+    step = simulate(model_of(whole), recipe_of(whole), run_of(whole))
     rows = {row["term"]: row["bytes"] for row in told["rows"]}
     assert rows[BUCKETS] == 2 * model_of(whole).parameter_count
-    assert told["total"] == step.peak.bytes + rows[BUCKETS] == alone["total"] + rows[BUCKETS]
+    assert told["total"] == step.peak.bytes == alone["total"] + rows[BUCKETS]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +110,7 @@ def test_ddp_is_one_device_and_a_copy_of_the_gradients(lookup):  # noqa: F811
         ({"tensor": 8}, words.DIVIDED_ALONE),
         ({"pipeline": 4}, words.DIVIDED_ALONE),
         ({"data": 2, "tensor": 2}, words.DIVIDED),
+        ({"data": 8, "zero": 3, "trained": "lora"}, words.NO_FSDP_ADAPTERS),
         ({"data": 8, "zero": 3, "optimizer": "muon"}, words.NO_FSDP_OPTIMIZER),
         ({"data": 8, "zero": 3, "precision": "zero"}, words.NO_FSDP_COPY),
         ({"data": 8, "zero": 3, "loss": "chunked"}, words.NO_FSDP_LOSS),

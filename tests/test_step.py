@@ -340,6 +340,6 @@ def test_every_layer_gives_the_same_step_and_can_be_replayed(backend):
 
 
 def test_several_devices_are_refused():
-    run = Run.cpu(batch=1, tokens=8, devices=Sharding(data=2))
+    run = Run.cpu(batch=1, tokens=8, devices=Sharding(data=2, pipeline=2))
     with pytest.raises(ValueError, match="the step of one device alone is described"):
         simulate(Model.preset("tiny-llama"), "fp32", run)

@@ -2,6 +2,7 @@
 
 import json
 
+from memlab.model.presets import PRESETS
 from memlab.page.request import OPTIMIZERS
 from memlab.units import text
 
@@ -79,9 +80,22 @@ FEATURES = (
     ("[states of the optimizer](#accuracy-read)", f"of {len(OPTIMIZERS)} optimizers")
     + ("two for each weight", "Adam's", "DeepSpeed's own layout", "no", "your optimizer's"),
     ("[adapters, such as LoRA](#posted-peers)", "LoRA and QLoRA", "yes", "no") + (NOT_ASKED,) * 3,
-    ("[several GPUs](#posted-peers)", "what stays on one; the peak if each has the whole model")
+    ("[several GPUs](#posted-peers)", "the peak of one: DDP, FSDP2; by a button DeepSpeed, TP, PP")
     + ("yes", "no", "ZeRO 2 and 3", NOT_ASKED, NOT_ASKED),
     ("[the KV cache of a conversation](#posted-peers)", "yes", "no", "no", *(NOT_ASKED,) * 3),
+)
+# Of those that are a web page: this page's cells, in the order of web_calculators.json's.
+ON_THE_WEB = (
+    ("what its figure is", "the peak of a step, term by term"),
+    ("what it is given", "a name of {presets}, or a config"),
+    ("training", "yes"),
+    ("serving", "vLLM, SGLang, transformers"),
+    ("adapters", "LoRA and QLoRA"),
+    ("optimizers", "{optimizers}"),
+    ("several GPUs", "the peak of one: DDP, FSDP2; by a button DeepSpeed, TP, PP"),
+    ("tokens a second", "no"),
+    ("where it counts", "your browser"),
+    ("held against real steps", "[yes](#accuracy-results)"),
 )
 REAL = "[errors on real steps, on a CPU](#accuracy-results)"
 POSTED = "[errors on posted readings: training on one GPU](#posted-peers)"
@@ -103,6 +117,24 @@ def calculators(root):
         [REAL, *errors],
         [POSTED, *posted],
     ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def on_the_web(root):
+    """The page's calculator beside public ones: what each says of itself, and where it says it."""
+    kept = json.loads((root / "benchmarks" / "web_calculators.json").read_text(encoding="utf-8"))
+    theirs = kept["calculators"]
+    counts = {"presets": len(PRESETS), "optimizers": len(OPTIMIZERS)}
+    rows = [["", "this page", *(f"[{name}]({theirs[name]['address']})" for name in theirs)]]
+    rows.append(["---"] * len(rows[0]))
+    for number, (what, ours) in enumerate(ON_THE_WEB):
+        cells = [each["cells"][number] for each in theirs.values()]
+        rows.append([what, ours.format(**counts), *cells])
+    said = []
+    for each in theirs.values():
+        links = [f"[{n}]({address})" for n, address in enumerate(each["sources"], 1)]
+        said.append(" ".join(links))
+    rows.append(["read from", NOT_ASKED, *said])
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 

@@ -24,7 +24,7 @@ from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, counted_words, elsewhere_words
+from memlab.page import adapter_words, counted_words, elsewhere_words, served_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
 from memlab.page.described import of_run
@@ -62,6 +62,8 @@ GROUPS = (
         "How it is trained",
         (
             "loop",
+            "teacher",
+            "teacher_weights",
             "completion",
             "trained",
             "rank",
@@ -123,7 +125,8 @@ def changes():
 def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
-    listed = vars(sentences) | vars(elsewhere_words) | vars(adapter_words) | vars(counted_words)
+    listed = vars(sentences) | vars(served_words) | vars(elsewhere_words)
+    listed |= vars(adapter_words) | vars(counted_words)
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
@@ -162,7 +165,7 @@ def stage(source, words=None, language="en"):
         lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
         spoken = [line for line in lines if not line.lstrip().startswith("//")]
         (target / script.name).write_text("".join(spoken), encoding="utf-8")
-    for name, texts in (("python", files()), ("adapter", later())):
+    for name, texts in (("python", files()), ("later", later())):
         (target / f"{name}.json").write_text(json.dumps(texts), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))

@@ -13,7 +13,7 @@ import cheatsheet
 import glossary
 import no_gain
 from babel.messages.pofile import read_po
-from benchmark_tables import accuracy, benchmark, calculators, peers, waits
+from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
 from posted import tables as posted
 
@@ -59,6 +59,7 @@ def fill(text, root):
         "accuracy": accuracy,
         "peers": peers,
         "calculators": calculators,
+        "web_calculators": on_the_web,
         "benchmark": benchmark,
         "types": types,
         "waits": waits,

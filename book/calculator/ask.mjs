@@ -13,10 +13,11 @@ const moments = (name) => fetched(`${place(name)}.json`).catch(() => null);
 // Starts the engine; what comes back answers a state, with advice or without, and sizes bytes.
 export async function begin() {
   const options = { url: new URL("micropython.wasm", import.meta.url).href, stdout: () => {} };
-  const answer = await start(loadMicroPython, options, fetched("python.json"));
+  const rest = () => fetched("later.json");
+  const answer = await start(loadMicroPython, options, fetched("python.json"), rest);
   const asked = (state, advise) => answer(state, moments, advise);
   asked.sized = answer.sized;
-  asked.adapter = (text, state) => answer.adapter(text, state, () => fetched("adapter.json"));
+  asked.adapter = answer.adapter;
   return asked;
 }
 

@@ -58,6 +58,11 @@ export function comparer(order, say, sized, changed) {
   });
   return {
     keep,
+    // Those that no table has: { state, counts: what of it, kept: whether it is the one that was }.
+    uncounted: () =>
+      [now, kept && { ...kept, kept: true }]
+        .filter((one) => one?.found.counts)
+        .map(({ state, found, kept }) => ({ state, counts: found.counts, kept })),
     kept: () => kept?.state ?? null,
     tell(one) {
       now = one;

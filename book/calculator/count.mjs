@@ -3,17 +3,29 @@
 
 const PATIENCE = 4000; // milliseconds that a newer question waits for an older one
 
+// What the button says: of a step that is in no table, of more cards for one that is, and of the
+// answer that was kept to compare.
+const OFFERS = {
+  step: "Run memlab itself here, and count this step",
+  cards: "Run memlab itself here, and count over how many cards it fits",
+  kept: "Run memlab itself here, and count the step that was kept",
+};
+
 // place: the paragraph with the button, a line beside it, and the name of the wheel.
-// What comes back counts a state, and hands over the answer; without advice first, which takes longer.
+// What comes back counts questions, one after the other, and hands over each answer with its
+// question; without advice first, which takes longer.
 export function counter(place, say) {
   const button = place.querySelector("button");
   const line = place.querySelector("span");
   const price = line.textContent;
   let worker = null;
   let wanted = false; // once pressed, for all questions after it
-  let last = null; // the question that stands: { id, state, take }
+  let left = []; // the questions that stand: { id, state, counts, kept }
+  let hand = null; // takes an answer
   let busy = null; // the one that the worker has: { id, since }
   let count = 0;
+  let stands = false; // whether a refusal is shown, which stays
+  const beyond = new Set(); // states that were kept, and that the package refuses
 
   function tell(text, offer) {
     line.textContent = text;
@@ -30,10 +42,13 @@ export function counter(place, say) {
     return made;
   }
 
-  function send(advise = false) {
+  // The first question; what a table has is asked for its advice alone.
+  function send(advise = left[0].counts === "cards") {
     worker ??= begin();
-    busy = { id: last.id, since: Date.now() };
-    worker.postMessage({ id: last.id, state: last.state, advise });
+    const one = left[0];
+    one.advised = advise || one.kept;
+    busy = { id: one.id, since: Date.now() };
+    worker.postMessage({ id: one.id, state: one.state, advise: advise && !one.kept });
   }
 
   function go() {
@@ -50,13 +65,22 @@ export function counter(place, say) {
   function answered({ id, found, broken: why }) {
     busy = null;
     if (why !== undefined) return broken(why);
-    if (!last) return undefined;
-    if (id !== last.id) return send();
-    if (found.refused ?? found.error) return tell(say(found.refused ?? found.error), false);
-    place.hidden = true;
-    last.take(found);
-    if (found.fits || found.changes.length || found.never) return undefined;
-    return send(true);
+    if (!left.length) return undefined;
+    const [one] = left;
+    if (id !== one.id) return send();
+    const refused = found.refused ?? found.error;
+    if (refused && one.kept) beyond.add(JSON.stringify(one.state));
+    else if (refused) tell(say(refused), false);
+    else hand({ state: one.state, kept: one.kept, found });
+    stands ||= Boolean(refused) && !one.kept;
+    if (!refused && !one.advised && !found.fits && !found.changes.length && !found.never) {
+      place.hidden = true;
+      return send(true);
+    }
+    left.shift();
+    if (left.length) return send();
+    place.hidden = !stands;
+    return undefined;
   }
 
   function broken(why) {
@@ -70,10 +94,15 @@ export function counter(place, say) {
     go();
   });
 
-  return function ask(state, take) {
-    last = state && { id: ++count, state, take };
-    place.hidden = !state;
-    if (!state) return;
+  return function ask(questions, take) {
+    left = questions
+      .filter(({ state, kept }) => !kept || !beyond.has(JSON.stringify(state)))
+      .map((each) => ({ id: ++count, ...each }));
+    hand = take;
+    stands = false;
+    place.hidden = !left.length;
+    if (!left.length) return;
+    button.textContent = say(OFFERS[left[0].kept ? "kept" : left[0].counts]);
     tell(price, true);
     if (wanted) go();
   };

@@ -2,6 +2,7 @@
 import { problem } from "./say.mjs";
 
 export const TYPES = "types"; // the name of the file with the tables of tensors
+const REST = "later"; // what Python needs of itself for some questions
 
 const DRIVER = `
 import sys
@@ -13,8 +14,9 @@ def sized(count):
     return text(int(count))
 `;
 
-// loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise.
-export async function start(loadMicroPython, options, files) {
+// loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise;
+// fetchRest: to the promise of those that few questions need.
+export async function start(loadMicroPython, options, files, fetchRest) {
   const engine = loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
   const [python, texts] = await Promise.all([engine, files]);
   function write(texts) {
@@ -54,19 +56,28 @@ export async function start(loadMicroPython, options, files) {
     for (;;) {
       const answered = JSON.parse(ask(JSON.stringify(state), lookup, advise));
       if (answered.needs === undefined) return answered;
+      if (answered.needs === REST) {
+        if (whole) throw new Error("a module is missing");
+        await complete();
+        continue;
+      }
       const file = await fetchMoments(answered.needs);
       moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
     }
   }
 
-  // What an adapter_config.json sets of a state; the Python that reads one comes with the first.
+  let whole = false;
+  async function complete() {
+    write(await fetchRest());
+    whole = true;
+  }
+
+  // What an adapter_config.json sets of a state.
   let read = null;
-  answer.adapter = async (text, state, fetchLater) => {
-    if (!read) {
-      write(await fetchLater());
-      python.runPython("from memlab.page.adapter_file import read");
-      read = python.globals.get("read");
-    }
+  answer.adapter = async (text, state) => {
+    if (!whole) await complete();
+    if (!read) python.runPython("from memlab.page.adapter_file import read");
+    read ??= python.globals.get("read");
     return JSON.parse(read(text, JSON.stringify(state())));
   };
   answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes

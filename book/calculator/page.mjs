@@ -194,25 +194,27 @@ async function update({ address = true } = {}) {
   if (found.error) {
     find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
     find("calc-verdict").dataset.fits = "";
-    counter?.(null);
+    compare.tell(null);
+    offer();
     return;
   }
   show(found);
   compare.tell({ found, state });
-  offer(found, state, turn);
+  offer();
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
 }
 
-// What is in no table can be counted all the same, if this copy of the site has CPython.
-async function offer(found, state, turn) {
+// What is in no table can be counted all the same, if this copy of the site has CPython: the answer
+// that is shown, and the one that was kept.
+async function offer() {
   const place = find("calc-count");
-  if (!place || (!found.counts && !counter)) return;
+  if (!place || (!compare.uncounted().length && !counter)) return;
   counter ??= (await import("./count.mjs")).counter(place, say);
-  if (turn !== asked) return;
-  counter(found.counts ? state : null, (counted) => {
-    show(counted);
-    compare.tell({ found: counted, state });
+  counter(compare.uncounted(), (one) => {
+    if (one.kept) return compare.keep(one);
+    show(one.found);
+    compare.tell(one);
   });
 }
 
@@ -327,6 +329,7 @@ answer = await begin();
 compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => {
   history.replaceState(null, "", addressOf(stateOfControls()));
   find("calc-link").value = "";
+  offer();
 });
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;

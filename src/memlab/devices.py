@@ -15,7 +15,7 @@ from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
 NOISE = "nvidia geforce tesla gpu tensor core card sxm sxm2 sxm4 sxm5 pcie hbm2 hbm2e hbm3 hbm3e"
-NOISE += " generation blackwell workstation server edition"
+NOISE += " quadro dgx spark generation blackwell workstation server edition"
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,34 @@ def _gib(hundredths: int) -> int:
 
 
 _DEVICES = (
+    Device("GTX 1080 Ti", 11, None, _gib(1092)),
+    Device("RTX 2080 Ti", 11, None, _gib(1076)),
     Device("RTX 3060", 12, None, _gib(1176)),
+    Device("RTX 3070", 8, _mib(8192), _gib(778)),
     Device("RTX 3080", 10, None, _gib(978)),
     Device("RTX 3090", 24, _mib(24576), _gib(2356)),
+    Device("RTX 4070", 12, _mib(12282), None),
     Device("RTX 4090", 24, _mib(24564), _gib(2364)),
+    Device("RTX 5070", 12, _mib(12227), None),
+    Device("RTX 5080", 16, None, _gib(1548)),
     Device("RTX 5090", 32, _mib(32607), 33677180928),
     Device("RTX 5060 Ti 16GB", 16, None, _mib(15816)),
     Device("RTX 4060 Laptop", 8, None, _gib(775)),
+    Device("RTX 4070 Laptop", 8, None, _mib(7805)),
+    Device("DGX Spark GB10", 128, None, _gib(12169)),
+    Device("Quadro RTX 8000", 48, None, _gib(4746)),
     Device("RTX A4000", 16, None, _gib(1561)),
     Device("RTX A6000", 48, _mib(49140), _gib(4754)),
     Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443)),
     Device("RTX PRO 6000", 96, _mib(97887), _gib(9497)),
     Device("T4", 16, _mib(15360), _gib(1456)),
+    Device("P40", 24, _mib(24576), _gib(2238)),
+    Device("P100 16GB", 16, _mib(16384), None),
     Device("V100 16GB", 16, None, _gib(1578)),
     Device("V100 32GB", 32, None, _gib(3174)),
     Device("L4", 24, _mib(23034), None),
     Device("A10", 24, _mib(23028), None),
+    Device("A10G", 24, None, _gib(2220)),
     Device("A30", 24, None, _gib(2353)),
     Device("L40", 48, None, _gib(4440)),
     Device("L40S", 48, _mib(46068), _gib(4442)),
@@ -157,12 +169,12 @@ def _words(name: str) -> list[str]:
 
 
 def _spellings(device: Device) -> set[str]:
-    """With or without RTX before it, GB behind it, and the size."""
+    """With or without RTX or GTX before it, GB behind it, and the size."""
     words = _words(device.name)
     ways = [words]
     if words[-1].endswith("gb"):
         ways += [words[:-1] + [words[-1][:-2]], words[:-1]]
     else:
         ways.append(words + [f"{device.marketed}gb"])
-    ways += [way[1:] for way in ways if way[0] == "rtx"]
+    ways += [way[1:] for way in ways if way[0] in ("rtx", "gtx")]
     return {"".join(way) for way in ways}

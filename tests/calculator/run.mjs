@@ -1,12 +1,12 @@
 // Asks the page's engine many questions. Standard input: JSON with `states`, `files`, and `moments`,
-// the folder of the moments; or with `pasted`, pairs of an adapter_config.json and a state, and
-// `later`, the files that read one. Standard output: the answers, as JSON.
+// the folder of the moments, and `later`, the files that few of them need; with `pasted`, pairs of
+// an adapter_config.json and a state. Standard output: the answers, as JSON.
 import { existsSync, readFileSync } from "node:fs";
 import { loadMicroPython } from "@micropython/micropython-webassembly-pyscript";
 import { configFrom, start, TYPES } from "../../book/calculator/engine.mjs";
 
 const { states, files, moments, texts, pasted, later } = JSON.parse(readFileSync(0, "utf8"));
-const answer = await start(loadMicroPython, { stdout: () => {} }, files);
+const answer = await start(loadMicroPython, { stdout: () => {} }, files, async () => later);
 
 const read = async (name) => {
   const path = `${moments}/${name === TYPES ? "../" : ""}${name}.json`;
@@ -23,5 +23,5 @@ const configs = (texts ?? []).map((text) => {
 });
 const adapters = [];
 for (const [text, state] of pasted ?? [])
-  adapters.push(await answer.adapter(text, () => state, async () => later));
+  adapters.push(await answer.adapter(text, () => state));
 process.stdout.write(JSON.stringify({ answers, configs, adapters }));

@@ -4,7 +4,10 @@ DDP copies gradients into buckets, which it reduces one by one while backward go
 when it wraps the model, and lays them out once more after the first step.
 """
 
+import os
+import tempfile
 from typing import Any
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
@@ -19,6 +22,7 @@ from ..recipe.loops import loop_of
 from ..run import Run
 from .optim import optimizer
 from .subject import loss_of, subject
+from .trainers import highest
 from .two_steps import now, told
 
 
@@ -63,3 +67,17 @@ def steps(model: Model, recipe: Recipe | str, run: Run, view: bool = False) -> d
 def both(model: Model, recipe: Recipe | str, run: Run) -> list[dict[str, Any]]:
     """`steps` with gradients of their own, and with gradients that lie in the buckets."""
     return [steps(model, recipe, run, view) for view in (False, True)]
+
+
+def trained(precision: str, run: Run) -> int:
+    """On one of R real ranks: the peak of the third step of a library's trainer, under DDP.
+
+    run         the step of one device, as memlab.lab.trainers.highest takes it
+    Unit        bytes of storages
+    """
+    ranks: dict[str, Any] = {"RANK": dist.get_rank(), "LOCAL_RANK": dist.get_rank()}
+    ranks |= {"WORLD_SIZE": dist.get_world_size(), "LOCAL_WORLD_SIZE": dist.get_world_size()}
+    ranks |= {"MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
+    said = {name: str(value) for name, value in ranks.items()}
+    with patch.dict(os.environ, said), tempfile.TemporaryDirectory() as folder:
+        return highest(precision, run, folder, ddp_backend="gloo")

@@ -10,10 +10,13 @@ from ..formats import bytes_per_value, storage
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.loops import loop_of
+from ..recipe.parallelism import Sharding
+from ..recipe.resident import resident
 from ..run import Run
 from ..terms.lora import Lora, linear_layers
-from ..terms.optimizer import managed, shared_state
+from ..terms.optimizer import managed, numel, shared_state
 from ..terms.optimizer_step import step_room
+from ..terms.sharding import row_shard
 from . import words as say
 from .spelled import stored
 
@@ -38,7 +41,8 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
         return
     if model.family not in THEIRS:
         raise ValueError(Message(say.NO_ADAPTERS, family=model.family))
-    if run.devices.ranks > 1:
+    divided = run.devices.fsdp and not lora.base
+    if run.devices.ranks > 1 and not run.devices.replicated and not divided:
         raise ValueError(say.ADAPTERS_ALONE)
     if recipe.master:
         raise ValueError(say.NO_COPY)
@@ -49,19 +53,23 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
     lora.check(model)
 
 
-def rows(model: Model, recipe: Recipe, lora: Lora) -> Rows:
+def rows(model: Model, recipe: Recipe, lora: Lora, devices: Sharding) -> Rows:
     """The rows that stay from step to step: the base, the adapters, their gradients and states.
 
-    Unit        bytes
+    Unit        bytes; under FSDP2 those of one rank's rows of each matrix
     """
-    count, own = lora.parameter_count(model), lora.format(recipe.weights, peft=True)
+    own = lora.format(recipe.weights, peft=True)
     wide = widened(recipe, own)
     base = lora.base_bytes(model, recipe.weights)
     if lora.base:
         base += lora.level_bytes(model)
-    states = shared_state(recipe.optimizer)
+    if devices.fsdp:
+        base = resident(model, recipe, devices)["weights"]
+    count, states = 0, shared_state(recipe.optimizer)
     for shape, copies in tensors(model, lora):
-        states += copies * wide.state_bytes(shape, _hidden(recipe))
+        part = row_shard(shape, ranks=devices.data) if devices.fsdp else shape
+        count += copies * numel(part)
+        states += copies * wide.state_bytes(part, _hidden(recipe))
     return {
         "weights": (base + storage(count, own), _spelled(model, recipe, lora)),
         "gradients": (storage(count, own), stored("gradients", count, wide)),

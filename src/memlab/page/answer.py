@@ -20,7 +20,6 @@ from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
 from .request import OTHER_MODEL, checked, first
 from .sentences import left_out, of_config, said
-from .served import served
 from .serving import serving
 from .serving_controls import SERVE
 from .types import Typed
@@ -30,9 +29,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..explain.changes import Found
+    from ..recipe import Recipe
     from ..run import Run
     from .asked import State
     from .highest import Lookup
+
+
+REST = "later"  # the modules that few questions need
+STEP, CARDS = "step", "cards"  # what the whole package can count: book/calculator/count.mjs
 
 
 def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
@@ -51,6 +55,8 @@ def outcome(words: str, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
         return answered(json.loads(words), lookup, advise)
     except Missing as error:
         return {"needs": str(error)}
+    except ImportError:  # memlab.page.files.LATER: the page's engine gets it when it is needed
+        return {"needs": REST}
     except (ValueError, TypeError) as error:
         return {"error": why(error)}
 
@@ -65,6 +71,8 @@ def answered(
     """
     state = checked(given)
     if state["use"] == SERVE:
+        from .served import served
+
         return served(state, given, lookup, advise)
     if state["model"] == OTHER_MODEL and state["config"]["model_type"] not in KEYS:
         return of_type(state, lookup)
@@ -84,7 +92,7 @@ def answered(
             found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
-        found["peak"], found["why"], found["counts"] = False, why(reason), True
+        found["peak"], found["why"], found["counts"] = False, why(reason), STEP
     summed(found, rows)
     if advise and not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, limit, lookup, top)
@@ -98,6 +106,8 @@ def answered(
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
             told = Message(words, cards=sets["data"], size=text(size))
             found["over"].append([told, line, sets])
+        if not found["over"] and top is Highest and divides(recipe, run):
+            found["counts"] = CARDS
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
@@ -112,6 +122,12 @@ def named(model: str, run: Run) -> str:
         kind = "QLoRA" if run.lora.base else "LoRA"
         model = Listed(" + ", [model, f"{kind} r={run.lora.rank}"])
     return Listed(", ", [model, CLASSES[run.loop]]) if run.loop in CLASSES else model
+
+
+def divides(recipe: Recipe, run: Run) -> bool:
+    """Whether the package, and no table of the page, knows this step over several cards."""
+    alone = run.devices.ranks == run.devices.data and run.devices.zero in (0, 3)
+    return alone and run.loop == "trainer" and run.lora is None and not recipe.autocast
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:

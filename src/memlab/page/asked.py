@@ -6,6 +6,7 @@ from ..base.message import Message
 from ..devices import Device, devices
 from ..model import Model
 from ..model.config import KEYS
+from ..programs import DISTILLED
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS
 from ..recipe.parallelism import Sharding
@@ -14,16 +15,27 @@ from ..terms.lora import Lora
 from ..units import GiB, text
 from . import words as say
 from .adapted import targets_of
-from .adapter_controls import BASE, START, WHOLE
-from .loop_controls import ALL, LEARNS
+from .adapter_controls import BASE, WHOLE
+from .loop_controls import ALL, LEARNS, LIKE
 from .looped import PLAIN
 from .outside import visible
-from .request import OF_DEVICES, OF_RUN, OPTIMIZERS, OTHER_CARD, OTHER_MODEL, OWN, PRECISIONS
+from .request import (
+    OF_DEVICES,
+    OF_RUN,
+    OPTIMIZERS,
+    OTHER_CARD,
+    OTHER_MODEL,
+    OWN,
+    PRECISIONS,
+    START,
+)
 from .serving_controls import SERVE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..run_teacher import Teacher
 
     State = dict[str, Any]
 
@@ -82,11 +94,36 @@ def run_of(state: State) -> Run:
     if loop != PLAIN and said.get("loss", "plain") != "plain":
         raise ValueError(say.NO_LOOP_LOSS)
     shared = {name: state[name] for name in OF_DEVICES if name in state}
+    if loop in DISTILLED:
+        said["teacher"] = teacher_of(state)
+        if Sharding(**shared).ranks > 1:
+            raise ValueError(say.TEACHER_ALONE)
     if shared.get("pipeline", 1) > state.get("micro_batches", 1):  # torch's 1F1B refuses so few
         shared["schedule"] = "gpipe"
     if state.get("use") != SERVE and state.get("trained", WHOLE) != WHOLE:
         said["lora"] = lora_of(state)
     return Run(devices=Sharding(**shared), **said)
+
+
+def teacher_of(state: State) -> Teacher | None:
+    """The model that judges; nothing: one like the student, in its format.
+
+    Raises      ValueError for one that knows other words than the student
+    """
+    told: State = START | state
+    name, weights = told["teacher"], told["teacher_weights"]
+    if name == weights == LIKE:
+        return None
+    from ..run_teacher import Teacher  # few have one
+
+    model = student = model_of(state)
+    if name != LIKE:
+        model = Model.preset(name)
+    if model.vocab != student.vocab:
+        sizes = {"theirs": f"{model.vocab:,}", "own": f"{student.vocab:,}"}
+        names = {"teacher": name, "model": name_of(state, student)}
+        raise ValueError(Message(say.OTHER_WORDS, **names, **sizes))
+    return Teacher(model, None if weights == LIKE else weights)
 
 
 def lora_of(state: State) -> Lora:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CACHE = "KV cache"
 ORDER: tuple[str, ...] = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
-ORDER += (BUCKETS, "reduce buckets", "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
+ORDER += (BUCKETS, "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
 
 
 def begun(state: State, name: str, parameters: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from .asked import recipe_of, run_of
+from .loop_controls import LIKE
 from .request import OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -39,6 +40,10 @@ def command(state: State) -> str:
         words += ["--lora-rank", str(run.lora.rank), "--lora-targets", ",".join(run.lora.targets)]
         words += ["--lora-base", run.lora.base] if run.lora.base else []
         words += ["--lora-dropout", str(run.lora.dropout)] if run.lora.dropout else []
+    teacher = run.teacher
+    if teacher is not None:
+        words += ["--teacher", model(state) if state["teacher"] == LIKE else state["teacher"]]
+        words += ["--teacher-weights", teacher.weights] if teacher.weights else []
     ranks = run.devices
     if ranks.data > 1:
         words += ["--ranks", str(ranks.data)]
@@ -80,6 +85,13 @@ def script(state: State) -> str:
         names_of = [quoted(name) for name in run.lora.targets]
         targets = ", ".join(names_of) + ("," if len(names_of) == 1 else "")
         fields.append(f"lora=Lora({run.lora.rank}, ({targets}){base})")
+    teacher = run.teacher
+    if teacher is not None:
+        more += "from memlab.run_teacher import Teacher\n"
+        own = state["teacher"] == LIKE
+        given = "model" if own else f'Model.preset("{state["teacher"]}")'
+        given += f", {quoted(teacher.weights)}" if teacher.weights else ""
+        fields.append(f"teacher=Teacher({given})")
     return f"""from memlab import {names}
 {more}
 model = Model.{maker}("{model(state)}")

@@ -13,7 +13,6 @@ from ..base.message import Message, dumps
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..step.moments import hills
 from ..step.simulate import simulate
@@ -21,7 +20,7 @@ from . import counted_words as say
 from .answer import ORDER, answered
 from .asked import recipe_of, run_of
 from .described import Unknown, why
-from .highest import BUCKETS, HILLS, Highest, at_rest
+from .highest import HILLS, Highest
 from .request import checked
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -68,10 +67,6 @@ class Counted(Highest):
     """
 
     def __init__(self, model: Model, recipe: Recipe, run: Run, lookup: Lookup) -> None:
-        devices = run.devices
-        copied = 1 < devices.data == devices.ranks and not devices.zero
-        if copied:  # DDP: memlab.page.highest has the same
-            run = run.replace(devices=Sharding())
         try:
             step = simulate(model, recipe, run)
         except ValueError as reason:
@@ -79,10 +74,9 @@ class Counted(Highest):
         found = hills(step)
         tops = {name: found[name].total() for name in HILLS if name in found}
         self.moment = next(name for name in tops if tops[name] == step.peak.bytes)
-        more = at_rest(model, recipe, run)["gradients"][0] if copied else 0
-        self._held = {name: _named(found[name], more) for name in found}
-        self.hills = {name: tops[name] + more for name in tops}
-        self.total = step.peak.bytes + more
+        self._held = {name: _named(found[name]) for name in found}
+        self.hills = tops
+        self.total = step.peak.bytes
 
     def rows(self) -> Rows:
         """What is held then: {term: (bytes, formula)}."""
@@ -94,9 +88,9 @@ class Counted(Highest):
         return self._held[hill]
 
 
-def _named(ledger: Ledger, buckets: int) -> dict[str, int]:
+def _named(ledger: Ledger) -> dict[str, int]:
     """Terms as the page names them, in its order: what it has no name for is `other`."""
-    made = {BUCKETS: buckets}
+    made: dict[str, int] = {}
     for row in ledger.rows:
         name = row.term if row.term in ORDER else "other"
         made[name] = made.get(name, 0) + (row.derived or 0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Fields of a run that moments were made for; one that says another has none.
 OF_RUN = (
     "batch tokens micro_batches attention dropout checkpoint loss optimizer_impl devices lora loop "
-    "completion"
+    "completion teacher"
 ).split()
 # Values of a config that the moments were made with, where others make another step: the classes'.
 COUNTED: dict[str, dict[str, Any]] = {

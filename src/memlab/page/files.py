@@ -26,7 +26,7 @@ MODULES = (
     "page/described page/forms page/highest page/loop_controls page/looped page/outside page/peak "
     "page/request "
     "page/sentences page/sharded "
-    "page/served page/serving page/serving_controls page/serving_words page/spelled page/sums "
+    "page/serving page/serving_controls page/spelled page/sums "
     "page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
@@ -34,8 +34,12 @@ TERMS = (
     "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
     "optimizer optimizer_step segments sharding tied weights"
 )
-# What reads a pasted adapter_config.json: fetched when there is one.
-LATER = "files/adapter_fields model/module_names page/adapter_file page/adapter_words"
+# What few questions need, fetched with the first that does: what reads an adapter_config.json,
+# answers about serving, and knows a teacher.
+LATER = (
+    "files/adapter_fields model/module_names page/adapter_file page/adapter_words page/served "
+    "page/served_words page/serving_words run_teacher"
+)
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
@@ -46,6 +50,7 @@ FROZEN = (
     "recipe.Recipe",
     "recipe.parallelism.Sharding",
     "run.Run",
+    "run_teacher.Teacher",
     "terms.lora.Lora",
     "terms.adapters.Ia3",
     "terms.adapters.Vera",
@@ -79,7 +84,7 @@ def files(prints: bool = False) -> dict[str, str]:
 
 
 def later() -> dict[str, str]:
-    """The same of what the engine gets when an adapter_config.json is pasted."""
+    """The same of what the engine gets when a question needs it."""
     found = {"memlab/files/__init__.py": ""}
     for name in LATER.split():
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))

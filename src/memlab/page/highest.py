@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from ..formats import bytes_per_value
+from ..formats import bytes_per_value, storage
 from ..model import Model
+from ..programs import DISTILLED
 from ..recipe import Recipe
 from ..recipe.loops import loop_of
 from ..recipe.resident import fullest, stepped
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     Lookup = Callable[[str, str], str]
     Rows = dict[str, tuple[int, str]]
 
-BUCKETS = "DDP buckets"  # a copy of all gradients
+BUCKETS = "reduce buckets"  # of DDP: a copy of all gradients
 HILLS = ("forward", "loss", "backward", "optimizer")
 
 
@@ -53,8 +54,6 @@ class Highest:
         self._known: dict[str, int] = {}
         kept = at_rest(model, recipe, run)
         self._kept = {name: kept[name] for name in kept if name != "gradients"}
-        if run.devices.data > 1 and not run.devices.zero:  # tests/test_ddp_steps.py
-            self._kept[BUCKETS] = kept["gradients"]
         self._roots = room_of(model, recipe, run, kept)
         below = sum([self._kept[name][0] for name in self._kept])
         around = places(layers_of(model, run))
@@ -126,7 +125,8 @@ class Highest:
 def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
     """The rows that stay from step to step, of the pipeline stage that holds most."""
     if run.lora is not None:
-        return adapters_kept.rows(model, recipe, run.lora)
+        kept = adapters_kept.rows(model, recipe, run.lora, run.devices)
+        return with_others(kept, model, recipe, run)
     _, figures = fullest(model, recipe, run.devices)
     count = model.parameter_count
     kept = {name: (figures[name], stored(name, count, recipe)) for name in figures}
@@ -136,6 +136,19 @@ def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
         kept["optimizer"] = (size + more, formula)
     if run.reference_model == "model":
         kept["reference"] = kept["weights"]
+    return with_others(kept, model, recipe, run)
+
+
+def with_others(kept: Rows, model: Model, recipe: Recipe, run: Run) -> Rows:
+    """The rows, a teacher, and under DDP its buckets: tests/test_ddp_steps.py counts them."""
+    if run.loop in DISTILLED:
+        teacher = run.teacher
+        told = (teacher and teacher.weights) or recipe.weights
+        count = (teacher.model if teacher else model).parameter_count
+        formula = f"P · b = {count:,} · {bytes_per_value(told):g} B ({told})"
+        kept["reference"] = (storage(count, told), formula)
+    if run.devices.replicated:
+        kept[BUCKETS] = kept["gradients"]
     return kept
 
 

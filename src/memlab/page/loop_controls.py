@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..programs import TRL
+from ..model.presets import PRESETS
+from ..programs import DISTILLED, TRL
 
 LABELS = {
     "plain": "a loop of your own",
@@ -12,16 +13,34 @@ LABELS = {
     "sft": "TRL: SFTTrainer",
     "dpo": "TRL: DPOTrainer, batches of pairs",
     "grpo": "TRL: GRPOTrainer, after the rollout",
+    "distillation": "TRL: DistillationTrainer, after the generation",
+    "gkd": "TRL: GKDTrainer, all logits of student and teacher",
 }
 CLASSES = {
     "trainer": "Trainer",
     "sft": "SFTTrainer",
     "dpo": "DPOTrainer",
     "grpo": "GRPOTrainer",
+    "distillation": "DistillationTrainer",
+    "gkd": "GKDTrainer",
     "nanogpt": "nanoGPT",
 }
 ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
-CHOICES = (("loop", "Whose program trains", list(LABELS.items())),)
+LIKE = "like"  # the student, whatever it is
+CHOICES = (
+    ("loop", "Whose program trains", list(LABELS.items())),
+    (
+        "teacher",
+        "Who teaches",
+        [(LIKE, "a model of the same shape")] + [(name, name) for name in sorted(PRESETS)],
+    ),
+    (
+        "teacher_weights",
+        "Format of the teacher",
+        [(LIKE, "that of the weights that learn"), ("bf16", "bf16"), ("fp32", "fp32")],
+    ),
+)
+START = {"teacher": LIKE, "teacher_weights": LIKE}
 NUMBERS = (("completion", "Tokens of each answer, 0 where all are learned", ALL, 4194304),)
-LEARNS = TRL  # loops that may learn an answer alone
+LEARNS = TRL + DISTILLED  # loops that may learn an answer alone

@@ -12,7 +12,7 @@ memlab.page.peak, with B sequences of a pair's kind where the loop has pairs
 from __future__ import annotations
 
 from ..base.message import Message
-from ..programs import TRAINERS, TRL
+from ..programs import DISTILLED, TRAINERS, TRL
 from ..terms.optimizer import managed
 from . import words as say
 from .forms import EAGER_ALONE, attention_of, form_of
@@ -123,6 +123,8 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     """Why there are no moments of this loop; or nothing."""
     if run.loop == PLAIN:
         return ""
+    if run.loop in DISTILLED:
+        return say.NO_TEACHER
     tabled = run.loop in TABLED
     known = table_family(model, run) in FAMILIES if tabled else model.family not in NOT_HELD
     if not known or form_of(model) != "plain" and model.family == "phi3":
@@ -137,7 +139,7 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
         return say.NO_LOOP_EAGER
     if run.loss != "plain":
         return say.NO_LOOP_LOSS
-    if run.devices.ranks > 1:
+    if run.devices.ranks > 1 and not run.devices.replicated:
         return say.NO_LOOP_DEVICES
     return ""
 

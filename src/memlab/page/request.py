@@ -129,7 +129,7 @@ START = {
     "gib": 24,
     "tokens": 4096,
 }
-START.update(adapters.START | serving.START)
+START.update(loops.START | adapters.START | serving.START)
 
 
 def first() -> dict[str, Any]:

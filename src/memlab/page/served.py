@@ -13,6 +13,7 @@ from ..recipe.resident import resident
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import MiB, text
+from . import served_words as told
 from . import words as say
 from .asked import card_of, model_of, name_of
 from .begun import begun, summed
@@ -51,7 +52,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
         if not cache:
-            raise ValueError(say.NO_CACHE_HERE)
+            raise ValueError(told.NO_CACHE_HERE)
         alone(found, state, resident(model, recipe_of(state))["weights"], cache)
     else:
         of_engine(found, state, model, advise)
@@ -65,11 +66,11 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     model = Typed(state["config"], lookup)
     if state["engine"] != NO_ENGINE:
         engine = named(state["engine"])
-        raise ValueError(Message(say.ENGINE_OF_TYPE, engine=engine, family=model.family))
+        raise ValueError(Message(told.ENGINE_OF_TYPE, engine=engine, family=model.family))
     run = Run(batch=state["users"], tokens=state["context"])
     cache = model.cache(run, storage(1, computing(state)))
     if not cache:
-        raise ValueError(say.NO_CACHE_HERE)
+        raise ValueError(told.NO_CACHE_HERE)
     found = begun(state, model.name, model.parameter_count)
     alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
     found["leaves_out"] += model.left_out(run)[3:]
@@ -80,7 +81,7 @@ def alone(found: dict[str, Any], state: State, weights: int, cache: int) -> None
     """Put in what transformers keeps between two tokens: the weights, and the cache."""
     users = state["users"]
     each = cache // users
-    rows = {"weights": (weights, say.WEIGHTS_KEPT), "KV cache": (cache, say.CACHE_KEPT)}
+    rows = {"weights": (weights, told.WEIGHTS_KEPT), "KV cache": (cache, told.CACHE_KEPT)}
     summed(found, rows)
     left = max(0, found["limit"] - weights)
     shown(found, state, left // each, left // each * state["context"], left)
@@ -88,7 +89,7 @@ def alone(found: dict[str, Any], state: State, weights: int, cache: int) -> None
     figures.update({"total": found["total_text"], "left": found["left"]})
     found["verdict"] = Message(say.FITS if found["fits"] else say.TOO_MUCH, **figures)
     found["scale"] = Message(say.SCALE, limit=found["limit_text"], card=found["card"])
-    found["leaves_out"] = [Message(say.WITHOUT, size=text(CONTEXT)), say.ONLY_IN_A_CALL]
+    found["leaves_out"] = [Message(say.WITHOUT, size=text(CONTEXT)), told.ONLY_IN_A_CALL]
 
 
 def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -> None:
@@ -97,12 +98,12 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     engine, figures = named(state["engine"]), {row.term: row.derived for row in there.ledger.rows}
     room = there.blocks // there.request
     needed = state["users"] * there.request * there.block_bytes
-    rows: dict[str, Any] = {"weights": (figures["weights"] or 0, say.WEIGHTS_KEPT)}
+    rows: dict[str, Any] = {"weights": (figures["weights"] or 0, told.WEIGHTS_KEPT)}
     if figures.get("activations"):
-        rows["activations"] = (figures["activations"], say.FIRST_STEP)
+        rows["activations"] = (figures["activations"], told.FIRST_STEP)
     if figures.get("other"):
-        rows["other"] = (figures["other"], say.OUTSIDE)
-    rows["KV cache"] = (needed, Message(say.BLOCKS_KEPT, tokens=there.block))
+        rows["other"] = (figures["other"], told.OUTSIDE)
+    rows["KV cache"] = (needed, Message(told.BLOCKS_KEPT, tokens=there.block))
     taken = sum([rows[name][0] for name in rows]) - needed
     found["limit"] = taken + there.available  # the engine's share
     found["limit_text"] = text(max(0, found["limit"]))
@@ -113,17 +114,17 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
-        found["verdict"] = Message(say.STARTS_NOT, size=text(max(0, there.available)), **sizes)
+        found["verdict"] = Message(told.STARTS_NOT, size=text(max(0, there.available)), **sizes)
     else:
-        found["verdict"] = Message(say.SERVES if found["fits"] else say.SERVES_SOME, **sizes)
+        found["verdict"] = Message(told.SERVES if found["fits"] else told.SERVES_SOME, **sizes)
     found["scale"] = Message(
-        say.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
+        told.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
     )
-    found["leaves_out"] = [say.BEFORE_THE_POOL]
+    found["leaves_out"] = [told.BEFORE_THE_POOL]
     if state["engine"] == "vllm":
-        found["leaves_out"].append(Message(say.POSTED_OUTSIDE, size=text(figures["other"] or 0)))
+        found["leaves_out"].append(Message(told.POSTED_OUTSIDE, size=text(figures["other"] or 0)))
     if there.engine.seqs is not None and state["users"] > there.engine.seqs:
-        found["leaves_out"].append(Message(say.SEQUENCES, count=f"{there.engine.seqs:,}"))
+        found["leaves_out"].append(Message(told.SEQUENCES, count=f"{there.engine.seqs:,}"))
     if advise and not found["fits"]:
         advised(found, state, model)
 
@@ -133,10 +134,14 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     sizes = {"model": found["name"], "users": f"{state['users']:,}"}
     sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
-    form = say.HEADING_OF_CARDS if several else say.HEADING_SERVED
+    form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
     found["heading"] = Message(form, dtype=state["dtype"], cards=state["cards"], **sizes)
     found["serving"] = Message(
-        say.ROOM, size=text(left), tokens=f"{tokens:,}", count=f"{count:,}", each=sizes["each"]
+        told.ROOM,
+        size=text(left),
+        tokens=f"{tokens:,}",
+        count=f"{count:,}",
+        each=sizes["each"],
     )
     found["picture"] = pictured(found)
     found["heights"], found["advice"], found["steps"] = "", "", []
@@ -150,14 +155,14 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
     tries: list[Any] = []
     if state["kv"] == "auto":
         format = "fp8_e4m3" if sglang else "fp8"
-        tries.append(({"kv": "fp8"}, say.IN_FP8, f"--kv-cache-dtype {format}"))
+        tries.append(({"kv": "fp8"}, told.IN_FP8, f"--kv-cache-dtype {format}"))
     if state["share"] < FULL:
         flag = "--mem-fraction-static" if sglang else "--gpu-memory-utilization"
-        tries.append(({"share": FULL}, Message(say.MORE_SHARE, share=FULL), f"{flag} 0.{FULL}"))
+        tries.append(({"share": FULL}, Message(told.MORE_SHARE, share=FULL), f"{flag} 0.{FULL}"))
     cards = 2 * state["cards"]
     while cards <= MOST_CARDS and not state["loaded"]:
         flag = "--tp" if sglang else "--tensor-parallel-size"
-        tries.append(({"cards": cards}, Message(say.MORE_CARDS, cards=cards), f"{flag} {cards}"))
+        tries.append(({"cards": cards}, Message(told.MORE_CARDS, cards=cards), f"{flag} {cards}"))
         cards *= 2
     for sets, name, flag in tries:
         tried = dict(state)
@@ -169,12 +174,12 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
         room = there.blocks // there.request
         if room < state["users"]:
             continue
-        found["steps"].append(Message(say.MAKES_ROOM, change=name, count=f"{room:,}"))
+        found["steps"].append(Message(told.MAKES_ROOM, change=name, count=f"{room:,}"))
         found["sets"].append(sets)
         found["flags"].append(flag)
         if "cards" in sets:
             break
-    found["advice"] = say.EACH_MAKES_ROOM if found["steps"] else say.NO_ROOM
+    found["advice"] = told.EACH_MAKES_ROOM if found["steps"] else told.NO_ROOM
 
 
 def pool_of(state: State, model: Model) -> Pool:
@@ -184,7 +189,7 @@ def pool_of(state: State, model: Model) -> Pool:
     """
     loaded = state["loaded"] * MiB
     if state["dtype"] == NF4 and not loaded:
-        raise ValueError(Message(say.SAY_LOADED, engine=named(state["engine"])))
+        raise ValueError(Message(told.SAY_LOADED, engine=named(state["engine"])))
     engine = Engine(
         name=state["engine"],
         utilization=state["share"] / 100,

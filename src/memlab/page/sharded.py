@@ -68,6 +68,8 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
         return ""
     if table_of(model, run) not in FAMILIES:
         return Message(say.NO_FSDP_STEP, family=model.family)
+    if run.lora is not None:
+        return say.NO_FSDP_ADAPTERS
     if recipe.master:
         return say.NO_FSDP_COPY
     if recipe.optimizer not in BY_VALUE:

@@ -52,60 +52,6 @@ NOT_SERVED = (
 )
 NO_ENGINE = "What vLLM leaves for conversations is not described for this model and these tokens."
 
-# Serving.
-HEADING_OF_CARDS = (
-    "{model} · {engine}, {dtype}: {users} conversations of {each} tokens, one of {cards} cards"
-)
-HEADING_SERVED = "{model} · {engine}, {dtype}: {users} conversations of {each} tokens"
-SERVES = (
-    "✓ {card} serves them with {engine}: {users} conversations of {each} tokens need {total} of "
-    "{limit}, and there is room for {count} at once."
-)
-SERVES_SOME = (
-    "✗ {card} does not hold them all at once: with {engine}, {users} conversations of {each} "
-    "tokens need {total}, and {limit} are there. There is room for {count}; the others wait."
-)
-STARTS_NOT = (
-    "✗ {engine} does not start on {card}: {size} are left for conversations, and one of {each} "
-    "tokens needs more."
-)
-ROOM = (
-    "Beside the weights {size} of a card are left for conversations: room for {tokens} tokens, "
-    "which is {count} conversations of {each} tokens at once."
-)
-SHARE = "The line: {limit}, the part of {card} that {engine} takes when it starts."
-WEIGHTS_KEPT = "every parameter in the format that was chosen"
-CACHE_KEPT = "2 · L · B · T · K · H · b: the keys and values of every token of every conversation"
-BLOCKS_KEPT = "the blocks of {tokens} tokens that the conversations need at their full length"
-FIRST_STEP = "the first step that the engine tries out, at its highest moment"
-OUTSIDE = "what lies outside PyTorch's allocator, beside the context"
-EACH_MAKES_ROOM = "Each of these alone makes room:"
-NO_ROOM = "No single change that this page knows makes room for all of them at once."
-MAKES_ROOM = "{change}; then there is room for {count}"
-IN_FP8 = "the KV cache in FP8, which rounds keys and values"
-MORE_SHARE = "{share}% of the card for the engine, where no other program uses it"
-MORE_CARDS = "{cards} cards, each with its part of every matrix"
-ONLY_IN_A_CALL = (
-    "what a call of the model needs for a moment: activations, logits, and the copy of one layer's "
-    "cache while it grows; memlab estimate --phase decode counts it"
-)
-BEFORE_THE_POOL = (
-    "CUDA graphs, adapters, images and draft models, which take their part before the cache does"
-)
-POSTED_OUTSIDE = (
-    "what your own card has outside PyTorch's allocator: {size} are counted for it, the largest "
-    "that others posted, because there is no formula"
-)
-SEQUENCES = (
-    "how long some wait: vLLM runs at most {count} sequences in one step, unless --max-num-seqs "
-    "says more"
-)
-SAY_LOADED = "weights in NF4 are not counted for {engine}: say the MiB that its log has for them"
-ENGINE_OF_TYPE = (
-    "what {engine} makes of a {family} is not described; without an engine the page answers"
-)
-NO_CACHE_HERE = "the KV cache of this model is not described"
-
 # Formulas.
 OPTIMIZER_STATES = "{optimizer}, tensor by tensor: {size} B per parameter of a large matrix"
 ROOTS = "{size}: the root of every second moment, AdamW's foreach loop"
@@ -165,7 +111,10 @@ NO_LORA_DROPOUT = (
     "adapters with dropout are in no table of this page; the command below counts them"
 )
 NO_ADAPTERS = "adapters beside a {family} are not described here"
-ADAPTERS_ALONE = "adapters are counted on one device here"
+ADAPTERS_ALONE = (
+    "adapters are counted here on one device, under DDP and, beside a base that is not in NF4, "
+    "under FSDP2"
+)
 NO_COPY = "adapters beside an fp32 copy of the weights are not described"
 NO_AUTOCAST = "a base in NF4 under autocast is not described"
 NO_BASE = "a base in NF4 is not described for {family}"
@@ -178,12 +127,18 @@ NF4_LEAVES_OUT = (
 NO_LOOP_STEP = (
     "steps of {family} in this loop are not counted on this page; the command below counts them"
 )
+NO_TEACHER = "steps beside a teacher are in no table of this page; the command below counts them"
+TEACHER_ALONE = "a step beside a teacher is counted on one device here"
+OTHER_WORDS = (
+    "the teacher {teacher} has a vocabulary of {theirs} tokens and {model} one of {own}: their "
+    "predictions are compared token by token, so they need the same"
+)
 NO_LOOP_COPY = "an fp32 copy of the weights is not counted beside this loop"
 NO_LOOP_ADAPTERS = "adapters in this loop are not counted on this page; the command below does"
 NO_LOOP_PRECISION = "adapters in this loop are counted in bf16 and under autocast here, not in fp32"
 NO_LOOP_EAGER = "this loop is counted with SDPA attention here; the command below counts the other"
 NO_LOOP_LOSS = "a loss in chunks is counted in a loop of your own alone: choose all logits at once"
-NO_LOOP_DEVICES = "this loop is counted on one device here"
+NO_LOOP_DEVICES = "this loop is counted on one device here, or on several that each have all (DDP)"
 
 # FSDP2.
 NO_FSDP_STEP = (
@@ -193,6 +148,11 @@ NO_FSDP_COPY = "an fp32 copy of the weights is not described under FSDP2"
 NO_FSDP_OPTIMIZER = "{optimizer} is not described under FSDP2, which divides tensors by rows"
 NO_FSDP_LOSS = "under FSDP2 a loss of all logits at once is counted, in a loop of your own"
 NO_FSDP_EAGER = "under FSDP2 SDPA attention is counted here; the command below counts the other"
+
+NO_FSDP_ADAPTERS = (
+    "the step of adapters under FSDP2 is in no table of this page; the command below counts its "
+    "peak, or says what of it is not described"
+)
 
 # What cannot be.
 NO_LIST = "the state is not a list of names and values"

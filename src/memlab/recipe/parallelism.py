@@ -151,6 +151,11 @@ class Sharding:
         return theirs and 1 < self.data == self.ranks
 
     @property
+    def replicated(self) -> bool:
+        """Whether each device has the whole model (torch's DDP): its step is described."""
+        return not self.zero and 1 < self.data == self.ranks
+
+    @property
     def pipelined(self) -> bool:
         """Whether a pipeline alone divides the run: its step is described, stage by stage."""
         return self.pipeline > 1 and self.pipeline == self.ranks

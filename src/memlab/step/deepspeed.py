@@ -34,7 +34,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
-from .devices import BY_VALUE, check_said
+from .devices import BY_VALUE, check_said, undescribed
 from .graph import Parameter, Tensor
 from .networks import LLAMAS
 from .ops import Ops
@@ -63,9 +63,9 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
             f"recipe {recipe.name!r} {beside}, which updates an fp32 copy; known: 'zero', 'fp32'"
         )
     if recipe.autocast:
-        raise ValueError(f"autocast={recipe.autocast!r} {beside}")
+        raise undescribed(f"autocast={recipe.autocast!r}", beside)
     if recipe.optimizer not in BY_VALUE:
-        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+        raise undescribed(recipe.optimizer, beside, ", ".join(BY_VALUE))
     if run.devices.zero == 3:
         _check_third(model, run, beside)
     if run.devices.zero == 1 and run.devices.overlap_comm and run.micro_batches > 1:

@@ -5,6 +5,7 @@ A long file, because it is one list of checks, in the order in which a reader me
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..model import Model
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
@@ -146,7 +147,8 @@ def check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
     """
     narrow = (recipe.autocast or recipe.weights) != "fp32"
     if attention == "sdpa" and narrow and model.head_dim % 8:
-        raise ValueError(f"H={model.head_dim} on cuda: a multiple of 8 is described")
+        pattern = "H={size} on cuda: a multiple of 8 is described"
+        raise ValueError(Message(pattern, size=model.head_dim))
     if keys.rope_type(model.config) == "dynamic":
         raise ValueError("rope_type='dynamic' on cuda is not described")
 
@@ -165,6 +167,13 @@ def check_away(recipe: Recipe, run: Run) -> None:
             raise ValueError(f"offload of {part} is described for adamw, not {recipe.optimizer}")
 
 
+DEVICES = (
+    "devices={devices}: the step of one device alone is described, or that of one of DDP's ranks "
+    "(data alone), of FSDP2's (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
+    "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
+)
+
+
 def check_shape(model: Model, run: Run) -> None:
     """What no step of this model can have, and what is not described of it."""
     if run.compile is not None:
@@ -174,12 +183,8 @@ def check_shape(model: Model, run: Run) -> None:
         )
     devices = run.devices
     known = (devices.fsdp, devices.deepspeed, devices.pipelined, devices.tensor_parallel)
-    if devices.ranks > 1 and not any(known):
-        raise ValueError(
-            f"devices={devices}: the step of one device alone is described, or that of one of "
-            "FSDP2's ranks (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
-            "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
-        )
+    if devices.ranks > 1 and not any((*known, devices.replicated)):
+        raise ValueError(Message(DEVICES, devices=str(devices)))
     if devices.zero and devices.sharers == 1:
         raise ValueError(
             f"zero={devices.zero} with data={devices.data}: no step is described in which ZeRO "
@@ -196,7 +201,8 @@ def check_shape(model: Model, run: Run) -> None:
         )
     theirs = run.implementation == "transformers"
     if theirs and model.head_dim > 256 and model.kv_heads < model.heads:
-        raise ValueError(f"H={model.head_dim} with shared key/value heads is not described")
+        pattern = "H={size} with shared key/value heads is not described"
+        raise ValueError(Message(pattern, size=model.head_dim))
 
 
 def check_texts(model: Model, run: Run) -> None:
@@ -233,8 +239,12 @@ def check_config(model: Model, run: Run) -> None:
         )
     if run.in_chunks and keys.scales_logits(model):
         raise ValueError(
-            f"loss={run.loss!r}: {model.family} scales its logits, and a loss in chunks of rows is "
-            "made from the output head alone; loss='plain' is described"
+            Message(
+                "loss={loss}: {family} scales its logits, and a loss in chunks of rows is made "
+                "from the output head alone; loss='plain' is described",
+                loss=repr(run.loss),
+                family=model.family,
+            )
         )
     if (run.fused_head or tiled) and run.backend == "cpu" and model.family == "gemma2":
         raise ValueError(f"{what} on a CPU: the soft cap of gemma2's logits is not described there")
@@ -261,4 +271,5 @@ def check_router_loss(model: Model, run: Run) -> None:
 
 def one_of(name: str, value: str, known: Any) -> None:
     if value not in known:
-        raise ValueError(f"{name}={value!r} is not described; known: {', '.join(known)}")
+        pattern = "{what} is not described; known: {known}"
+        raise ValueError(Message(pattern, what=f"{name}={value!r}", known=", ".join(known)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
@@ -27,6 +28,21 @@ MOST_PASSES = 2048
 MOST_LAYERS = 5120
 
 
+NOT, ZERO = "is not described beside ", "DeepSpeed's ZeRO "
+
+
+def undescribed(what: object, beside: str, known: str = "") -> ValueError:
+    """What to raise of `what`, said so that a page can say it in its language.
+
+    beside      a clause that begins with NOT
+    """
+    where = beside.removeprefix(NOT)
+    if where.startswith(ZERO):
+        where = Message(ZERO + "{stage}", stage=where.removeprefix(ZERO))
+    pattern = "{what} is not described beside {where}" + ("; known: {known}" if known else "")
+    return ValueError(Message(pattern, what=what, where=where, known=known))
+
+
 def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
     """Refuse each of these fields that a run says.
 
@@ -35,7 +51,7 @@ def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
     for field in fields:
         value = getattr(run, field)
         if value != getattr(Run, field):
-            raise ValueError(f"{field}={value!r} {beside}")
+            raise undescribed(f"{field}={value!r}", beside)
 
 
 def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
@@ -46,7 +62,7 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
     beside = "is not described beside a pipeline"
     _check_plain(model, recipe, run, beside)
     if recipe.optimizer not in BY_VALUE:
-        raise ValueError(f"{recipe.optimizer} {beside}; known: {', '.join(BY_VALUE)}")
+        raise undescribed(recipe.optimizer, beside, ", ".join(BY_VALUE))
     if model.tied:
         raise ValueError(
             "a tied table, which the first stage and the last one both have and whose gradients "
@@ -93,7 +109,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
     beside = "is not described beside tensor parallelism"
     _check_plain(model, recipe, run, beside)
     if recipe.optimizer != "adamw":
-        raise ValueError(f"{recipe.optimizer} {beside}; known: adamw")
+        raise undescribed(recipe.optimizer, beside, "adamw")
     if run.optimizer_impl not in (None, "forloop"):
         raise ValueError(
             f"optimizer_impl={run.optimizer_impl!r} {beside}: torch's foreach and fused loops "
@@ -109,7 +125,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
             "tokens are divided"
         )
     if attention_of(model, recipe, run) != "sdpa":
-        raise ValueError(f"attention='eager' {beside}")
+        raise undescribed("attention='eager'", beside)
     if windows(model, run.window) != (None, None):
         raise ValueError(f"a sliding window {beside}")
 
@@ -117,10 +133,8 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
 def _check_plain(model: Model, recipe: Recipe, run: Run, beside: str) -> None:
     """What is described neither in a pipeline nor on parts of matrices."""
     if run.implementation != "transformers" or model.family not in LLAMAS:
-        raise ValueError(
-            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
-            + ", ".join(LLAMAS)
-        )
+        whose = f"{run.implementation} {model.family!r}"
+        raise undescribed(whose, beside, "transformers' " + ", ".join(LLAMAS))
     check_said(run, (*ALONE, "holds"), beside)
     if recipe.autocast:
         raise ValueError(f"autocast={recipe.autocast!r} {beside}: describe bf16 or fp32")

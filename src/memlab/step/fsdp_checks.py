@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
@@ -37,8 +38,8 @@ def check_sharded(model: Model, recipe: Recipe, run: Run) -> None:
             f"recipe {recipe.name!r}: copies beside weights are not described on FSDP2"
         )
     if recipe.optimizer not in BY_VALUE:
-        known = ", ".join(BY_VALUE)
-        raise ValueError(f"{recipe.optimizer} is not described on FSDP2's parts; known: {known}")
+        pattern = "{optimizer} is not described on FSDP2's parts; known: {known}"
+        raise ValueError(Message(pattern, optimizer=recipe.optimizer, known=", ".join(BY_VALUE)))
     if recipe.autocast and run.devices.param_dtype:
         raise ValueError(
             f"param_dtype={run.devices.param_dtype!r} beside autocast: describe one of them"

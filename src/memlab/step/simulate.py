@@ -17,7 +17,7 @@ from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..terms.optimizer import shared_state
-from . import adapters, described, keys
+from . import adapters, described, keys, replicated
 from .away import Offloaded
 from .built import check_built
 from .clip import clipped
@@ -228,6 +228,7 @@ def _played(
     if zero is not None:
         zero.share()
         step = zero.stepping(update, loop)
+    buckets = replicated.buckets(f, each) if run.devices.replicated else []
     clip: Any = partial(clipped, f, each) if run.clips else None
     if isinstance(f, Sharded) and run.devices.cpu_offload:
         step = f.there(step)
@@ -240,7 +241,7 @@ def _played(
     every = {name: passes[:1] if short and name == "first" else passes for name in steps}
     _run(f, program, setting, (clip, step), every)
     program.beside.clear()
-    del shared
+    del shared, buckets
     return f, setting, passes[-1]
 
 
