@@ -25,6 +25,7 @@ from .causal import Causal
 from .optim import optimizer
 from .subject import loss_of, subject
 from .trace_call import trace_call
+from .trace_routed import routed
 
 # What a traced step is told here; of the other fields only their defaults can be traced.
 TRACED = (
@@ -54,9 +55,19 @@ def trace_run(
 
     model       one that memlab describes, or any that transformers builds: memlab.lab.causal
     Unit        bytes, as `memlab.measure.trace`
+    Assumes     an even routing, and says so, where the code of a mixture loops over its experts
     Raises      ValueError for a field of the run that cannot be traced, with its value; what
                 `memlab.measure.trace` and memlab.lab.subject raise
     """
+    try:
+        return _traced(model, recipe, run, title)
+    except CannotTrace as refused:
+        if not isinstance(model, Causal):
+            raise
+        return routed(model, lambda: _traced(model, recipe, run, title), refused)
+
+
+def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title: str) -> Trace:
     if run.phase != "train":
         return trace_call(model, recipe, run, title=title)
     for field, value in run.said().items():
