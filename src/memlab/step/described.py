@@ -177,8 +177,8 @@ def check_shape(model: Model, run: Run) -> None:
     if devices.ranks > 1 and not any(known):
         raise ValueError(
             f"devices={devices}: the step of one device alone is described, or that of one of "
-            "FSDP2's ranks (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
-            "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
+            "FSDP2's ranks (ZeRO 3 over data and context alone), of DeepSpeed's (ZeRO 1 and 2), of "
+            "a pipeline's alone, or of ranks that divide each matrix (tensor) alone"
         )
     if run.holds:
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
