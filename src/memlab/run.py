@@ -107,7 +107,8 @@ class Run:
     logits      prefill: of all tokens, or of the last one as generate() asks
     inference_mode  a call under torch.inference_mode() instead of torch.no_grad()
     devices     how many there are, and what they divide; batch is that of one rank. A step is
-                described on one device, on one rank of FSDP2 (zero=3 over data alone; with
+                described on one device, on one rank of FSDP2 (zero=3 over data, and over context,
+                whose ranks share the `tokens` of each text; with
                 loop="trainer" Trainer's own, whose bf16=True is param_dtype="bf16" of fp32
                 weights; with expert transformers' own, between whose ranks experts are divided) or
                 of DeepSpeed (zero=1 and 2), on each rank of a pipeline alone, and on one of those

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
+STEPS = {"context": "; steps: torch's ring, with --zero 3"}
 DEEPSPEED = ("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED, f"no_{LINEAR}")
 
 
@@ -53,7 +54,7 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     flag = f"--no-{LINEAR.replace('_', '-')}"
     group.add_argument(flag, action="store_true", default=None, help=words)
     for name, what in SPLITS.items():
-        words = f"ranks that divide {what} (default 1)"
+        words = f"ranks that divide {what}{STEPS.get(name, '')} (default 1)"
         short = [f"--{name}"] * (name != "context")
         group.add_argument(f"--{name}-parallel", *short, type=int, metavar="N", help=words)
     words = "of --tensor: divide the norms and the stream by tokens too (SequenceParallel)"
@@ -137,7 +138,8 @@ def _needs(options: argparse.Namespace, one: Sharding) -> None:
 
     Raises      ValueError that names the flag, and the one that makes such ranks
     """
-    if options.zero and (options.ranks or 1) <= one.ranks:
+    shared = one.context > 1  # whose weights ZeRO divides as those of data-parallel ranks
+    if options.zero and (options.ranks or 1) <= one.ranks and not shared:
         raise ValueError(
             f"--zero {options.zero} divides what data-parallel ranks share; give --ranks N, more "
             f"than {one.ranks}"

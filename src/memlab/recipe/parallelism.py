@@ -42,7 +42,9 @@ class Sharding:
                 FSDP2's of stage 3, DeepSpeed's of 1 and 2
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
-    context     ranks that divide the tokens of a sequence; their weights are shared like data's
+    context     ranks that divide the tokens of a sequence; their weights are shared like data's.
+                With zero=3 the step of torch's `context_parallel` is described, its ring of keys
+                and values: memlab.step.ringed
     param_dtype     FSDP2's MixedPrecisionPolicy: the format in which weights are gathered and
                 computed with; None: as they are stored
     reduce_dtype    of the same: the format in which gradients are reduced; None: as they come
@@ -141,8 +143,9 @@ class Sharding:
 
     @property
     def fsdp(self) -> bool:
-        """Whether FSDP2 alone divides the run: its step is described."""
-        return self.zero == 3 and not self.library and 1 < self.data == self.ranks
+        """Whether FSDP2 alone divides the run, texts aside: its step is described."""
+        alone = 1 < self.data * self.context == self.ranks
+        return self.zero == 3 and not self.library and alone
 
     @property
     def deepspeed(self) -> bool:

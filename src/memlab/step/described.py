@@ -169,8 +169,8 @@ def check_away(recipe: Recipe, run: Run) -> None:
 
 DEVICES = (
     "devices={devices}: the step of one device alone is described, or that of one of DDP's ranks "
-    "(data alone), of FSDP2's (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
-    "pipeline's alone, or of ranks that divide each matrix (tensor) alone"
+    "(data alone), of FSDP2's (ZeRO 3 over data and context alone), of DeepSpeed's (ZeRO 1 and 2), "
+    "of a pipeline's alone, or of ranks that divide each matrix (tensor) alone"
 )
 
 

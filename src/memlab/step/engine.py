@@ -62,6 +62,7 @@ class Engine:
         self.originals: dict[str, Parameter] = {}  # the frozen ones of these
         self.lora_dropout = 0.0  # of what peft's adapters read
         self.shared: tuple[Tensor, ...] = ()  # frozen matrices that all of them read
+        self.shifted: Tensor | None = None  # labels that came with the batch as the loss takes them
         self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in

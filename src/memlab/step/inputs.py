@@ -34,6 +34,8 @@ def batch_of(run: Run) -> tuple[str, ...]:
     """
     if run.loop == "nanogpt":
         return ("ids", "labels")
+    if run.devices.context > 1:
+        return ("ids", "position_ids", "labels")
     if run.loop in KINDS or run.texts == "full":
         return ("ids",)
     return ("ids", "labels", MARKS[run.texts])

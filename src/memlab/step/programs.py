@@ -82,6 +82,12 @@ class Program:
         if self.run.loop in ("grpo", "distillation"):
             return []  # prompts and completions, which are joined in each pass
         kinds = batch_of(self.run)
+        if s.shared:
+            tokens = self.run.tokens or 0
+            cut = tokens + (s.B == 1)  # a row's labels are a part of one that is longer by one
+            long = {"labels": (s.B, cut)}
+            shapes = [long.get(kind, (s.B, tokens)) for kind in kinds]
+            return [self.f.new(k, z, "int64", "inputs") for k, z in zip(kinds, shapes, strict=True)]
         tokens = s.T if self.prompt is None else self.prompt.tokens
         return [self.f.new(kind, (s.B, tokens), "int64", "inputs") for kind in kinds]
 
@@ -96,6 +102,8 @@ class Program:
         if run.loop == "distillation":
             return distilled.distillation_loss(f, s, self.policy, self.reference)
         ids = batch[0]
+        if s.shared:
+            ids, f.shifted = f.view(ids, s.B, s.T), batch[-1]
         if run.loop == "gkd":
             return distilled.gkd_loss(f, s, self.policy, self.reference, ids)
         if run.loop == "dpo":

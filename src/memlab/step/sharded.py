@@ -98,6 +98,11 @@ def operators(
         from .dispatched import Dispatched  # which is made from Sharded
 
         f: Sharded = Dispatched(recipe.autocast, tied=model.tied, **told)
+    elif run.devices.context > 1:
+        from .ringed import Ringed, check_ringed  # which is made from Sharded
+
+        check_ringed(model, recipe, run)
+        f = Ringed(recipe.autocast, **told)
     elif run.loop == "trainer":
         from .accelerated import Accelerated  # which is made from Sharded
 

@@ -185,7 +185,7 @@ def _played(
         here,
         computed,
         run.sequences,
-        run.length + prompted_tokens(run),
+        run.length // run.devices.context + prompted_tokens(run),
         attention,
         extra=shaped.config,
         window=near,
@@ -194,7 +194,8 @@ def _played(
         library_loss=run.library_loss,
         fused_head=wanted(run),
         completion=run.length - run.batch if run.texts == "packed" else run.completion,
-        texts=run.texts,
+        texts="packed" if run.devices.context > 1 else run.texts,  # positions jump there too
+        shared=run.devices.context > 1,
         keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
         counted=run.loop == "trainer",
         lora=run.lora,

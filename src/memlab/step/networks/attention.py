@@ -78,7 +78,7 @@ def in_rows(f: Ops, s: Setting, y: Tensor, *, masked: bool = False, rows: bool =
     """The output of `sdpa` as [B, T, N·H]: a copy, unless it lies in memory like this."""
     name = chosen(f, s, masked=masked)
     # Flash gives its output in the order of memory of q, the efficient kernel in rows.
-    lies = name == "efficient" or (name == "flash" and rows)
+    lies = name == "efficient" or (name == "flash" and rows and not s.shared)
     return f.view(y, s.B, s.T, s.attended) if lies else merge_heads(f, y, s)
 
 

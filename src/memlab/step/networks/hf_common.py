@@ -106,6 +106,8 @@ def causal_lm_loss(f: Ops, logits: Tensor, *, counted: bool = False) -> Tensor:
     """
     B, T, V = logits.shape
     wide = f.to(logits, "fp32")
+    if f.shifted is not None:
+        return f.cross_entropy(f.view(wide, Dim("B·T", B * T), V), f.view(f.shifted, B, T))
     labels = f.new("pad", (B, Dim("(T+1)", T + 1)), "int64")
     shifted = labels if B == 1 else f.new("clone", (B, T), "int64")  # one row is contiguous
     loss = f.cross_entropy(f.view(wide, Dim("B·T", B * T), V), shifted)

@@ -135,14 +135,15 @@ class HFLlama(LlamaWeights):
     def rotary(self, dtype: str) -> Any:
         f, s = self.f, self.setting
         self.scaled.update()
-        half = (1, s.T, self.rates[0].shape[0])
-        wide = f.new("to", (1, s.T, 1), "fp32")
+        texts = s.B if s.shared else 1  # each with its own positions
+        half = (texts, s.T, self.rates[0].shape[0])
+        wide = f.new("to", (texts, s.T, 1), "fp32")
         frequencies = f.new("mul", half, "fp32")
         del wide
         angles = f.cat([frequencies, frequencies])
         tables = []
         for name in ("cos", "sin"):
-            table = f.new(name, (1, s.T, self.rotary_width), "fp32")
+            table = f.new(name, (texts, s.T, self.rotary_width), "fp32")
             tables.append(f.scale(table))
             del table
         cos, sin = f.to(tables[0], dtype), f.to(tables[1], dtype)
@@ -183,6 +184,7 @@ class HFLlama(LlamaWeights):
         self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         f, s = self.f, self.setting
+        mask = None if s.shared else mask  # accelerate's hook
         q, k, v = self.projected(w, x, mask is not None, self.turns_by(angles))
         q, k = call(self.rotate, q, k, *angles)
         if self.cache is not None:
@@ -234,7 +236,7 @@ class HFLlama(LlamaWeights):
         # of v too, but for the kernel's. The projection wants them token by token.
         sliced = turns and name != "v"
         repeats = masked and s.K < s.N and name != "q"
-        scores = scores_kept(f, s, masked=masked)
+        scores = s.shared or scores_kept(f, s, masked=masked)
         copied = heads > 1 and (sliced or repeats or scores)
         if name == "k" and not turns and s.K == s.N and scores:
             copied = s.B > 1  # in columns of whole rows: one text's are a transpose
