@@ -10,6 +10,7 @@ import pytest
 from posted import (
     gpjt,
     litgpt,
+    megatron,
     megatron_peak,
     misses,
     packed,
@@ -232,6 +233,27 @@ def test_the_page_repeats_what_the_code_says():
     assert len(same) == 4 and "four of Megatron's tests agree within 4 KiB" in page
 
 
+def test_a_stage_of_megatron_keeps_the_last_inputs_of_its_chunks():
+    """Their own bytes and their gradients', in 16 bits, on every stage but the first."""
+    page = (readings.ROOT / "book" / "posted.md").read_text(encoding="utf-8")
+    kept, without, errors = {}, [], []
+    for a in stored.stored():
+        if a.reading.source == "megatron" and a.counted:
+            held = dict(MAPPINGS["megatron"].describe(a.reading).more).get(megatron.INPUTS)
+            assert (held is not None) == (a.reading.what["pp"] > 1 and a.reading.id[-3:] != "max")
+            if held:
+                kept[a.reading.id.split("/")[1]] = held
+                without.append((a.bytes - held) / a.reading.bytes - 1)
+                errors.append(a.error)
+    assert kept["gpt3_7b_tp1_pp4_memory_speed"] == 2 * 8 * 8192 * 4096 * 2 == 2**30
+    assert kept["gpt3_mcore_te_tp1_pp4_vp1"] == 2 * 3 * 4 * 1024 * 512 * 2
+    assert kept["gpt3_mcore_te_tp2_pp2_cp2"] == 2 * (4 * 512 * 512 // 2) * 2
+    assert (len(errors), round(min(without), 3), round(max(without), 3)) == (37, -0.054, -0.011)
+    assert "37 rows would be 1.1 to 5.4% low" in page
+    assert round(min(errors), 3) == -0.022 and max(errors) <= 0
+    assert "none is lower than 2.2% and none is too high" in page.replace("\n  ", " ")
+
+
 def test_the_page_tells_the_first_errors_of_the_blind_test():
     page = (readings.ROOT / "book" / "posted.md").read_text(encoding="utf-8").replace("\n", " ")
     found = {a.reading.id: a for a in stored.stored() if a.reading.source == "gpjt" and a.counted}
@@ -244,6 +266,17 @@ def test_the_page_tells_the_first_errors_of_the_blind_test():
     assert all(rows[name]["ranks"][0] * 2**20 == a.reading.bytes for name, a in found.items())
     least = [a.bytes / min(rows[name]["ranks"]) / 2**20 - 1 for name, a in found.items()]
     assert f"{median(map(abs, least)):.1%}" == "4.1%" and "the median is 4.1%" in page
+    again = [
+        [(size * 2**20 - a.bytes) / 2**30 for size in rows[name]["ranks"]]
+        for name, a in found.items()
+        if "/again" in name
+    ]
+    (full,) = [misses for misses in again if max(misses) < 2]
+    assert {round(miss, 1) for miss in full} == {1.1}
+    others = [miss for misses in again if misses is not full for miss in misses]
+    assert (round(min(others), 1), round(max(others), 1)) == (2.7, 5.0)
+    assert "low by 2.7 to 5.0 GiB on all ranks" in page
+    assert "only 1.1 GiB are missing" in page
     apart = max(max(rows[name]["ranks"]) - min(rows[name]["ranks"]) for name in found)
     assert round(apart / 1024, 1) == 4.0 and "differ by up to 4.0 GiB" in page
     plain = [(a, gpjt.describe(a.reading)) for a in found.values() if "/again" not in a.reading.id]

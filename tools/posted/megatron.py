@@ -10,6 +10,12 @@ Ranks       eight, all that a DGX has; what tensor, pipeline and context do not 
 Stage       the last one: the last rank is the one that logs
 Local       without Transformer Engine the scores of attention are multiplied into one buffer that
             stays: [B · N / tensor, T, T] (megatron/core/transformer/dot_product_attention.py)
+Pipeline    between steps each chunk of layers of the last rank still has the input of its last
+            micro-batch (decoder.input_tensor) and that input's gradient (retain_grad), both of
+            tokens x width in 16 bits; nothing empties them before the next one comes
+            (core/pipeline_parallel/schedules.py: forward_step, backward_step;
+            core/transformer/transformer_block.py: set_input_tensor). At the peak inputs count
+            among the activations
 Peak        what stays, and beside it what tools/posted/megatron_peak.py derives
 Workspaces  the tests set CUBLAS_WORKSPACE_CONFIG=:4096:8, 32 MiB. PyTorch's for the threads of
             forward and backward, and with Transformer Engine a third one, its own
@@ -20,9 +26,10 @@ from memlab.recipe.parallelism import Sharding
 from memlab.terms.workspaces import cublas_workspaces
 
 from .described import Described, Refused
-from .megatron_peak import beside
+from .megatron_peak import beside, chunks, values
 
 TRANSFORMER_ENGINE = 32 * 2**20  # get_cublas_workspace_size_bytes() on Hopper
+INPUTS = "inputs of chunks and their gradients"
 # Words in a test's name whose flags change what stays, and what of it memlab does not say.
 OTHER = {
     "gpt_grpo": "reinforcement learning beside an inference engine",
@@ -71,6 +78,8 @@ def describe(reading):
         more += [("fp32 copies of the gradients", master)]
     if "max_memory_allocated" in reading.counter:
         more += beside(what)
+    elif what["pp"] > 1:
+        more += [(INPUTS, 2 * chunks(what) * 2 * values(what))]
     return Described(shape, recipe, run, "resident", last, tuple(more))
 
 

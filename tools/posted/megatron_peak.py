@@ -21,16 +21,21 @@ Source      Korthikanti et al. 2022, arXiv:2205.05198, sections 4 and 5; megatro
 
 def beside(what):
     """(name, bytes) of what the last rank holds in the loss, beside what stays."""
-    values = int(what["mbs"]) * (int(what["seq"]) // what["cp"]) * what["d_model"]
-    logits = values // what["d_model"] * what["vocab_padded"] // what["tp"]
+    whole, held = values(what, whole=True), values(what)
+    logits = whole // what["d_model"] * what["vocab_padded"] // what["tp"]
     # Inputs of the last norm and of the head; without a pipeline the embedding's mask as well.
-    shared = what["tp"] if what.get("sequence_parallel") else 1
-    ends = (4 + (what["pp"] == 1 and _masks(what))) * values // shared
-    each = 2 * values // shared if what.get("recompute_full") else layer(what, values)
+    ends = (4 + (what["pp"] == 1 and _masks(what))) * held
+    each = 2 * held if what.get("recompute_full") else layer(what, whole)
     return [
         ("activations", int(each * in_flight(what)) + ends),
         ("logits", (10 if what.get("loss_fusion") else 6) * logits),
     ]
+
+
+def values(what, *, whole=False):
+    """Of the residual stream, of one micro-batch on one rank; `whole` before ranks divide it."""
+    size = int(what["mbs"]) * (int(what["seq"]) // what["cp"]) * what["d_model"]
+    return size if whole or not what.get("sequence_parallel") else size // what["tp"]
 
 
 def layer(what, values):
@@ -51,10 +56,13 @@ def in_flight(what):
     stage = what["layers"] // what["pp"]
     if not what["vp"]:
         return stage
-    size = int(what["vp"])  # layers of one virtual stage
-    chunks = stage // size
-    group = what.get("group", what["pp"])
-    return min((chunks - 1) * group + 1, chunks * micro_batches(what)) * size
+    group, count = what.get("group", what["pp"]), chunks(what)
+    return min((count - 1) * group + 1, count * micro_batches(what)) * int(what["vp"])
+
+
+def chunks(what):
+    """Of layers, on one rank: one, or as many as there are virtual stages of `vp` layers."""
+    return what["layers"] // what["pp"] // int(what["vp"]) if what["vp"] else 1
 
 
 def micro_batches(what):
