@@ -89,7 +89,7 @@ def here(states, lookup):
 
 
 def test_the_engines_agree(folder, lookup):
-    asked = states(MANY)
+    asked = states(MANY, seed=2)
     ours, theirs = here(asked, lookup), there(folder, asked)["answers"]
     apart = [(s, a, b) for s, a, b in zip(asked, ours, theirs, strict=True) if parts(a) != b]
     assert not apart, f"{len(apart)} of {MANY}, the first as (state, here, there): {apart[0]}"

@@ -9,6 +9,11 @@ from .adapted import EVERY, USUAL
 
 WHOLE, LORA, QLORA = "all", "lora", "qlora"
 BASE = {LORA: None, QLORA: "nf4"}
+# The name of each kind, and of the change to it: memlab.explain.flags.
+ADAPTERS = {
+    LORA: ("LoRA", "LoRA of rank 16 on every linear layer"),
+    QLORA: ("QLoRA", "the same LoRA on a base in nf4"),
+}
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     (

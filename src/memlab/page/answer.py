@@ -11,14 +11,16 @@ from ..model import Model
 from ..model.config import KEYS
 from ..units import text
 from . import words as say
-from .asked import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
+from .adapted import EVERY
+from .adapter_controls import ADAPTERS
+from .asked import card_of, controls_of, lora_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .begun import ORDER as ORDER
 from .begun import begun, summed
-from .cheaper import cheapest, divided
+from .cheaper import adapted, cheapest, divided
 from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
-from .request import OTHER_MODEL, checked, first
+from .request import OTHER_MODEL, START, checked, first
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
@@ -108,6 +110,8 @@ def answered(
             found["over"].append([told, line, sets])
         if not found["over"] and top is Highest and divides(recipe, run):
             found["counts"] = CARDS
+        if not best.steps and run.lora is None:
+            found["over"] += instead(state, model, recipe, run, limit, lookup, top)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
@@ -128,6 +132,38 @@ def divides(recipe: Recipe, run: Run) -> bool:
     """Whether the package, and no table of the page, knows this step over several cards."""
     alone = run.devices.ranks == run.devices.data and run.devices.zero in (0, 3)
     return alone and run.loop == "trainer" and run.lora is None and not recipe.autocast
+
+
+def instead(
+    state: State,
+    model: Model,
+    recipe: Recipe,
+    run: Run,
+    limit: int,
+    lookup: Lookup,
+    top: type[Highest],
+) -> list[list[Any]]:
+    """Adapters in place of all weights, where these fit: what to say, its line, what it sets."""
+
+    def peak(tried: Run) -> int:
+        return top(model, recipe, tried, lookup).total
+
+    sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0}
+    try:
+        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in ADAPTERS]
+    except ValueError:
+        return []
+    made: list[list[Any]] = []
+    for kind, tried, size in adapted(run, ways, limit, peak):
+        blocks = tried.checkpoint != run.checkpoint
+        told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
+        line = flag(ADAPTERS[kind][1], recipe, tried) or ""
+        if blocks:
+            line = f"{flag('block checkpointing', recipe, tried)}; {line}"
+            sets["checkpoint"] = "block"
+        name = ADAPTERS[kind][0]
+        made.append([Message(told, kind=name, size=text(size)), line, {"trained": kind} | sets])
+    return made
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:

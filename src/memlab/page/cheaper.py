@@ -8,10 +8,13 @@ from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..terms.lora import Lora
 from .highest import Highest
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .highest import Lookup
 
 
@@ -29,6 +32,26 @@ def cheapest(
         return top(model, recipe, run, lookup).total
 
     return search(peak, recipe, run, limit, CHANGES)
+
+
+def adapted(
+    run: Run, ways: list[tuple[str, Lora]], limit: int, peak: Callable[[Run], int]
+) -> list[tuple[str, Run, int]]:
+    """Of adapters in place of all weights the first that fit: their kind, the run, its peak.
+
+    ways        kind and adapters, from what costs least
+    Shapes      without checkpoints first, then with every block checkpointed
+    """
+    for checkpoint in dict.fromkeys((run.checkpoint, "block")):
+        for kind, lora in ways:
+            tried = run.replace(lora=lora, checkpoint=checkpoint)
+            try:
+                size = peak(tried)
+            except ValueError:  # what is not described beside adapters
+                continue
+            if size <= limit:
+                return [(kind, tried, size)]
+    return []
 
 
 MOST_CARDS = 512

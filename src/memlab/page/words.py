@@ -14,12 +14,20 @@ FITS_SO_FAR = (
 TOO_MUCH = "✗ It does not fit {card}: it needs {total}, and {limit} are there. {left} too much."
 CHEAPEST = "The cheapest changes that make it fit:"
 NO_CHANGE = "No change helps: {never}."
-NEVER = "with every change that this page knows it still needs {size}"
+NEVER = (
+    "with every change that this page knows it still needs {size}, as long as the same weights are "
+    "trained"
+)
 CHANGED = "{change}: {cost}; then {size}"
 OVER = "Or divide it over {cards} cards with FSDP2: each of them then needs {size}."
 OVER_IN_BLOCKS = (
     "Or divide it over {cards} cards with FSDP2, and checkpoint every block: each of them then "
     "needs {size}."
+)
+INSTEAD = "Or train adapters alone, {kind} of rank 16 on every linear layer: it then needs {size}."
+INSTEAD_IN_BLOCKS = (
+    "Or train adapters alone, {kind} of rank 16 on every linear layer, and checkpoint every block: "
+    "it then needs {size}."
 )
 MICRO_BATCHES = "{passes} micro-batches"
 LESS_PARALLEL = "less parallel work in each"
