@@ -26,8 +26,8 @@ OF_STEPS = (
     "tensor parallelism",
     "{optimizer} is not described on FSDP2's parts; known: {known}",
     "devices={devices}: the step of one device alone is described, or that of one of DDP's ranks "
-    "(data alone), of FSDP2's (ZeRO 3 over data alone), of DeepSpeed's (ZeRO 1 and 2), of a "
-    "pipeline's alone, or of ranks that divide each matrix (tensor) alone",
+    "(data alone), of FSDP2's (ZeRO 3 over data and context alone), of DeepSpeed's (ZeRO 1 and 2), "
+    "of a pipeline's alone, or of ranks that divide each matrix (tensor) alone",
     "H={size} on cuda: a multiple of 8 is described",
     "H={size} with shared key/value heads is not described",
     "{what} is not described; known: {known}",
