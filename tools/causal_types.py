@@ -112,14 +112,8 @@ OWN: dict[str, dict[str, Any]] = {
         **{"local_attn_chunk_length": 16, "lsh_attn_chunk_length": 16, "num_buckets": 4},
         **{"num_hidden_layers": 2},
     },
-    "qwen4_exp_text": {
-        "indexer_budget": 32,
-        "indexer_compress_ratio": 4,
-        "indexer_n_heads": 4,
-        "indexer_kv_heads": 1,
-        "indexer_head_dim": 16,
-    }
-    | {"ngram_vocab_size_base": 512},
+    "qwen4_exp_text": {"indexer_budget": 32, "indexer_compress_ratio": 4, "indexer_n_heads": 4}
+    | {"indexer_kv_heads": 1, "indexer_head_dim": 16, "ngram_vocab_size_base": 512},
     "bailing_hybrid": _LATENT
     | {"num_expert_group": 1, "linear_num_heads": 4, "linear_head_dim": 16},
     "xlm": {"emb_dim": 64},
