@@ -200,7 +200,7 @@ def test_what_rows_cannot_be_is_named():
         with pytest.raises(ValueError, match=words):
             Run(**{"texts": "padded", "tokens": 16} | said)
     run = Run(batch=2, tokens=16, texts="padded")
-    with pytest.raises(ValueError, match="flash_attention_2 is not"):
+    with pytest.raises(ValueError, match="of packed texts flash_attention_2"):
         simulate(MODEL, "bf16", run.replace(attention="flash"))
     with pytest.raises(ValueError, match="not described for memlab llama"):
         simulate(MODEL, "bf16", run.replace(implementation="memlab"))

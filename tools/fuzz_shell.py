@@ -65,7 +65,7 @@ CHOICES: dict[str, Values] = {
     "--recipe": ["fp32", "bf16", "autocast", "zero", "playbook", "x", ""],
     "--optimizer": ["adamw", "sgd", "muon", "adafactor", "galore/8", "galore/0", "x"],
     "--optimizer-impl": ["forloop", "foreach", "fused"],
-    "--attention": ["eager", "sdpa", "flash"],
+    "--attention": ["eager", "sdpa", "flash", "flash_attention_2"],
     "--checkpoint": ["none", "block"],
     "--micro-batches": COUNT,
     "--completion": COUNT,

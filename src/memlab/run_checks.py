@@ -59,8 +59,10 @@ def check(run: Run) -> None:
     run_adapters.check(run)
     if not isinstance(run.devices, Sharding):
         raise TypeError(f"devices={run.devices!r}; a Sharding is needed")
-    if run.backend == "cpu" and run.attention == "flash":
-        raise ValueError("attention='flash' is CUDA's; on a CPU sdpa or eager is described")
+    if run.backend == "cpu" and run.attention in ("flash", "flash_attention_2"):
+        raise ValueError(
+            f"attention={run.attention!r} is CUDA's; on a CPU sdpa or eager is described"
+        )
     if run.backend == "cpu" and run.kernel != "auto":
         raise ValueError(f"kernel={run.kernel!r} is a choice of CUDA; on a CPU there is none")
     if run.implementation == "memlab" and run.attention == "eager":

@@ -16,7 +16,7 @@ KNOWN = {
     "phase": ("train", "prefill", "decode"),
     "implementation": ("transformers", "memlab"),
     "backend": ("cuda", "cpu"),
-    "attention": ("sdpa", "eager", "flash"),
+    "attention": ("sdpa", "eager", "flash", "flash_attention_2"),
     "kernel": ("auto", "flash", "efficient", "math"),
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "compile": ("inductor", "aot_eager_decomp_partition"),

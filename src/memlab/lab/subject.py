@@ -142,6 +142,11 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
         if run.window is not None:
             windows(model, run.window)  # of a family whose config alone says it, this refuses it
             settings["sliding_window"] = run.window or None
+        if run.attention == "flash_attention_2":
+            raise ValueError(
+                "attention='flash_attention_2' needs the package flash-attn and CUDA; estimate() "
+                "describes the step"
+            )
         asked = [settings.pop(key, None) for key in ("attn_implementation", "_attn_implementation")]
         usual = attentions("transformers", model.family)[0]
         attention = run.attention or asked[0] or asked[1] or usual

@@ -46,9 +46,11 @@ def attention_of(model: Model, recipe: Recipe, run: Run) -> str:
         if (recipe.autocast or recipe.weights) == "fp32":
             raise ValueError("attention='flash' in fp32: CUDA's flash kernel takes narrow formats")
         attention = "sdpa"
+    one_of("attention", attention, known)
+    if attention == "flash_attention_2":
+        check_flash2(recipe, run)
     if run.backend == "cuda":
         check_cuda(model, recipe, attention)
-    one_of("attention", attention, known)
     return attention
 
 
@@ -146,11 +148,38 @@ def check_cuda(model: Model, recipe: Recipe, attention: str) -> None:
     Source      aten/src/ATen/native/transformers/attention.cpp, pad_last_dim
     """
     narrow = (recipe.autocast or recipe.weights) != "fp32"
-    if attention == "sdpa" and narrow and model.head_dim % 8:
+    if attention != "eager" and narrow and model.head_dim % 8:
         pattern = "H={size} on cuda: a multiple of 8 is described"
         raise ValueError(Message(pattern, size=model.head_dim))
     if keys.rope_type(model.config) == "dynamic":
         raise ValueError("rope_type='dynamic' on cuda is not described")
+
+
+def check_flash2(recipe: Recipe, run: Run) -> None:
+    """What is not described of the package flash-attn, which takes narrow formats on CUDA.
+
+    Raises      ValueError that names it
+    """
+    said = "attention='flash_attention_2'"
+    if run.backend != "cuda":
+        raise ValueError(f"{said} is CUDA's; on a CPU sdpa or eager is described")
+    if (recipe.autocast or recipe.weights) == "fp32":
+        raise ValueError(f"{said} in fp32: the package takes bf16 and fp16")
+    if run.phase != "train":
+        raise ValueError(f"{said} is described for training, not for {run.phase}")
+    if run.texts == "padded":
+        raise ValueError(f"{said} with texts='padded' is not described; full and packed are")
+    alone = run.devices.ranks == 1 or (run.devices.fsdp and run.devices.context == 1)
+    if not alone:
+        raise ValueError(f"{said} is not described for devices={run.devices}")
+    packed = run.loop == "sft" and run.texts == "packed"
+    if run.loop not in ("plain", "keeps-outputs", "trainer") and not packed:
+        raise ValueError(
+            f"{said} with loop={run.loop!r} is not described; plain, keeps-outputs and trainer "
+            "are, and sft with packed texts"
+        )
+    if run.adapter is not None:
+        raise ValueError(f"{said} with {run.adapter.told()} is not described")
 
 
 def check_frozen(frozen: Sequence[str], model: Model) -> None:
@@ -221,7 +250,8 @@ def check_texts(model: Model, run: Run) -> None:
     if told == "flash":
         raise ValueError(
             f"attention='flash' with texts={run.texts!r}: SDPA is given a mask, which its flash "
-            "kernel does not take; attention='sdpa' is described, flash_attention_2 is not"
+            "kernel does not take; attention='sdpa' is described, and of packed texts "
+            "flash_attention_2"
         )
     if isinstance(run.adapter, Prompt):
         raise ValueError(f"texts={run.texts!r} beside prompt tuning is not described")

@@ -46,6 +46,7 @@ class Engine:
         self.log = Log()
         self.parameters: list[Parameter] = []
         self.leaves: list[Parameter] = []  # other tensors that ask for a gradient
+        self.attributes: list[Tensor] = []  # of the graph's nodes, one of each layer
         self.saves: list[Save] = []
         self.part = ""
         self.grad = True
@@ -242,6 +243,22 @@ class Engine:
 
     def before_update(self, parameter: Parameter) -> None:
         """Called when AdamW's loop comes to a parameter: what its gradient costs to be read."""
+
+    def hold(self, tensors: Sequence[Tensor]) -> None:
+        """What a node of the graph has beside saved tensors, until the loss is dropped.
+
+        A checkpoint's second pass has nodes of its own, which go with it.
+        """
+        if self.grad and not self._checkpoints.again:
+            self.attributes += tensors
+
+    def drop_graph(self) -> None:
+        """The loss is dropped, and with it all nodes, those of layers between the simulated too."""
+        if self.attributes:
+            record = self.attributes[0].record
+            self.log.note(record, -record.bytes * self.between)
+        self.attributes.clear()
+        self.leaves.clear()
 
     def end_backward(self) -> None:
         """Called when the graph has run, by the engine that ran it."""

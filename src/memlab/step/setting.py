@@ -43,6 +43,7 @@ class Setting:
     lora: Lora | None = None  # adapters beside linear layers
     adapter: Ia3 | Vera | Prompt | None = None  # of another kind
     peft: bool = False  # which peft makes, not memlab.lab
+    looked_for: int = 0  # texts in a row whose starts each layer finds; 0: they came with the batch
     shared: bool = False  # among ranks whose positions jump: memlab.step.ringed
     adapter_dtype: str | None = None  # in which they compute; None: as such code makes them
     sliding: tuple[bool, ...] | None = None  # layers that have the window; None: every layer

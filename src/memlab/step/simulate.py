@@ -195,6 +195,7 @@ def _played(
         fused_head=wanted(run),
         completion=run.length - run.batch if run.texts == "packed" else run.completion,
         texts="packed" if run.devices.context > 1 else run.texts,  # positions jump there too
+        looked_for=0 if run.loop == "sft" else run.batch,
         shared=run.devices.context > 1,
         keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
         counted=run.loop == "trainer",
@@ -303,7 +304,7 @@ def _run(
             f.after_backward()
             last = f.detach(loss) if program.prefetches else whole
             del loss, whole, asked
-            f.leaves.clear()
+            f.drop_graph()
         log.mark(f"{step}.optimizer")
         if clip is not None:
             norm = None

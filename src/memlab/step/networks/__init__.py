@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+THREE = ("sdpa", "eager", "flash_attention_2")
 
 # (implementation, family): module and class, imported when asked for, and the attention kernels
 # that it describes.
 NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("memlab", "gpt2"): ("tiny_gpt", "TinyGPT", ("sdpa",)),
     **{("memlab", family): ("tiny_llama", "TinyLlama", ("sdpa",)) for family in LLAMAS},
-    **{("transformers", family): ("hf_llama", "HFLlama", ("sdpa", "eager")) for family in LLAMAS},
+    **{("transformers", family): ("hf_llama", "HFLlama", THREE) for family in LLAMAS},
     ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
     ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
     ("transformers", "olmo"): ("olmo", "Olmo", ("sdpa", "eager")),

@@ -16,6 +16,7 @@ from ..ops import Ops
 from ..setting import Setting
 from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
+from .flash2 import FLASH_2, flash2
 from .hf_common import eager_shared_heads, embedded, head_loss
 from .llama_weights import LlamaWeights
 from .llama_weights import Shapes as Shapes
@@ -202,6 +203,8 @@ class HFLlama(LlamaWeights):
         if s.attention == "eager":
             assert mask is not None
             return eager_shared_heads(f, s, q, k, v, mask, rows=self.rows)
+        if s.attention == FLASH_2:
+            return flash2(f, s, q, k, v), None
         return sdpa_forward(f, s, q, k, v, mask, rows=self.rows), None
 
     def projected(

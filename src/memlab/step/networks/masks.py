@@ -50,6 +50,8 @@ def mask_of(
     """
     marks = marked(f, s)
     padding = f.new("zeros", (s.B,), "int64") if chunked else None
+    if s.attention == "flash_attention_2":  # which tells texts and windows apart by itself
+        return None
     if s.attention == "eager":
         return causal_mask(f, s, dtype, window, chunked=chunked)
     if window is None or s.within(window) < window:
