@@ -135,7 +135,9 @@ def test_several_cards_are_used_by_a_reader_who_has_them():
     made = cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=8)
     name, cost, size, line = made[-1]
     assert name == "FSDP2 over 8 cards" and "weights travel" in cost
-    assert "fully_shard" in line and line.endswith("--nproc-per-node 8")
+    assert "fully_shard" in line and "torchrun --nproc-per-node 8; of accelerate: " in line
+    flags = "--parallelism.data_parallel_shard_degree 8 --training.dtype bfloat16"
+    assert line.endswith(f"; of torchtitan: {flags}")
     assert not any("LoRA" in other for other, *_ in made)
     how = dict(batch=1, tokens=4096, checkpoint="block", micro_batches=4)
     assert size == peak(LLAMA, "bf16", **how, devices=Sharding(data=8, zero=3))
@@ -161,9 +163,14 @@ def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8)
     name, _, size, line = made[-1]
     assert name == "FSDP2 over 4 cards" and "TRL" not in made[0][0]
-    assert line == "TrainingArguments(fsdp=True); torchrun --nproc-per-node 4"
+    assert line.startswith("TrainingArguments(fsdp=True); torchrun --nproc-per-node 4; of acc")
     how = dict(loop="trainer", batch=1, tokens=4096, checkpoint="block")
     assert size == peak(LLAMA, "bf16", **how, devices=Sharding(data=4, zero=3))
+    hosts = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=2)[-1]
+    assert hosts[0].endswith("weights and states on their hosts")
+    assert 'TrainingArguments(fsdp=True, fsdp_config={"cpu_offload": True}); torchrun' in hosts[3]
+    devices = Sharding(data=2, zero=3, cpu_offload="pinned")
+    assert hosts[2] == peak(LLAMA, "bf16", **how | {"devices": devices})
     sft = run.replace(loop="sft")
     alone = cheapest_change(LLAMA, "bf16", sft, on="RTX 4090")
     assert cheapest_change(LLAMA, "bf16", sft, on="RTX 4090", cards=8) == alone

@@ -1,7 +1,8 @@
 """Turn each cause in many runs, and ask memlab.explain which one it was.
 
-    python tools/turned.py [--held] [COUNT]     so many figures (default: all), drawn with a fixed
-                                                seed; held: of runs at which no ranking was made
+    python tools/turned.py [--held] [--less] [COUNT]    so many figures (default: all), drawn with
+                                                a fixed seed; held: of runs at which no ranking was
+                                                made; less: causes that make a run need less
 
 A figure is the peak of a run in which one cause is turned. Each is asked for five times: in bytes,
 as PyTorch counts them; in whole MiB; as a tracker's; with what a tracker sees beside it, the bytes
@@ -33,6 +34,8 @@ from memlab import Model, Recipe, Run
 from memlab.explain.case import Case
 from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import rounding
+from memlab.explain.findings import cause_of
+from memlab.explain.less import LESS
 from memlab.explain.reserved import reserved
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
@@ -59,9 +62,14 @@ HELD_SAID: tuple[dict[str, Any], ...] = (
 MIB = 2**20
 
 
-def turned(models=MODELS, every=SAID):
-    """(base case, the cause that is turned in it, the case with it), wherever it adds bytes."""
+def turned(models=MODELS, every=SAID, less=False):
+    """(base case, the cause that is turned in it, the case with it), wherever it adds bytes.
+
+    less        wherever it takes some away; of a cause with a number that of its `turn`, one row
+                fewer, texts half as long, two micro-batches, twice the ranks
+    """
     found = []
+    sign = -1 if less else 1
     for name, recipe, said in product(models, RECIPES, every):
         model = Model.preset(name)
         said = said | {"tokens": 128} if name == "tiny-llama" else said
@@ -69,11 +77,11 @@ def turned(models=MODELS, every=SAID):
             continue
         chosen = Recipe.named(recipe)
         base = Case(model, chosen, Run(**said), stored=stored_as(chosen))
-        for cause in CAUSES:
+        for cause in LESS if less else CAUSES:
             try:
-                known = cause.level == "tensors" and cause.sized is None
+                known = cause.level == "tensors" and (less or cause.sized is None)
                 case = cause.turn(base) if known else None
-                if case is not None and case.peak() > base.peak():
+                if case is not None and sign * (case.peak() - base.peak()) > 0:
                     found.append((base, cause, case))
             except ValueError:
                 pass
@@ -92,7 +100,8 @@ def asked(base, cause, case, level="tensors", watched=None, printed=1, more=0):
     search = Search(base, seen - base.peak(), seen, level, watched, rounding(seen, level))
     causes = search.alone()[0]
     first = search.entries(causes)[:1]
-    return [one.name for one in causes], [one.name for some in first for one in some]
+    names = [[cause_of(one.name) for one in some] for some in (causes, *first)]
+    return names[0], [name for some in names[1:] for name in some]
 
 
 def on_a_card(base, cause, case):
@@ -119,17 +128,17 @@ def score(places):
     return sum(at == 1 for at in places), sum(0 < at <= 3 for at in places)
 
 
-def drawn(count=None, models=MODELS, said=SAID):
+def drawn(count=None, models=MODELS, said=SAID, less=False):
     """So many of them, and always the same ones."""
-    every = turned(models, said)
+    every = turned(models, said, less)
     return random.Random("turned").sample(every, min(count or len(every), len(every)))
 
 
-def main(count=None, held=False):
-    which = (HELD_MODELS, HELD_SAID) if held else (MODELS, SAID)
+def main(count=None, held=False, less=False):
+    which: Any = (HELD_MODELS, HELD_SAID, less) if held else (MODELS, SAID, less)
     cases, every = drawn(count, *which), turned(*which)
     least = max(CONTEXTS) - min(CONTEXTS)
-    people = [each for each in cases if each[2].peak() - each[0].peak() > least]
+    people = [each for each in cases if abs(each[2].peak() - each[0].peak()) > least]
     people = [each for each in people if not each[0].model.name.startswith("tiny")]
     ways = {
         "PyTorch's number in bytes": (cases, lambda b, c, k: asked(b, c, k, level="allocated")),
@@ -164,5 +173,5 @@ def main(count=None, held=False):
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--held"]
-    main(int(words[0]) if words else None, held="--held" in sys.argv)
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    main(int(words[0]) if words else None, held="--held" in sys.argv, less="--less" in sys.argv)

@@ -167,9 +167,10 @@ def messages():
 
 def suspects():
     """The causes that an explanation may name, each with where to look."""
-    from memlab.explain import causes, explanation
+    from memlab.explain import causes, explanation, less
 
-    yield from ((cause.name, cause.look) for cause in causes.CAUSES)
+    yield from ((cause.name, cause.look) for cause in (*causes.CAUSES, *less.LESS))
+    yield explanation.BETWEEN, explanation.FASTER
     yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
 
 

@@ -88,7 +88,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return "\n".join([f"it fits {name} as it is: {asked}", *parts]), status
     lines = []
     for change, cost, size, flag in changes:
-        lines += [f"{text(size):>10}  after {change}: {cost}", f"{'':12}{flag}"]
+        lines += [f"{text(size):>10}  after {change}: {cost}"]
+        first, *others = flag.split("; of ")  # each library's on a line of its own
+        lines += [f"{'':12}{part}" for part in (first, *(f"of {other}" for other in others))]
     head = f"it does not fit {name}: {asked}; the cheapest changes that make it fit:"
     if any("LoRA" in change for change, *_ in changes):
         lines += wide_adapters(*LAST_RESORT.turn(recipe, how))

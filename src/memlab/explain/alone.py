@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..base.message import Message
 from .causes import GRADES, Cause
 from .figures import Figures
-from .findings import Finding
+from .findings import SIZED, Finding
 
 SURE = 4.0  # what a leak that was watched weighs: about as much as fifty times the bytes
 # Told even where they add nothing, for people blame them.
@@ -15,6 +16,8 @@ BLAMED = (
     "losses kept with their graphs",
     "old and new copies while loading",
     "AdamW's foreach temporaries",
+    "blocks are checkpointed",
+    "the counter read between two steps, not at the peak",
 )
 
 
@@ -54,26 +57,32 @@ class Alone:
         """
         fits: list[tuple[tuple[float, ...], Finding]] = []
         not_: list[tuple[tuple[float, ...], Finding]] = []
+        # One unit may be rounding.
+        most = self.figures.gap + max(self.figures.unit, self.figures.rounding)
+        most += self.figures.beside
         for cause in self.figures.known:
             size = self.figures.sizes[cause.name]
             fit = min((self._fit(cause, beside) for beside in self._beside(cause)), key=_order)
-            found = Finding(
-                cause.name, size * fit.pieces, fit.many, GRADES[cause.prior], cause.look
-            )
+            found = self._finding(cause, size * fit.pieces, fit.many)
             order = (not fit.closes, -fit.likely, -size * fit.pieces)
-            if (
-                0 < size <= self.figures.gap + max(self.figures.unit, self.figures.rounding)
-            ):  # one unit may be rounding
+            if 0 < size <= most:
                 fits.append((order, found))
             elif size > 0 or cause.name in BLAMED:
                 not_.append(((-cause.prior, -size), found))
         for pair in (fits, not_):
             pair.sort(key=lambda one: one[0])
-        self.equal = tuple(found.name for order, found in fits if not order[0])
+        self.equal = tuple([found.name for order, found in fits if not order[0]])
         causes = [found for _, found in fits]
         if self.figures.watched is None:  # which may see apart what has as many bytes
             causes = [found for some in self.entries(causes) for found in some]
         return causes, [found for _, found in not_]
+
+    def _finding(self, cause: Cause, bytes: int, many: int) -> Finding:
+        """Of a cause that makes less, the number that comes nearest belongs to its name."""
+        name = cause.name
+        if self.figures.sign < 0 and cause.sized is not None:
+            name, many = Message(SIZED, name=name, number=f"{many:,}"), 1
+        return Finding(name, bytes, many, GRADES[cause.prior], cause.look)
 
     def entries(self, causes: list[Finding]) -> list[list[Finding]]:
         """The same in their order, those together that close the gap or have as many bytes.
@@ -102,13 +111,14 @@ class Alone:
     def _fit(self, cause: Cause, beside: tuple[Cause, ...]) -> Fit:
         """How well a cause fits, where the figure has these in it besides."""
         size = self.figures.sizes[cause.name]
-        ends = [c.between or (self.figures.sizes[c.name],) * 2 for c in beside]
+        ends = [self.figures.ends(c) for c in beside]
         low, high = sum(least for least, _ in ends), sum(most for _, most in ends)
         tells = self.figures.tells(cause) or self.figures.closed_by_pieces(cause)
         pieces = self.figures.pieces_in(cause, self.figures.gap - (low + high) // 2) if tells else 1
         many = self.figures.pieces.get(cause.name, pieces)
         if cause.between is not None:
-            low, high = low + cause.between[0] - size, high + cause.between[1] - size
+            least, most = self.figures.ends(cause)
+            low, high = low + least - size, high + most - size
         left = self.figures.left(cause, pieces, low, high)
         closes = (
             not left

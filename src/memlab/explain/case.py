@@ -10,7 +10,7 @@ from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..step.loop import stored_as, tops
+from ..step.loop import at_moment, stored_as, tops
 from ..terms import loading
 from ..terms.context import READINGS
 from .reserved import reserved
@@ -32,6 +32,8 @@ class Case:
                 own bytes on the card
     stored      format of the checkpoint that it is loaded from, which no change of the recipe
                 changes; None: that of the recipe
+    read        the moment at which a counter was read, of memlab.step.loop.at_moment; None: its
+                peak
     """
 
     model: Model
@@ -39,6 +41,7 @@ class Case:
     run: Run
     beside: tuple[str, ...] = ()
     stored: str | None = None
+    read: str | None = None
 
     def contents(self) -> dict[str, int]:
         """Bytes by term at the peak; they add to `peak()`.
@@ -101,7 +104,10 @@ def beside(what: str) -> Callable[[Case], Case | None]:
 
 @lru_cache(maxsize=2048)  # a search asks for the same few again and again
 def _contents(case: Case) -> dict[str, int]:
-    found = tops(case.model, case.recipe, case.run, stored=case.stored)
+    if case.read is not None:
+        found = {case.read: at_moment(case.model, case.recipe, case.run, case.read)}
+    else:
+        found = tops(case.model, case.recipe, case.run, stored=case.stored)
     if "loading" in case.beside:
         found["loading"] = {"weights": _loading(case.model, case.recipe, case.stored)}
     if "context" in case.beside:

@@ -41,6 +41,9 @@ def explain(
 ) -> Explanation:
     """Which terms and which settings can account for what was seen beyond what was predicted.
 
+    Or below it: where less was seen, for settings that are cheaper than those that were told, and
+    for moments that a counter may have read in place of the peak.
+
     run         how the step was believed to be executed; without tokens, what stays between steps
     seen        bytes, or a text such as "80 GB"
     level       what was counted: "tensors" (memlab's tracker, to the byte), "allocated" (PyTorch's
@@ -48,7 +51,8 @@ def explain(
     watched     what a tracker knows of the peak beside its bytes
     predicted   what somebody else had predicted, to be set beside memlab's own derivation
     Unit        bytes
-    Source      memlab.explain.causes: every figure is a peak derived anew with one switch turned
+    Source      memlab.explain.causes and .less: every figure is a peak derived anew with one switch
+                turned
     Leaves out  what no switch describes; a number can rule causes out and never prove one
     Raises      ValueError for what is not described, an unknown level, a size that is none
     """
@@ -58,10 +62,7 @@ def explain(
     total = parse(seen) if isinstance(seen, str) else whole("seen", seen)
     if total <= 0:
         raise ValueError(f"seen={seen!r}; a run holds more than nothing")
-    chosen = recipe_for(model, recipe)
-    if run.tokens is None:  # refuses what would change a step
-        estimate(model, chosen, run)
-    case = Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))
+    case = _case(model, recipe, run)
     known_to = rounding(seen, level)
     # A search simulates many steps, and where torch is loaded Python looks through all of it again
     # and again for garbage, of which a simulation leaves next to none.
@@ -79,6 +80,23 @@ def explain(
     causes += [one for one in unknown if one not in first]
     found = Explanation(ledger, total, tuple(causes), tuple(sums), tuple(ruled_out), tuple(notes))
     return replace(found, equal=search.equal, rounding=known_to)
+
+
+def predicted(model: Model, recipe: Recipe | str | None, run: Run) -> Ledger:
+    """What an explanation begins with: the terms of the peak, or of what stays without tokens.
+
+    Raises      as `explain`
+    """
+    run_checks.asked(model, run)
+    case = _case(model, recipe, run)
+    return Ledger.of("derived", case.contents(), title=_title(case))
+
+
+def _case(model: Model, recipe: Recipe | str | None, run: Run) -> Case:
+    chosen = recipe_for(model, recipe)
+    if run.tokens is None:  # refuses what would change a step
+        estimate(model, chosen, run)
+    return Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))
 
 
 def rounding(seen: int | str, level: str) -> int:
@@ -101,6 +119,8 @@ def rounding(seen: int | str, level: str) -> int:
 
 def _looks(level: str, gap: int, run: Run) -> list[Finding]:
     """What has no formula, or lies outside every line of the program: only a look can tell."""
+    if gap < 0 and level in POLLED:
+        return [Finding(BETWEEN, None, 1, GRADES[SOMETIMES], FASTER)]
     if gap <= 0 or level == "tensors":
         return []
     if level == "process":
@@ -112,6 +132,10 @@ def _looks(level: str, gap: int, run: Run) -> list[Finding]:
     return found
 
 
+# Counts that are read now and then: a peak that is over when it is read is in no figure.
+POLLED = ("device", "process")
+BETWEEN = "the peak was between two looks"
+FASTER = "look more often (memlab watch --interval), or read max_memory_reserved() in the program"
 # What no line of a training script allocates: the count that shows it, and where to look. A
 # workspace is that of the largest cards, for a forward and a backward thread.
 OUTSIDE = (

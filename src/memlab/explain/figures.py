@@ -17,7 +17,11 @@ FINE, COARSE = {"tensors": 10**6, "allocated": 10**4}, 10**3
 
 
 class Figures:
-    """The causes that can be turned in one case, and the bytes of each."""
+    """The causes that can be turned in one case, and the bytes of each.
+
+    Where less was seen than predicted, the gap is what is less, and the bytes of a cause are what
+    it saves: those of what every figure has in it besides are negative then.
+    """
 
     def __init__(
         self,
@@ -28,7 +32,8 @@ class Figures:
         watched: Watched | None = None,
         rounding: int = 0,
     ) -> None:
-        self.case, self.gap, self.watched, self.level = case, gap, watched, level
+        self.sign = -1 if gap < 0 else 1
+        self.case, self.gap, self.watched, self.level = case, abs(gap), watched, level
         self.base = case.peak()
         self.fine = max(1, seen // FINE.get(level, COARSE))
         # A sum is judged by what it leaves, in hundredths of what was seen; a tracker's figure is
@@ -40,9 +45,9 @@ class Figures:
         self.held: dict[str, Mapping[str, int]] = {}
         self.known: list[Cause] = []
         cuda = case.run.backend == "cuda"
-        for cause in CAUSES:
+        for cause in CAUSES if gap > 0 else _less():
             reach = LEVELS.index("allocated" if level == "process" else level)
-            if gap > 0 and LEVELS.index(cause.level) <= reach:
+            if gap and LEVELS.index(cause.level) <= reach:
                 if cause.level == "tensors" or cuda or case.run.tokens is None:
                     self._try(cause)
 
@@ -50,17 +55,30 @@ class Figures:
         try:
             if cause.sized is None:
                 turned = cause.turn(self.case)
-            elif (sized := cause.sized(self.case, self.gap)) is not None:
+            elif (sized := cause.sized(self.case, self.gap + self.beside)) is not None:
                 turned, self.pieces[cause.name] = sized
             else:
                 return
             if turned is not None:
                 held = turned.contents()
-                self.sizes[cause.name] = sum(held.values()) - self.base
+                self.sizes[cause.name] = self.sign * (sum(held.values()) - self.base)
                 self.held[cause.name] = terms(held)
                 self.known.append(cause)
         except ValueError:
             pass  # not described for this model: nothing can be said of it
+
+    @property
+    def beside(self) -> int:
+        """Where less was seen: the most that what every figure has in it has hidden of it."""
+        always = (cause for cause in self.known if cause.always and self.sign < 0)
+        return sum(max(-low for low in self.ends(cause)) for cause in always)
+
+    def ends(self, cause: Cause) -> tuple[int, int]:
+        """The least and the most that a cause may add here, or save."""
+        if cause.between is None:
+            return self.sizes[cause.name], self.sizes[cause.name]
+        low, high = cause.between
+        return (low, high) if self.sign > 0 else (-high, -low)
 
     def pieces_in(self, cause: Cause, gap: int) -> int:
         """How many pieces of it come nearest to so many bytes: 1 of a cause that has none."""
@@ -81,9 +99,10 @@ class Figures:
             whole = grown(terms(self.case.contents()), self.held[cause.name], pieces)
             return apart(self.watched.terms, whole)
         short = self.gap - pieces * self.sizes[cause.name]
-        if short > high:
-            return max(0, short - high - self.rounding // 2)
-        return max(0, low - short - max(0, self.rounding - 1))
+        over, under = self.rounding // 2, max(0, self.rounding - 1)
+        if self.sign < 0:
+            over, under = under, over
+        return max(0, short - high - over) if short > high else max(0, low - short - under)
 
     def tells(self, cause: Cause) -> bool:
         """Whether meeting the gap with it means anything: small pieces add up to every number."""
@@ -99,6 +118,13 @@ class Figures:
         if self.watched is not None or size <= 2 * self.rounding:
             return False
         return self.left(cause, self.pieces_in(cause, self.gap)) == 0
+
+
+def _less() -> tuple[Cause, ...]:
+    """What every figure has in it, which comes first, and what makes one smaller."""
+    from .less import LESS  # only who saw less than was predicted needs it
+
+    return (*(cause for cause in CAUSES if cause.always), *LESS)
 
 
 def grown(base: Mapping[str, int], one: Mapping[str, int], pieces: int) -> dict[str, int]:

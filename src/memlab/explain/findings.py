@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 # What it says, with its values: a size, a name or names, how many or another size.
 MISSING = "predicted {1}, seen {2}: {3} are missing"
 SAME = "predicted {1}, seen {2}: nothing is missing, +0 B"
-LESS = "predicted {1}, seen {2}: {3} less than predicted; was the peak between two looks?"
+LESS = "predicted {1}, seen {2}: {3} less than predicted"
+SIZED = "{name}: {number}"  # a cause that makes less, and the number that comes nearest
 CAUSES, SUMS = "what can account for it, likeliest first", "what comes near it together"
 RULED_OUT = "what cannot"
 ONCE = {grade: f"{{1}}   {{2}}, {grade}" for grade in ("often", "sometimes", "seldom")}
@@ -49,7 +50,7 @@ IDLE = (
 )
 # All of them; those with less of their own come last, as a reader of printed text needs them.
 SENTENCES = (
-    *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values()),
+    *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values(), SIZED),
     *(ALIKE, EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
     *(WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
 )
@@ -59,7 +60,8 @@ SENTENCES = (
 class Finding:
     """One cause, alone.
 
-    bytes       what it adds to the predicted peak; None where only a look can tell
+    bytes       what it adds to the predicted peak, or takes from it where less was seen; None where
+                only a look can tell
     pieces      how many times, for a cause that comes in pieces; 1 for the others
     """
 
@@ -92,15 +94,15 @@ def cause_of(name: str) -> str:
 
 def pieces_of(name: str) -> int:
     """How many times, for a cause that a sum has several times; else 0."""
-    return int(name.values["count"]) if isinstance(name, Message) else 0
+    return int(name.values.get("count", 0)) if isinstance(name, Message) else 0
 
 
 @dataclass(frozen=True)
 class Sum:
     """Causes that together come near the gap.
 
-    bytes       what they add to the predicted peak together: less than the sum of their parts
-                where they fall on different moments
+    bytes       what they add to the predicted peak together, or take from it: less than the sum of
+                their parts where they fall on different moments
     left        bytes of the gap that they leave; negative where they overshoot
     """
 

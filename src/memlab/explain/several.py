@@ -11,7 +11,8 @@ from ..base.frozen import replace
 from ..recipe import Recipe
 from ..run import Run
 from .changes import Change
-from .flags import OWN, divided, library
+from .flags import OWN, library
+from .fsdp_lines import fsdp_line
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -186,10 +187,7 @@ def line(name: str, recipe: Recipe, run: Run) -> str | None:
         return (before if devices.zero == 3 else "") + made
     if devices.expert > 1:
         return LOADED.format(devices.data) if of == OWN else None
-    if devices.cpu_offload:
-        policy = ", offload_policy=CPUOffloadPolicy()"
-        return divided(run, policy) if of == OWN else None
-    return divided(run)
+    return fsdp_line(recipe, run)
 
 
 def ours(name: str) -> bool:

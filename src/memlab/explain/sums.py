@@ -10,6 +10,7 @@ from .watched import apart, terms
 
 MOST = 3  # causes in one sum
 TRIED = 8  # sums in which the allocator is replayed anew; in the others, as if it were alone
+TRIED_OF_LESS = 32  # sums of causes that make a figure smaller, whose steps are simulated
 NEAR = 3  # units that a sum may leave
 CHANCE = 10  # the part of a piece that a sum with a counted cause may leave
 SHOWN = 6
@@ -26,27 +27,20 @@ class Sums:
         """Up to three causes of different groups, joint peaks derived for the nearest ones."""
         from itertools import combinations
 
-        usable = [
-            c
-            for c in self.figures.known
-            if self.figures.sizes[c.name] > 0 and self.figures.tells(c)
-        ]
+        sizes, less = self.figures.sizes, self.figures.sign < 0
+        usable = [c for c in self.figures.known if sizes[c.name] > 0 and self.figures.tells(c)]
         usable = [c for c in usable if c.sized is None]  # a number made for the whole gap
         together = []
-        for count in range(1, MOST + 1):
+        for count in range(1, MOST + 1 - less):
             for causes in combinations(usable, count):
                 pieced = sum(cause.counted for cause in causes)
                 if len({cause.group for cause in causes}) == count and pieced < 2:
                     together.append(causes)
-        if (
-            self.figures.case.run.devices.ranks > 1
-        ):  # whose steps take long: those that add up to the gap
-            together.sort(
-                key=lambda some: abs(
-                    self.figures.gap - sum(self.figures.sizes[c.name] for c in some)
-                )
-            )
-            together = together[:TRIED]
+        # Of steps that take long, and of many causes, those that add up to the gap.
+        tried = TRIED if self.figures.case.run.devices.ranks > 1 else TRIED_OF_LESS
+        if tried == TRIED or less:
+            together.sort(key=self._apart)
+            together = together[:tried]
         guesses = []
         for causes in together:
             joint = self._joint(causes, replays=False)
@@ -65,6 +59,21 @@ class Sums:
                 shown.append(joint)
         return shown[:SHOWN]
 
+    def _apart(self, causes: tuple[Cause, ...]) -> float:
+        """How far they are from the gap if they add up; of savings, if each leaves its share, too.
+
+        In half of the bytes there is half as much to save.
+        """
+        gap, base = self.figures.gap, self.figures.base
+        sizes = [self.figures.sizes[cause.name] for cause in causes]
+        found = float(abs(gap - sum(sizes)))
+        if self.figures.sign < 0:
+            left = float(base)
+            for size in sizes:
+                left *= 1 - size / base
+            found = min(found, abs(base - left - gap))
+        return found
+
     def _idle(self, joint: Sum, other: Sum) -> bool:
         """Whether a sum is one that is shown already and a cause that brings it no nearer.
 
@@ -72,6 +81,8 @@ class Sums:
         """
         mine, shown = ({cause_of(name) for name in one.names} for one in (joint, other))
         adds = abs(joint.bytes - other.bytes)
+        if self.figures.sign < 0 and shown < mine and joint.bytes == other.bytes:
+            return True  # what is not there any more cannot be made smaller
         return shown <= mine and (adds < self.figures.unit or other.left == 0) and joint.left != 0
 
     def _score(self, causes: tuple[Cause, ...], joint: Sum) -> float:
@@ -95,12 +106,12 @@ class Sums:
             elif cause.level == "reserved" and not replays:
                 size += self.figures.sizes[cause.name]
             elif case is not None:
-                case = cause.turn(case)
+                case = _turned(cause, case)
         if case is None:
             return None
         try:
             held = case.contents()
-            size += sum(held.values()) - self.figures.base
+            size += self.figures.sign * (sum(held.values()) - self.figures.base)
             names = tuple(c.name for c in causes if c is not counted)
             if counted is not None:
                 piece = counted.turn(case)
@@ -119,3 +130,10 @@ class Sums:
         if self.figures.watched is not None:
             self.off[names] = apart(self.figures.watched.terms, terms(held))
         return Sum(names, size, self.figures.gap - size)
+
+
+def _turned(cause: Cause, case: Case) -> Case | None:
+    try:
+        return cause.turn(case)
+    except ValueError:  # two that no run has together
+        return None

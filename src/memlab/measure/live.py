@@ -8,7 +8,7 @@ from ..base.frozen import replace
 from ..base.messages import Listed, Message, say
 from ..base.table import as_html, as_text, cell, signed
 from ..explain import findings
-from ..explain.explanation import Explanation, explain
+from ..explain.explanation import Explanation, explain, predicted
 from ..explain.watched import STAYS, Watched
 from ..explain.watched import STEP as STEP
 from ..explain.watched import terms as _terms
@@ -48,7 +48,7 @@ class Live:
         self._known = None if model is None else (model, recipe, run or Run())
         self.predicted: Ledger | None = None
         if self._known is not None:
-            self.predicted = explain(*self._known, seen=1, level="tensors").predicted
+            self.predicted = predicted(*self._known)
         elif run is not None:
             raise ValueError("a run without a model; give explain(model, recipe, run)")
         self.tracker = LineTracker(device)

@@ -12,8 +12,9 @@ from ..run import Run
 from ..terms import logits
 from . import described
 from .moments import hills
+from .peaks import span
 from .pipelined import of_fullest
-from .simulate import Step, simulate
+from .simulate import Step, simulate, term
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -77,6 +78,25 @@ def nearest(recipe: Recipe, run: Run) -> Recipe:
     return Recipe.named("bf16" if bytes_per_value(recipe.weights) <= 2 else "fp32")
 
 
+def at_moment(model: Model, recipe: Recipe, run: Run, moment: str) -> dict[str, int]:
+    """Bytes by term at a moment of a step that is not its peak.
+
+    moment      after_forward (of the last micro-batch), after_backward or between_steps; or
+                first_step: the peak of the first one, before which there are no states
+    Raises      ValueError where the step itself is not described, or is that of a pipeline
+    """
+    if run.tokens is None or run.holds or run.devices.pipelined or nearest(recipe, run) != recipe:
+        raise ValueError(f"{moment!r}: the moments of this step are not described")
+    if moment == "first_step":
+        log = step_of(model, recipe, run).log
+        events = span(log, "first")
+        at = max(range(events.start, events.stop), key=lambda i: log.events[i][2])
+        held = log.contents(at + 1, term)
+    else:
+        held = _tops(model, recipe, run)[2][moment]
+    return {name: size for name, size in held.items() if size}
+
+
 def graph(step: Step) -> int:
     """Bytes that one forward pass leaves behind as long as somebody holds its loss.
 
@@ -99,14 +119,14 @@ def _second(model: Model, recipe: Recipe, run: Run) -> Step:
 
 
 @lru_cache(maxsize=1024)  # a step is large, and a search asks for these numbers again and again
-def _tops(model: Model, recipe: Recipe, run: Run) -> tuple[Tops, int]:
-    """The tops of the step itself, and the bytes of a graph of it."""
+def _tops(model: Model, recipe: Recipe, run: Run) -> tuple[Tops, int, Tops]:
+    """The tops of the step itself, the bytes of a graph of it, and its quiet moments."""
     if run.tokens is None:
         held = resident(model, recipe, run.devices)
-        return {"resident": held | _reference(held, run)}, 0
+        return {"resident": held | _reference(held, run)}, 0, {}
     if run.devices.pipelined:  # the hills of micro-batches in flight are one
         at = of_fullest(model, recipe, run)
-        return {at.moment: dict(at.contents)}, 0
+        return {at.moment: dict(at.contents)}, 0, {}
     step = _second(model, recipe, run)
     every = {
         name: {row.term: row.derived or 0 for row in ledger.rows}
@@ -121,7 +141,7 @@ def _tops(model: Model, recipe: Recipe, run: Run) -> tuple[Tops, int]:
             held |= _reference(own, run)
             held["gradients"] = own.get("gradients", 0) * share // whole if whole else 0
             held["accumulator"] = own.get("accumulator", 0)
-    return every, graph(step)
+    return every, graph(step), step.held_contents
 
 
 def _reference(own: dict[str, int], run: Run) -> dict[str, int]:
