@@ -121,7 +121,8 @@ def check_heads(family: str, fields: Mapping[str, Any]) -> None:
     if "head_dim" not in fields or not heads:
         return
     if family in DIVIDED and width % heads:
-        raise ValueError(f"D={width} is not a multiple of N={heads}, which {family} asks for")
+        pattern = "D={width} is not a multiple of N={heads}, which {family} asks for"
+        raise ValueError(Message(pattern, width=width, heads=heads, family=family))
     if told is None and width % heads:
         return  # Model says so
     size = width // heads if told is None else told
@@ -145,7 +146,9 @@ def _only(key: str, value: Any) -> None:
     text = repr(value)
     if len(text) > 60:
         text = text[:57] + "..."
-    raise ValueError(f"{key}={text} is not described: {remedy}")
+    raise ValueError(
+        Message("{what} is not described: {remedy}", what=f"{key}={text}", remedy=remedy)
+    )
 
 
 def _dtype(key: str, value: Any) -> None:

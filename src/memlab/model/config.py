@@ -5,6 +5,7 @@ Every key has its row in memlab.model.fields; what a value may be stands in meml
 
 from __future__ import annotations
 
+from ..base.message import Message
 from . import believed, latent, mixtures
 from .families import LATENTS, MIXTURES
 from .shape_keys import KEYS as KEYS
@@ -95,7 +96,7 @@ def _value(config: Mapping[str, Any], family: str, key: str, default: Any) -> An
         key = other
     value = config.get(key, default)
     if value is REQUIRED or (value is None and default is REQUIRED):
-        raise ValueError(f"the {family} config has no {key!r}")
+        raise ValueError(Message("the {family} config has no {key}", family=family, key=repr(key)))
     kind = bool if isinstance(default, bool) else int
     if value is None:
         if default is not None and (family, key) not in NULLABLE:

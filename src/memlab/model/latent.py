@@ -10,6 +10,7 @@ Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers 5.23:
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..base.message import Message
 from ..units import whole
 from .families import LATENTS
 
@@ -93,7 +94,8 @@ def read(family: str, config: Mapping[str, Any]) -> Latent:
     for field, key in KEYS.items():
         value = config.get(key)
         if value is None and field != "q_rank":
-            raise ValueError(f"the {family} config has no {key!r}")
+            told = {"family": family, "key": repr(key)}
+            raise ValueError(Message("the {family} config has no {key}", **told))
         if value is not None and type(value) is not int:
             raise TypeError(f"{key}={value!r} is a {type(value).__name__}; int is needed")
         if value is not None and value < 1:
@@ -111,7 +113,8 @@ def read(family: str, config: Mapping[str, Any]) -> Latent:
             )
     width, heads = config.get("hidden_size"), config.get("num_attention_heads")
     if family == "deepseek_v2" and type(width) is type(heads) is int and heads and width % heads:
-        raise ValueError(f"D={width} is not a multiple of N={heads}, which {family} asks for")
+        pattern = "D={width} is not a multiple of N={heads}, which {family} asks for"
+        raise ValueError(Message(pattern, width=width, heads=heads, family=family))
     copy = config.get("head_dim", sizes["rope"])
     if copy != sizes["rope"]:
         raise ValueError(f"head_dim={copy!r}: {family} has qk_rope_head_dim there; leave it out")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..base.frozen import dataclass, replace
 from ..base.mapping import FrozenDict
+from ..base.message import Message
 from ..terms.weights import group_size
 from ..units import whole
 from . import config, latent, mixtures
@@ -96,10 +97,9 @@ class Model:
         if isinstance(self.latent, Latent):
             self._fill({"head_dim": self.latent.head})
         if self.head_dim is None and self.d_model % self.heads:
-            raise ValueError(
-                f"D={self.d_model} is not a multiple of N={self.heads} (width per head); "
-                "give head_dim for another width"
-            )
+            pattern = "D={width} is not a multiple of N={heads} (width per head); "
+            pattern += "give head_dim for another width"
+            raise ValueError(Message(pattern, width=self.d_model, heads=self.heads))
         self._fill({"head_dim": self.d_model // self.heads})
         if self.positions is None and self.learned_positions:
             raise ValueError(f"positions is missing: {self.family} learns one vector for each")

@@ -7,6 +7,11 @@ As in memlab.page.words, what differs has a name in braces; a test holds each ag
 ELSEWHERE = (
     "tensor={tensor} does not divide {letter}={size} ({what})",
     "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone",
+    "the {family} config has no {key}",
+    "D={width} is not a multiple of N={heads}, which {family} asks for",
+    "D={width} is not a multiple of N={heads} (width per head); give head_dim for another width",
+    "{what} is not described: {remedy}",
+    "take the config of the model that was quantized",
     "query heads",
     "feed-forward width",
     "key/value heads",

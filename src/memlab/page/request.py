@@ -170,6 +170,8 @@ def checked(given: Any) -> dict[str, Any]:
         value = given[name]
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             ends = {"least": f"{least:,}", "most": f"{most:,}"}
+            if value is None:  # a field that somebody has emptied
+                raise ValueError(Message(say.NO_NUMBER_YET, label=label, **ends))
             raise ValueError(Message(say.NO_NUMBER, label=label, value=shown(value), **ends))
         made[name] = value
     if made["model"] == OTHER_MODEL:

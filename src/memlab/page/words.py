@@ -166,6 +166,7 @@ NO_FSDP_ADAPTERS = (
 NO_LIST = "the state is not a list of names and values"
 NO_SETTING = "{name} is no setting of this page"
 NO_CHOICE = "{label}: {value} is not one of the choices"
+NO_NUMBER_YET = "{label}: a whole number from {least} to {most} is needed"
 NO_NUMBER = "{label}: {value} is no whole number from {least} to {most}"
 POSITIONS = "{tokens} tokens: {model} has {positions} positions"
 NO_CONFIG = "the config is not a JSON object; a config.json of Hugging Face is one"
