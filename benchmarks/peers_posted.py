@@ -73,6 +73,8 @@ def asked(reading: Any) -> Asked:
         bits = 32 if mixed else 16
         largest = max(t.numel for t in said.model.tensors())  # as its live estimator
         return Asked(P, bits, P, split=devices.data, largest=largest)
+    if said.figure == "weights":  # torchtune's, as soon as a model with adapters is made
+        return Asked(P + dict(said.more)["adapters"] // 2, 16, 0)
     adapters = _adapters(reading, said)
     coded = what.get("quantize") or reading.id.endswith("qlora")
     if reading.source == "torchtune" and adapters is None:  # paged states, a step in backward
@@ -90,10 +92,7 @@ def _adapters(reading: Any, said: Any) -> int | None:
         return litgpt_peak.adapters(said.model, lora) if lora else None
     if reading.source == "litgpt-tables":
         return litgpt_peak.adapters(said.model, litgpt_peak.on({"lora": litgpt_tables.LORA}))
-    if said.run.lora is not None:
-        return said.run.lora.parameter_count(said.model)
-    told = dict(said.more).get("adapters")
-    return None if told is None else told // 6  # torchtune: weights and states of 16 bits
+    return None if said.run.lora is None else said.run.lora.parameter_count(said.model)
 
 
 def rule(row: Asked) -> float:

@@ -20,6 +20,8 @@ from posted import (
     stored,
     tables,
     torchtune,
+    torchtune_chunked,
+    torchtune_compiled,
     torchtune_reserved,
 )
 from posted.answers import MAPPINGS, Answer, answers, summary
@@ -296,6 +298,40 @@ def test_the_page_tells_the_first_errors_of_the_blind_test():
 def test_what_torchtune_reserves_is_traced():
     kept = json.loads(torchtune.RESERVED.read_text(encoding="utf-8"))
     assert {kind: torchtune_reserved.traced(kind).reserved() for kind in kept} == kept
+
+
+def test_kernels_and_more_steps_do_not_explain_what_a_full_fine_tune_reserved():
+    kept = json.loads(torchtune.RESERVED.read_text(encoding="utf-8"))["full"]
+    told = torchtune_reserved.traced("full", steps=6, kernels=torchtune_reserved.Scratch)
+    assert 0 < told.reserved() - kept <= 2 * MiB
+
+
+def test_what_torchtune_compiled_is_traced():
+    """Of the five rows the one that takes least; `python tools/posted --compiled` traces all."""
+    kept = json.loads(torchtune_chunked.COMPILED.read_text(encoding="utf-8"))
+    assert set(kept) == set(torchtune_compiled.ROWS) == set(torchtune_chunked.ROWS.values())
+    assert torchtune_compiled.traced("chunks").allocated() == kept["chunks"]
+
+
+def test_two_guesses_that_are_no_derivation_say_how_near_they_would_be():
+    """The sentences of torchtune's compiled rows: what would have to be so for them to agree."""
+    rows = {
+        a.reading.id: a for a in stored.stored() if a.reading.id.startswith("torchtune/2024-11")
+    }
+    trained = torchtune_compiled.RANK * 28 * (2 * 6144 + 4096 + 3 * 11264)
+    for name, printed in (("lora", 8.5), ("qlora", 4.6)):
+        found = rows[f"torchtune/2024-11/{name}"]
+        assert round((found.bytes - 4 * trained) / 2**30, 1) == printed
+    page = (readings.ROOT / "book" / "posted.md").read_text(encoding="utf-8").replace("\n  ", " ")
+    errors = {row: rows[f"torchtune/2024-11/{row}"].error for row in torchtune_chunked.ROWS}
+    near = [row for row, error in errors.items() if abs(error) < 0.005]
+    assert near == ["chunkedCE", "AC", "opt-in-bwd", "act-offload"]
+    assert "four of full fine-tunes agree within 0.5%" in page
+    far = [f"{errors[row]:+.1%}" for row in ("compile", "lora", "qlora")]
+    assert far == ["-7.5%", "+4.3%", "+7.9%"]
+    assert "is 7.5% low" in page and "are 4.3 and 7.9% high" in page
+    whole = rows["torchtune/2024-11/compile"]
+    assert abs((whole.bytes + 4 * 8192 * 128256) / whole.reading.bytes - 1) < 0.002
 
 
 def less(answer):
