@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 import peers  # noqa: E402
 import predictions  # noqa: E402
-from posted import litgpt_peak, litgpt_tables, qwen3, stored  # noqa: E402
+from posted import litgpt_peak, litgpt_tables, megatron, qwen3, stored  # noqa: E402
 from posted.answers import MAPPINGS  # noqa: E402
 
 from memlab.recipe.least import least  # noqa: E402
@@ -67,6 +67,7 @@ def asked(reading: Any) -> Asked:
         return Asked(P, bits, 0, split=devices.tensor)
     if reading.source == "megatron":
         split = devices.tensor * devices.pipeline
+        P = megatron.model(what, layers=what["layers"]).parameter_count
         return Asked(P, 16, P, True, split, devices.data if devices.zero else 1)
     if devices.zero == 3:
         mixed = "fp32" in (said.recipe.weights, said.recipe.master)  # 16 bytes in all, either way
