@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tools")]
 import peers  # noqa: E402
 import predictions  # noqa: E402
-from posted import litgpt_peak, litgpt_tables, qwen3, stored  # noqa: E402
+from posted import litgpt_peak, litgpt_tables, megatron, qwen3, stored  # noqa: E402
 from posted.answers import MAPPINGS  # noqa: E402
 
 from memlab.recipe.least import least  # noqa: E402
@@ -67,12 +67,15 @@ def asked(reading: Any) -> Asked:
         return Asked(P, bits, 0, split=devices.tensor)
     if reading.source == "megatron":
         split = devices.tensor * devices.pipeline
+        P = megatron.model(what, layers=what["layers"]).parameter_count
         return Asked(P, 16, P, True, split, devices.data if devices.zero else 1)
     if devices.zero == 3:
         mixed = "fp32" in (said.recipe.weights, said.recipe.master)  # 16 bytes in all, either way
         bits = 32 if mixed else 16
         largest = max(t.numel for t in said.model.tensors())  # as its live estimator
         return Asked(P, bits, P, split=devices.data, largest=largest)
+    if said.figure == "weights":  # torchtune's, as soon as a model with adapters is made
+        return Asked(P + dict(said.more)["adapters"] // 2, 16, 0)
     adapters = _adapters(reading, said)
     coded = what.get("quantize") or reading.id.endswith("qlora")
     if reading.source == "torchtune" and adapters is None:  # paged states, a step in backward
@@ -90,10 +93,7 @@ def _adapters(reading: Any, said: Any) -> int | None:
         return litgpt_peak.adapters(said.model, lora) if lora else None
     if reading.source == "litgpt-tables":
         return litgpt_peak.adapters(said.model, litgpt_peak.on({"lora": litgpt_tables.LORA}))
-    if said.run.lora is not None:
-        return said.run.lora.parameter_count(said.model)
-    told = dict(said.more).get("adapters")
-    return None if told is None else told // 6  # torchtune: weights and states of 16 bits
+    return None if said.run.lora is None else said.run.lora.parameter_count(said.model)
 
 
 def rule(row: Asked) -> float:

@@ -6,6 +6,7 @@ python tools/posted --write     write book/posted-errors.json and the page's pic
 python tools/posted --record FILE           print what `memlab record` wrote as such a source
 python tools/posted --trace [NAME ...]      write book/posted-traces.json: see posted/traced.py
 python tools/posted --reserved  write book/posted-reserved.json: see posted/torchtune_reserved.py
+python tools/posted --compiled  write book/posted-compiled.json: see posted/torchtune_compiled.py
 """
 
 import sys
@@ -22,10 +23,10 @@ def main(arguments):
     if arguments[:1] == ["--trace"]:
         traced.write(arguments[1:])
         return
-    if arguments == ["--reserved"]:
-        from posted import torchtune_reserved  # which needs torch
+    if arguments in (["--reserved"], ["--compiled"]):
+        from posted import torchtune_compiled, torchtune_reserved  # which need torch
 
-        torchtune_reserved.write()
+        (torchtune_reserved if arguments == ["--reserved"] else torchtune_compiled).write()
         return
     if arguments[:1] == ["--record"]:
         print(own.text(arguments[1]), end="")

@@ -7,7 +7,10 @@ fp16        only --bf16 turns on fp32 gradients; with --fp16 they are in fp16, a
             fp32 copy of them (main_param.grad) stays until the next step, as large as the master
             (megatron/training/arguments.py; core/optimizer/optimizer.py)
 Ranks       eight, all that a DGX has; what tensor, pipeline and context do not take is data
-Stage       the last one: the last rank is the one that logs
+Stage       the last one: the last rank is the one that logs. Where stages are uneven, `last` has
+            the layers of each of its chunks, from --decoder-last-pipeline-num-layers or, where
+            embedding and loss count as a layer each, by core/transformer/transformer_block.py:
+            the loss is then a chunk without layers. The model is told as if all stages were it
 Local       without Transformer Engine the scores of attention are multiplied into one buffer that
             stays: [B · N / tensor, T, T] (megatron/core/transformer/dot_product_attention.py)
 Pipeline    between steps each chunk of layers of the last rank still has the input of its last
@@ -26,7 +29,7 @@ from memlab.recipe.parallelism import Sharding
 from memlab.terms.workspaces import cublas_workspaces
 
 from .described import Described, Refused
-from .megatron_peak import beside, chunks, values
+from .megatron_peak import beside, chunks, stage, values
 
 TRANSFORMER_ENGINE = 32 * 2**20  # get_cublas_workspace_size_bytes() on Hopper
 INPUTS = "inputs of chunks and their gradients"
@@ -34,8 +37,6 @@ INPUTS = "inputs of chunks and their gradients"
 OTHER = {
     "gpt_grpo": "reinforcement learning beside an inference engine",
     "check_grads": "the test keeps gradients for a comparison",
-    "uneven_pipeline": "a pipeline of uneven stages",
-    "account_for_embedding": "a pipeline of uneven stages",
     "multi_dist_optimizer_instances": "several instances of the distributed optimizer",
     "defer_embedding_wgrad": "gradients of the output head that are put off",
     "_mla": "latent attention in Megatron's layout",
@@ -83,13 +84,16 @@ def describe(reading):
     return Described(shape, recipe, run, "resident", last, tuple(more))
 
 
-def model(what):
-    """Megatron's GPT: biases unless --disable-bias-linear, LayerNorm, learned positions or RoPE."""
+def model(what, *, layers=None):
+    """Megatron's GPT: biases unless --disable-bias-linear, LayerNorm, learned positions or RoPE.
+
+    layers      of the whole model; by default as if each stage were the last one
+    """
     rope = what["rope"]
     return Model(
         family="llama",
         name="Megatron GPT",
-        layers=what["layers"],
+        layers=stage(what) * what["pp"] if layers is None else layers,
         d_model=what["d_model"],
         heads=what["heads"],
         kv_heads=what["kv"],

@@ -53,16 +53,27 @@ def layer(what, values):
 
 def in_flight(what):
     """Layers whose activations the last rank holds when it takes the loss."""
-    stage = what["layers"] // what["pp"]
-    if not what["vp"]:
-        return stage
-    group, count = what.get("group", what["pp"]), chunks(what)
-    return min((count - 1) * group + 1, count * micro_batches(what)) * int(what["vp"])
+    *before, end = last(what)
+    turns = min(what.get("group", what["pp"]), micro_batches(what)) if before else 0
+    return turns * sum(before) + end
+
+
+def last(what):
+    """Layers of each chunk of the last rank: one chunk, or one for each virtual stage."""
+    if "last" in what:
+        return what["last"]
+    each = what["layers"] // what["pp"]
+    return [int(what["vp"])] * (each // int(what["vp"])) if what["vp"] else [each]
+
+
+def stage(what):
+    """Layers of the last rank."""
+    return sum(last(what))
 
 
 def chunks(what):
-    """Of layers, on one rank: one, or as many as there are virtual stages of `vp` layers."""
-    return what["layers"] // what["pp"] // int(what["vp"]) if what["vp"] else 1
+    """Of layers, on the last rank."""
+    return len(last(what))
 
 
 def micro_batches(what):

@@ -15,7 +15,7 @@ Counter     of 2024-05 reserved memory, which tools/posted/torchtune_reserved.py
             torch.cuda.max_memory_reserved()"), and when its table came back without that line
             (fef3ed10d) QLoRA had the 9.29 GB that the tutorial calls reserved. Pull request 961,
             which names allocated memory, is held to that
-Compile     rows of 2024-11 that checkpoint as well: tools/posted/torchtune_chunked.py
+Compile     rows of 2024-11: tools/posted/torchtune_chunked.py; others are refused
 """
 
 import json
@@ -52,7 +52,7 @@ def describe(reading):
         return torchtune_chunked.described(row, reading)
     if row == "adamw8bit":
         raise Refused("whose 8-bit AdamW ran is not stated")
-    if reading.what.get("compile") or row in ("compile", "chunkedCE"):
+    if reading.what.get("compile"):
         raise Refused("torch.compile")
     if name == "2024-11/packed":
         run = Run(batch=2, tokens=4096, implementation="memlab")

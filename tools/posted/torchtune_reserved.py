@@ -7,7 +7,9 @@ Step        the shifted logits, transposed, in cross_entropy; they live until th
             own. `full` steps in backward: a gradient goes as soon as it is complete, and the paged
             states are in managed memory, not the allocator's. `lora` has AdamW, and adapters of
             rank 8 beside queries and values
-Left out    cuBLAS's workspaces, which tools/posted/torchtune.py adds
+Left out    cuBLAS's workspaces, which tools/posted/torchtune.py adds; what two kernels allocate for
+            themselves while they run. `Scratch` has these, and a test: with them, and in six steps
+            for two, `full` reserves 2 MiB more, so neither explains the row that is missed
 Stored      book/posted-reserved.json, in bytes; a test traces both again
 Source      torchtune at 0217d44c2: modules/rms_norm.py, attention.py, position_embeddings.py,
             feed_forward.py, transformer.py, peft/lora.py; recipes/full_finetune_single_device.py
@@ -18,6 +20,7 @@ python tools/posted --reserved      trace both again and store what they reserve
 """
 
 import json
+from contextlib import nullcontext
 from copy import deepcopy
 from functools import partial
 from typing import Any
@@ -25,6 +28,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from memlab.measure import trace
@@ -42,11 +46,18 @@ def write():
     RESERVED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def traced(kind):
-    """The trace of two steps of `full` or `lora`, on tensors without values."""
+def traced(kind, *, steps=2, kernels=nullcontext):
+    """The trace of some steps of `full` or `lora`, on tensors without values.
+
+    kernels     Scratch for what kernels allocate for themselves as well
+    """
     held: dict[str, Any] = {}
 
     def step(model):
+        with kernels():
+            inside(model)
+
+    def inside(model):
         if kind == "full" and "hooked" not in held:
             held["hooked"] = [p.register_post_accumulate_grad_hook(forget) for p in model.params()]
         ids, labels = (torch.zeros(BATCH, TOKENS, dtype=torch.long) for _ in range(2))
@@ -60,7 +71,29 @@ def traced(kind):
         loss.backward()
         held["logits"] = logits
 
-    return trace(lambda: Decoder(kind), step, optimizer=None if kind == "full" else adamw)
+    optimizer = None if kind == "full" else adamw
+    return trace(lambda: Decoder(kind), step, optimizer=optimizer, steps=steps)
+
+
+class Scratch(TorchDispatchMode):
+    """What CUDA's kernels allocate beside their results, and let go when they have run.
+
+    log_softmax     a contiguous copy of its input where that is none, as transposed logits are
+    flash attention's backward      one fp32 number a row and head, and dQ in fp32
+    Source      torch 2.3: aten/src/ATen/native/cuda/SoftMax.cu, host_softmax;
+                native/transformers/cuda/flash_attn/flash_api.cpp, mha_bwd
+    """
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **kwargs or {})
+        if func is torch.ops.aten._log_softmax.default and not args[0].is_contiguous():
+            torch.empty_like(args[0], memory_format=torch.contiguous_format)
+        if func is torch.ops.aten._scaled_dot_product_flash_attention_backward.default:
+            q = args[1]
+            sums = q.new_empty(q.shape[:3], dtype=torch.float32)
+            wide = q.new_empty(q.shape, dtype=torch.float32)
+            del sums, wide
+        return out
 
 
 def forget(parameter):
