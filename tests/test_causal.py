@@ -147,6 +147,13 @@ def test_a_multimodal_model_whose_text_has_no_class_of_its_own():
         ({"model_type": 3}, "no 'model_type'"),
         ({"model_type": "glm4", "quantization_config": {"bits": 4}}, "quantization_config"),
         ({"model_type": "phi", "hidden_size": "wide"}, "does not build this phi: .*hidden_size"),
+        ({"model_type": "phi", "num_hidden_layers": 10**6}, "num_hidden_layers=1,000,000 is more"),
+        ({"model_type": "bloom", "n_layer": 1001}, "n_layer=1,001 is more than 1,000, the deepest"),
+        ({"model_type": "phi", "num_hidden_layers": 0}, "num_hidden_layers=0; at least 1"),
+        (
+            {"model_type": "gemma3", "text_config": {"num_hidden_layers": 10**6}},
+            "num_hidden_layers=1,000,000 is more",
+        ),
     ],
 )
 def test_a_config_is_refused_by_name(config, words):

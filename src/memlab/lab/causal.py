@@ -16,10 +16,15 @@ from torch import nn
 
 from ..model import Model
 from ..model.config import KEYS, load
+from ..model.model import MOST_LAYERS
 from ..run import Run
 from ..units import text
 from .quiet import quiet
 
+LAYERS = (
+    *("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_blocks"),
+    *("decoder_layers", "encoder_layers", "num_encoder_layers", "num_decoder_layers"),
+)
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 OWN = ("dropout", "window", "frozen")  # fields of a run that the config itself says
 GROUPED = (
@@ -36,7 +41,8 @@ class Causal:
     config      what the file says
     positions   the most tokens of a sequence that the config says, or None
     Raises      ValueError for a type that the installed transformers does not know, for a config
-                of weights that are quantized, and for one that its class refuses
+                of weights that are quantized, for more layers than any model has, or none, and for
+                a config that its class refuses
     """
 
     def __init__(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> None:
@@ -48,6 +54,7 @@ class Causal:
             raise ValueError(
                 "quantization_config: a trace runs the model that was quantized; take its config"
             )
+        _check_layers(config)
         self.family, self.name = family, name or family
         self.config: Mapping[str, Any] = MappingProxyType(dict(config))
         self.settings = _settings(family, self.config)
@@ -131,6 +138,18 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Model | Causal:
     """The model of a config: described where its type is, else as its own code has it."""
     config, _ = load(source)
     return Model.from_config(source) if config.get("model_type") in KEYS else Causal(source)
+
+
+def _check_layers(config: Mapping[str, Any]) -> None:
+    """Before a class is built of it: a million layers would take minutes, and all of the memory."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            _check_layers(value)
+        elif key in LAYERS and type(value) is int:
+            if value > MOST_LAYERS:
+                raise ValueError(f"{key}={value:,} is more than {MOST_LAYERS:,}, the deepest known")
+            if value < 1 and key == LAYERS[0]:
+                raise ValueError(f"{key}={value:,}; at least 1 is needed")
 
 
 def _settings(family: str, config: Mapping[str, Any]) -> Any:
