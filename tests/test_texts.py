@@ -219,3 +219,6 @@ def test_the_page_repeats_what_is_derived():
     )
     assert f"1,024 tokens take {full} when they are full and {padded} when one" in page
     assert f"they take {packed}, because the mask grows" in page
+    flash = run.replace(texts="packed", attention="flash_attention_2")
+    told = text(estimate(model, "bf16", flash).total())
+    assert f"there is no mask, and the packed row takes {told}" in page

@@ -30,6 +30,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4}
     | {"n_positions": 64, "vocab_size": 101},
 }
+# Llamas that are written otherwise, none with a token of its own that is treated apart.
+UNTIED = {"tie_word_embeddings": False} | dict.fromkeys(
+    ("pad_token_id", "bos_token_id", "eos_token_id")
+)
+CONFIGS |= {
+    family: {"model_type": family} | UNTIED | SMALL | HEADS
+    for family in ("granite", "seed_oss", "olmo2")
+}
+CONFIGS |= {
+    family: {"model_type": family} | UNTIED | SMALL | HEADS | {"tie_word_embeddings": True}
+    for family in ("gemma", "smollm3")
+}
 # A family, a recipe, and what differs from two sequences of 16 tokens with buckets of 4,000 values,
 # of which no weight but the embedding and some of gpt2's are larger.
 ASKED: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -77,6 +89,19 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama", "zero", FEW | TORCHS | {"checkpoint": "block", "micro_batches": 2}),
     ("qwen3", "zero", {"prefetch_bucket_size": 0, "max_reuse_distance": 0} | TORCHS),
     ("mistral", "zero", NONE | TORCHS | {"checkpoint": "block"}),
+    *((family, "zero", FEW) for family in ("gemma", "granite", "smollm3", "seed_oss", "olmo2")),
+    ("gemma", "fp32", FEW | {"checkpoint": "block", "micro_batches": 2}),
+    ("gemma", "zero", NONE | TORCHS),
+    ("gemma", "zero", FEW | {"data": 3}),
+    ("granite", "zero", NONE),
+    ("granite", "fp32", FEW | {"data": 4, "checkpoint": "block"}),
+    ("smollm3", "zero", FEW | {"data": 3, "max_live_parameters": 6000}),
+    ("smollm3", "fp32", FEW | TORCHS | {"checkpoint": "block"}),
+    ("seed_oss", "zero", NONE | {"prefetch_bucket_size": 9000, "micro_batches": 2}),
+    ("seed_oss", "fp32", FEW | {"contiguous_gradients": False, "checkpoint": "block"}),
+    ("olmo2", "zero", {"data": 4}),
+    ("olmo2", "fp32", FEW | {"checkpoint": "block"}),
+    ("olmo2", "zero", NONE | TORCHS),
 )
 
 # What chapter 21 sets beside FSDP2: its model, weights that all stay gathered, and none of them.

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 BUCKETS, WIDE = "reduce buckets", "fp32"
 ALIGNED = 2  # values of each rank: nccl_start_alignment_factor
 
+# Whose modules are a llama's, each called in the same way.
+BY_MODULE = (*LLAMAS, "gemma", "granite", "smollm3", "seed_oss", "olmo2")
+
 
 def check(model: Model, recipe: Recipe, run: Run) -> None:
     """Refuse what is not described of a step under DeepSpeed.
@@ -74,10 +77,10 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
 
 def _check_third(model: Model, run: Run, beside: str) -> None:
     """Stage 3 asks which module is called when, so its families are few."""
-    if run.implementation != "transformers" or model.family not in LLAMAS:
+    if run.implementation != "transformers" or model.family not in BY_MODULE:
         raise ValueError(
             f"{run.implementation} {model.family!r} {beside}; known: transformers' "
-            + ", ".join(LLAMAS)
+            + ", ".join(BY_MODULE)
         )
     check_said(run, ("texts", "eval_batch", "eval_logits", "holds"), beside)
 

@@ -69,8 +69,8 @@ def network(implementation: str, family: str) -> Any:
                     "zero3": under DeepSpeed's stage 3
     """
     if implementation == "zero3":
-        assert family in LLAMAS  # deepspeed.check saw to it
-        return importlib.import_module(".llama_zero3", __name__).LlamaZero3
+        zero3 = importlib.import_module(".llama_zero3", __name__)
+        return zero3.of_family(network("transformers", family))  # deepspeed.check knows it
     if implementation == "divided":
         assert family in LLAMAS  # devices.check_divided saw to it
         return importlib.import_module(".llama_divided", __name__).LlamaDivided

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def of_family(own: type[HFLlama]) -> type[LlamaZero3]:
+    """The network of a family that is written as a llama, with modules that say so too.
+
+    own         its network elsewhere, whose parts stand behind those of LlamaZero3
+    """
+    if own is HFLlama:
+        return LlamaZero3
+    return type(f"{own.__name__}Zero3", (LlamaZero3, own), {})
+
+
 class LlamaZero3(HFLlama):
     """HFLlama whose modules say when they begin and end."""
 
