@@ -8,6 +8,7 @@ from memlab import GiB, Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
 from memlab.explain.changes import CHANGES
 from memlab.explain.flags import FLAGS, flag
+from memlab.explain.other_flags import LOSSES, OTHERS
 from memlab.explain.resorts import EVERY, FEWEST, LAST, LIGERS, TORCHS, every, last_of, line_of
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
@@ -304,7 +305,7 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     recipe = recipe_for(QWEN, "bf16")
     known = (*EVERY, LIGERS, *LAST)
     said = [line_of(change.name, recipe, run) for change in known]
-    assert set(FLAGS) == {c.name for c in (*CHANGES, *known)} - {TORCHS.name, LIGERS.name}
+    assert {*FLAGS, *OTHERS, *LOSSES} == {c.name for c in (*CHANGES, *known)}
     for line in lines:
         assert any(line in each for each in said if each), (line, said)
     made = cheapest_change(QWEN, "bf16", run, on="10 GiB")

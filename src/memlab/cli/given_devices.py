@@ -8,7 +8,9 @@ from ..model import Model
 from ..recipe.deepspeed_config import BUCKETS, LINEAR, PARTITIONED
 from ..recipe.expert_parallel import EXPERTS, ROUTINGS
 from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
-from ..recipe.parallelism import PLANS, SCHEDULES, Sharding
+from ..recipe.parallelism import Sharding
+from ..recipe.pipeline_schedule import SCHEDULES
+from ..recipe.tensor_plan import PLANS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

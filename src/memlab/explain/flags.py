@@ -1,4 +1,4 @@
-"""The exact flag or line with which a reader's library makes a change.
+"""The exact flag or line with which a reader's library makes a change of memlab.explain.changes.
 
 Whose library it is, the run says: memlab's own models, transformers in a loop of one's own, its
 Trainer, or one of TRL's three. What a library has no flag for is not advised to its readers.
@@ -18,12 +18,6 @@ CONFIGS |= {"distillation": "DistillationConfig", "gkd": "GKDConfig"}
 TRAINERS = (TRAINER,) + tuple(CONFIGS)
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
-PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
-ADAPTED = f"peft.get_peft_model(model, {PEFT})"
-NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
-QUANTIZED = f"quantization_config={NF4}"
-HOST = "torchao.optim.CPUOffloadOptimizer"
-
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
 # models where that is another one; None where there is none.
 # Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py;
@@ -38,10 +32,6 @@ FLAGS: dict[str, dict[str, str | None]] = {
         OWN: "memlab.lab.loss.chunked_cross_entropy(hidden, model.lm_head.weight, labels, 8)",
         TRAINER: None,
         MEMLAB: "memlab.lab.models.TinyLlama(model, loss_chunks=8)",
-    },
-    "TRL's trainer and its fused head": {
-        OWN: None,
-        TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments",
     },
     "a step inside backward": {OWN: INSIDE, TRAINER: None},
     "autocast": {
@@ -58,36 +48,14 @@ FLAGS: dict[str, dict[str, str | None]] = {
         TRAINER: "TrainingArguments(gradient_checkpointing=True)",
         MEMLAB: "memlab.lab.models.TinyLlama(model, checkpoint=True)",
     },
-    "states on the host": {
-        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW)",
-        TRAINER: f"Trainer(optimizer_cls_and_kwargs=({HOST}, dict(lr=lr))), max_grad_norm=0",
-    },
-    "states and gradients on the host": {
-        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW, offload_gradients=True)",
-        TRAINER: None,
-    },
-    "Adafactor": {
-        OWN: "torch.optim.Adafactor(model.parameters(), foreach=False)",
-        TRAINER: 'TrainingArguments(optim="adafactor")',
-    },
-    "LoRA of rank 16 on every linear layer": {
-        OWN: ADAPTED,
-        MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
-    },
-    "the same LoRA on a base in nf4": {
-        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
-        MEMLAB: None,
-    },
 }
 MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.step()"
 ACCUMULATED = (
     "TrainingArguments(per_device_train_batch_size={batch}, gradient_accumulation_steps={passes})"
 )
-SHARD = "torch.distributed.fsdp.fully_shard(layer{0}) for each decoder layer, then "
-SHARD += "fully_shard(model{0}); torchrun --nproc-per-node {1}"
-SHARDED = {OWN: SHARD, TRAINER: "TrainingArguments(fsdp=True); torchrun --nproc-per-node {1}"}
-FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
-FEWER_SFT = "SFTConfig(max_length={tokens})"
+SHARD = "torch.distributed.fsdp.fully_shard(layer) for each decoder layer, then "
+SHARD += "fully_shard(model); torchrun --nproc-per-node {0}"
+SHARDED = {OWN: SHARD, TRAINER: "TrainingArguments(fsdp=True); torchrun --nproc-per-node {0}"}
 
 
 def library(run: Run) -> str:
@@ -107,21 +75,24 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
     if name.endswith("micro-batches"):
         words = ACCUMULATED if trainer else MICRO_BATCHES
         return _of(words.format(passes=run.micro_batches, batch=run.batch), of)
-    if name.startswith("sequences of"):
-        return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
     if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
         return "torchao.optim.AdamW8bit(model.parameters())"
-    said = FLAGS[name]
-    found = said.get(TRAINER if trainer else of, said[OWN])
+    found = of_library(FLAGS[name], of)
     if found is not None and name == "a step inside backward":
         found = found.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
+    return found
+
+
+def of_library(said: dict[str, str | None], of: str) -> str | None:
+    """Of the lines of one change that of this library: a Trainer's for all of TRL's, renamed."""
+    found = said.get(TRAINER if of in TRAINERS else of, said[OWN])
     return None if found is None else _of(found, of)
 
 
-def divided(run: Run, policy: str = "") -> str | None:
+def divided(run: Run) -> str | None:
     """The line that divides a run over its cards with FSDP2; None where the library has none."""
     words = SHARDED.get(library(run))
-    return words and words.format(policy, run.devices.data)
+    return words and words.format(run.devices.data)
 
 
 STEPPED = {

@@ -10,7 +10,8 @@ from ..recipe import Recipe
 from ..run import Run
 from ..terms.lora import Lora
 from .changes import CHANGES, Change
-from .flags import OWN, STEPPED, flag, library
+from .flags import flag
+from .other_flags import other_line
 from .several import line, ours, over
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -139,26 +140,10 @@ def last_of(cards: int, of: str | None = None) -> tuple[Change, ...]:
 
 def line_of(name: str, recipe: Recipe, run: Run) -> str | None:
     """The line of the reader's library that makes any of these changes; None: it has none."""
-    of = library(run)
-    if name == INSIDE and of == OWN:
-        return HOOKED.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
-    if name in LOSSES:
-        return LOSSES[name] if of == OWN else None
-    return (line if ours(name) else flag)(name, recipe, run)
-
-
-# Source      PyTorch's tutorial "How to save memory by fusing the optimizer step into the backward
-#             pass"
-HOOKED = "each = {{p: {}([p]) for p in model.parameters()}}; for p in each: "
-HOOKED += "p.register_post_accumulate_grad_hook(lambda p: (each[p].step(), each[p].zero_grad()))"
-# Source      torch 2.13, torch/nn/functional.py: linear_cross_entropy, which without options makes
-#             all logits; liger-kernel 0.8.5, transformers/fused_linear_cross_entropy.py
-LOSSES = {
-    TORCHS.name: "torch.nn.functional.linear_cross_entropy(hidden, model.lm_head.weight, labels, "
-    "options=torch.nn.LinearCrossEntropyOptions())",
-    LIGERS.name: "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()"
-    "(model.lm_head.weight, hidden, labels)",
-}
+    if ours(name):
+        return line(name, recipe, run)
+    found = other_line(name, recipe, run)
+    return flag(name, recipe, run) if found == "" else found
 
 
 def fewer_tokens(run: Run) -> tuple[Change, ...]:

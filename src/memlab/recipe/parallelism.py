@@ -1,7 +1,9 @@
 """Sharding: how many devices share a run, what they divide, and what one of them holds of a tensor.
 
-The arithmetic is memlab.terms.sharding's; here it meets the tensors of a model. The module is long,
-because what devices can be told, and what of it contradicts itself, stands in one place.
+The arithmetic is memlab.terms.sharding's; here it meets the tensors of a model. What of it
+contradicts itself is said where each word belongs: fsdp_policy, deepspeed_config, expert_parallel,
+pipeline_schedule, tensor_plan. The module is long, because all that devices can be told stands in
+one place.
 """
 
 from __future__ import annotations
@@ -13,21 +15,12 @@ from ..model.tensors import Tensor
 from ..terms import sharding as terms
 from ..terms.optimizer import numel
 from ..units import whole
-from . import deepspeed_config, expert_parallel, fsdp_policy
+from . import deepspeed_config, expert_parallel, fsdp_policy, pipeline_schedule, tensor_plan
 
 COUNTS = ("data", "tensor", "pipeline", "context")
-# By which axis of [outputs, inputs] tensor parallelism cuts a linear layer of each layer.
-COLUMNS = ("q", "k", "v", "qkv", "gate", "up", "gate_up")
-ROWS = ("out", "down")
-# What a pipeline is told beside its ranks, and its schedules.
-PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
-SCHEDULES = ("gpipe", "1f1b", "interleaved1f1b", "interleavedzerobubble", "zbvzerobubble")
-# What ranks that divide matrices are told, and whose plan it is.
-DIVIDED = ("sequence", "plan")
-PLANS = ("torch", "transformers")
 POLICIES = fsdp_policy.POLICY + ("library",) + expert_parallel.EXPERTS
 SHARED = fsdp_policy.POLICY + ("library",) + deepspeed_config.CONFIG  # what divides with ZeRO
-TOLD = POLICIES + deepspeed_config.CONFIG + PIPELINED + DIVIDED
+TOLD = POLICIES + deepspeed_config.CONFIG + pipeline_schedule.PIPELINED + tensor_plan.DIVIDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,8 +127,8 @@ class Sharding:
         terms.divided("weights", zero=self.zero)
         fsdp_policy.check(self)
         deepspeed_config.check(self)
-        _check_schedule(self)
-        _check_plan(self)
+        pipeline_schedule.check(self)
+        tensor_plan.check(self)
         expert_parallel.check(self)
         for field, value in self._said(SHARED).items():
             if self.data * self.context == 1:
@@ -226,15 +219,8 @@ class Sharding:
         return [range(sum(sizes[:s]), sum(sizes[: s + 1])) for s in self.stages(stage)]
 
     def stages(self, rank: int) -> list[int]:
-        """The stages of a rank of the pipeline, in their order.
-
-        Source      torch 2.13, torch/distributed/pipelining/_utils.py:
-                    generate_stage_to_rank_mapping, style "loop" or "v"
-        """
-        every = self.pipeline * self.stages_per_rank
-        if self.schedule == "zbvzerobubble":
-            return [rank, every - 1 - rank]
-        return list(range(rank, every, self.pipeline))
+        """The stages of a rank of the pipeline, in their order: memlab.recipe.pipeline_schedule."""
+        return pipeline_schedule.stages(self, rank)
 
     def tensors(self, model: Model, stage: int = 0) -> list[Tensor]:
         """The parameter tensors of one pipeline stage, each as tensor parallelism leaves it.
@@ -260,7 +246,9 @@ class Sharding:
             else:
                 copies = tensor.copies if last else 0
             if copies:
-                shape = terms.split(tensor.shape, axis=_axis(tensor, model), ranks=self.tensor)
+                shape = terms.split(
+                    tensor.shape, axis=tensor_plan.axis(tensor, model), ranks=self.tensor
+                )
                 kind = (tensor.component, copies, tensor.linear)
                 found.append(Tensor(tensor.name, shape, *kind))
         return found
@@ -284,53 +272,3 @@ class Sharding:
         said += [f"ZeRO {self.zero}"] * (self.zero > 0)
         said += [f"{name}={value}" for name, value in self._said(TOLD).items()]
         return ", ".join(said) or "one device"
-
-
-def _check_schedule(devices: Sharding) -> None:
-    if devices.schedule not in SCHEDULES:
-        said = f"schedule={devices.schedule!r}"
-        raise ValueError(f"{said} is not described; known: {', '.join(SCHEDULES)}")
-    if not isinstance(devices.return_outputs, bool):
-        raise TypeError(f"return_outputs={devices.return_outputs!r}; True or False is needed")
-    each = whole("stages_per_rank", devices.stages_per_rank)
-    if each == 0:
-        raise ValueError("stages_per_rank=0; at least 1 is needed")
-    for field in PIPELINED:
-        value = getattr(devices, field)
-        if value != getattr(Sharding, field) and devices.pipeline == 1:
-            raise ValueError(f"{field}={value!r} is a pipeline's, of 2 ranks or more")
-    most = {"interleaved1f1b": each, "interleavedzerobubble": each, "zbvzerobubble": 2}
-    least = {"interleaved1f1b": 2, "zbvzerobubble": 2}
-    if not least.get(devices.schedule, 1) <= each <= most.get(devices.schedule, 1):
-        raise ValueError(
-            f"stages_per_rank={each} with schedule={devices.schedule!r}: interleaved1f1b has 2 "
-            "stages or more on each rank, interleavedzerobubble 1 or more, zbvzerobubble 2, the "
-            "others have 1"
-        )
-
-
-def _check_plan(devices: Sharding) -> None:
-    if not isinstance(devices.sequence, bool):
-        raise TypeError(f"sequence={devices.sequence!r}; True or False is needed")
-    if devices.plan not in PLANS:
-        raise ValueError(f"plan={devices.plan!r} is not described; known: {', '.join(PLANS)}")
-    for field in DIVIDED:
-        value = getattr(devices, field)
-        if value != getattr(Sharding, field) and devices.tensor == 1:
-            raise ValueError(f"{field}={value!r} is tensor parallelism's, of 2 ranks or more")
-    if devices.sequence and devices.plan == "transformers":
-        raise ValueError("sequence=True with plan='transformers': tp_plan=\"auto\" has none")
-
-
-def _axis(tensor: Tensor, model: Model) -> int | None:
-    """The dimension that tensor parallelism cuts; None for what every rank holds whole."""
-    if tensor.name in ("embedding", "lm_head"):
-        return 0
-    words = tensor.name.split(".")
-    bias = words[-1] == "bias"
-    name = words[-2] if bias else words[-1]
-    if name in COLUMNS:
-        return 1 if model.conv1d and not bias else 0
-    if name in ROWS and not bias:
-        return 0 if model.conv1d else 1
-    return None

@@ -1,0 +1,73 @@
+"""The line of a reader's library for what memlab.fit alone advises: see memlab.explain.resorts.
+
+The page's calculator reads the lines of memlab.explain.flags, and none of these.
+"""
+
+from __future__ import annotations
+
+from .flags import LOADED, MEMLAB, OWN, SFT, STEPPED, TRAINER, library, of_library
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from ..recipe import Recipe
+    from ..run import Run
+
+PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
+ADAPTED = f"peft.get_peft_model(model, {PEFT})"
+NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
+QUANTIZED = f"quantization_config={NF4}"
+HOST = "torchao.optim.CPUOffloadOptimizer"
+
+# As memlab.explain.flags.FLAGS, with the same sources; peft 0.21, mapping_func.py
+OTHERS: dict[str, dict[str, str | None]] = {
+    "TRL's trainer and its fused head": {
+        OWN: None,
+        TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments",
+    },
+    "states on the host": {
+        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW)",
+        TRAINER: f"Trainer(optimizer_cls_and_kwargs=({HOST}, dict(lr=lr))), max_grad_norm=0",
+    },
+    "states and gradients on the host": {
+        OWN: f"{HOST}(model.parameters(), torch.optim.AdamW, offload_gradients=True)",
+        TRAINER: None,
+    },
+    "Adafactor": {
+        OWN: "torch.optim.Adafactor(model.parameters(), foreach=False)",
+        TRAINER: 'TrainingArguments(optim="adafactor")',
+    },
+    "LoRA of rank 16 on every linear layer": {
+        OWN: ADAPTED,
+        MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
+    },
+    "the same LoRA on a base in nf4": {
+        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
+        MEMLAB: None,
+    },
+}
+FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
+FEWER_SFT = "SFTConfig(max_length={tokens})"
+# Source      PyTorch's tutorial "How to save memory by fusing the optimizer step into the backward
+#             pass"
+HOOKED = "each = {{p: {}([p]) for p in model.parameters()}}; for p in each: "
+HOOKED += "p.register_post_accumulate_grad_hook(lambda p: (each[p].step(), each[p].zero_grad()))"
+# Source      torch 2.13, torch/nn/functional.py: linear_cross_entropy, which without options makes
+#             all logits; liger-kernel 0.8.5, transformers/fused_linear_cross_entropy.py
+LOSSES = {
+    "torch's loss in chunks": "torch.nn.functional.linear_cross_entropy(hidden, "
+    "model.lm_head.weight, labels, options=torch.nn.LinearCrossEntropyOptions())",
+    "Liger Kernel's loss in chunks": "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()"
+    "(model.lm_head.weight, hidden, labels)",
+}
+
+
+def other_line(name: str, recipe: Recipe, run: Run) -> str | None:
+    """The line; None: this library has none; "": memlab.explain.flags has it."""
+    of = library(run)
+    if name.startswith("sequences of"):
+        return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
+    if name == "a step inside backward" and of == OWN:
+        return HOOKED.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
+    if name in LOSSES:
+        return LOSSES[name] if of == OWN else None
+    return of_library(OTHERS[name], of) if name in OTHERS else ""
