@@ -150,7 +150,7 @@ def test_the_command_line_that_it_names_answers(field, trained, tmp_path, capsys
             {"model": "config", "config": {"model_type": "bloom"}},
             words.NO_ADAPTERS.format(family="bloom"),
         ),
-        (Q_V, {"batch": None}, "Sequences in a batch: “None” is no whole number from 1 to 65,536"),
+        (Q_V, {"batch": None}, "Sequences in a batch: a whole number from 1 to 65,536 is needed"),
     ],
 )
 def test_what_cannot_be_is_said_as_everywhere(said, state, line):

@@ -616,3 +616,35 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
         assert "make serve" in watched.page.inner_text("#calc-note")
         assert "Opened" not in watched.page.inner_text("#calc-note")
         assert watched.wrong == []
+
+
+def test_a_phone_on_its_side_is_not_half_covered(page):
+    page.set_viewport_size({"width": 844, "height": 390})
+    page.evaluate("scrollTo(0, 900)")
+    covered = page.evaluate("document.querySelector('.calc-top').getBoundingClientRect().bottom")
+    assert covered < 60, "the verdict stays over a form of 390 px"
+
+
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_what_a_config_lacks_is_said_in_the_language(browser, roots, language):  # noqa: F811
+    words = catalogue.translations(language, "calculator-words")
+    wrong = "D={width} is not a multiple of N={heads}, which {family} asks for"
+    quantized = TINY | {"quantization_config": {"quant_method": "bitsandbytes"}}
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        opened(page, roots["http"] + PAGE.replace("en/", f"{language}/"))
+        page.evaluate("document.querySelector('#calc-config').closest('details').open = true")
+        for config, english in (
+            ({"model_type": "gemma2"}, "the {family} config has no {key}"),
+            (TINY | {"head_dim": None, "hidden_size": 2047}, wrong),
+            (quantized, "take the config of the model that was quantized"),
+        ):
+            page.fill("#calc-config", json.dumps(config))
+            part = max(re.split(r"\{\w+\}", words[english]), key=len).strip()
+            until(page, lambda part=part: part in page.inner_text("#calc-wrong"))
+        page.select_option("#calc-model", "llama-3-8b")
+        page.fill("#calc-tokens", "")
+        part = words["{label}: a whole number from {least} to {most} is needed"].split("{least}")[0]
+        part = part.split("{label}")[1].strip()
+        until(page, lambda: part in page.inner_text("#calc-wrong"))
+        assert "None" not in page.inner_text("#calc-wrong") and watched.wrong == []

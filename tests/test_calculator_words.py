@@ -45,8 +45,9 @@ CODE = re.compile(
 )
 # What memlab's other functions say of a config's content is theirs.
 OF_CONFIG = re.compile(
-    r"the \w+ config has no '|\w+=\S+ is (a|not described; known)|D=|N=\d+ is not|"
-    r"attention_dropout=|kv_heads=\d+: latent|layer_types |\w+=.+ is not described: "
+    r"\w+=\S+ is (a|not described; known)|D=\d+ in |N=\d+ is not|"
+    r"attention_dropout=|kv_heads=\d+: latent|layer_types |"
+    r"(?!quantization)\w+=.+ is not described: "
 )
 
 

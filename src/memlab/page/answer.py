@@ -12,7 +12,7 @@ from ..model.config import KEYS
 from ..units import text
 from . import words as say
 from .adapted import EVERY
-from .adapter_controls import ADAPTERS
+from .adapter_controls import ADAPTERS, LORA, QLORA
 from .asked import card_of, controls_of, lora_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .begun import ORDER as ORDER
 from .begun import begun, summed
@@ -150,7 +150,7 @@ def instead(
 
     sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0}
     try:
-        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in ADAPTERS]
+        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in (LORA, QLORA)]
     except ValueError:
         return []
     made: list[list[Any]] = []
