@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import formulas
 import interface
 import yaml
 from blocks import blocks, has_words
@@ -62,7 +63,8 @@ def blocks_of(name):
 def page(text):
     """The blocks of a page with its tables filled in, without what chapters and terms.csv say."""
     listed = {row["en"] for row in glossary.rows(ROOT)} if GLOSSARY in text else set()
-    found = blocks(status.fill(text, ROOT))
+    filled = status.fill(text, ROOT)
+    found = [*blocks(filled), *formulas.words(filled)]
     return [block for block in found if block not in listed and not of_chapters(block)]
 
 
@@ -108,7 +110,8 @@ def notebook(content):
     found = []
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
-            found += blocks("".join(cell["source"]))
+            text = "".join(cell["source"])
+            found += [*blocks(text), *formulas.words(text)]
         shown = cell["metadata"].get("mystnb", {})
         found += [shown[kind][key] for kind, key in FIGURE if shown.get(kind, {}).get(key)]
     return found
