@@ -14,7 +14,7 @@ import pytest
 from calculator_states import ADAPTED, HOSTILE, LOOPED, RARE, SERVED, SHARDED, TYPED, states
 from test_numerals import KEPT, TURNED
 
-from memlab.base.message import PLACE, Listed, Message, parts, rendered, said
+from memlab.base.message import PLACE, Listed, Message, parts, rendered
 from memlab.devices import devices
 from memlab.model.families import FAMILIES
 from memlab.model.presets import PRESETS
@@ -167,7 +167,7 @@ WORDS = {"{size} left": "{size} sobram", "a": "um", "{a}, {b}.": "{b} e {a}."}
 )
 def test_only_what_is_told_in_parts_is_said_in_parts(told, english, other):
     """A finished text is looked up whole, and never taken apart."""
-    assert told == english and said(told, WORDS) == other and said(told, {}) == english
+    assert told == english and rendered(told, WORDS) == other and rendered(told, {}) == english
 
 
 def test_a_message_has_a_value_for_each_place():

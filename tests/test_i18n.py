@@ -360,10 +360,13 @@ def test_a_page_says_the_titles_of_its_chapters_in_its_language():
 
 def test_what_surrounds_a_page_is_said_in_its_language():
     words = {"Main": "Principal", "About {1} minutes": "Cerca de {1} minutos", "Dark": "Escuro"}
-    page = '<a title="Main">Main</a> <p> About 15 minutes\n</p><pre><b>Main</b></pre><i>Mainly</i>'
+    page = (
+        '<a title="Main">Main</a> <p data-said="About {1} minutes" data-number="15">'
+        "About 15 minutes</p><pre><b>Main</b></pre><i>Mainly</i>"
+    )
     assert interface.translate(page, words) == (
-        '<a title="Principal">Principal</a> <p> Cerca de 15 minutos\n</p>'
-        "<pre><b>Main</b></pre><i>Mainly</i>"
+        '<a title="Principal">Principal</a> <p data-said="About {1} minutes" data-number="15">'
+        "Cerca de 15 minutos</p><pre><b>Main</b></pre><i>Mainly</i>"
     )
     hostile = {"Main": '"><script>'}
     assert "<script>" not in interface.translate(page, hostile)

@@ -1,6 +1,6 @@
 """A notebook that runs in a language shows what its page shows.
 
-Three light chapters are run in a kernel, as `make lab BOOK_LANG=…` lays them out, and each output
+Four light chapters are run in a kernel, as `make lab BOOK_LANG=…` lays them out, and each output
 is compared to the character with the one that the page has: text, tables and pictures.
 """
 
@@ -17,7 +17,12 @@ from nbclient import NotebookClient
 import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
-LIGHT = {"01_formats": "pt-BR", "30_serving": "zh-TW", "33_divide_text": "pt-BR"}
+LIGHT = {
+    "01_formats": "zh-TW",
+    "07_kv_cache": "pt-BR",
+    "30_serving": "pt-BR",
+    "33_divide_text": "zh-TW",
+}
 
 
 def run(path, language):

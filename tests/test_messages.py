@@ -6,7 +6,7 @@ import pytest
 
 from memlab.base import messages
 from memlab.base.grid import Grid
-from memlab.base.message import Listed, Message
+from memlab.base.message import Listed, Message, is_message, is_sentence
 from memlab.base.table import as_html, as_text, places
 from memlab.plot.canvas import Canvas, heading, wrap
 
@@ -33,7 +33,9 @@ def portuguese(tmp_path, monkeypatch):
     ("text", "said"),
     [
         ("weights", "pesos"),
-        ("peak after 3 layers of 1.5 GiB", "em 1,5 GiB: pico após 3 camadas"),
+        ("peak after 3 layers of 1.5 GiB", "peak after 3 layers of 1,5 GiB"),
+        (Message("peak after {1} layers of {2}", 3, "1.5 GiB"), "em 1,5 GiB: pico após 3 camadas"),
+        (Message("not in it: {1}", "1.5 GiB"), "not in it: 1.5 GiB"),
         (Listed(" · ", ["weights", "AdamW"]), "pesos · AdamW"),
         ("weights · AdamW", "weights · AdamW"),
         (Message("peak after {1} layers of {2}", 3, "weights"), "em pesos: pico após 3 camadas"),
@@ -44,24 +46,46 @@ def portuguese(tmp_path, monkeypatch):
         ("", ""),
     ],
 )
-def test_a_text_is_said_whole_or_without_its_numbers_and_a_message_in_parts(portuguese, text, said):
+def test_a_text_is_said_whole_and_a_message_in_parts(portuguese, text, said):
     assert messages.say(text) == said
     assert messages.say(messages.say(text)) == said
 
 
 @pytest.mark.parametrize(
-    ("text", "pattern", "numbers"),
+    ("text", "is_one"),
     [
-        ("in fp32, two in bf16.", "in fp32, two in bf16.", []),
-        ("Two texts: B = 2.", "Two texts: B = {1}.", ["2"]),
-        ("1,024 B, or 3.5 GiB of Llama-3-8B", "{1}, or {2} of Llama-3-8B", ["1,024 B", "3.5 GiB"]),
-        ("−5 % and +3x", "{1} and {2}", ["−5 %", "+3x"]),
-        ("80GB on an H100", "{1} on an H100", ["80GB"]),
+        ("peak after {1} layers", True),
+        ("transformers", True),
+        ("1,024 B / 3.5 GiB", False),
+        ("{1} MiB", False),
+        ("RTX 4090 · bf16", False),
+        ("MHA · K = {1}", False),
+        ("MHA, K = {1}", True),
+        ("{1}, {2}", False),
+        ("an RTX 4090", True),
+        ("", False),
     ],
 )
-def test_a_template_has_no_numbers_and_keeps_the_rest(text, pattern, numbers):
-    assert messages.template(text) == (pattern, numbers)
-    assert messages.filled(pattern, numbers) == text
+def test_a_sentence_has_a_word_that_is_no_name(text, is_one):
+    assert is_sentence(text) is is_one
+
+
+def test_a_mark_between_two_values_is_a_matter_of_the_language():
+    assert is_message("{1}, {2}") and is_message("weights")
+    assert not is_message("{1} · {2}") and not is_message("1,024 B (1 KiB)")
+
+
+def test_what_is_said_already_is_not_said_again(portuguese):
+    inner = messages.told("{1} B", "1,024")
+    assert inner == "1.024 B"
+    assert (
+        messages.told("peak after {1} layers of {2}", 3, inner) == "em 1.024 B: pico após 3 camadas"
+    )
+
+
+def test_a_number_is_read_with_what_stands_around_its_place(portuguese):
+    assert messages.told("{1} {2}", "PyTorch", "2.13") == "PyTorch 2.13"
+    assert messages.told("{1} {2}", "2.13", "GiB") == "2,13 GiB"
 
 
 def test_the_package_has_the_words_of_the_books_languages():
@@ -79,7 +103,7 @@ def test_tables_and_pictures_ask(portuguese):
     assert lines[0] == "pesos" and lines[2].split() == ["pesos", "1.024"]
     assert ">pesos</th>" in as_html(TABLE)
     sheet = Canvas()
-    heading(sheet, "peak after 3 layers of 2 B")
+    heading(sheet, Message("peak after {1} layers of {2}", 3, "2 B"))
     assert ">em 2 B: pico após 3 camadas</text>" in sheet.parts[0]
 
 
@@ -126,9 +150,10 @@ def test_what_is_asked_for_is_heard(tmp_path, monkeypatch):
     messages.say("before")
     monkeypatch.setattr(messages, "HEARD", str(file))
     monkeypatch.setattr(messages, "_heard", set())
-    for text in ("after", "after", "größer"):
+    for text in ("after", "after", "größer", Message("{1} of {2}", "after", Listed(", ", ["x"]))):
         messages.say(text)
-    assert list(map(json.loads, file.read_text().splitlines())) == ["after", "größer"]
+    heard = list(map(json.loads, file.read_text().splitlines()))
+    assert heard == ["after", "größer", "{1} of {2}", "x"]
 
 
 def test_a_grid_is_a_table_as_a_value():

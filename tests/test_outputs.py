@@ -4,10 +4,13 @@ import copy
 import html
 import json
 import re
+import shutil
 from collections import Counter
+from decimal import Decimal
 
 import catalogue
 import check
+import guard
 import lay
 import outputs
 import pytest
@@ -19,6 +22,7 @@ NAME = "30_serving"
 LARGE = 600_000  # bytes of one file
 NO_TEXT = re.compile(HIDDEN.pattern + r"|<svg\b.*?</svg>|<[^>]*>", re.S)
 TEXTS = ("text/plain", "text/html")
+NAMED = re.compile(rf"({guard.NUMBER.pattern}){guard.POWER.pattern}")  # 2.82 億, 70B
 MARK = re.compile(r"(?<=\d)[.,](?=\d)")
 
 
@@ -35,7 +39,18 @@ def test_no_file_is_of_a_chapter_that_is_gone_and_none_is_large(language):
     assert [file.name for file in files if file.stat().st_size > LARGE] == []
 
 
-def values(cell):
+def whole(text):
+    """A text with 28.4 million, or 2,840 萬, written out: the two share no digits."""
+
+    def one(found):
+        if (zeros := guard.POWERS.get(found[2] or found[3])) is None:  # 16 bits
+            return found[0]
+        return f"{Decimal(found[1].replace(',', '')).scaleb(zeros):f}"
+
+    return NAMED.sub(one, text)
+
+
+def values(cell, language):
     """The numbers that a cell prints, without the marks in them, which differ by language.
 
     Pictures are left out: a bar has its label where the words have room in it.
@@ -45,7 +60,8 @@ def values(cell):
         data = output.get("data", {})
         shown = ["".join(data.get(kind, "")) for kind in TEXTS]
         texts += [html.unescape(NO_TEXT.sub(" ", text)) for text in shown]
-    return Counter(re.findall(r"\d+", MARK.sub("", "\n".join(texts))))
+    text = "\n".join(texts)
+    return Counter(re.findall(r"\d+", MARK.sub("", whole(text) if language == "zh-TW" else text)))
 
 
 @pytest.mark.parametrize("path", sources.chapters(), ids=lambda path: path.stem)
@@ -57,7 +73,8 @@ def test_a_language_shows_the_values_of_the_english_chapter(path):
             if new := kept["cells"].get(cell["id"]):
                 there = copy.deepcopy(cell)
                 outputs.put(there, new)
-                lost, more = values(cell) - values(there), values(there) - values(cell)
+                english, other = values(cell, language), values(there, language)
+                lost, more = english - other, other - english
                 # Chinese may say in a digit what English says in a word: "eight bits".
                 assert not lost and all(len(each) == 1 for each in more), (language, cell["id"])
 
@@ -88,6 +105,24 @@ def test_what_a_cell_does_or_shows_makes_a_file_stale(chapter, change, is_stale)
     assert (outputs.key("pt-BR", path, ["{1} blocks"]) != before) is is_stale
 
 
+def test_other_code_of_a_picture_makes_a_file_stale_and_a_remark_does_not(
+    chapter, monkeypatch, tmp_path
+):
+    path, before = chapter
+    plot = shutil.copytree(outputs.PLOT, tmp_path / "plot")
+    monkeypatch.setattr(outputs, "PLOT", plot)
+    for name, more, is_stale in (
+        ("canvas.py", "\n# a remark\n", False),
+        ("who_holds.py", "\nMORE = 1\n", False),  # no picture of this chapter
+        ("canvas.py", "\nMORE = 1\n", True),
+    ):
+        with (plot / name).open("a", encoding="utf-8") as file:
+            file.write(more)
+        outputs.drawn_by.cache_clear()
+        assert (outputs.key("pt-BR", path, ["{1} blocks"]) != before) is is_stale
+    outputs.drawn_by.cache_clear()
+
+
 def test_another_word_of_the_language_makes_a_file_stale(chapter, monkeypatch):
     path, before = chapter
     words = dict(outputs.messages_of("pt-BR"))
@@ -106,7 +141,7 @@ def test_a_message_with_a_number_written_in_it_is_known_by_its_own_name(language
     monkeypatch.setattr(outputs, "messages_of", lambda language: words)
     for chapter, number in (("12_mixed_precision", "4,096"), ("06_logits", "of 8:")):
         path = sources.ROOT / "notebooks" / f"{chapter}.ipynb"
-        said = json.loads(outputs.path_of(language, chapter).read_text("utf-8"))["said"]
+        said = sources.said(json.loads(path.read_text(encoding="utf-8")))
         (message,) = (text for text in said if number in text and "{1}" in text)
         assert outputs.kept(language, path) is not None
         words[message] += "."

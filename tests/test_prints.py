@@ -26,6 +26,11 @@ print(f"{4096:,} B")
 print("left in English:", 1.5)
 print(f"{1:,}".replace("1", "14.96 GiB"))
 print({"one": 1.5}, sep="")
+label = f"one {moment} of {size / 2:.1f} GiB"
+print(label)
+print(", ".join([label, f"{size:.0f} B"]))
+print(f"the step: {3:,} GiB, in {f'one {moment} of {2} GiB'}")
+print("of " + label)
 """
 WORDS = {
     "the step: {1} GiB, in {2}": "em {2}, o passo: {1} GiB",
@@ -36,6 +41,8 @@ WORDS = {
     "{1} tokens: {2}": "{1} tokens: {2}",
     "fits": "cabe",
     "does not": "não cabe",
+    "one {1} of {2} GiB": "{2} GiB para {1}",
+    "of ": "de ",
 }
 PRINTED = """em no backward, o passo: 8.192,5 GiB
 um bloco: 1.024 B
@@ -46,6 +53,10 @@ uma fatia segura 120 B, o clone 40 B dos 1.200 B
 left in English: 1.5
 14,96 GiB
 {'one': 1.5}
+4096,2 GiB para no backward
+4096,2 GiB para no backward, 8192 B
+em 2 GiB para no backward, o passo: 3 GiB
+de 4096,2 GiB para no backward
 """
 
 
@@ -61,7 +72,7 @@ def printed(tree):
     with redirect_stdout(out):
         exec(
             compile(tree, "cell", "exec"),
-            {prints.TOLD: messages.told, prints.FIGURE: prints.figure},
+            prints.HELPERS.copy(),
         )
     return out.getvalue()
 
@@ -78,7 +89,7 @@ def test_in_english_nothing_changes():
 
 def test_the_messages_of_a_cell_are_those_of_its_prints():
     found = prints.messages(CELL)
-    assert set(WORDS) - {"backward"} <= set(found)
+    assert set(WORDS) - {"backward", "of "} <= set(found)
     assert "left in English: {1}" in found and "{1}" not in found
 
 
@@ -92,7 +103,7 @@ def test_no_shell_listens_in_english_and_one_does_once(portuguese, monkeypatch):
     monkeypatch.setitem(prints.sys.modules, "IPython", Module)
     prints.listen()
     prints.listen()
-    assert len(Shell.ast_transformers) == 1 and Shell.user_ns[prints.TOLD] is messages.told
+    assert len(Shell.ast_transformers) == 1 and Shell.user_ns[prints.TOLD] is prints.sentence
     Shell.user_ns.clear()
     monkeypatch.setattr(messages, "_chosen", ["en"])
     prints.listen()

@@ -54,7 +54,7 @@ def table(note):
             messages.HEARD = before
             messages._heard.clear()
         lines = heard.read_text(encoding="utf-8").splitlines()
-    return page, plain, {*map(notebooks.words_of, map(json.loads, lines))} - {""}
+    return page, plain, {*filter(notebooks.is_message, map(json.loads, lines))}
 
 
 def _shown(chapter):

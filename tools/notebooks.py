@@ -26,7 +26,8 @@ from nbclient.exceptions import CellExecutionError
 from notebook_text import trim
 from notebook_time import Stopwatch
 
-from memlab.base.messages import template
+from memlab.base import message
+from memlab.base.message import PLACE
 
 ROOT = Path(__file__).resolve().parent.parent
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -39,23 +40,25 @@ CELL_KEYS = ("tags", "mystnb")
 def run(nb, folder):
     """Execute every cell in order in a fresh kernel that starts in `folder`.
 
-    The words that memlab printed go into the metadata: translators tell them from the code's.
+    The messages that memlab was asked for go into the metadata, those of each answer of a slider
+    too: a translator needs them, and tells memlab's words from the code's by them.
     """
     with tempfile.TemporaryDirectory() as heard:
         os.environ["MEMLAB_HEARD"] = str(Path(heard, "said.jsonl"))
+        os.environ["MEMLAB_ANSWERS"] = str(Path(heard, "answers.jsonl"))
         try:
             execute(nb, folder)
         finally:
             said = Path(os.environ.pop("MEMLAB_HEARD"))
+            del os.environ["MEMLAB_ANSWERS"]
         lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
-    nb.metadata["memlab"] = {"said": sorted({*map(words_of, map(json.loads, lines))} - {""})}
+    nb.metadata["memlab"] = {"said": sorted(filter(is_message, {*map(json.loads, lines)}))}
 
 
-def words_of(message):
-    """A message with its numbers taken out; nothing where no word is left, or only a name."""
-    words, _ = template(message)
-    named = re.fullmatch(r"[\w.]+", words) and re.search(r"[._]", words)
-    return words if re.search(r"[^\W\d_]{2}", words) and not named else ""
+def is_message(text):
+    """Whether a text has words for a translator: no name of code, and no value as Python has it."""
+    named = re.fullmatch(r"[\w.:/-]+", PLACE.sub("x", text)) and re.search(r"[._]", text)
+    return message.is_message(text) and not named and not re.match(r"[{\[]['\"]", text)
 
 
 def execute(nb, folder, watch=None):

@@ -177,7 +177,9 @@ def surround(app, pagename, templatename, context, doctree):
     }
 
     if pagename not in LOOKED_UP and not code:
-        about = f'\n<p class="memlab-about">About {minutes(context["body"])} minutes</p>'
+        long = minutes(context["body"])
+        said = f'data-said="About {{1}} minutes" data-number="{long}"'
+        about = f'\n<p {said} class="memlab-about">About {long} minutes</p>'
         context["body"] = context["body"].replace("</h1>", f"</h1>{about}", 1)
 
     site = addresses(app.config).site

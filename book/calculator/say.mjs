@@ -2,6 +2,13 @@
 import { written } from "./numerals.mjs";
 
 const PLACE = /\{(\w+)\}/;
+const IDEOGRAPH = /[\u3000-\u9fff]/;
+
+// Beside an ideograph a comma is one of its own.
+function listed(mark, [first = "", ...rest]) {
+  const comma = (a, b) => mark === ", " && IDEOGRAPH.test(a.slice(-1) + b.slice(0, 1));
+  return rest.reduce((done, next) => done + (comma(done, next) ? "、" : mark) + next, first);
+}
 
 // words: English -> translation. language: of the page, which writes numbers in its own way.
 // What is said: a text, [a pattern, what stands in its {places}], or [a mark, what it parts].
@@ -14,7 +21,7 @@ export function speaker(words, language) {
   function said(told) {
     if (!Array.isArray(told)) return word(told);
     const [pattern, values] = told;
-    if (Array.isArray(values)) return values.map(said).join(pattern);
+    if (Array.isArray(values)) return listed(pattern, values.map(said));
     const parts = word(pattern).split(PLACE);
     return parts.map((part, i) => (i % 2 ? said(values[part]) : part)).join("");
   }

@@ -11,9 +11,9 @@ DIGITS = re.compile(r"\d+(?:[.,\u00a0\u202f]\d+)*")
 NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 # Powers of ten with a name: 197 million is 197 milhões and 1.97 億.
 POWERS = {"million": 6, "milhão": 6, "milhões": 6, "billion": 9, "bilhão": 9, "bilhões": 9}
-POWERS |= {"trillion": 12, "trilhão": 12, "trilhões": 12, "萬": 4, "億": 8, "兆": 12}
+POWERS |= {"trillion": 12, "trilhão": 12, "trilhões": 12, "萬": 4, "百萬": 6, "億": 8, "兆": 12}
 POWERS |= {"M": 6, "B": 9}  # 70B are 70 billion; bytes stand apart, 70 B
-POWER = re.compile(r"(?:[ -]?(mil\w+|bi\w+|tri\w+|[萬億兆])|([MB])(?![A-Za-zÀ-ÿ]))")
+POWER = re.compile(r"(?:[ -]?(mil\w+|bi\w+|tri\w+|百?萬|[億兆])|([MB])(?![A-Za-zÀ-ÿ]))")
 MONTHS = "January February March April May June July August September October November December"
 MONTH = re.compile(rf"\b(?:{'|'.join(MONTHS.split())})\b")
 MONTH_IN_CHINESE = re.compile(r"\d+ ?月")

@@ -8,7 +8,7 @@ between two tags, or an attribute that somebody reads, is replaced where it is o
 import html
 import re
 
-from memlab.base.messages import filled, template
+from memlab.base.message import Message, rendered
 
 WORDS = (
     "Skip to main content",
@@ -65,7 +65,6 @@ WORDS = (
     "{done} of {all} chapters read",
     "Cite this page",
     "About {1} minutes",
-    "About {1}–{2} minutes",
 )
 # What the theme says in Simplified Chinese, or in Sphinx's own words: whose English it is.
 SAID_ALREADY = {
@@ -84,6 +83,9 @@ SAID_ALREADY = {
 ATTRIBUTES = "title|aria-label|placeholder|data-bs-title|data-count"
 SHOWN = re.compile(
     rf"<(?:script|style|pre|svg)\b.*?</(?:script|style|pre|svg)>|"
+    # What has a number in it names its message and the number.
+    r"(?P<open><p data-said=\"(?P<pattern>[^\"]*)\" data-number=\"(?P<number>[^\"]*)\"[^<]*>)"
+    r"[^<]*|"
     rf"(?P<before>>\s*|\b(?:{ATTRIBUTES})=\")(?P<text>[^<>\"]*[^<>\"\s])(?P<after>(?=\s*<|\"))",
     re.S,
 )
@@ -93,20 +95,15 @@ def translate(page, words):
     """The HTML of a page with what surrounds its text in the language of `words`."""
 
     def one(found):
+        if found["pattern"] is not None:
+            told = Message(html.unescape(found["pattern"]), html.unescape(found["number"]))
+            return found["open"] + html.escape(rendered(told, words))
         if found["text"] is None:  # a script, a style, code or a drawing
             return found[0]
         shown = " ".join(html.unescape(found["text"]).split())
-        new = said(SAID_ALREADY.get(shown, shown), words)
+        new = words.get(SAID_ALREADY.get(shown, shown))
         if new is None:
             return found[0]
         return found["before"] + html.escape(new) + found["after"]
 
     return SHOWN.sub(one, page)
-
-
-def said(text, words):
-    """The translation of one of the words, with the numbers it came with; None for any other."""
-    if text in words:
-        return words[text]
-    pattern, numbers = template(text)
-    return filled(words[pattern], numbers) if pattern in words else None

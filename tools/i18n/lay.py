@@ -14,8 +14,7 @@ import sources
 import stage
 import yaml
 
-from memlab.base.messages import translated
-from memlab.base.numerals import written
+from memlab.base.message import rendered
 
 NO_GAIN = "no-gain"
 
@@ -40,7 +39,7 @@ def lay(language, folder):
             path.write_text(json.dumps(asked, ensure_ascii=False), encoding="utf-8")
     for path in sorted((folder / "_static").glob("*.svg")):
         text = path.read_text(encoding="utf-8")
-        drawing = stage.markup(text, lambda words: written(translated(words, site), language))
+        drawing = stage.markup(text, lambda words: rendered(words, site, language))
         path.write_text(drawing, encoding="utf-8")
     settings(language, folder, site)
     return {name: blocks for name, blocks in left.items() if blocks}

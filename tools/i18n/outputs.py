@@ -8,12 +8,14 @@ are those that the code gives when MEMLAB_LANG names the language. A file also h
 that it was made from; where that has changed since, the file is stale and the page stays English.
 """
 
+import ast
 import hashlib
 import json
 import os
 import re
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import catalogue
@@ -21,10 +23,12 @@ import sources
 
 sys.path.append(str(sources.ROOT / "tools"))
 import answers  # noqa: E402
+import code_key  # noqa: E402
 
-from memlab.base.messages import CONTEXT, translated  # noqa: E402
+from memlab.base.messages import CONTEXT  # noqa: E402
 from memlab.base.messages import catalogue as messages_of  # noqa: E402
 
+PLOT = sources.ROOT / "src" / "memlab" / "plot"
 COMMENT = re.compile(r"^[ \t]*#.*\n?", re.M)  # changes nothing that a cell prints
 STALE = "its outputs are those of other code: python tools/i18n outputs"
 
@@ -55,22 +59,49 @@ def stale(language):
 def key(language, path, also):
     """A hash over all that the outputs were made from, as far as files show it.
 
-    Formula     the code of the cells without comments, their English outputs, all English answers
-                of the sliders, and what the language says of each message that memlab used
+    Formula     the code of the cells without comments, and of what draws their pictures; their
+                English outputs, all English answers of the sliders, and what the language says of
+                each message that memlab used
     """
     content = json.loads(path.read_text(encoding="utf-8"))
     cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     said = sorted({*sources.said(content), *also})
     words = messages_of(language)
-    told = [translated(text, words) for text in said]
+    told = [words.get(text, text) for text in said]
     senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if one in said]
     made = [
         [COMMENT.sub("", _joined(cell["source"])).strip() for cell in cells],
         [list(map(shown, cell["outputs"])) for cell in cells],
         answers.kept_of(path).get("questions", []),
         [*told, *map(words.get, senses)],
+        drawn_by("\n".join(_joined(cell["source"]) for cell in cells)),
     ]
     return hashlib.sha256(json.dumps(made, ensure_ascii=False).encode()).hexdigest()
+
+
+@cache
+def drawn_by(code):
+    """The code that lays out the pictures that a chapter asks memlab.plot for.
+
+    Where their words go depends on a language, and the English picture may stay as it was.
+    """
+    trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in PLOT.glob("*.py")}
+    doors = [node for node in trees["__init__"].body if isinstance(node, ast.ImportFrom)]
+    asked = {
+        alias.name for node in _imports(ast.parse(code), "memlab.plot") for alias in node.names
+    }
+    left = [f"{node.module}" for node in doors if asked & {alias.name for alias in node.names}]
+    found = set()
+    while left:
+        found.add(name := left.pop())
+        nodes = ast.walk(trees[name])
+        near = (f"{node.module}" for node in nodes if isinstance(node, ast.ImportFrom))
+        left += [each for each in near if each in trees and each not in found]
+    return [code_key.bare(trees[name]) for name in sorted(found)]
+
+
+def _imports(tree, module):
+    return (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == module)
 
 
 def shown(output):
@@ -107,8 +138,7 @@ def make(language, path):
         if here != there:
             pairs = zip(here, there, strict=True)
             cells[cell["id"]] = [None if a == b else b for a, b in pairs]
-    known = set(sources.said(english))
-    also = sorted(text for text in said if notebooks.words_of(text) not in {*known, ""})
+    also = sorted(filter(notebooks.is_message, said - set(sources.said(english))))
     found = {"made of": key(language, path, also), "said": also, "cells": cells}
     if questions:
         found["questions"] = questions

@@ -3,13 +3,13 @@
 Each source has a name, which is the name of its catalogue, and gives its blocks in order.
 """
 
-import html
 import json
 import re
 import sys
 from functools import cache
 from pathlib import Path
 
+import formulas
 import interface
 import yaml
 from blocks import blocks, has_words
@@ -20,15 +20,13 @@ import calculator  # noqa: E402
 import glossary  # noqa: E402
 import status  # noqa: E402
 
-from memlab.base.messages import CONTEXT, template  # noqa: E402
+from memlab.base.message import CONTEXT, is_message  # noqa: E402
 
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
 LEFT = "A part of this page is not translated yet: it stands in English."
 CODE = re.compile(r"print\([^;]*\)|[\w-]+")  # something to run, and no word of ours
-TEXT = re.compile(r">([^<>]+)<")
-PARTS = re.compile(r" · |: |\n")  # as memlab.base.messages looks a message up
 GLOSSARY = "<!-- glossary -->"
 # What a cell's metadata says of its figure.
 FIGURE = (("image", "alt"), ("figure", "caption"))
@@ -65,7 +63,8 @@ def blocks_of(name):
 def page(text):
     """The blocks of a page with its tables filled in, without what chapters and terms.csv say."""
     listed = {row["en"] for row in glossary.rows(ROOT)} if GLOSSARY in text else set()
-    found = blocks(status.fill(text, ROOT))
+    filled = status.fill(text, ROOT)
+    found = [*blocks(filled), *formulas.words(filled)]
     return [block for block in found if block not in listed and not of_chapters(block)]
 
 
@@ -111,19 +110,20 @@ def notebook(content):
     found = []
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
-            found += blocks("".join(cell["source"]))
+            text = "".join(cell["source"])
+            found += [*blocks(text), *formulas.words(text)]
         shown = cell["metadata"].get("mystnb", {})
         found += [shown[kind][key] for kind, key in FIGURE if shown.get(kind, {}).get(key)]
     return found
 
 
 def drawn():
-    """The words of the drawings that pages show and no chapter makes, numbers taken out."""
+    """The words of the drawings that pages show and no chapter makes."""
     found = []
     for path in sorted((ROOT / "book" / "_static").glob("*.svg")):
         words = re.findall(r">([^<>]+)<", path.read_text(encoding="utf-8"))
-        found += [template(word.strip())[0] for word in words]
-    return [text for text in found if has_words(text)]
+        found += [word.strip() for word in words if is_message(word.strip())]
+    return found
 
 
 def site():
@@ -139,7 +139,11 @@ def site():
 
 
 def messages():
-    """What memlab prints in the notebooks and to whoever answers their exercises."""
+    """What memlab prints in the notebooks and to whoever answers their exercises.
+
+    Patterns and texts as the code has them: of its own messages memlab knows all, of a chapter's
+    the prints are read in its cells, and its labels and tables were noted when it ran.
+    """
     from memlab import exercises, widgets
     from memlab.base import prints, titles
     from memlab.exercises import judge
@@ -149,20 +153,18 @@ def messages():
     found += [text for name, text in vars(judge).items() if name.isupper()]
     for sentences in exercises.hints().values():
         found += sentences
-    found = [template(text)[0] for text in found]
     found += exercises.units()
-    for path in chapters():  # their numbers were taken out when they ran
+    for path in chapters():
         content = json.loads(path.read_text(encoding="utf-8"))
         found += said(content)
         cells = (cell for cell in content["cells"] if cell["cell_type"] == "code")
         for cell in cells:
             found += prints.messages("".join(cell["source"]))
-    found += [*VALUES, *findings.SENTENCES, *titles.patterns()]
+    found += [*findings.SENTENCES, *titles.patterns()]
     for name, look in suspects():
         found += [name] if CODE.fullmatch(look) else [name, look]
-    found += answered(set(found))
-    found += [f"{table}{CONTEXT}{words}" for table, words in SENSES]
-    return [text for text in found if has_words(text)]
+    senses = [f"{table}{CONTEXT}{words}" for table, words in SENSES]
+    return [*filter(is_message, found), *senses]
 
 
 def suspects():
@@ -176,7 +178,10 @@ def suspects():
 
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
 # rounded weights that stay or are computed again; what a counter showed; an adapter's rank, where
-# the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has.
+# the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has; one
+# of several copies, no way to load; until which moment, no Tensor.to; in one kernel, no torch's
+# flag; the operation `sum`; bytes or parameters that are spared, no tensors that are kept; a prompt
+# that an adapter trains, no text to go on from.
 SENSES = (
     ("stage", "rank"),
     ("rank", "rank"),
@@ -186,39 +191,16 @@ SENSES = (
     ("what ran", "read"),
     ("trained", "rank 64"),
     ("segments", "rounding"),
+    ("copy", "copy"),
+    ("copy", "to"),
+    ("tokens", "fused"),
+    ("feed-forward network", "fused"),
+    ("under autocast, the result of", "sum"),
+    ("fp32", "saved"),
+    ("parameters", "saved"),
+    ("trained", "prompt"),
+    ("derived", "prompt"),
 )
-
-# What stands in sentences that chapters print, as one of their values.
-VALUES = [
-    "{1} to {2}, with a bf16 master at most {3}",
-    "nothing",
-    "every block",
-    "our own",
-    "{1} {2} tokens, memlab on cpu",
-]
-
-
-def answered(known):
-    """What only another answer of a slider says than the one that its chapter printed."""
-    found = []
-    for path in sorted((ROOT / "book" / "_static" / "answers").glob("[0-9]*.json")):
-        for question in json.loads(path.read_text(encoding="utf-8"))["questions"]:
-            labels = [x for c in question["controls"] for x in (c["label"], *c["values"])]
-            shown = [html.unescape(x) for a in question["answers"] for x in TEXT.findall(a)]
-            found += [template(text.strip())[0] for text in labels + shown]
-    # A line of a title that was cut into lines is no message of its own.
-    cut = {text: f" {text}" for text in found}
-    return [
-        text
-        for text in dict.fromkeys(found)
-        if not all(part in known or not _is_said(part) for part in PARTS.split(text))
-        and not any(k.startswith(text + " ") or k.endswith(cut[text]) for k in known)
-    ]
-
-
-def _is_said(text):
-    """Whether a text has words, and is no name of code."""
-    return has_words(re.sub(r"\{\d+\}", " ", text)) and not re.fullmatch(r"\w+_\w+", text)
 
 
 def said(content):

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 import catalogue
+import formulas
 import glossary
 import outputs
 import sources
@@ -14,9 +15,6 @@ from blocks import SILENT, has_words, translate
 from memlab.base.numerals import written
 
 TEXT = re.compile(r"<(style)\b.*?</\1>|>([^<>]*[^\s<>][^<>]*)(?=<)", re.S)
-# Code, which stays, or a formula, in which a comma with braces parts no list.
-FORMULA = re.compile(r"(`{3,}.*?`{3,}|`+[^`]*`+)|(\$\$.*?\$\$|(?<!\\)\$[^$]+\$)", re.S)
-IN_FORMULA = re.compile(r"(?<![\d.])\d+(?:\{,\}\d{3})*(?:\.\d+)?(?![\d.]*\d)")
 
 
 def words_of(language, name):
@@ -62,22 +60,10 @@ def numbers(block, language):
     return written(block, language, [found.span() for found in SILENT.finditer(block)])
 
 
-def formulas(text, language):
-    """A page with the numbers of its formulas as the language writes them: 8{,}192 and 1.5."""
-    if written("0.5", language) == "0.5":
-        return text
-
-    def one(found):
-        whole, _, after = found[0].partition(".")
-        return whole.replace("{,}", ".") + ("{,}" + after if after else "")
-
-    return FORMULA.sub(lambda found: found[1] or IN_FORMULA.sub(one, found[2]), text)
-
-
 def page(text, words, missing=None, language=""):
     """A page of Markdown in the language of `words`."""
     done = translate(text, speaker(words, missing, language), every=True)
-    return formulas(done, language)
+    return formulas.said(done, words, language)
 
 
 def notebook(content, words, language, missing=None, kept=None):
@@ -93,7 +79,7 @@ def notebook(content, words, language, missing=None, kept=None):
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
             text = translate("".join(cell["source"]), say, every=True)
-            cell["source"] = formulas(text, language)
+            cell["source"] = formulas.said(text, words, language)
         shown = cell["metadata"].get("mystnb", {})
         for kind, key in sources.FIGURE:
             if shown.get(kind, {}).get(key):

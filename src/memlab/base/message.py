@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import re
 
-from .numerals import written
+from .numerals import is_figures, written
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
 PLACE = re.compile(r"\{(\w+)\}")
+CONTEXT = "\x04"  # between a context and its message, as gettext has it
+IDEOGRAPH = re.compile("[\u3000-\u9fff]")
+
+
+class Said(str):
+    """A text that is in the reader's language already, such as a line of a longer one."""
 
 
 class Message(str):
@@ -36,8 +42,17 @@ class Message(str):
         made.pattern, made.values = pattern, given
         return made
 
+    def __str__(self) -> str:
+        return self  # str() of a text with values keeps them
+
+    def __add__(self, other: str) -> Message:
+        return Message("{1}{2}", self, other)
+
+    def __radd__(self, other: str) -> Message:
+        return Message("{1}{2}", other, self)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (type(self), str(self), self.pattern, self.values)
+        return _again, (type(self), str.__str__(self), self.pattern, self.values)
 
 
 class Listed(Message):
@@ -59,19 +74,88 @@ def _again(cls: type[Message], text: str, pattern: str, values: Any) -> Message:
     return made
 
 
-def said(told: object, words: Mapping[str, str]) -> str:
-    """A text or a message by `words`, English -> translation; what they lack stays English."""
+def rendered(
+    told: object, words: Mapping[str, str], language: str = "en", context: str = ""
+) -> str:
+    """A text or a message in a language, with its numbers as that writes them.
+
+    A text is looked up as a whole. Of a message its pattern is, and each of its values; where the
+    pattern is not known, it stays English with all that stands in it.
+
+    words       English -> translation; what they lack stays English
+    context     of a cell, the first heading of its table, where a word may have a sense of its own
+    """
+    if isinstance(told, Said):
+        return told
+    done, kept = "", []
+    for piece in _pieces(told, words, context):
+        if isinstance(piece, Said):
+            kept.append((len(done), len(done) + len(piece)))
+        done += piece
+    return written(done, language, kept)
+
+
+def _pieces(told: object, words: Mapping[str, str], context: str = "") -> Iterator[str]:
+    """What a text says in other words, part by part."""
     if isinstance(told, Listed):
-        return told.pattern.join(said(each, words) for each in told.values)
+        before = ""
+        for number, each in enumerate(told.values):
+            found = list(_pieces(each, words))
+            after = "".join(found)
+            if number:
+                beside = IDEOGRAPH.search(before[-1:] + after[:1])
+                yield "、" if beside and told.pattern == ", " else told.pattern
+            yield from found
+            before = after
+    elif isinstance(told, Message):
+        pattern = words.get(told.pattern)
+        if pattern is None and is_sentence(told.pattern):
+            yield Said(told)  # its numbers too
+            return
+        for i, part in enumerate(PLACE.split(told.pattern if pattern is None else pattern)):
+            if i % 2:
+                yield from _pieces(told.values[part], words)
+            else:
+                yield part
+    elif isinstance(told, Said):
+        yield told
+    else:
+        plain = str(told)
+        yield words.get(f"{context}{CONTEXT}{plain}") or words.get(plain, plain)
+
+
+def asked(told: object) -> Iterator[str]:
+    """The patterns and texts that a language is asked for: of a message, and of its values."""
     if isinstance(told, Message):
-        pattern = words.get(told.pattern, told.pattern)
-        return PLACE.sub(lambda place: said(told.values[place[1]], words), pattern)
-    return words.get(told, told) if isinstance(told, str) else str(told)
+        many = isinstance(told, Listed)
+        yield from () if many else (told.pattern,)
+        for each in told.values if many else told.values.values():
+            yield from asked(each)
+    elif not isinstance(told, Said):
+        yield str(told)
 
 
-def rendered(told: object, words: Mapping[str, str], language: str = "en") -> str:
-    """The same with its numbers as the language writes them."""
-    return written(said(told, words), language)
+def is_sentence(pattern: str) -> bool:
+    """Whether a text or a pattern has words of its own: more than figures, units and one name.
+
+    A name has a digit or only capitals: bf16, Llama-3-8B, RTX 4090.
+    """
+    rest = PLACE.sub(" ", pattern)
+    words = [word for word in re.findall(r"[^\s:·()]+", rest) if has_words(word)]
+    named = all(word.isupper() or any(c.isdigit() for c in word) for word in words)
+    listed = bool(words) and re.search("[,;]", rest) is not None
+    return (listed or not named) and not is_figures(rest)
+
+
+def is_message(text: str) -> bool:
+    """Whether a language may say it otherwise: a sentence, or values with a mark between them."""
+    marked = PLACE.search(text) and re.search("[,:;(]", PLACE.sub(" ", text))
+    return bool(marked) or is_sentence(text)
+
+
+def has_words(text: str) -> bool:
+    """Whether two letters stand side by side."""
+    return bool(re.search(r"[^\W\d_]{2}", text))
 
 
 def parts(value: Any) -> Any:

@@ -28,6 +28,10 @@ ARTICLE = re.compile(r"(?:(?:^|\s|\()(?:a|o|da|do|na|no|pela|pelo|rodamos [ao]|t
 CAPABILITY = re.compile(r"\d{1,2}\.\d")
 # What may touch a number from behind and leave it one; "0.6B" is the size in a model's name.
 UNIT = re.compile(r"(?:x|[KMGT]i?B|ms|µs|s)(?![A-Za-z])")
+# Nothing but digits, signs and units: no language has other words for it.
+FIGURES = re.compile(
+    r"(?:[\d\s.,:;/·()\[\]+=−~≈→%×-]|(?<![A-Za-z])(?:(?:k|[KMGT]i?)?B(?:/s|/param)?|ms|µs|x)\b)*"
+)
 PAPER = re.compile(r"\d{4}\.\d{4,5}")  # arXiv's names: 2205.14135
 
 
@@ -52,6 +56,11 @@ def written(text: str, language: str, kept: list[tuple[int, int]] | None = None)
         return whole.replace(",", thousands) + (decimal + after if after else "")
 
     return RUN.sub(one, text)
+
+
+def is_figures(text: str) -> bool:
+    """Whether a text is figures with their units and no word: "8.318 GiB", "4 x 2,048"."""
+    return bool(FIGURES.fullmatch(text))
 
 
 def is_number(before: str, digits: str, after: str) -> bool:

@@ -22,7 +22,7 @@ def signed(count: int | None) -> str:
 def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
     """Aligned lines: words left, figures right, a rule above the last `foot` rows."""
     worded = _worded(table)
-    place = table[0][0]
+    place = _place(table)
     table = [[_shown(cell, place) if cell else cell for cell in row] for row in table]
     widths = [max(places(row[i]) for row in table) for i in range(len(table[0]))]
 
@@ -39,6 +39,11 @@ def as_text(table: Table, *, foot: int = 0, title: str = "") -> str:
 def _shown(text: str, context: str = "") -> str:
     """In the reader's language, and nothing in it that a terminal would obey."""
     return printable(say(text, context), keep="\t\n")
+
+
+def _place(table: Table) -> str:
+    """What a catalogue calls a table: its first heading that says something."""
+    return next(filter(None, table[0]), "")
 
 
 def places(text: str) -> int:
@@ -59,8 +64,10 @@ def as_html(table: Table, *, foot: int = 0, title: str = "") -> str:
     """The same table as HTML, escaped, with row and column headings for screen readers."""
     import html  # when asked for: the command line never does
 
+    place = _place(table)
+
     def printed(text: str) -> str:
-        return html.escape(say(text, table[0][0]) if text else text)
+        return html.escape(say(text, place) if text else text)
 
     def row(cells: list[str]) -> str:
         rest = "".join(f"<td{_kind(c)}>{printed(c)}</td>" for c in cells[1:])

@@ -14,6 +14,8 @@ AFTER_A_CALL = "{what}: after a call of {phase}, {tokens} tokens read"
 MOMENTS = ("forward", "loss", "backward", "optimizer")
 IN = {moment: f"{{what}}: the peak, in {moment}" for moment in MOMENTS}
 IN_OPERATION = {moment: f"{{what}}: the peak, in {moment} ({{op}})" for moment in MOMENTS}
+OTHER = "{what}: the peak, in {moment}"  # a phase that a caller has named
+OTHER_OP = "{what}: the peak, in {moment} ({op})"
 SIZES = "{batch} x {tokens} tokens"
 PAIRS = "{batch} pairs x {tokens} tokens"
 PREFILL = "prefill, {size}"
@@ -37,9 +39,8 @@ WITH_FORMULA = "Kept for backward by one layer: {formula}"
 def in_moment(what: str, moment: str, op: str = "") -> str:
     """The title of a peak: of what, in which phase, in which operation."""
     kinds = IN_OPERATION if op else IN
-    if moment not in kinds:  # a phase that a caller has named
-        end = f" ({op})" if op else ""
-        return f"{what}: the peak, in {moment}{end}"
+    if moment not in kinds:
+        return Message(OTHER_OP if op else OTHER, what=what, moment=moment, op=op)
     return Message(kinds[moment], what=what, op=op)
 
 

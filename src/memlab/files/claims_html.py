@@ -5,6 +5,7 @@ What filters them on a page is a few lines in the book's own script; without it 
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..base.messages import say
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -54,7 +55,7 @@ def _quoted(one: Claim) -> str:
         return ""
     language = LANGUAGES.get(one.id.partition("-")[0], "en")
     words = f'<q lang="{language}">{_escaped(one.quote)}</q>'
-    return f"<br>{words} <small>{_said(f'line {one.line}')}</small>"
+    return f"<br>{words} <small>{_said(Message('line {1}', one.line))}</small>"
 
 
 def _judged(one: Claim) -> str:
@@ -63,7 +64,7 @@ def _judged(one: Claim) -> str:
         return f"<code>{_escaped(one.check)}</code>"
     if not one.source:
         return _said("neither check nor source")
-    return f'<a href="{_escaped(one.link)}">{_said(f"source: {one.source}")}</a>'
+    return f'<a href="{_escaped(one.link)}">{_said(Message("source: {1}", one.source))}</a>'
 
 
 def _small(words: str) -> str:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from ..base.message import Message
 from ..measure.rss import process_memory, reset_peak, trim
 from ..units import whole
 
@@ -56,7 +57,7 @@ def life(size: int) -> list[Moment]:
     note("let go", 0)
     # As fp32 they have few enough values that torch does not wake other threads for each.
     pieces = [torch.ones(PIECE // 4) for _ in range(size // PIECE)]
-    note(f"written in {len(pieces):,} pieces", size)
+    note(Message("written in {1} pieces", f"{len(pieces):,}"), size)
     pieces = pieces[-1:]
     note("all but the last let go", PIECE)
     trim()

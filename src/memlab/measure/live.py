@@ -166,5 +166,5 @@ def _rows(what: str, rows: list[Held], most: int) -> list[list[str]]:
     rest = rows[most:]
     if rest:
         sums = sum(r.bytes for r in rest), sum(r.tensors for r in rest)
-        body.append(["the rest", *map(cell, sums), f"{len(rest)} more", ""])
+        body.append(["the rest", *map(cell, sums), Message("{1} more", len(rest)), ""])
     return [[what, "bytes", "tensors", "line", "code"], *body]

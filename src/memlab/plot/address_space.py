@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..base.message import Message
 from ..units import exact, text
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, ink_on, n, width_of
 from .colours import GREY, INK, PAPER, colour_of, in_order
@@ -85,7 +86,7 @@ def address_space(
         sheet.words(right + 8, base - middle * place.scale, words, colour=GREY)
     if limit is not None:
         sheet.line(left, base - HIGH, right, base - HIGH, INK, dash="5 4")
-        sheet.words(left, base - HIGH - 12, f"limit {exact(limit)}", colour=GREY)
+        sheet.words(left, base - HIGH - 12, Message("limit {1}", exact(limit)), colour=GREY)
     sheet.words(WIDTH, base - HIGH - 12, _end(found), "end", INK, bold=True)
     if labels is not None:
         _labels(sheet, labels, place)
@@ -134,7 +135,7 @@ def _name(sheet: Canvas, life: Life, terms: Mapping[Any, str], place: _Place) ->
     x, y, wide, high = place.box(life)
     words, ink = _words(life, terms), ink_on(colour_of(terms.get(life.ident, "other")))
     if isinstance(life.ident, str):
-        longer = f"{words} {text(life.high - life.low)}"
+        longer = Message("{1} {2}", words, text(life.high - life.low))
         words = longer if width_of(longer) + 6 <= wide else words
     sheet.words(x + wide / 2, y + high / 2, words, "middle", ink)
 
@@ -183,9 +184,10 @@ def _ends(found: Lifetimes, scale: float) -> list[tuple[str, float]]:
 
 def _end(found: Lifetimes) -> str:
     if (ended := found.replay.out_of_memory) is not None:
-        return f"out of memory: {text(ended.requested)} asked for"
+        return Message("out of memory: {1} asked for", text(ended.requested))
     allocator = found.replay.allocator
-    return f"at the end: reserved {text(allocator.reserved)}, in blocks {text(allocator.allocated)}"
+    sizes = text(allocator.reserved), text(allocator.allocated)
+    return Message("at the end: reserved {1}, in blocks {2}", *sizes)
 
 
 def _labels(sheet: Canvas, labels: Sequence[str], place: _Place) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ..base.message import Message
 from ..devices import device
 from ..ledger import Ledger
 from ..terms.context import CONTEXT
@@ -59,7 +60,7 @@ def ledger_bar(
     if entries := _key(bars, scale, line):
         y += 6 + sheet.key(left, y + 6, entries)
     if line is not None:
-        note = f"limit {named}"
+        note = Message("limit {1}", named)
         x = left + line * scale
         at = "end" if x + width_of(note) / 2 > WIDTH else "middle"
         sheet.words(WIDTH if at == "end" else x, y + 6, note, at)
@@ -91,7 +92,7 @@ def line_of(limit: int | str | None) -> tuple[int | None, str]:
     if isinstance(limit, str) and limit.strip()[:1].isalpha():
         card = device(limit)
         free = card.limit - CONTEXT
-        return free, f"{text(free)} ({card.name})"
+        return free, Message("{1} ({2})", text(free), card.name)
     line = parse(limit) if isinstance(limit, str) else limit
     if line <= 0:
         raise ValueError(f"limit={limit!r} is not a size above zero")
@@ -114,15 +115,17 @@ def _bars(ledger, column) -> tuple[dict[str, dict[str, int]], dict[str, list[str
         for label, (one, name) in sources.items()
     }
     order = in_order([term for figures in found.values() for term in figures])
-    bars, notes = {}, {}
+    bars: dict[str, dict[str, int]] = {}
+    notes: dict[str, list[str]] = {}
     first: dict[str, int | None] | None = None
     for label, figures in found.items():
         bars[label] = {term: figures[term] for term in order if figures.get(term)}
         missing = [term for term in figures if figures[term] is None]
         # A figure that nobody has is not nothing: without it the totals cannot be compared.
         if missing:
-            terms = missing[0] if len(missing) == 1 else f"{len(missing)} terms"
-            notes[label] = [f"without {terms}"]
+            several = Message("{1} terms", len(missing))
+            terms = missing[0] if len(missing) == 1 else several
+            notes[label] = [Message("without {1}", terms)]
         else:
             notes[label] = [_gap(figures, first)] if first and None not in first.values() else []
         first = first or figures
@@ -175,6 +178,8 @@ def _key(bars, scale: float, line: int | None) -> list[tuple[str, str]]:
                 named.add(term)
     left_out = [term for term in in_order(list(sizes)) if term not in named]
     return [
-        (f"{term} {text(min(sizes[term]))}" if len(sizes[term]) == 1 else term, colour_of(term))
+        (Message("{1} {2}", term, text(min(sizes[term]))), colour_of(term))
+        if len(sizes[term]) == 1
+        else (term, colour_of(term))
         for term in left_out
     ]

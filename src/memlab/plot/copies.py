@@ -1,5 +1,6 @@
 """The copies of the logits in time: a shade for each, stacked from the head to its backward."""
 
+from ..base.message import Message
 from ..terms.logits import MOMENTS, copies
 from ..units import text
 from .canvas import WIDTH, Canvas, Picture, heading, ink_on, room_of, width_of, wrap
@@ -64,7 +65,8 @@ def logits_in_time(
         for span in spans:
             x, y = left + wide * span[0], base - (floor[span[0]] + size) * scale
             sheet.box(x, y, wide * len(span), size * scale, SHADES[number])
-            words = [f"{number + 1} · {kind}"] if span is not widest else _words(number, name, kind)
+            words: list[str] = [Message("{1} · {2}", number + 1, kind)]
+            words = _words(number, name, kind) if span is widest else words
             lines = _lines(words, wide * len(span) - 2)
             if len(words) < len(lines) > size * scale / LINE:
                 # Without the format, which the column beside says.
@@ -75,7 +77,7 @@ def logits_in_time(
             floor[at] += size
     _axis(sheet, left, base, wide)
     at = totals.index(peak)
-    said = f"peak {text(peak)}"
+    said = Message("peak {1}", text(peak))
     half = width_of(said, bold=True) / 2
     x = min(left + wide * (at + 0.5), WIDTH - half)
     sheet.dot(left + wide * (at + 0.5), base - HIGH)
@@ -87,7 +89,7 @@ def _words(number: int, name: str, kind: str) -> list[str]:
     first, *rest = NAMES[name]
     if name == "gradient" and kind == "fp32":
         first, rest = "gradient", []
-    return [f"{number + 1} {first}", *rest, *([kind] if not rest else [])]
+    return [Message("{1} {2}", number + 1, first), *rest, *([kind] if not rest else [])]
 
 
 def _lines(words: list[str], wide: float) -> list[str]:

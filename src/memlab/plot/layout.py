@@ -1,5 +1,6 @@
 """Which bit says what: formats drawn one above another, a square for each bit."""
 
+from ..base.message import Message
 from ..formats import Format, format_of
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, width_of
 from .colours import GREY, ink_on
@@ -42,8 +43,8 @@ def bits(*formats: str | Format, title: str = "") -> Picture:
             for i in range(count):
                 sheet.box(x + i * side, middle - HIGH / 2, side, HIGH, PARTS[name], edge=GREY)
             wide, words = count * side, str(count)
-            if width_of(f"{name} {count}") + 6 <= wide:
-                words = f"{name} {count}"
+            if width_of(both := Message("{1} {2}", name, count)) + 6 <= wide:
+                words = both
             elif width_of(words) + 2 > wide:
                 words = ""
             if words:
@@ -57,7 +58,7 @@ def bits(*formats: str | Format, title: str = "") -> Picture:
             place = middle + (SIZE + 4) * (i - (len(lines) - 1) / 2)
             sheet.words(x + 10, place, line, colour=GREY)
         y += high + GAP
-    return sheet.picture(title or f"Bits of {', '.join(k.name for k in kinds)}", y)
+    return sheet.picture(title or Message("Bits of {1}", ", ".join(k.name for k in kinds)), y)
 
 
 def parts(kind: Format) -> list[tuple[str, int]]:
@@ -75,9 +76,9 @@ def parts(kind: Format) -> list[tuple[str, int]]:
 
 
 def _end(kind: Format) -> list[str]:
-    lines = [f"{kind.bits} bits"]
+    lines: list[str] = [Message("{1} bits", kind.bits)]
     for shared in (kind.scale, kind.zero):
         if shared is not None:
-            per = f"{kind.block} values" if kind.block else "row"
-            lines.append(f"+ {shared.name} per {per}")
+            per = Message("{1} values", kind.block) if kind.block else "row"
+            lines.append(Message("+ {1} per {2}", shared.name, per))
     return lines

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 
+from ..base.message import Message
 from .canvas import SIZE, WIDTH, Canvas, Picture, descends, heading, width_of
 from .colours import COLOURS, GREY, INK, colour_of
 
@@ -60,7 +61,8 @@ def curves(
     for mark in decimal_ticks(low_x, high_x, 6):
         if low_x <= mark <= high_x:
             sheet.words(left + (mark - low_x) * across, base + 14, _say(mark), "middle", GREY)
-    sheet.words(right, base + 32, f"{x} →", "end", GREY)
+    along = Message("{1} →", x) if isinstance(x, Message) else f"{x} →"
+    sheet.words(right, base + 32, along, "end", GREY)
     ends = {}
     for (name, line), (colour, dash) in zip(points.items(), STROKES, strict=False):
         colour = colour_of(name) if name in COLOURS else colour
@@ -70,7 +72,7 @@ def curves(
     for name, height in _apart({name: end[0] for name, end in ends.items()}, top, base).items():
         sheet.trace([(right + 8, height), (right + 8 + STUB, height)], *ends[name][1:])
         sheet.words(right + 14 + STUB, height, name, bold=True)
-    return sheet.picture(title or f"{y} by {x}", base + 46)
+    return sheet.picture(title or Message("{1} by {2}", y, x), base + 46)
 
 
 def decimal_ticks(low: float, high: float, most: int) -> list[float]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..base.message import Listed, Message
 from ..base.messages import number
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, width_of, wrap
 from .colours import COLOURS, GREY
@@ -50,4 +51,4 @@ def matrices(rows: Mapping[str, Sequence[tuple[str, int, int]]], title: str = ""
             sheet.words(x + room / 2, y + high + SIZE, name, "middle")
             x += room + GAP
         y += max(high, (SIZE + 6) * len(lines)) + 2 * SIZE + GAP
-    return sheet.picture(title or f"Matrices of {', '.join(rows)}", y)
+    return sheet.picture(title or Message("Matrices of {1}", Listed("; ", rows)), y)

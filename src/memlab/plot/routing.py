@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ..base.message import Message
 from ..base.messages import Said
 from .canvas import PHONE, SIZE, WIDTH, Canvas, Picture, heading, room_of, wrap
 from .colours import COLOURS, GREY, ink_on
@@ -59,7 +60,7 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
             _row(sheet, RESULTS, place, token)
         # All of one size, however many rows come: so are their matrices.
         sheet.box(EXPERTS, middle - HIGH / 2, WIDE, HIGH, WEIGHTS)
-        said = f"expert {expert + 1}" if load else f"expert {expert + 1}, idle"
+        said = Message("expert {1}" if load else "expert {1}, idle", expert + 1)
         sheet.words(EXPERTS + WIDE / 2, middle, said, "middle", colour=ink_on(WEIGHTS))
         y += tall + GAP
     for token, middle in enumerate(middles):

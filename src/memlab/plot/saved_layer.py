@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..base.message import Message
 from ..units import text
 from .canvas import Canvas, Picture, heading, ink_on, width_of
 from .colours import COLOURS, GREY, INK, PAPER
@@ -64,7 +65,7 @@ def saved_layer(table: Any, title: str = "What one layer saves for backward") ->
         else:
             sheet.words(x, middle, _nothing(name), colour=GREY)
         y += HIGH + GAP
-    total = f"one layer: {text(table.bytes)}"
+    total = Message("one layer: {1}", text(table.bytes))
     sheet.words(BARS, y + 8, total, bold=True)
     return sheet.picture(title, y + 20)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..base.message import Message
 from ..units import text
 from .bar import line_of
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, ink_on, n, width_of
@@ -74,7 +75,7 @@ def timeline(
     _phases(sheet, left, base, wide, cuts, phases)
     if line is not None:
         sheet.line(left, base - line * scale, WIDTH, base - line * scale, INK, "5 4")
-        sheet.words(left + 4, base - line * scale - 10, f"limit {card}")
+        sheet.words(left + 4, base - line * scale - 10, Message("limit {1}", card))
     _peak(sheet, left, base, wide, scale, totals, phases, line is not None)
     if hills:
         del highest[phases[totals.index(max(totals))]]
@@ -156,8 +157,8 @@ def _phases(sheet: Canvas, left: float, base: float, wide: float, cuts: list[int
 
 def _peak(sheet, left: float, base: float, wide: float, scale: float, totals, phases, lined):
     at = totals.index(max(totals))
-    moment = f", {phases[at]}" if phases[at] else ""
-    words = f"peak {text(totals[at])}{moment}"
+    pattern = "peak {1}, {2}" if phases[at] else "peak {1}"
+    words = Message(pattern, text(totals[at]), phases[at])
     x, y = left + (at + 0.5) * wide, base - totals[at] * scale
     half = width_of(words, bold=True) / 2
     middle = min(max(x, left + half), WIDTH - half)
@@ -170,7 +171,7 @@ def _peak(sheet, left: float, base: float, wide: float, scale: float, totals, ph
 def _hill(sheet, left: float, base: float, wide: float, scale: float, totals, at, phase) -> None:
     """A dot at the top of a hill, its words on the side that looks away from the peak."""
     peak = totals.index(max(totals))
-    words = f"{phase} {text(totals[at])}"
+    words = Message("{1} {2}", phase, text(totals[at]))
     x, y = left + (at + 0.5) * wide, base - totals[at] * scale
     room = width_of(words)
     start, up = x + 8, 6

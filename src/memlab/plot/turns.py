@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..base.message import Message
 from ..base.messages import Said
 from .canvas import WIDTH, Canvas, Picture, heading, room_of
 from .colours import COLOURS, GREY, PAPER, ink_on
@@ -27,7 +28,8 @@ def turns(made: Mapping[str, Sequence[tuple[str, int, int]]], title: str = "") -
     end = max((start + length for _, start, length in every), default=0)
     room = (WIDTH - LEFT) // NARROW
     if not 0 < end <= room:
-        raise ValueError(f"{end} units of time; the picture has room for 1 to {room}")
+        pattern = "{1} units of time; the picture has room for 1 to {2}"
+        raise ValueError(Message(pattern, end, room))
     for said, _, _ in every:
         if said[0] not in KINDS:
             raise ValueError(f"turn {said!r}; known: {', '.join(KINDS)}")

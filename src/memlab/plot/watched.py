@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from ..base.message import Message
 from ..units import text
 from .canvas import WIDTH, Canvas, Picture, heading, n, width_of
 from .colours import GREY, INK
@@ -61,7 +62,7 @@ def watched(
         sheet.line(left, height, WIDTH, height, LIMIT, "6 4")
         # At the left, where programs still take little; each beside the other, and below its line,
         # so that one at the top of the picture stays clear of the title.
-        words = f"{name} {text(size)}"
+        words = Message("{1} {2}", name, text(size))
         sheet.words(x, height + 11, words)
         x += width_of(words) + 16
     _peak(sheet, left + most[0] * across, base - most[1] * up, left, most[1])
@@ -69,7 +70,7 @@ def watched(
 
 
 def _peak(sheet: Canvas, x: float, y: float, left: float, size: int) -> None:
-    words = f"peak {text(size)}"
+    words = Message("peak {1}", text(size))
     half = width_of(words, bold=True) / 2
     sheet.dot(x, y)
     sheet.words(min(max(x, left + half), WIDTH - half), y - 14, words, "middle", INK, bold=True)
