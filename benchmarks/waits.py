@@ -49,16 +49,22 @@ def taken(words: list[str], runs: int) -> tuple[float, int, int]:
 
 
 def asked(runs: int) -> list[dict[str, Any]]:
-    """A row for `import torch` and for each command."""
-    torch = taken([sys.executable, "-c", "import torch"], runs)
-    first = {"asked": 'python -c "import torch"', "parameters": None, "exit": torch[2]}
-    rows: list[dict[str, Any]] = [first | {"seconds": torch[0], "ratio": 1.0, "bytes": torch[1]}]
+    """A row for `import torch` and for each command; each of so many rounds asks all of them.
+
+    So a busy minute slows neither side of a ratio alone.
+    """
+    told: list[tuple[str, int | None, list[str]]]
+    told = [('python -c "import torch"', None, ["-c", "import torch"])]
     for command, name, more in ASKED:
         words = f"memlab {command} {name} {QUESTION}{more}"
-        seconds, resident, status = taken([sys.executable, "-m", *words.split()], runs)
-        row = {"asked": words, "parameters": Model.preset(name).parameter_count, "exit": status}
-        rows.append(row | {"seconds": seconds, "ratio": seconds / torch[0], "bytes": resident})
-    return rows
+        told.append((words, Model.preset(name).parameter_count, ["-m", *words.split()]))
+    rounds = [[taken([sys.executable, *words], 1) for *_, words in told] for _ in range(runs)]
+    best = [min(each) for each in zip(*rounds, strict=True)]
+    return [
+        {"asked": words, "parameters": count, "exit": status, "seconds": seconds}
+        | {"ratio": seconds / best[0][0], "bytes": resident}
+        for (words, count, _), (seconds, resident, status) in zip(told, best, strict=True)
+    ]
 
 
 def run_of(runs: int) -> dict[str, str]:
