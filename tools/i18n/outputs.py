@@ -17,6 +17,7 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import catalogue
 import sources
@@ -29,6 +30,8 @@ from memlab.base.messages import CONTEXT  # noqa: E402
 from memlab.base.messages import catalogue as messages_of  # noqa: E402
 
 PLOT = sources.ROOT / "src" / "memlab" / "plot"
+# Two languages run side by side, and CPython 3.11 cannot parse in two threads: GH-106905.
+PARSING = Lock()
 COMMENT = re.compile(r"^[ \t]*#.*\n?", re.M)  # changes nothing that a cell prints
 STALE = "its outputs are those of other code: python tools/i18n outputs"
 
@@ -85,11 +88,11 @@ def drawn_by(code):
 
     Where their words go depends on a language, and the English picture may stay as it was.
     """
-    trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in PLOT.glob("*.py")}
+    with PARSING:
+        trees = {path.stem: ast.parse(path.read_text("utf-8")) for path in PLOT.glob("*.py")}
+        tree = ast.parse(code)
     doors = [node for node in trees["__init__"].body if isinstance(node, ast.ImportFrom)]
-    asked = {
-        alias.name for node in _imports(ast.parse(code), "memlab.plot") for alias in node.names
-    }
+    asked = {alias.name for node in _imports(tree, "memlab.plot") for alias in node.names}
     left = [f"{node.module}" for node in doors if asked & {alias.name for alias in node.names}]
     found = set()
     while left:
