@@ -17,6 +17,10 @@ CONFIGS = {SFT: "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
 CONFIGS |= {"distillation": "DistillationConfig", "gkd": "GKDConfig"}
 TRAINERS = (TRAINER,) + tuple(CONFIGS)
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
+PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
+ADAPTED = f"peft.get_peft_model(model, {PEFT})"
+NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
+QUANTIZED = f"quantization_config={NF4}"
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
 # models where that is another one; None where there is none.
@@ -47,6 +51,14 @@ FLAGS: dict[str, dict[str, str | None]] = {
         OWN: "model.gradient_checkpointing_enable()",
         TRAINER: "TrainingArguments(gradient_checkpointing=True)",
         MEMLAB: "memlab.lab.models.TinyLlama(model, checkpoint=True)",
+    },
+    "LoRA of rank 16 on every linear layer": {
+        OWN: ADAPTED,
+        MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
+    },
+    "the same LoRA on a base in nf4": {
+        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
+        MEMLAB: None,
     },
 }
 MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.step()"

@@ -5,17 +5,13 @@ The page's calculator reads the lines of memlab.explain.flags, and none of these
 
 from __future__ import annotations
 
-from .flags import LOADED, MEMLAB, OWN, SFT, STEPPED, TRAINER, library, of_library
+from .flags import OWN, SFT, STEPPED, TRAINER, library, of_library
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..run import Run
 
-PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
-ADAPTED = f"peft.get_peft_model(model, {PEFT})"
-NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
-QUANTIZED = f"quantization_config={NF4}"
 HOST = "torchao.optim.CPUOffloadOptimizer"
 
 # As memlab.explain.flags.FLAGS, with the same sources; peft 0.21, mapping_func.py
@@ -35,14 +31,6 @@ OTHERS: dict[str, dict[str, str | None]] = {
     "Adafactor": {
         OWN: "torch.optim.Adafactor(model.parameters(), foreach=False)",
         TRAINER: 'TrainingArguments(optim="adafactor")',
-    },
-    "LoRA of rank 16 on every linear layer": {
-        OWN: ADAPTED,
-        MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
-    },
-    "the same LoRA on a base in nf4": {
-        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
-        MEMLAB: None,
     },
 }
 FEWER = "tokenizer(texts, truncation=True, max_length={tokens})"
