@@ -208,10 +208,11 @@ _SIZES |= {"num_hidden_layers": 12, "intermediate_size": 1024, "vocab_size": 100
 _SIZES |= {"pad_token_id": None}
 _WIDE = {"model_type": "gemma3_text", "head_dim": 128}
 _ODD_HEADS = {"model_type": "llama", "hidden_size": 60}
+_UNEVEN = {"model_type": "mistral", "hidden_size": 510}
 _EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
 RARE = [
     {"model": "config", "tokens": 512, "config": _SIZES | more}
-    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS, _ODD_HEADS)
+    for more in (_WIDE, {"model_type": "olmoe"} | _EXPERTS, _ODD_HEADS, _UNEVEN)
 ]
 
 # What somebody may put into the address or make a page do: each is answered by one line.
@@ -359,6 +360,12 @@ LOOPED = [
     {"loop": "dpo"},
     {"loop": "dpo", "batch": 2, "micro_batches": 4},
     {"loop": "grpo", "completion": 512, "micro_batches": 8},
+    {"loop": "distillation"},
+    {"loop": "gkd", "data": 8},
+    {"loop": "distillation", "data": 8, "zero": 3},
+    {"loop": "distillation", "teacher": "gpt2"},
+    {"loop": "sft", "data": 8, "zero": 3},
+    {"loop": "sft", "tensor": 8},
 ]
 SHARDED = [
     {"data": 8, "zero": 3},
@@ -374,6 +381,10 @@ SHARDED = [
     {"data": 2, "tensor": 2},
     {"model": "llama-3-8b", "card": "RTX 4090"},
     {"model": "qwen3-4b", "card": "L40S"},
+    {"data": 8, "zero": 3, "trained": "lora"},
+    {"data": 8, "zero": 3, "trained": "qlora"},
+    {"tensor": 8, "trained": "lora"},
+    {"model": "gemma-2-2b", "loss": "chunked"},
 ]
 RARELY = {"model": "gemma-2-2b", "attention": "sdpa", "tokens": 512}
 # Small enough for the card: of a model that is not, the verdict gives no reason.
