@@ -203,5 +203,5 @@ def test_other_families_replicas_and_a_host_are_refused_by_name():
         estimate(*question("llama")[:2], Run(tokens=32, devices=devices))
     with pytest.raises(ValueError, match="autocast='bf16' is not described beside context=2"):
         estimate(*question("llama", "autocast-bf16"))
-    with pytest.raises(ValueError, match=r"FSDP2's ranks \(ZeRO 3 over data and context alone\)"):
+    with pytest.raises(ValueError, match=r"FSDP2's \(ZeRO 3 over data and context alone\)"):
         estimate(LLAMA, "bf16", Run(tokens=32, devices=Sharding(context=2)))

@@ -102,6 +102,8 @@ def run_of(state: State) -> Run:
         shared["schedule"] = "gpipe"
     if state.get("use") != SERVE and state.get("trained", WHOLE) != WHOLE:
         said["lora"] = lora_of(state)
+    if shared.get("data", 1) == 1:
+        shared.pop("zero", None)  # which would divide nothing
     return Run(devices=Sharding(**shared), **said)
 
 
