@@ -141,7 +141,7 @@ def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):
 
 def test_every_loop_has_a_name_that_says_whose_it_is():
     values = dict(CHOICES[0][2])
-    assert set(values) == set(LOOPS) - set(DISTILLED)  # the page has no control for a teacher
+    assert set(values) == set(LOOPS)
     for loop, library in (("trainer", "transformers"), *((each, "TRL") for each in TRL)):
         assert library in values[loop] and "Trainer" in values[loop]
 

@@ -102,7 +102,8 @@ def test_every_block_can_be_said_otherwise_and_keeps_what_it_must():
 
     for name in sources.names():
         for block in sources.blocks_of(name):
-            assert guard.problems(block, pseudo(block)) == [], name
+            words = block.rpartition(catalogue.CONTEXT)[2]  # a table's name is not translated
+            assert guard.problems(words, pseudo(block)) == [], name
 
 
 def test_nothing_of_a_page_escapes_translation(pages):

@@ -116,7 +116,7 @@ def answered(
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(model.family, given["config"])
-    found.update(said(found, shown, recipe_name(state), run))
+    found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))
     return found
 
 
@@ -177,7 +177,7 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     summed(found, model.at_rest(recipe, run))
     found["peak"], found["why"] = False, say.TRACE
     found["leaves_out"] = model.left_out(run)
-    found.update(said(found, model.name, recipe_name(state), run))
+    found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))
     return found
 
 

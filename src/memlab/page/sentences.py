@@ -26,12 +26,15 @@ if TYPE_CHECKING:
 MOST_KEYS = 40  # of a config, that a sentence names
 
 
-def said(found: Said, model: str, recipe: str, run: Run) -> Said:
-    """What to say of the figures that were found, for a model and a recipe of these names."""
+def said(found: Said, model: str, recipe: str, run: Run, zero: int) -> Said:
+    """What to say of the figures that were found, for a model and a recipe of these names.
+
+    zero        the stage that was asked for, which a run on one device does not have
+    """
     return {
         "heading": heading(found, model, recipe, run),
         "heights": heights(found),
-        "divides": undivided(run),
+        "divides": undivided(run, zero),
         "advice": advice(found),
         "steps": [
             Message(say.CHANGED, change=name, cost=cost, size=size)
@@ -73,10 +76,9 @@ def heights(found: Said) -> str:
     return Message(say.HILLS, hills=Listed(" · ", each))
 
 
-def undivided(run: Run) -> str:
+def undivided(run: Run, zero: int) -> str:
     """That ZeRO has nothing to divide, where it was asked of one device."""
-    devices = run.devices
-    return Message(say.UNDIVIDED, stage=devices.zero) if devices.zero and devices.data == 1 else ""
+    return Message(say.UNDIVIDED, stage=zero) if zero and run.devices.data == 1 else ""
 
 
 def verdict(found: Said) -> str:
