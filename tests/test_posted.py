@@ -211,7 +211,10 @@ def test_the_page_repeats_what_the_code_says():
     most = max(more["activations of the last pass"] / a.reading.bytes for a, more in said)
     assert round(most, 2) == 0.14 and "up to 14% of the peaks" in page
     plain = [a for a in lit if a.reading.what["lora"] and not a.reading.what["quantize"]]
-    assert max(abs(a.error) for a in plain) < 0.01 and "agree within 1% if a logit takes ten bytes" in page
+    assert (
+        max(abs(a.error) for a in plain) < 0.01
+        and "agree within 1% if a logit takes ten bytes" in page
+    )
     titan = [a for a in stored.stored() if a.reading.source in ("torchtitan", "torchao")]
     lows = [less(a) for a in titan if a.counted]
     assert (round(min(lows), 2), round(max(lows), 2)) == (-0.26, -0.12)

@@ -60,8 +60,13 @@ def serve(page):
 
 def test_each_use_shows_its_own_controls(page):
     adapters = {"rank", "targets", "lora_dropout"}  # which all parameters need not
-    trains = {name for name in first() if name not in START} - {"gib", "completion"} - adapters
+    teacher = {"teacher", "teacher_weights"}  # which only a distillation has
+    trains = {name for name in first() if name not in START} - {"gib", "completion"}
+    trains -= adapters | teacher
     assert controls(page) - BOTH == trains - BOTH
+    page.select_option("#calc-loop", "distillation")
+    assert teacher <= controls(page)
+    page.select_option("#calc-loop", "plain")
     page.select_option("#calc-trained", "lora")
     assert controls(page) - BOTH == (trains | adapters) - BOTH
     page.select_option("#calc-trained", "all")
