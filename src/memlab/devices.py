@@ -78,7 +78,6 @@ _DEVICES = (
     Device("RTX 3080", 10, None, _gib(978)),
     Device("RTX 3090", 24, _mib(24576), _gib(2356)),
     Device("RTX 4070", 12, _mib(12282), None),
-    Device("RTX 4080", 16, _gib(1599), None),
     Device("RTX 4090", 24, _mib(24564), _gib(2364)),
     Device("RTX 5070", 12, _mib(12227), None),
     Device("RTX 5080", 16, None, _gib(1548)),
