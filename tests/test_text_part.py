@@ -131,7 +131,21 @@ def test_fit_and_explain_say_it_too(gemma, capsys):
 
 
 def test_a_preset_leaves_nothing_out(capsys):
-    main(["fit", "gemma-3-1b", "--on", "H100 80GB", "--batch", "1", "--tokens", "64", "--json"])
+    main(
+        [
+            "fit",
+            "gemma-3-1b",
+            "--on",
+            "H100 80GB",
+            "--batch",
+            "1",
+            "--tokens",
+            "64",
+            "--precision",
+            "bf16",
+            "--json",
+        ]
+    )
     assert json.loads(capsys.readouterr().out)["leaves_out"] == []
 
 
