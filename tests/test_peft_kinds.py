@@ -1,6 +1,7 @@
 """Adapters other than plain LoRA, as peft makes them: real steps, simulated to the byte."""
 
 import pytest
+import real_steps
 from mixtures import random_mixtures
 from real_steps import Question, allocations, real_step, simulated
 from test_step import apart
@@ -149,3 +150,24 @@ def test_what_is_not_described_of_dora_is_named():
         simulated(ours)
     with pytest.raises(TypeError, match="dora=1; True or False"):
         Lora(4, dora=1)
+
+
+RESIZED = [
+    asked(LLAMA, "bf16", lora=Lora(4, PAIR, saved=("embedding", "lm_head"))),
+    asked(LLAMA | {"tie_word_embeddings": True}, "fp32", lora=Lora(4, PAIR, saved=("embedding",))),
+    asked(LLAMA, "fp32"),
+]
+
+
+@pytest.mark.parametrize("step", RESIZED, ids=str)
+def test_resized_embeddings_are_those_of_the_larger_vocabulary(step, monkeypatch):
+    """New tokens make a longer table; nothing of the old one is left in a step."""
+    made = real_steps._theirs
+
+    def resized(asked):
+        module = made(asked.replace(config=asked.config | {"vocab_size": 53}))
+        module.resize_token_embeddings(LLAMA["vocab_size"])
+        return module
+
+    monkeypatch.setattr(real_steps, "_theirs", resized)
+    assert apart(real_step(step), simulated(step)) == {}
