@@ -205,7 +205,7 @@ def config_of(config: Any) -> dict[str, Any]:
         elif key in LISTS and isinstance(config.get(key), list):
             made[key] = [plain(key, each) for each in config[key]]
         elif key == "quantization_config" and config.get(key) is not None:
-            made[key] = "…"  # no word of it is any language's
+            made[key] = "..."  # no word of it is of any language; MicroPython writes no "…"
         elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
             made[key] = plain(key, config[key])
     layers = made.get(KEYS[family]["layers"][0])
