@@ -5,6 +5,7 @@ import json
 import causal_types
 import pytest
 import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
 from memlab import Run
 from memlab.cli import main
@@ -82,3 +83,14 @@ def test_the_shell_says_what_was_assumed(tmp_path, capsys):
     assert "the routing is assumed even" in capsys.readouterr().out
     assert main([*asked, "--json"]) == 0
     assert "the routing is assumed even" in json.loads(capsys.readouterr().out)["leaves_out"][0]
+
+
+def test_what_cannot_be_worked_out_has_no_value_and_no_old_one():
+    """Written into by something that fails with values: what was there before is gone."""
+    with FakeTensorMode(), Routed((8,), (2,)):
+        picked = torch.empty(4, 8).topk(2).indices.view(-1)
+        row = picked * 0
+        assert row.nonzero().shape == (0, 1)
+        row.scatter_(0, picked + 100, 1)
+        with pytest.raises(DynamicOutputShapeException):
+            row.nonzero()

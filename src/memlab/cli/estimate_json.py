@@ -52,7 +52,9 @@ def as_json(
     """The document as text.
 
     posted      what memlab.cli.posted says of a figure that was given, if one was
-    parts       what is said of the parts of a multimodal model that are left out
+    parts       lines about the parts of a multimodal model that are left out, and about a format
+                that nobody named
+
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms

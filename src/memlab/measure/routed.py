@@ -119,9 +119,14 @@ class Routed(TorchDispatchMode):
             for each in made:  # it may have been written into
                 self._values.pop(each, None)
             return
-        with unset_fake_temporarily(), contextlib.suppress(RuntimeError, NotImplementedError):
+        with unset_fake_temporarily():
             real = tree_map(lambda each: self._of(each), (args, kwargs))
-            found = func(*real[0], **real[1])
+            try:
+                found = func(*real[0], **real[1])
+            except (RuntimeError, NotImplementedError):  # a CPU cannot work it out: no value, then
+                for each in made:  # an old one would be wrong, where this was written into
+                    self._values.pop(each, None)
+                return
             values = [each for each in tree_flatten(found)[0] if isinstance(each, Tensor)]
             for each, value in zip(made, values, strict=True):
                 self._values[each] = value
