@@ -8,7 +8,8 @@ import torch
 from memlab import Model, Run
 from memlab.base.garbage import no_garbage
 from memlab.lab.train import one_thread
-from memlab.lab.trainers import CONFIG, STEPS, decoder, watched
+from memlab.lab.trainer_rows import STEPS
+from memlab.lab.trainers import CONFIG, decoder, watched
 from memlab.measure.step_tracker import StepTracker
 from memlab.step import simulate
 

@@ -7,13 +7,12 @@ from typing import Any
 from unittest import mock
 
 from ..run_teacher import Teacher
+from .hugging_face import tokenizer
 from .quiet import quiet
 from .subject import DTYPES, settings_of
 
 
-def distillation(
-    model: Any, rows: Any, how: dict[str, Any], stack: ExitStack, tokenizer: Any
-) -> Any:
+def distillation(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     """DistillationTrainer, whose completions all have the length that they may have."""
     import datasets
     import trl
@@ -25,11 +24,11 @@ def distillation(
         taught_by(model, teacher),
         trl.DistillationConfig(**told, **how),
         train_dataset=datasets.Dataset.from_list(rows),
-        processing_class=tokenizer,
+        processing_class=tokenizer(),
     )
 
 
-def gkd(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack, tokenizer: Any) -> Any:
+def gkd(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     """GKDTrainer in a step on texts that are there: it generates none, which is another phase.
 
     lmbda=0 would still generate where random.random() gives 0, hence the number below.
@@ -48,7 +47,7 @@ def gkd(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack, tokenizer:
         taught_by(model, teacher),
         arguments,
         train_dataset=datasets.Dataset.from_list(rows),
-        processing_class=tokenizer,
+        processing_class=tokenizer(),
     )
 
 

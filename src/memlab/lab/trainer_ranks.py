@@ -19,9 +19,10 @@ from ..measure.step_tracker import StepTracker
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from .host_beside import Beside, unpinned
+from .hugging_face import hugging_face
 from .settled import settled_all_gather
 from .sharded_steps import AllGather, ReduceScatter
-from .trainers import CONFIG, hugging_face, watched
+from .trainers import CONFIG, watched
 from .two_steps import Held
 
 MESHES = "meshes"

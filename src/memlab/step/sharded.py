@@ -50,18 +50,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..formats import storage
-from ..model import Model
-from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
-from ..run import Run
 from ..terms.sharding import row_shard
-from . import deepspeed
 from .adapters import ADAPTERS
-from .divided import Divided
-from .fsdp_checks import check_sharded
 from .gathered import Gathered, Group
 from .graph import Node, Parameter, Tensor, component
-from .networks import LLAMAS
 from .ops import Ops
 from .storage_log import Record, Storage, count
 
@@ -72,45 +65,6 @@ if TYPE_CHECKING:
 BYTES = "uint8"  # in which parts of several formats are sent together
 ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
 GATHERED, WHOLE = "gathered weights", "whole gradients"
-
-
-def operators(
-    model: Model, recipe: Recipe, dtype: str, run: Run, *, in_place: bool, rank: int = 0
-) -> tuple[Ops, str]:
-    """The operators, on what one rank has of each weight, and the format that they compute in."""
-    options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
-    if run.devices.tensor_parallel:
-        return Divided(recipe.autocast, devices=run.devices, **options), dtype
-    if run.devices.deepspeed:
-        deepspeed.check(model, recipe, run)
-        kind: Any = deepspeed.Zero
-        if run.devices.zero == 3:
-            from .zero3 import Zero3 as kind  # which is made from Zero
-        zero: Any = kind(stored=dtype, devices=run.devices, rank=rank, **options)
-        return zero, dtype
-    if not run.devices.fsdp:
-        return Ops(recipe.autocast, **options), dtype
-    check_sharded(model, recipe, run)
-    told: dict[str, Any] = {"stored": dtype, "devices": run.devices, **options}
-    if run.lora is not None:
-        told["beside"] = run.lora.format(dtype, peft=run.implementation == "transformers")
-    if run.devices.expert > 1:
-        from .dispatched import Dispatched  # which is made from Sharded
-
-        f: Sharded = Dispatched(recipe.autocast, tied=model.tied, **told)
-    elif run.devices.context > 1:
-        from .ringed import Ringed, check_ringed  # which is made from Sharded
-
-        check_ringed(model, recipe, run)
-        f = Ringed(recipe.autocast, **told)
-    elif run.loop == "trainer":
-        from .accelerated import Accelerated  # which is made from Sharded
-
-        told["loses_norm"] = run.lora is not None and model.family in LLAMAS
-        f = Accelerated(recipe.autocast, tied=model.tied, **told)
-    else:
-        f = Sharded(recipe.autocast, **told)
-    return f, f.computed
 
 
 class Sharded(Ops):

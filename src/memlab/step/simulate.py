@@ -28,6 +28,7 @@ from .evaluation import evaluate
 from .graph import Parameter, Tensor
 from .host import on_device, on_host
 from .inputs import inputs
+from .operators import operators
 from .ops import Ops
 from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
@@ -42,7 +43,7 @@ from .result import Step as Step
 from .result import term as term
 from .saved_table import SavedTable
 from .setting import Setting
-from .sharded import Sharded, operators
+from .sharded import Sharded
 from .storage_log import Log
 from .told import told
 from .windows import first_apart, windows
