@@ -41,6 +41,7 @@ from memlab import Run
 from memlab.measure.compiled import Graphs, _backend, _CudaAttention, without_kernels
 
 from .torchtune_chunked import COMPILED
+from .torchtune_reserved import Norm
 
 ROWS = ("compile", "chunks", "again", "inside", "lora")
 LAYERS, WIDTH, HEADS, SHARED, HEAD, HIDDEN, VOCAB = 28, 3072, 24, 8, 128, 8192, 128256
@@ -136,7 +137,7 @@ class Decoder(nn.Module):
         self.embedding = nn.Embedding(VOCAB, WIDTH, dtype=torch.bfloat16)
         first, turn = Adapted if row == "lora" else linear, Angles()
         self.layers = nn.ModuleList(Layer(first, turn) for _ in range(LAYERS))
-        self.norm = Norm()
+        self.norm = Norm(WIDTH)
         for name, p in self.named_parameters():
             p.requires_grad = row != "lora" or ".adapter." in name
 
@@ -158,7 +159,7 @@ class Layer(nn.Module):
 
     def __init__(self, first, turn):
         super().__init__()
-        self.before, self.between = Norm(), Norm()
+        self.before, self.between = Norm(WIDTH), Norm(WIDTH)
         self.attention, self.feed_forward = Attention(first, turn), FeedForward(first)
 
     def forward(self, x, positions):
@@ -208,19 +209,6 @@ class Adapted(nn.Module):
         narrow, wide = self.adapter
         out = self.frozen(x)
         return out + 2.0 * wide(narrow(x))
-
-
-class Norm(nn.Module):
-    """The root mean square, in fp32."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(WIDTH, dtype=torch.bfloat16))
-
-    def forward(self, x):
-        wide = x.float()
-        even = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x)
-        return even * self.scale
 
 
 class Angles(nn.Module):

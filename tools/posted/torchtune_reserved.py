@@ -178,9 +178,9 @@ class Adapted(nn.Module):
 class Norm(nn.Module):
     """The root mean square, in fp32."""
 
-    def __init__(self):
+    def __init__(self, width=WIDTH):
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(WIDTH, dtype=torch.bfloat16))
+        self.scale = nn.Parameter(torch.ones(width, dtype=torch.bfloat16))
 
     def forward(self, x):
         wide = x.float()
