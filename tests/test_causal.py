@@ -33,6 +33,13 @@ def test_nine_of_ten_types_are_answered_and_every_refusal_has_a_reason():
     assert all(len(row["why"]) > 20 for row in refused)
 
 
+def test_the_readme_says_how_many():
+    answered = sum(row["how"] != "refused" for row in ROWS)
+    page = causal_types.OUT.parent.parent / "README.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert f"{answered} of the {len(ROWS)} types" in text
+
+
 def test_what_was_traced_was_what_a_real_step_took():
     compared = [row for row in ROWS if "real" in row]
     assert len(compared) > 0.85 * len(ROWS)
