@@ -74,6 +74,18 @@ def test_nothing_fits_says_by_how_much():
     assert "no batch fits RTX 4090: the smallest step is" in str(fit)
 
 
+@pytest.mark.parametrize(
+    ("asked", "then"),
+    [("--tokens 2048", "--batch 1"), ("--batch 2", f"--tokens {FEWEST}")],
+)
+def test_where_nothing_fits_the_next_question_is_named_and_answered(asked, then, capsys):
+    words = ["fit", "llama-3-8b", "--on", "RTX 4090", "--precision", "bf16", *asked.split()]
+    assert main(words) == 1
+    assert f"with {then} beside the rest" in capsys.readouterr().out
+    assert main([*words, *then.split()]) == 1
+    assert "the cheapest changes that make it fit" in capsys.readouterr().out
+
+
 def test_changes_come_in_the_order_of_their_cost_and_end_with_one_that_fits():
     run = Run(attention="eager", batch=64, tokens=4096)
     made = cheapest_change(QWEN, "bf16", run, on="RTX 4090")

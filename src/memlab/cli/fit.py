@@ -6,6 +6,7 @@ import argparse
 
 from ..estimate import peak
 from ..explain.resorts import ADAPTERS as LAST_RESORT
+from ..explain.resorts import FEWEST
 from ..fit import CannotFit, Fit, cheapest_change, largest_batch, limit_of, longest_sequence
 from ..run import Run
 from ..terms.context import CONTEXT
@@ -112,10 +113,18 @@ def _cards(options: argparse.Namespace, asked: str = "") -> int:
 def _answer(fit: Fit, how: Run, as_json: bool, parts: list[str]) -> tuple[str, int]:
     status = 0 if fit.value else DOES_NOT_FIT
     if not as_json:
-        return "\n".join([str(fit), *parts]), status
+        return "\n".join([str(fit), *_further(fit, how), *parts]), status
     names = ("what", "value", "peak", "limit", "device", "ended_by")
     found = {name: getattr(fit, name) for name in names}
     return _document(how, parts, fits=bool(fit.value), **found), status
+
+
+def _further(fit: Fit, how: Run) -> list[str]:
+    """What to ask next where not even the smallest step fits."""
+    if fit.value or how.phase != "train":
+        return []
+    smallest = "--batch 1" if fit.what == "batch" else f"--tokens {FEWEST}"
+    return [f"with {smallest} beside the rest, fit says what would make that step fit"]
 
 
 def _document(how: Run, parts: list[str], **said: Any) -> str:
