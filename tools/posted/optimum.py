@@ -28,7 +28,7 @@ def describe(reading):
     positions = 2048 if quantized else 4096
     batch, tokens, new = what["batch"], what["tokens"], what["new_tokens"]
     more: list = [
-        ("weights", packed.held(model, "gptq4" if quantized else None)),
+        ("weights", packed.held(model, "gptq" if quantized else None)),
         ("tables", model.layers * 2 * 2 * positions * model.head_dim),
         ("cuBLAS workspace", cublas_workspaces(capability(reading.device), threads=1)),
         *buffers(model, what["experiment"]),

@@ -18,7 +18,7 @@ from memlab.terms.workspaces import cublas_workspaces
 from . import packed
 from .described import Described, capability
 
-KINDS = {"BF16": None, "FP8": "fp8", "GPTQ-Int8": "gptq8", "AWQ-INT4": "awq4"}
+KINDS = {"BF16": None, "FP8": "fp8-block", "GPTQ-Int8": "gptq-int8", "AWQ-INT4": "awq"}
 
 
 def describe(reading):
@@ -27,13 +27,13 @@ def describe(reading):
     model = Model.preset(what["model"].lower())
     kind = KINDS[what["precision"]]
     before = what["input"] + what["new"] - 2  # in the cache, when the last token but one is read
-    attention = "sdpa" if kind == "awq4" else "flash"
+    attention = "sdpa" if kind == "awq" else "flash"
     run = Run(phase="decode", batch=what["batch"], tokens=before, attention=attention)
     more = [("weights", packed.held(model, kind))]
     more += [("cuBLAS workspace", cublas_workspaces(capability(reading.device), threads=1))]
-    if kind == "fp8" and model.tied:
+    if kind == "fp8-block" and model.tied:
         more += [("a second head", 2 * model.vocab * model.d_model)]
-    if kind == "awq4":
+    if kind == "awq":
         repeated = 2 * 2 * what["batch"] * (before + 1) * model.heads * model.head_dim
         more += [("repeated keys and values", repeated)]
     return Described(model, Recipe.named("bf16"), run, "cache", more=tuple(more))

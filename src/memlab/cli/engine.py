@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from ..engines import Engine, Pool, pool, start_up
+from ..engines import Engine, Pool, Quantized, pool, start_up
 from ..engines.engine import ENGINES, KV_DTYPES, SAMPLERS
+from ..files import quantization_config
+from ..model import Model
 from ..recipe import Recipe
+from ..terms.packed import FORMATS
 from ..units import parse, text
 from . import given
 from .document import document
@@ -24,7 +27,7 @@ NUMBERS = (
     ("shared-prefix", "prefix", "tokens that all sequences begin with (default 0)"),
 )
 SIZES = (
-    ("loaded", "weights", "the weights of a rank, where they are quantized"),
+    ("loaded", "weights", "the weights of a rank (default: derived)"),
     ("activation-peak", "activations", "the first step beside the weights (default: derived)"),
     ("non-torch", "non_torch", "outside PyTorch's allocator (default: the largest posted)"),
     ("cuda-graphs", "cuda_graphs", "of the share, as newer versions of vLLM take it (default 0)"),
@@ -34,6 +37,7 @@ OF_ENGINE: tuple[str, ...] = (
     "gpu_memory_utilization",
     "mem_fraction_static",
     "kv_dtype",
+    "quantization",
     "sampler",
 )
 OF_ENGINE += tuple(flag.replace("-", "_") for flag, *_ in NUMBERS + SIZES)
@@ -55,6 +59,9 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--mem-fraction-static", type=float, metavar="P", help=words)
     words = f"format of the cache: {', '.join(KV_DTYPES)} (default auto: that of the weights)"
     group.add_argument("--kv-dtype", choices=KV_DTYPES, metavar="FORMAT", help=words)
+    words = "how the checkpoint packs its matrices: " + ", ".join(FORMATS)
+    words += "; none: not at all (default: as its config says, else as it is published)"
+    group.add_argument("--quantization", metavar="FORMAT", help=words)
     words = "sort: torch.sort, as vLLM had it before its own kernel (default fused)"
     group.add_argument("--sampler", choices=SAMPLERS, help=words)
     for flag, _, words in NUMBERS:
@@ -87,15 +94,30 @@ def answer(options: argparse.Namespace) -> tuple[str, int]:
             raise ValueError(f"{flag} says how a step is run; --engine {options.engine} serves")
     if options.on is None:
         raise ValueError(f"--engine {options.engine}: say the card, --on 'H100 80GB'")
-    model = given.model_of(options.model)
+    model, packed = _loaded(options)
     for line in given.left_out(options.model, model, Recipe()):
         raise ValueError(f"--engine {options.engine} loads every part of a model; {line}")
-    found = pool(model, _engine(options), on=_card(options.on))
+    found = pool(model, _engine(options, packed), on=_card(options.on))
     words = _as_json(found) if options.json else "\n".join(_lines(found))
     return words, 0 if found.starts else 1
 
 
-def _engine(options: argparse.Namespace) -> Engine:
+def _loaded(options: argparse.Namespace) -> tuple[Model, Quantized | str | None]:
+    """The model, and how its checkpoint packs it.
+
+    Raises      ValueError where a flag says another thing than the config
+    """
+    asked = options.quantization
+    config = quantization_config.beside(options.model)
+    if config is None:
+        return given.model_of(options.model), asked
+    model, how = config
+    if asked is not None:
+        raise ValueError(f"--quantization {asked}: the config says it already: {how}")
+    return model, how
+
+
+def _engine(options: argparse.Namespace, packed: Quantized | str | None) -> Engine:
     shares = {"vllm": "gpu_memory_utilization", "sglang": "mem_fraction_static"}
     mine = shares.pop(options.engine)
     for other in shares.values():
@@ -108,7 +130,7 @@ def _engine(options: argparse.Namespace) -> Engine:
     told: dict[str, Any] = {"utilization": getattr(options, mine)}
     told |= {name: getattr(options, name) for name in ("kv_dtype", "sampler")}
     told |= {field: getattr(options, flag.replace("-", "_")) for flag, field, _ in NUMBERS}
-    told["tensor"] = options.tensor_parallel
+    told |= {"tensor": options.tensor_parallel, "quantization": packed}
     for flag, field, _ in SIZES:
         size = getattr(options, flag.replace("-", "_"))
         told[field] = None if size is None else _size(size)
@@ -149,6 +171,8 @@ def _guessed(found: Pool) -> list[str]:
 
 def _as_json(found: Pool) -> str:
     engine = {name: getattr(found.engine, name) for name in Engine.__fields__}  # type: ignore[attr-defined]
+    how = found.engine.loads(found.model)
+    engine["quantization"] = None if how is None else str(how)
     return document(
         "estimate --engine",
         model=found.model.name,

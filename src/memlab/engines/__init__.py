@@ -8,4 +8,5 @@ are those of memlab.terms.engine_pool; here they meet a model and a card.
 from .engine import Engine as Engine
 from .pool import Pool as Pool
 from .pool import pool as pool
+from .quantized import Quantized as Quantized
 from .start_up import start_up as start_up

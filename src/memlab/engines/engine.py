@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..model import Model
 from ..units import at_least_one, whole
+from .quantized import Quantized, published
 
 ENGINES = ("vllm", "sglang")
 KV_DTYPES = ("auto", "bf16", "fp16", "fp8", "fp8_e5m2", "fp8_per_token_head", "int8_per_token_head")
@@ -12,6 +14,7 @@ DTYPES = ("bf16", "fp16", "fp32")
 KNOWN = {"name": ENGINES, "kv_dtype": KV_DTYPES, "sampler": SAMPLERS, "dtype": DTYPES}
 AT_LEAST_ONE = ("max_model_len", "block_size", "batched", "seqs", "tensor")
 COUNTS = ("prefix", "weights", "activations", "non_torch", "cuda_graphs")
+UNQUANTIZED = "none"  # the checkpoint in 16 bits, of a model that is published in fewer
 ONLY_VLLM = ("block_size", "batched", "seqs", "activations", "cuda_graphs")
 
 
@@ -24,6 +27,8 @@ class Engine:
     batched, seqs   vLLM's max_num_batched_tokens and max_num_seqs; None: its server's defaults
     tensor          ranks of tensor parallelism; what is said below is of one of them
     dtype           of weights and activations: bf16, fp16 or fp32
+    quantization    how the checkpoint stores its matrices: a Quantized, or the name of its format;
+                    "none": all in `dtype`. None: as the model is published
     sampler         fused, or sort: torch.sort, as vLLM had it before its own kernel for top-k
     prefix          tokens that all sequences have in common, for the last line
     weights, activations, non_torch, cuda_graphs    bytes as your own log says them; None: derived,
@@ -39,6 +44,7 @@ class Engine:
     seqs: int | None = None
     tensor: int = 1
     dtype: str = "bf16"
+    quantization: Quantized | str | None = None
     sampler: str = "fused"
     prefix: int = 0
     weights: int | None = None
@@ -52,6 +58,9 @@ class Engine:
                 raise ValueError(
                     f"{field}={getattr(self, field)!r} is not described; known: {', '.join(words)}"
                 )
+        if isinstance(self.quantization, str) and self.quantization != UNQUANTIZED:
+            made = Quantized(format=self.quantization)
+            object.__setattr__(self, "quantization", made)
         for field in AT_LEAST_ONE:
             if getattr(self, field) is not None:
                 at_least_one(field, getattr(self, field))
@@ -67,3 +76,9 @@ class Engine:
             for field in ONLY_VLLM:
                 if getattr(self, field) is not None:
                     raise ValueError(f"{field}={getattr(self, field)} is vllm's; sglang has none")
+
+    def loads(self, model: Model) -> Quantized | None:
+        """How the matrices of the weights that it loads are packed; None: not at all."""
+        if self.quantization is None:
+            return published(model)
+        return self.quantization if isinstance(self.quantization, Quantized) else None

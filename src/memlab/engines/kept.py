@@ -6,24 +6,55 @@ from ..base.message import Message
 from ..formats import storage
 from ..model import Model
 from ..model.tensors import Tensor
+from ..terms.allocator import CachingAllocator
 from ..terms.engine_pool import rank_heads
+from .quantized import Quantized, matrices
 
 PADDED = 64  # vLLM, vocab_parallel_embedding.py: rows of the embedding are a multiple of this
 # Divided by R ranks: by outputs, and by inputs. What is in neither is kept whole by every rank.
 OUTPUTS = ("q", "gate", "up", "gate_up", "q_b", "kv_b", "shared_gate", "shared_up", "experts_up")
 INPUTS = ("out", "down", "shared_down", "experts_down")
+# Matrices that lie in one tensor, and so do their scales: linear.py, QKVParallelLinear and others.
+FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
+FUSED.update({"shared_gate": "shared_gate_up", "shared_up": "shared_gate_up"})
 PART_TURNED = {"gpt_neox": 0.25, "glm4": 0.5, "glm4_moe": 0.5}  # of a head, by the class's default
 
 
-def kept_weights(model: Model, ranks: int, dtype: str) -> int:
-    """Bytes of the parameters of one rank.
+def kept_weights(
+    model: Model, ranks: int, dtype: str, how: Quantized | None = None, kernel: str = "marlin"
+) -> int:
+    """Bytes of the parameters of one rank, as PyTorch's allocator counts them.
+
+    Formula     the blocks of `kept_tensors`: each is up to 1 MiB larger than its tensor, where the
+                rest of a segment is too small to be cut off
+    Unit        bytes
+    Source      memlab.terms.allocator
+    Leaves out  the workspace of a kernel of packed matrices. With expandable segments a block is no
+                larger than its tensor
+    Raises      as `kept_tensors`
+    """
+    allocator = CachingAllocator()
+    for number, size in enumerate(kept_tensors(model, ranks, dtype, how, kernel)):
+        allocator.malloc(number, size)
+    return allocator.allocated
+
+
+def kept_tensors(
+    model: Model, ranks: int, dtype: str, how: Quantized | None = None, kernel: str = "marlin"
+) -> list[int]:
+    """Bytes of each tensor of parameters that one rank keeps, layer by layer.
 
     Formula     embedding and head: ceil(V / 64) · 64 / R rows; q, gate, up: outputs / R; out, down:
                 inputs / R; k, v: max(1, K / R) heads; experts: each divided; the rest whole
+    Shapes      q, k and v lie in one tensor, and gate and up; so do their scales. Latent attention
+                multiplies by the keys' and values' matrix in `dtype`: a packed one is kept twice
+    how         the checkpoint's quantization; None: all is in `dtype`
+    kernel      of experts in mxfp4, which pads them: quantized.KERNELS
     Unit        bytes
-    Source      vLLM, llama.py, linear.py, vocab_parallel_embedding.py, fused_moe/layer.py
-    Leaves out  the copies that a quantized layer keeps of its scales
-    Raises      ValueError where R divides neither N, F nor an expert's width M
+    Source      vLLM, llama.py, linear.py, vocab_parallel_embedding.py, fused_moe/layer.py,
+                mla/common.py
+    Raises      ValueError where R divides neither N, F nor an expert's width M, and where a rank's
+                part of a packed matrix would end inside a group that shares a scale
     """
     sizes = {"N": model.heads, "F": model.d_ff if not model.experts or model.dense_layers else 0}
     sizes |= {"M": model.expert_ff, "width of shared experts": model.shared_ff}
@@ -31,8 +62,23 @@ def kept_weights(model: Model, ranks: int, dtype: str) -> int:
         if size % ranks:
             pattern = "tensor={tensor} does not divide {letter}={size}"
             raise ValueError(Message(pattern, tensor=ranks, letter=letter, size=size))
-    count = sum(_part(model, tensor, ranks) * tensor.copies for tensor in model.tensors())
-    return storage(count, dtype)
+    made: dict[str, tuple[int, list[int]]] = {}  # name: how many layers have it, its tensors
+    for tensor in model.tensors():
+        name = ".".join([FUSED.get(word, word) for word in tensor.name.split(".")])
+        mine = _tensors(model, tensor, ranks, dtype, how, kernel)
+        before = made[name][1] if name in made else [0] * len(mine)
+        made[name] = tensor.copies, [a + b for a, b in zip(before, mine, strict=True)]
+    if how is not None and model.latent is not None and "attention" not in how.keeps:
+        keys = model.heads // ranks * (model.latent.nope + model.latent.value)
+        made["kv_b, unpacked"] = model.layers, [storage(keys * model.latent.kv_rank, dtype)]
+    layers = range(max([copies for copies, _ in made.values()]))
+    return [
+        size
+        for layer in layers
+        for copies, mine in made.values()
+        if layer < copies
+        for size in mine
+    ]
 
 
 def rotary_table(model: Model, dtype: str) -> int:
@@ -49,6 +95,8 @@ def rotary_table(model: Model, dtype: str) -> int:
     usual = model.config.get("rotary_pct", PART_TURNED.get(model.family, 1))
     share = told.get("partial_rotary_factor", model.config.get("partial_rotary_factor", usual))
     width = model.latent.rope if model.latent else int(model.head_dim * share)
+    if model.family == "gpt_oss":
+        dtype = "fp32"  # gpt_oss.py asks get_rope for it
     tables = 2 if model.family == "gemma3_text" else 1  # windowed layers turn at their own pace
     return tables * storage(model.positions * width, dtype)
 
@@ -88,3 +136,36 @@ def _part(model: Model, tensor: Tensor, ranks: int) -> int:
     if name in OUTPUTS or (name in INPUTS and not bias) or name == "sinks":
         return tensor.numel // ranks
     return tensor.numel
+
+
+def _tensors(
+    model: Model, tensor: Tensor, ranks: int, dtype: str, how: Quantized | None, kernel: str
+) -> list[int]:
+    """Bytes of the tensors that a rank has in the place of one: codes, scales ... or itself."""
+    if how is None or not how.packs(tensor):
+        return [storage(_part(model, tensor, ranks), dtype)]
+    name, many = tensor.name.split(".")[-1], matrices(model, tensor)[0]
+    size = _cut(model, tensor, ranks, how)
+    made = how.kept(*size)
+    if how.format == "mxfp4" and name.startswith("experts_"):
+        made = how.padded(*size, name, kernel)
+    return [many * each for each in made]
+
+
+def _cut(model: Model, tensor: Tensor, ranks: int, how: Quantized) -> tuple[int, int]:
+    """Outputs and inputs of a packed matrix on one rank."""
+    many, outputs, inputs = matrices(model, tensor)
+    name = tensor.name.split(".")[-1]
+    if name in INPUTS:
+        mine = outputs, inputs // ranks
+    elif name in OUTPUTS or name in ("k", "v", "qkv"):
+        mine = _part(model, tensor, ranks) // (many * inputs), inputs
+    else:
+        return outputs, inputs
+    for size, group in zip(mine, how.groups(), strict=True):
+        if ranks > 1 and size % group:
+            pattern = "tensor={tensor} leaves {size} of {name}, no multiple of the {group} that "
+            pattern += "share a scale in {how}"
+            told = {"tensor": ranks, "size": size, "name": name, "group": group, "how": str(how)}
+            raise ValueError(Message(pattern, **told))
+    return mine

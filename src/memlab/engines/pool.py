@@ -14,6 +14,7 @@ from ..terms.kv_cache import kv_cache, mla_cache
 from ..units import GiB, MiB
 from .engine import Engine
 from .kept import kept_weights, rotary_table, shares
+from .quantized import kernel_on
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     Formula     available = share · total - weights - activations - non-torch memory - CUDA graphs
                 sglang: (total - context) · share - weights, in tokens
     Unit        bytes of one rank
-    Leaves out  quantized weights (give weights=), adapters, images, speculative drafts, pipelines
+    Leaves out  what a kernel pads of packed weights, adapters, images, speculative drafts,
+                pipelines
     Raises      ValueError for a model or settings that are not described, by name
     """
     if model.value_embeddings:
@@ -111,7 +113,7 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     share = terms.budget(
         total, utilization=USUAL if engine.utilization is None else engine.utilization
     )
-    figures = _taken(model, engine, any(card in device for card in WIDE))
+    figures = _taken(model, engine, device)
     available = share - sum(figures.values())
     near, full, windowed = _kinds(model)
     size, tables = terms.groups(full, windowed)
@@ -145,7 +147,7 @@ def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
         raise ValueError(Message(pattern, family=model.family))
     before = total - CONTEXT  # what it finds free before it loads anything
     share = terms.budget(before, utilization=engine.utilization or 0)
-    weights = _weights(model, engine)
+    weights = _weights(model, engine, device)
     figures = {"weights": weights, "other": engine.non_torch or 0}
     available = share - sum(figures.values())
     cell = _page(model, engine, 1)
@@ -164,16 +166,20 @@ def _title(model: Model, engine: Engine, device: str) -> str:
     if engine.tensor > 1:
         one = Message("one of {ranks} ranks", ranks=engine.tensor)
         said = Message("{what}, {more}", what=said, more=one)
+    if (how := engine.loads(model)) is not None and engine.weights is None:
+        said = Message("{what}, {more}", what=said, more=str(how))
     return Listed(" · ", [model.name, said])
 
 
-def _weights(model: Model, engine: Engine) -> int:
+def _weights(model: Model, engine: Engine, device: str) -> int:
     if engine.weights is not None:
         return engine.weights
-    return kept_weights(model, engine.tensor, engine.dtype) + rotary_table(model, engine.dtype)
+    how = engine.loads(model)
+    kept = kept_weights(model, engine.tensor, engine.dtype, how, kernel_on(device))
+    return kept + rotary_table(model, engine.dtype)
 
 
-def _taken(model: Model, engine: Engine, wide_card: bool) -> dict[str, int]:
+def _taken(model: Model, engine: Engine, device: str) -> dict[str, int]:
     """What the share goes to before the cache; the first step is the larger of its two moments."""
     tokens, rows = engine.batched or 0, min(engine.seqs or 0, engine.batched or 0)
     width = max(shares(model, engine.tensor))
@@ -186,11 +192,12 @@ def _taken(model: Model, engine: Engine, wide_card: bool) -> dict[str, int]:
         "format": engine.dtype,
     }
     sampled = hidden + terms.sampler_peak(rows, **asked)
+    wide_card = any([card in device for card in WIDE])
     highest = max(forward, sampled) + (WIDE_WORKSPACE if wide_card else WORKSPACE)
     ranks = [each[2] for each in NON_TORCH if each[0] == 1 or engine.tensor > 1]
     told = engine.non_torch
     figures = {
-        "weights": _weights(model, engine),
+        "weights": _weights(model, engine, device),
         "activations": highest if engine.activations is None else engine.activations,
         "other": max(ranks) * GiB // 100 if told is None else told,
     }
