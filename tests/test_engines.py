@@ -134,7 +134,7 @@ def test_weights_that_miss_a_posted_log_miss_by_this_much(name, told, printed, m
 
 
 def test_the_allocators_blocks_are_counted():
-    """30.7098 GiB for a rank of two of Qwen2.5-32B-Instruct: without the rests of blocks 0.6% low."""
+    """30.7098 GiB for a rank of Qwen2.5-32B-Instruct; without the rests of blocks 0.6% less."""
     model = Model.preset("qwen2.5-32b").replace(positions=32768)  # those of Instruct
     found = pool(model, Engine(tensor=2), on="H200").ledger["weights"].derived
     assert found / GiB == pytest.approx(30.7098, abs=2e-4), "issues/15815"

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from memlab.cli import main
-from memlab.engines import Engine, pool, start_up
+from memlab.engines import Engine, checkpoint, pool, start_up
 from memlab.engines.kept import kept_tensors, kept_weights, rotary_table
-from memlab.engines.quantized import ONLY_EXPERTS, Quantized, kernel_on, matrices, published
+from memlab.engines.quantized import ONLY_EXPERTS, Quantized, kernel_on, published
 from memlab.files import quantization_config
 from memlab.model import Model
 from memlab.terms.packed import FORMATS, LAYOUTS, packed, parts
@@ -80,14 +80,7 @@ def test_a_checkpoint_is_as_large_as_its_files(name, format, size):
     model = Model.preset(name)
     how = published(model) or Quantized(format=format)
     assert how.format == format
-    total = 0
-    for tensor in model.tensors():
-        if how.packs(tensor):
-            many, outputs, inputs = matrices(model, tensor)
-            total += many * how.bytes(outputs, inputs) * tensor.copies
-        else:
-            total += 2 * tensor.count
-    assert total == size
+    assert checkpoint(model, how) == size
 
 
 # Model, format, ranks, card, "Model loading took" in GiB as printed, its last digit, where.

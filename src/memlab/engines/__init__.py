@@ -9,4 +9,5 @@ from .engine import Engine as Engine
 from .pool import Pool as Pool
 from .pool import pool as pool
 from .quantized import Quantized as Quantized
+from .quantized import checkpoint as checkpoint
 from .start_up import start_up as start_up

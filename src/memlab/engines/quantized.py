@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..formats import storage
 from ..model import Model
 from ..model.tensors import Tensor
-from ..terms.packed import FLAT, layout, packed, parts
+from ..terms.packed import FLAT, LAYOUTS, packed, parts
 
 PARTS = ("attention", "feed_forward", "experts")
 # Small matrices that every checkpoint leaves in 16 bits: they choose, and do not transform.
@@ -79,7 +80,7 @@ class Quantized:
         """Outputs and inputs that share a scale; 1 where a cut anywhere leaves whole groups."""
         if self.format in FLAT:
             return 1, 1
-        _, tall, wide, *_ = layout(self.format)
+        _, tall, wide, *_ = LAYOUTS[self.format]
         wide = wide if self.group is None else self.group
         return tall or 1, 1 if wide in (0, -1) else wide
 
@@ -120,3 +121,23 @@ def published(model: Model) -> Quantized | None:
     if format is None:
         return None
     return Quantized(format=format, keeps=ONLY_EXPERTS if format == "mxfp4" else ())
+
+
+def checkpoint(model: Model, how: Quantized | None = None, format: str = "bf16") -> int:
+    """Bytes of all tensors of a checkpoint's files: the total_size of its index.
+
+    how         None: as the model is published, and in `format` where that is not quantized
+    format      of everything that is not packed
+    Unit        bytes, a whole number
+    Source      openai/gpt-oss-20b, model.safetensors.index.json: 13,761,264,768
+    Leaves out  buffers, and weights that files hold beside the model (a draft layer)
+    """
+    packs = published(model) if how is None else how
+    total = 0
+    for tensor in model.tensors():
+        if packs is not None and packs.packs(tensor):
+            many, outputs, inputs = matrices(model, tensor)
+            total += many * packs.bytes(outputs, inputs) * tensor.copies
+        else:
+            total += storage(tensor.count, format)
+    return total

@@ -59,7 +59,7 @@ def parts(outputs: int, *, inputs: int, format: str, group: int | None = None) -
                 -1: all inputs
     Source      GPTQModel 2.2, QuantLinear.__init__; AutoAWQ 0.2.9, WQLinear_GEMM.__init__;
                 transformers 5.23, integrations/finegrained_fp8.py, integrations/mxfp4.py;
-                bitsandbytes 0.50, nn/modules.py: Params4bit, Linear8bitLt; compressed-tensors
+                bitsandbytes 0.50, nn/modules.py: Params4bit, Linear8bitLt
     Leaves out  the bias, what a kernel pads, the allocator's rounding
     Raises      ValueError for another format, a negative size, or a group where none is chosen
     """
@@ -71,7 +71,7 @@ def parts(outputs: int, *, inputs: int, format: str, group: int | None = None) -
         if format == "nf4":
             return -(-count // 2), 4 * scales, LEVELS
         return -(-count // 2), scales, 4 * -(-scales // OF_SCALES), 4, SCALE_LEVELS, LEVELS
-    bits, tall, wide, scale, zero, index, once = layout(format)
+    bits, tall, wide, scale, zero, index, once = _layout(format)
     if group is not None:
         if wide in (0, tall):
             _no_group(format, group)
@@ -81,7 +81,7 @@ def parts(outputs: int, *, inputs: int, format: str, group: int | None = None) -
     return tuple([size for size in made if size])
 
 
-def layout(format: str) -> Any:
+def _layout(format: str) -> Any:
     """The numbers of a format, as LAYOUTS has them.
 
     Raises      ValueError for another one; it lists the known
