@@ -100,12 +100,12 @@ def test_it_says_who_can_be_served(page):
     page.click("#calc-changes li:first-child .calc-apply")  # the cache in FP8
     until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
     assert page.input_value("#calc-kv") == "fp8" and "kv=fp8" in page.url
-    page.select_option("#calc-dtype", "nf4")
-    until(page, lambda: page.inner_text("#calc-wrong") != "")
-    assert "say the MiB" in page.inner_text("#calc-wrong")
+    page.select_option("#calc-dtype", "awq")
+    until(page, lambda: "--quantization awq" in page.text_content("#calc-command"))
+    packed = wanted(use="serve", users=60, kv="fp8", dtype="awq")
+    until(page, lambda: page.inner_text("#calc-total-bytes") == f"{packed['total']:,}")
     page.fill("#calc-loaded", "5400")
-    until(page, lambda: page.inner_text("#calc-wrong") == "")
-    assert "--loaded" in page.text_content("#calc-command")
+    until(page, lambda: "--loaded" in page.text_content("#calc-command"))
 
 
 def test_the_address_holds_what_is_served(page, roots):  # noqa: F811

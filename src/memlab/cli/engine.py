@@ -113,7 +113,7 @@ def _loaded(options: argparse.Namespace) -> tuple[Model, Quantized | str | None]
         return given.model_of(options.model), asked
     model, how = config
     if asked is not None:
-        raise ValueError(f"--quantization {asked}: the config says it already: {how}")
+        raise ValueError(f"--quantization {asked}: the config says it already: {how.told()}")
     return model, how
 
 
@@ -172,7 +172,7 @@ def _guessed(found: Pool) -> list[str]:
 def _as_json(found: Pool) -> str:
     engine = {name: getattr(found.engine, name) for name in Engine.__fields__}  # type: ignore[attr-defined]
     how = found.engine.loads(found.model)
-    engine["quantization"] = None if how is None else str(how)
+    engine["quantization"] = None if how is None else how.told()
     return document(
         "estimate --engine",
         model=found.model.name,

@@ -62,23 +62,26 @@ def kept_tensors(
         if size % ranks:
             pattern = "tensor={tensor} does not divide {letter}={size}"
             raise ValueError(Message(pattern, tensor=ranks, letter=letter, size=size))
+    names: list[str] = []  # in their order, which a dict of MicroPython does not keep
     made: dict[str, tuple[int, list[int]]] = {}  # name: how many layers have it, its tensors
     for tensor in model.tensors():
         name = ".".join([FUSED.get(word, word) for word in tensor.name.split(".")])
         mine = _tensors(model, tensor, ranks, dtype, how, kernel)
-        before = made[name][1] if name in made else [0] * len(mine)
-        made[name] = tensor.copies, [a + b for a, b in zip(before, mine, strict=True)]
+        if name in made:
+            mine = [made[name][1][i] + mine[i] for i in range(len(mine))]
+        else:
+            names.append(name)
+        made[name] = tensor.copies, mine
     if how is not None and model.latent is not None and "attention" not in how.keeps:
         keys = model.heads // ranks * (model.latent.nope + model.latent.value)
-        made["kv_b, unpacked"] = model.layers, [storage(keys * model.latent.kv_rank, dtype)]
-    layers = range(max([copies for copies, _ in made.values()]))
-    return [
-        size
-        for layer in layers
-        for copies, mine in made.values()
-        if layer < copies
-        for size in mine
-    ]
+        names.append("kv_b, unpacked")
+        made[names[-1]] = model.layers, [storage(keys * model.latent.kv_rank, dtype)]
+    sizes_of: list[int] = []
+    for layer in range(max([made[name][0] for name in names])):
+        for name in names:
+            if layer < made[name][0]:
+                sizes_of += made[name][1]
+    return sizes_of
 
 
 def rotary_table(model: Model, dtype: str) -> int:
@@ -162,10 +165,11 @@ def _cut(model: Model, tensor: Tensor, ranks: int, how: Quantized) -> tuple[int,
         mine = _part(model, tensor, ranks) // (many * inputs), inputs
     else:
         return outputs, inputs
-    for size, group in zip(mine, how.groups(), strict=True):
+    groups = how.groups()
+    for size, group in ((mine[0], groups[0]), (mine[1], groups[1])):
         if ranks > 1 and size % group:
             pattern = "tensor={tensor} leaves {size} of {name}, no multiple of the {group} that "
             pattern += "share a scale in {how}"
-            told = {"tensor": ranks, "size": size, "name": name, "group": group, "how": str(how)}
+            told = {"tensor": ranks, "size": size, "name": name, "group": group, "how": how.told()}
             raise ValueError(Message(pattern, **told))
     return mine

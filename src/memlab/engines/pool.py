@@ -167,7 +167,7 @@ def _title(model: Model, engine: Engine, device: str) -> str:
         one = Message("one of {ranks} ranks", ranks=engine.tensor)
         said = Message("{what}, {more}", what=said, more=one)
     if (how := engine.loads(model)) is not None and engine.weights is None:
-        said = Message("{what}, {more}", what=said, more=str(how))
+        said = Message("{what}, {more}", what=said, more=how.told())
     return Listed(" · ", [model.name, said])
 
 

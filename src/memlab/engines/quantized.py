@@ -80,11 +80,12 @@ class Quantized:
         """Outputs and inputs that share a scale; 1 where a cut anywhere leaves whole groups."""
         if self.format in FLAT:
             return 1, 1
-        _, tall, wide, *_ = LAYOUTS[self.format]
+        tall, wide = LAYOUTS[self.format][1], LAYOUTS[self.format][2]
         wide = wide if self.group is None else self.group
         return tall or 1, 1 if wide in (0, -1) else wide
 
-    def __str__(self) -> str:
+    def told(self) -> str:
+        """The format, and the groups where they are not the usual ones."""
         return self.format if self.group is None else f"{self.format}, groups of {self.group}"
 
 
@@ -118,7 +119,7 @@ def kernel_on(device: str) -> str:
 def published(model: Model) -> Quantized | None:
     """What the repository of a preset holds instead of 16 bits; None: it holds those."""
     format = PUBLISHED.get(model.name)
-    if format is None:
+    if format is None or model.config:  # a config says itself how its weights are stored
         return None
     return Quantized(format=format, keeps=ONLY_EXPERTS if format == "mxfp4" else ())
 

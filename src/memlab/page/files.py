@@ -22,7 +22,7 @@ MODULES = (
     "recipe/tensor_plan recipe/parallelism "
     "recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded step/keys "
     "step/windows engines/engine "
-    "engines/kept engines/pool explain/changes explain/flags page/adapted page/adapter_controls "
+    "engines/kept engines/pool engines/quantized explain/changes explain/flags page/adapted page/adapter_controls "
     "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
     "page/described page/forms page/highest page/loop_controls page/looped page/outside page/peak "
     "page/request "
@@ -33,7 +33,7 @@ MODULES = (
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
     "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
-    "optimizer optimizer_step segments sharding tied weights"
+    "optimizer optimizer_step packed segments sharding tied weights"
 )
 # What few questions need, fetched with the first that does: what reads an adapter_config.json,
 # answers about serving, and knows a teacher.
@@ -62,6 +62,7 @@ FROZEN = (
     "devices.Device",
     "engines.engine.Engine",
     "engines.pool.Pool",
+    "engines.quantized.Quantized",
 )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..base.message import Message
 from ..engines.engine import Engine
 from ..engines.pool import Pool, pool
+from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
+from ..engines.quantized import Quantized, checkpoint, published
 from ..formats import storage
 from ..model import Model
 from ..model.config import KEYS
 from ..recipe import Recipe
-from ..recipe.resident import resident
 from ..run import Run
 from ..terms.context import CONTEXT
 from ..units import MiB, text
@@ -19,8 +20,8 @@ from .asked import card_of, model_of, name_of
 from .begun import begun, summed
 from .request import OTHER_MODEL
 from .sentences import cache_of, of_config, pictured
-from .serving_controls import NF4, NO_ENGINE
-from .serving_words import command, named, script
+from .serving_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serving_words import command, computing, named, packs, quantization, script
 from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -53,7 +54,8 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         cache = cache_of(model, run, computing(state))
         if not cache:
             raise ValueError(told.NO_CACHE_HERE)
-        alone(found, state, resident(model, recipe_of(state))["weights"], cache)
+        alone(found, state, checkpoint(model, packing(state, model), computing(state)), cache)
+        _packed(found, packing(state, model))
     else:
         of_engine(found, state, model, advise)
     if config:
@@ -71,6 +73,9 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     cache = model.cache(run, storage(1, computing(state)))
     if not cache:
         raise ValueError(told.NO_CACHE_HERE)
+    if state["dtype"] not in PLAIN and state["dtype"] not in (NF4, PUBLISHED):
+        sizes = {"format": state["dtype"], "family": model.family}
+        raise ValueError(Message(told.PACKED_OF_TYPE, **sizes))
     found = begun(state, model.name, model.parameter_count)
     alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
     found["leaves_out"] += model.left_out(run)[3:]
@@ -120,6 +125,7 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     found["scale"] = Message(
         told.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
     )
+    _packed(found, there.engine.loads(model))
     found["leaves_out"] = [told.BEFORE_THE_POOL]
     if state["engine"] == "vllm":
         found["leaves_out"].append(Message(told.POSTED_OUTSIDE, size=text(figures["other"] or 0)))
@@ -135,7 +141,7 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
     form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
-    found["heading"] = Message(form, dtype=state["dtype"], cards=state["cards"], **sizes)
+    found["heading"] = Message(form, dtype=_format(state), cards=state["cards"], **sizes)
     found["serving"] = Message(
         told.ROOM,
         size=text(left),
@@ -156,6 +162,8 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
     if state["kv"] == "auto":
         format = "fp8_e4m3" if sglang else "fp8"
         tries.append(({"kv": "fp8"}, told.IN_FP8, f"--kv-cache-dtype {format}"))
+    if state["dtype"] in (PUBLISHED, "bf16", "fp16") and not packs(state) and not state["loaded"]:
+        tries.append(({"dtype": "fp8"}, told.WEIGHTS_IN_FP8, "--quantization fp8"))
     if state["share"] < FULL:
         flag = "--mem-fraction-static" if sglang else "--gpu-memory-utilization"
         tries.append(({"share": FULL}, Message(told.MORE_SHARE, share=FULL), f"{flag} 0.{FULL}"))
@@ -185,17 +193,16 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
 def pool_of(state: State, model: Model) -> Pool:
     """What the engine of a state makes of its card.
 
-    Raises      ValueError as memlab.engines.pool, and where the weights' size is not said
+    Raises      ValueError as memlab.engines.pool
     """
     loaded = state["loaded"] * MiB
-    if state["dtype"] == NF4 and not loaded:
-        raise ValueError(Message(told.SAY_LOADED, engine=named(state["engine"])))
     engine = Engine(
         name=state["engine"],
         utilization=state["share"] / 100,
         max_model_len=state["context"],
         kv_dtype=state["kv"],
         dtype=computing(state),
+        quantization=quantization(state),
         tensor=state["cards"],
         weights=loaded or None,
     )
@@ -206,9 +213,27 @@ def recipe_of(state: State) -> Recipe:
     """The weights alone, in the format of a state; NF4 is that of linear layers but the head."""
     if state["dtype"] == NF4:
         return Recipe(weights=NF4, other="bf16", head="bf16", gradients=None)
-    return Recipe(weights=state["dtype"], gradients=None)
+    return Recipe(weights=computing(state), gradients=None)
 
 
-def computing(state: State) -> str:
-    """The format of what is computed, and so of the cache of which nothing else is said."""
-    return "bf16" if state["dtype"] == NF4 else str(state["dtype"])
+def packing(state: State, model: Model) -> Quantized | None:
+    """How the matrices of what is loaded are packed; None: not at all."""
+    if not packs(state):
+        return None
+    if state["dtype"] == PUBLISHED:
+        return published(model)
+    return Quantized(format=str(state["dtype"]))
+
+
+def _packed(found: dict[str, Any], how: Quantized | None) -> None:
+    """Say of the weights how they are packed."""
+    if how is not None:
+        row = next(row for row in found["rows"] if row["term"] == "weights")
+        row["formula"] = Message(told.WEIGHTS_PACKED, format=how.format)
+
+
+def _format(state: State) -> str:
+    """The format of the weights, by its name."""
+    if state["dtype"] == PUBLISHED:
+        return str(IN_FEWER_BITS.get(state["model"], computing(state)))
+    return str(state["dtype"])

@@ -22,6 +22,10 @@ ROOM = (
 )
 SHARE = "The line: {limit}, the part of {card} that {engine} takes when it starts."
 WEIGHTS_KEPT = "every parameter in the format that was chosen"
+WEIGHTS_PACKED = (
+    "codes, scales and zero points of the layers' matrices in {format}; embedding, head and norms "
+    "in 16 bits"
+)
 CACHE_KEPT = "2 · L · B · T · K · H · b: the keys and values of every token of every conversation"
 BLOCKS_KEPT = "the blocks of {tokens} tokens that the conversations need at their full length"
 FIRST_STEP = "the first step that the engine tries out, at its highest moment"
@@ -30,6 +34,7 @@ EACH_MAKES_ROOM = "Each of these alone makes room:"
 NO_ROOM = "No single change that this page knows makes room for all of them at once."
 MAKES_ROOM = "{change}; then there is room for {count}"
 IN_FP8 = "the KV cache in FP8, which rounds keys and values"
+WEIGHTS_IN_FP8 = "weights in FP8, made from those of 16 bits when they are loaded"
 MORE_SHARE = "{share}% of the card for the engine, where no other program uses it"
 MORE_CARDS = "{cards} cards, each with its part of every matrix"
 ONLY_IN_A_CALL = (
@@ -47,7 +52,7 @@ SEQUENCES = (
     "how long some wait: vLLM runs at most {count} sequences in one step, unless --max-num-seqs "
     "says more"
 )
-SAY_LOADED = "weights in NF4 are not counted for {engine}: say the MiB that its log has for them"
+PACKED_OF_TYPE = "how {format} packs a {family} is not described; in bf16 the page answers"
 ENGINE_OF_TYPE = (
     "what {engine} makes of a {family} is not described; without an engine the page answers"
 )

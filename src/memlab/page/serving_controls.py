@@ -8,6 +8,8 @@ from __future__ import annotations
 TRAIN, SERVE = "train", "serve"
 NO_ENGINE = "none"  # transformers' own cache, which grows
 NF4 = "nf4"
+PUBLISHED = "auto"
+PLAIN = ("bf16", "fp16", "fp32")  # in which everything is stored
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     ("use", "What you do with it", [(TRAIN, "Train"), (SERVE, "Serve")]),
@@ -19,7 +21,18 @@ CHOICES = (
     (
         "dtype",
         "Format of the weights",
-        [("bf16", "bf16"), ("fp16", "fp16"), ("fp32", "fp32"), (NF4, "NF4 (bitsandbytes)")],
+        [
+            (PUBLISHED, "as published"),
+            ("bf16", "bf16"),
+            ("fp16", "fp16"),
+            ("fp32", "fp32"),
+            ("fp8", "FP8, made when it is loaded"),
+            ("fp8-block", "FP8, a scale for a block"),
+            ("fp8-channel", "FP8, a scale for an output"),
+            ("awq", "AWQ, 4 bits"),
+            ("gptq", "GPTQ, 4 bits"),
+            (NF4, "NF4 (bitsandbytes)"),
+        ],
     ),
     (
         "kv",
@@ -42,7 +55,7 @@ NUMBERS = (
 START = {
     "use": TRAIN,
     "engine": "vllm",
-    "dtype": "bf16",
+    "dtype": PUBLISHED,
     "kv": "auto",
     "users": 8,
     "context": 8192,

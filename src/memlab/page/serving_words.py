@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ..engines.engine import UNQUANTIZED
+from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
 from ..units import GiB
 from .command import model, quoted
 from .request import OTHER_CARD, OTHER_MODEL
-from .serving_controls import NF4, NO_ENGINE, START
+from .serving_controls import NO_ENGINE, PLAIN, PUBLISHED, START
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -19,19 +21,42 @@ def named(engine: str) -> str:
     return NAMES[engine]
 
 
+def computing(state: State) -> str:
+    """The format of what is computed, and so of the cache of which nothing else is said."""
+    return str(state["dtype"]) if state["dtype"] in PLAIN else "bf16"
+
+
+def packs(state: State) -> bool:
+    """Whether matrices are packed in what is loaded."""
+    if state["dtype"] == PUBLISHED:
+        return state["model"] in IN_FEWER_BITS
+    return state["dtype"] not in PLAIN
+
+
+def quantization(state: State) -> str | None:
+    """What `Engine.quantization` is told; None: nothing, as the model is published."""
+    if state["dtype"] == PUBLISHED:
+        return None
+    if state["dtype"] in PLAIN:
+        return UNQUANTIZED if state["model"] in IN_FEWER_BITS else None
+    return str(state["dtype"])
+
+
 def command(state: State) -> str:
     """`memlab estimate` with every flag that this state needs; nothing where it has no flag."""
     words = ["memlab estimate", model(state)]
     if state["engine"] == NO_ENGINE:
-        if state["dtype"] == NF4:
+        if packs(state):
             return ""
         sizes = f"--batch {state['users']} --tokens {state['context']}"
-        return " ".join(words + [f"--precision {state['dtype']} --phase decode", sizes])
+        return " ".join(words + [f"--precision {computing(state)} --phase decode", sizes])
     share = "mem-fraction-static" if state["engine"] == "sglang" else "gpu-memory-utilization"
     words.append(f"--engine {state['engine']} --on {card(state)} --{share} {state['share'] / 100}")
     words.append(f"--max-model-len {state['context']}")
     if state["dtype"] in ("fp16", "fp32"):
         words.append(f"--precision {state['dtype']}")
+    if quantization(state) is not None:
+        words.append(f"--quantization {quantization(state)}")
     if state["kv"] != START["kv"]:
         words.append(f"--kv-dtype {state['kv']}")
     if state["cards"] > 1:
@@ -45,20 +70,23 @@ def script(state: State) -> str:
     """The same in Python."""
     maker = "from_config" if state["model"] == OTHER_MODEL else "preset"
     asked = f'Model.{maker}("{model(state)}")'
-    if state["engine"] == NO_ENGINE and state["dtype"] == NF4:
-        return f"""from memlab import Model, Recipe, estimate
+    if state["engine"] == NO_ENGINE and packs(state):
+        how = "" if state["dtype"] == PUBLISHED else f', Quantized(format="{state["dtype"]}")'
+        return f"""from memlab import Model
+from memlab.engines import Quantized, checkpoint
 
-recipe = Recipe(weights="nf4", other="bf16", head="bf16", gradients=None)
-print(estimate({asked}, recipe)["weights"])"""
+print(checkpoint({asked}{how}))"""
     if state["engine"] == NO_ENGINE:
         return f"""from memlab import Model, Recipe, Run, estimate
 
 run = Run(phase="decode", batch={state["users"]}, tokens={state["context"]})
-print(estimate({asked}, Recipe(weights="{state["dtype"]}"), run))"""
+print(estimate({asked}, Recipe(weights="{computing(state)}"), run))"""
     fields = [f'name="{state["engine"]}"', f"utilization={state['share'] / 100}"]
     fields.append(f"max_model_len={state['context']}")
     if state["dtype"] in ("fp16", "fp32"):
         fields.append(f'dtype="{state["dtype"]}"')
+    if quantization(state) is not None:
+        fields.append(f'quantization="{quantization(state)}"')
     if state["kv"] != START["kv"]:
         fields.append(f'kv_dtype="{state["kv"]}"')
     if state["cards"] > 1:

@@ -33,7 +33,12 @@ LAYOUTS = {
 FLAT = ("nf4", "nf4-dq")
 BLOCK, OF_SCALES = 64, 256
 LEVELS, SCALE_LEVELS = 16 * 4, 256 * 4  # bytes of the tables of values, kept with each matrix
-FORMATS = (*LAYOUTS, *FLAT)
+FORMATS = tuple(
+    (
+        "gptq gptq-int8 awq fp8 fp8-channel fp8-block int8-channel int4-group mxfp4 nvfp4 nf4 "
+        "nf4-dq"
+    ).split()
+)
 
 
 def packed(outputs: int, *, inputs: int, format: str, group: int | None = None) -> int:
