@@ -519,6 +519,13 @@ TERMS = [
     "engine_pool.request_blocks(100, block=0)",
     *(f"engine_pool.sequences(27288, tokens=8192, prefix={p})" for p in (0, 4000, 8192)),
     "engine_pool.SOURCES",
+    *(
+        f"packed.{function}(576, inputs=7168, format={kind!r}{more})"
+        for function in ("packed", "parts")
+        for kind in ("gptq", "awq", "fp8", "fp8-block", "mxfp4", "nf4", "nf4-dq", "q4_k_m")
+        for more in ("", ", group=64", ", group=-1")
+    ),
+    "packed.packed(-1, inputs=2, format='awq')",
     "sharding.gathered((9, 3), ranks=4)",
     *(f"sharding.at_least_one('ranks', {n})" for n in (4, 0, -1, 2.5)),
     "lora.linear_layers(model.Model.preset('gpt2'))['qkv'].count",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..base.message import Message
 from .fields import DROPOUTS, HARMLESS, ONLY, kinds
-from .rotary_keys import KINDS as KINDS
 from .rotary_keys import check_chunks, check_rotary, check_turning
+from .shape_keys import KINDS
 from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

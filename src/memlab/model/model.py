@@ -11,7 +11,7 @@ from ..base.mapping import FrozenDict
 from ..base.message import Message
 from ..terms.weights import group_size
 from ..units import whole
-from . import config, latent, mixtures
+from . import latent, mixtures
 from .families import FAMILIES
 from .latent import Latent
 from .parameters import parameters_of
@@ -156,6 +156,8 @@ class Model:
         Raises      ValueError for an unknown family, a missing key, an impossible shape or a
                     file that is not JSON; FileNotFoundError; TypeError for a value of another kind
         """
+        from . import config  # with all that a value may be: presets need none of it
+
         return cls(**config.read(source))
 
     def replace(self, **changes: Any) -> Model:

@@ -5,6 +5,7 @@ Source      transformers 5.23: modeling_rope_utils.py, models/*/configuration_*.
 
 from __future__ import annotations
 
+from .shape_keys import CHUNKED, KINDS
 from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-KINDS = ("full_attention", "sliding_attention")  # of layers
-CHUNKED = ("full_attention", "chunked_attention")  # of llama4_text
 # Families that turn a part of a head.
 PARTLY = ("gpt_neox", "phi3", "glm4", "glm4_moe")
 ONCE = ("default", "linear", "llama3", "yarn", "proportional")  # scaled when the model is built

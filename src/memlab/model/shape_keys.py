@@ -269,3 +269,7 @@ NULLABLE = (
     ("seed_oss", "head_dim"),
     ("deepseek_v3", "num_key_value_heads"),
 )
+
+# What `layer_types` calls layers by what they see; llama4_text has chunks in place of windows.
+KINDS = ("full_attention", "sliding_attention")
+CHUNKED = ("full_attention", "chunked_attention")

@@ -8,7 +8,7 @@ from ..base.message import Listed, Message, dumps
 from ..explain.flags import FLAGS, flag
 from ..explain.flags import divided as of_cards
 from ..model import Model
-from ..model.config import KEYS
+from ..model.shape_keys import KEYS
 from ..units import text
 from . import words as say
 from .adapted import EVERY

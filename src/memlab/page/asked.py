@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base.message import Message
 from ..devices import Device, devices
 from ..model import Model
-from ..model.config import KEYS
+from ..model.shape_keys import KEYS
 from ..programs import DISTILLED
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS

@@ -16,13 +16,14 @@ MODULES = (
     "units devices programs run_adapters run_fields run_checks run formats/__init__ "
     "formats/format_table "
     "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
-    "model/parameters model/presets model/shape_keys model/fields model/values model/rotary_keys "
-    "model/believed model/config model/model recipe/__init__ recipe/recipe_table "
+    "model/parameters model/presets model/shape_keys model/fields model/values "
+    "model/model recipe/__init__ recipe/recipe_table "
     "recipe/deepspeed_config recipe/expert_parallel recipe/fsdp_policy recipe/pipeline_schedule "
     "recipe/tensor_plan recipe/parallelism "
     "recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded step/keys "
     "step/windows engines/engine "
-    "engines/kept engines/pool engines/quantized explain/changes explain/flags page/adapted page/adapter_controls "
+    "engines/kept engines/pool engines/quantized explain/changes explain/flags page/adapted "
+    "page/adapter_controls "
     "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
     "page/described page/forms page/highest page/loop_controls page/looped page/outside page/peak "
     "page/request "
@@ -35,11 +36,12 @@ TERMS = (
     "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
     "optimizer optimizer_step packed segments sharding tied weights"
 )
-# What few questions need, fetched with the first that does: what reads an adapter_config.json,
-# answers about serving, and knows a teacher.
+# What few questions need, fetched with the first that does: what reads a config.json or an
+# adapter_config.json, answers about serving, and knows a teacher.
 LATER = (
-    "files/adapter_fields model/module_names page/adapter_file page/adapter_words page/served "
-    "page/served_words page/serving_words run_teacher"
+    "files/adapter_fields model/believed model/config model/module_names model/rotary_keys "
+    "page/adapter_file page/adapter_words page/served page/served_words page/serving_words "
+    "run_teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

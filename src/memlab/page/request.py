@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..devices import devices
-from ..model.config import KEYS
 from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
+from ..model.shape_keys import KEYS
 from ..run import MOST_PARTS, Run
 from . import adapter_controls as adapters
 from . import loop_controls as loops

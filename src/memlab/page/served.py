@@ -9,7 +9,7 @@ from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
 from ..engines.quantized import Quantized, checkpoint, published
 from ..formats import storage
 from ..model import Model
-from ..model.config import KEYS
+from ..model.shape_keys import KEYS
 from ..recipe import Recipe
 from ..run import Run
 from ..terms.context import CONTEXT

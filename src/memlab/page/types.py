@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from ..base.message import Message
-from ..model.config import KEYS
+from ..model.shape_keys import KEYS
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
 from ..terms.context import CONTEXT

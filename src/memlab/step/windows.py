@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..model import Model
-from ..model.believed import KINDS
-from ..model.rotary_keys import CHUNKED
+from ..model.shape_keys import CHUNKED, KINDS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
