@@ -1,6 +1,7 @@
 """LoRA: thin matrices beside frozen ones, which are trained in their place.
 
 r rank of an adapter · [F, D] a linear layer's weight: an adapter is a [r, D] and b [F, r]
+X experts · [X, F, D] the weight of all experts of a layer: an adapter is a [X·r, D] and b [F, X·r]
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from ..base.frozen import dataclass
 from ..base.message import Message
 from ..formats import storage
 from ..units import whole
+from .optimizer import numel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -19,17 +21,22 @@ BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
 LEVELS = 16  # of nf4: bitsandbytes keeps a table of them with each matrix
 DTYPES = ("fp32", "bf16", "fp16")
 TABLES = ("embedding", "lm_head")
+# Parameters of a mixture that are no linear layers: peft's target_parameters.
+WRAPPED = ("experts_up", "experts_down", "router")
 
 
 @dataclass(frozen=True)
 class Lora:
     """Adapters of rank r beside every layer's linear layers of these names.
 
-    targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down
+    targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down; of a mixture
+                experts_up, experts_down and router, which peft calls target_parameters and adds to
+                what it writes out anew of the whole parameter in each forward pass
     base        the format of the frozen linear weights of the layers, if it is not the recipe's:
                 QLoRA. nf4 is described, written out where it is used: on transformers by
                 bitsandbytes (bnb_4bit_compute_dtype=torch.bfloat16), else by memlab.lab.qlora. All
-                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it
+                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it.
+                Experts are no linear layers: they are of all else
     keep_wide   memlab.lab: autograd keeps the weight that is written out until backward
     dtype       the format of the adapters. None: that of whose code runs them: peft makes them in
                 fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
@@ -124,14 +131,14 @@ class Lora:
 
         Raises      ValueError for an unknown target and for rows that blocks of 64 do not fill
         """
-        known = linear_layers(model)
+        known, coded = beside(model), coded_layers(model)
         for name in self.targets:
             if name not in known:
                 raise ValueError(
                     f"target {name!r} is not described; known: {', '.join(sorted(known))}"
                 )
-        for name in sorted(known) if self.base else ():
-            inputs = known[name].shape[-1]
+        for name in sorted(coded) if self.base else ():
+            inputs = coded[name].shape[-1]
             if inputs % BLOCK:
                 pattern = "{name}: {inputs} inputs do not fill blocks of {block}"
                 raise ValueError(Message(pattern, name=name, inputs=inputs, block=BLOCK))
@@ -144,7 +151,7 @@ class Lora:
         """
         if self.base is None:
             return storage(model.parameter_count, dtype)
-        linear = sum(tensor.count for tensor in linear_layers(model).values())
+        linear = sum(tensor.count for tensor in coded_layers(model).values())
         return storage(model.parameter_count - linear, dtype) + storage(linear, self.base)
 
     def level_bytes(self, model: Model) -> int:
@@ -153,18 +160,31 @@ class Lora:
         Formula     16 levels · 4 bytes for each linear layer of a block
         Source      bitsandbytes 0.50, functional.py: quantize_4bit
         """
-        return 4 * LEVELS * sum([tensor.copies for tensor in linear_layers(model).values()])
+        return 4 * LEVELS * sum([tensor.copies for tensor in coded_layers(model).values()])
 
     def parameter_count(self, model: Model) -> int:
         """Parameters of all adapters.
 
-        Formula     sum over the adapted matrices [F, D] of r · (D + F), with DoRA of F more
+        Formula     sum over the adapted matrices [F, D] of r · (D + F), with DoRA of F more; of all
+                    experts [X, F, D] in one parameter X · r · (D + F)
         """
-        known = linear_layers(model)
+        known = beside(model)
         adapted = [(known[name], self.rank_of(name)) for name in self.targets]
         out = -1 if model.conv1d else 0  # where a matrix says its outputs
         lengths = sum([t.shape[out] * t.copies for t, _ in adapted]) if self.dora else 0
-        return lengths + sum([rank * sum(t.shape) * t.copies for t, rank in adapted])
+        matrices = [(rank * t.numel // numel(t.shape[-2:]), t) for t, rank in adapted]
+        return lengths + sum([rank * sum(t.shape[-2:]) * t.copies for rank, t in matrices])
+
+    def written_out(self, model: Model, dtype: str) -> int:
+        """Bytes of parameters plus products that autograd keeps of one forward pass.
+
+        Formula     numel · b for each adapted parameter that is no linear layer, in every layer
+                    that has one: of all experts X · F · D · b. With gradient checkpointing those of
+                    one layer, while it is computed again; then the gradient of each is as large
+        Source      peft 0.21, tuners/lora/layer.py: ParamWrapper, in each step anew
+        """
+        known = beside(model)
+        return storage(sum([known[name].count for name in self.targets if name in WRAPPED]), dtype)
 
     def saved_count(self, model: Model) -> int:
         """Parameters of the copies that are trained in full beside the frozen originals.
@@ -174,6 +194,27 @@ class Lora:
         """
         (table,) = [t for t in model.tensors() if t.component == "embedding"]
         return table.count * len(set(self.saved))
+
+
+def beside(model: Model) -> dict[str, Tensor]:
+    """What can have an adapter in a model's blocks: its linear layers, and of a mixture the rest.
+
+    Source      peft 0.21, tuners/lora/config.py: target_modules and target_parameters
+    """
+    named = {tensor.name.split(".")[-1]: tensor for tensor in model.tensors()}
+    others = {name: named[name] for name in WRAPPED if name in named}
+    return linear_layers(model) | others
+
+
+def coded_layers(model: Model) -> dict[str, Tensor]:
+    """The layers that bitsandbytes makes codes of: those of torch.nn.Linear itself.
+
+    Source      transformers 5.23, integrations/bitsandbytes.py: replace_with_bnb_linear, which
+                passes over experts, parameters of three dimensions, and over a router that is a
+                parameter or a class of its own
+    """
+    found = linear_layers(model)
+    return {name: found[name] for name in found if name not in WRAPPED}
 
 
 def linear_layers(model: Model) -> dict[str, Tensor]:
