@@ -14,6 +14,8 @@ from .optimizer import numel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..model import Model
     from ..model.tensors import Tensor
 
@@ -154,6 +156,23 @@ class Lora:
         linear = sum(tensor.count for tensor in coded_layers(model).values())
         return storage(model.parameter_count - linear, dtype) + storage(linear, self.base)
 
+    def bias_count(self, model: Model) -> int:
+        """Values of the biases of all layers of codes, which compute in bf16 beside fp32.
+
+        Source      bitsandbytes 0.50, nn/modules.py: Linear4bit.forward, which makes its bias
+                    narrow for good when it is first called
+        """
+        names = {f"{tensor.name}.bias" for tensor in coded_layers(model).values()}
+        return sum([tensor.count for tensor in model.tensors() if tensor.name in names])
+
+    def codes_beside(self, model: Model, dtype: str) -> int:
+        """What bitsandbytes has more than codes and scales: its levels, less what biases lose.
+
+        dtype       of all that is no codes; fp32 is what prepare_model_for_kbit_training leaves
+        Formula     `level_bytes`, beside fp32 less 2 bytes for each bias of a layer of codes
+        """
+        return self.level_bytes(model) - 2 * self.bias_count(model) * (dtype == "fp32")
+
     def level_bytes(self, model: Model) -> int:
         """Bytes of the tables of levels that bitsandbytes keeps, one with each matrix of codes.
 
@@ -175,17 +194,6 @@ class Lora:
         matrices = [(rank * t.numel // numel(t.shape[-2:]), t) for t, rank in adapted]
         return lengths + sum([rank * sum(t.shape[-2:]) * t.copies for rank, t in matrices])
 
-    def written_out(self, model: Model, dtype: str) -> int:
-        """Bytes of parameters plus products that autograd keeps of one forward pass.
-
-        Formula     numel · b for each adapted parameter that is no linear layer, in every layer
-                    that has one: of all experts X · F · D · b. With gradient checkpointing those of
-                    one layer, while it is computed again; then the gradient of each is as large
-        Source      peft 0.21, tuners/lora/layer.py: ParamWrapper, in each step anew
-        """
-        known = beside(model)
-        return storage(sum([known[name].count for name in self.targets if name in WRAPPED]), dtype)
-
     def saved_count(self, model: Model) -> int:
         """Parameters of the copies that are trained in full beside the frozen originals.
 
@@ -201,9 +209,7 @@ def beside(model: Model) -> dict[str, Tensor]:
 
     Source      peft 0.21, tuners/lora/config.py: target_modules and target_parameters
     """
-    named = {tensor.name.split(".")[-1]: tensor for tensor in model.tensors()}
-    others = {name: named[name] for name in WRAPPED if name in named}
-    return linear_layers(model) | others
+    return _inside(model, lambda name, linear: linear or name in WRAPPED)
 
 
 def coded_layers(model: Model) -> dict[str, Tensor]:
@@ -213,8 +219,7 @@ def coded_layers(model: Model) -> dict[str, Tensor]:
                 passes over experts, parameters of three dimensions, and over a router that is a
                 parameter or a class of its own
     """
-    found = linear_layers(model)
-    return {name: found[name] for name in found if name not in WRAPPED}
+    return _inside(model, lambda name, linear: linear and name not in WRAPPED)
 
 
 def linear_layers(model: Model) -> dict[str, Tensor]:
@@ -223,8 +228,13 @@ def linear_layers(model: Model) -> dict[str, Tensor]:
     Formula     an adapter of rank r beside a layer [F, D] has r · (D + F) parameters
     Source      Hu et al. 2021, arXiv:2106.09685, section 4.1
     """
-    return {
-        tensor.name.split(".")[-1]: tensor
-        for tensor in model.tensors()
-        if tensor.linear and tensor.component in ("attention", "feed_forward")
-    }
+    return _inside(model, lambda name, linear: linear)
+
+
+def _inside(model: Model, wanted: Callable[[str, bool], bool]) -> dict[str, Tensor]:
+    found = {}
+    for tensor in model.tensors():
+        name = tensor.name.split(".")[-1]
+        if tensor.component in ("attention", "feed_forward") and wanted(name, tensor.linear):
+            found[name] = tensor
+    return found
