@@ -8,6 +8,7 @@ from test_step_cuda import on_cuda
 
 from memlab import Model, Recipe, Run
 from memlab.lab.trace_run import trace_run
+from memlab.lab.trainers import highest
 from memlab.lab.with_peft import with_peft
 from memlab.step import Lora, simulate
 from memlab.step.adapters import MIXTURES
@@ -52,7 +53,7 @@ def filled(seed, families=MIXTURES):
 
 BESIDE = [
     step.replace(lora=(Lora(3, BOTH), Lora(8, ("q", *BOTH), ranks=(("experts_up", 16),)))[i % 2])
-    for i, step in enumerate(drawn(5) + drawn(6))
+    for i, step in enumerate(drawn(5) + drawn(6)[:3])
 ]
 ONE = [step.replace(lora=Lora(4, (BOTH[i % 2],))) for i, step in enumerate(drawn(7))]
 ROUTERS = [
@@ -69,7 +70,7 @@ NARROW = [
 ]
 CODED = [
     step.replace(lora=Lora(4, (("q", "v"), BOTH, ("k", *BOTH))[i % 3], "nf4"))
-    for i, step in enumerate(filled(11) + filled(12))
+    for i, step in enumerate(filled(11) + filled(12)[:3])
 ]
 
 
@@ -172,3 +173,19 @@ def test_qlora_of_qwen3_30b_a3b_weighs_its_experts_in_full():
     assert lora.base_bytes(model, "fp32") > 4 * experts
     found = simulate(model, Recipe.named("bf16"), Run(tokens=16, lora=lora))
     assert found.rows["weights"] > 2 * experts
+
+
+@pytest.mark.parametrize(
+    ("precision", "checkpoint", "family"),
+    [("bf16", "none", "qwen3_moe"), ("fp32", "block", "mixtral"), ("autocast", "none", "gpt_oss")],
+)
+def test_trainers_step_is_the_simulated_one(precision, checkpoint, family, tmp_path):
+    config = {"model_type": family, "num_hidden_layers": 2, "hidden_size": 32, "vocab_size": 61}
+    config |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    config |= {"num_experts_per_tok": 2, "intermediate_size": 48, "moe_intermediate_size": 48}
+    config["num_experts" if family == "qwen3_moe" else "num_local_experts"] = 6
+    how = {"attention": "eager"} if family == "gpt_oss" else {}
+    run = Run.cpu(batch=2, tokens=8, loop="trainer", checkpoint=checkpoint, **how)
+    run = run.replace(lora=Lora(2, ("q", *BOTH)))
+    derived = simulate(Model.from_config(config), precision, run)
+    assert highest(precision, run, tmp_path, config) == derived.peak.bytes

@@ -207,6 +207,7 @@ class Lora:
 def beside(model: Model) -> dict[str, Tensor]:
     """What can have an adapter in a model's blocks: its linear layers, and of a mixture the rest.
 
+    Formula     an adapter beside all experts [X, F, D] of a layer has X · r · (D + F) parameters
     Source      peft 0.21, tuners/lora/config.py: target_modules and target_parameters
     """
     return _inside(model, lambda name, linear: linear or name in WRAPPED)
@@ -215,6 +216,7 @@ def beside(model: Model) -> dict[str, Tensor]:
 def coded_layers(model: Model) -> dict[str, Tensor]:
     """The layers that bitsandbytes makes codes of: those of torch.nn.Linear itself.
 
+    Formula     a layer [F, D] of nf4 takes F · D · (1/2 + 4/64) bytes, its scales included
     Source      transformers 5.23, integrations/bitsandbytes.py: replace_with_bnb_linear, which
                 passes over experts, parameters of three dimensions, and over a router that is a
                 parameter or a class of its own
