@@ -529,6 +529,10 @@ TERMS = [
     "sharding.gathered((9, 3), ranks=4)",
     *(f"sharding.at_least_one('ranks', {n})" for n in (4, 0, -1, 2.5)),
     "lora.linear_layers(model.Model.preset('gpt2'))['qkv'].count",
+    "lora.coded_layers(model.Model.preset('gpt2'))['qkv'].count",
+    "lora.beside(model.Model.preset('qwen3-30b-a3b'))['experts_up'].count",
+    "expert_adapters.written_out(lora.Lora(4, ('router',)), "
+    "model.Model.preset('qwen3-30b-a3b'), 'bf16')",
     *(
         f"sharded_step.tensor_wire(1, tokens=64, d_model=128, layers=4, ranks={r})"
         for r in (0, 1, 8)

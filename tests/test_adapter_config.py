@@ -244,3 +244,86 @@ def test_the_shell_has_flags_of_the_other_kinds(flags, adapter, capsys):
 def test_the_shell_refuses_what_no_kind_has(flags, words, capsys):
     assert main("estimate tiny-llama --batch 2 --tokens 32".split() + flags.split()) == 2
     assert words in capsys.readouterr().err
+
+
+MIXED = {"model_type": "qwen3_moe", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
+MIXED |= {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "head_dim": 8}
+MIXTURES = {
+    "qwen3_moe": MIXED,
+    "mixtral": {**MIXED, "model_type": "mixtral", "num_local_experts": 4},
+    "gpt_oss": {**MIXED, "model_type": "gpt_oss", "num_local_experts": 4},
+    "qwen2_moe": {**MIXED, "model_type": "qwen2_moe", "shared_expert_intermediate_size": 24},
+}
+BOTH_NAMES = ["experts.gate_up_proj", "experts.down_proj"]
+OF_MIXTURES = [
+    ("qwen3_moe", {"target_modules": "all-linear"}),
+    ("qwen3_moe", {"target_modules": "all-linear", "r": 3, "rank_pattern": {"down_proj": 5}}),
+    ("qwen3_moe", {"target_modules": ["q_proj"], "target_parameters": BOTH_NAMES}),
+    ("qwen3_moe", {"target_parameters": ["experts.down_proj"]}),
+    ("qwen3_moe", {"target_modules": [], "target_parameters": ["gate.weight"]}),
+    ("qwen3_moe", {"target_modules": ["q_proj", "gate_proj", "up_proj", "down_proj"]}),
+    ("qwen3_moe", {"target_modules": r".*self_attn\.(q|v)_proj"}),
+    ("qwen3_moe", {"target_modules": r".*\.(v|gate|up|down)_proj"}),
+    ("mixtral", {"target_modules": ["w1", "w3", "v_proj"]}),
+    ("mixtral", {"target_modules": ["gate", "w2"]}),
+    ("gpt_oss", {"target_modules": "all-linear"}),
+    ("gpt_oss", {"target_modules": [], "target_parameters": ["experts.gate_up_proj"], "r": 2}),
+    ("gpt_oss", {"target_modules": ["k_proj"], "target_parameters": ["router.weight"]}),
+    ("qwen2_moe", {"target_modules": "all-linear"}),
+    ("qwen2_moe", {"target_modules": ["q_proj", "gate_proj"], "target_parameters": BOTH_NAMES}),
+]
+
+
+@pytest.mark.parametrize(("family", "said"), OF_MIXTURES, ids=str)
+def test_of_a_mixture_the_file_says_what_peft_trains(peft, family, said):
+    """As a user gives it, and as peft writes it down after it has rewritten it."""
+    model = Model.from_config(MIXTURES[family])
+    found = read({"peft_type": "LORA", **said}, model)
+    with quiet():
+        config = hugging_face().AutoConfig.for_model(**MIXTURES[family], pad_token_id=None)
+        module = hugging_face().AutoModelForCausalLM.from_config(config)
+        made = peft.get_peft_model(module, peft.LoraConfig(task_type="CAUSAL_LM", **said))
+    trained = [p.numel() for p in made.parameters() if p.requires_grad]
+    assert found.parameter_count(model) == sum(trained)
+    written = made.peft_config["default"].to_dict()
+    kept = {k: sorted(v) if isinstance(v, set) else v for k, v in written.items()}
+    kept |= {"peft_type": "LORA", "task_type": "CAUSAL_LM"}
+    assert read(json.loads(json.dumps(kept, default=str)), model) == found
+
+
+@pytest.mark.parametrize(
+    ("family", "said", "words"),
+    [
+        ("qwen3_moe", {"target_modules": ["gate_proj", "q_proj"]}, "gate_proj without up_proj: bo"),
+        ("qwen3_moe", {"target_modules": r".*\.mlp"}, "names mlp, which is no linear layer"),
+        ("qwen3_moe", {"target_parameters": ["q_proj.weight"]}, "target_parameters names 'q_proj."),
+        ("qwen3_moe", {"target_parameters": ["weight"]}, "target_parameters names 'weight'; desc"),
+        ("qwen3_moe", {"target_parameters": "gate"}, "target_parameters names 'gate'; described"),
+        (
+            "gpt_oss",
+            {"target_parameters": ["model.layers.1.mlp.experts.down_proj"]},
+            "experts_down has adapters in 1 of 2 layers",
+        ),
+    ],
+    ids=str,
+)
+def test_what_is_not_described_of_a_mixtures_file_is_named(family, said, words):
+    with pytest.raises(ValueError, match=words):
+        read({"peft_type": "LORA", **said}, Model.from_config(MIXTURES[family]))
+
+
+def test_the_command_line_reads_target_parameters(tmp_path, capsys):
+    path = tmp_path / "adapter_config.json"
+    path.write_text(json.dumps({"peft_type": "LORA", "target_parameters": BOTH_NAMES, "r": 2}))
+    asked = ["estimate", "qwen3-30b-a3b", "--tokens", "64", "--recipe", "bf16", "--json"]
+    assert main([*asked, "--adapter", str(path), "--lora-base", "nf4"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert main([*asked, "--lora-rank", "2", "--lora-base", "nf4"]) == 0
+    attention = json.loads(capsys.readouterr().out)
+    experts = 48 * 128 * 3 * 768 * 2048 * 2
+    assert whole["peak"]["bytes"] - attention["peak"]["bytes"] > experts
+
+
+def test_a_family_without_described_adapters_is_named():
+    with pytest.raises(ValueError, match="adapters are not described for deepseek_v3"):
+        read({"peft_type": "LORA", "target_modules": ["q_a_proj"]}, Model.preset("deepseek-v3"))

@@ -7,7 +7,7 @@ from real_steps import Question, allocations, real_step, simulated
 from test_step import apart
 from test_step_cuda import on_cuda, traced
 
-from memlab import Model, Run
+from memlab import Model, Run, Sharding
 from memlab.lab.trace_run import trace_run
 from memlab.step import Lora, simulate
 from memlab.step.adapters import IN_ATTENTION, MIXTURES
@@ -95,7 +95,18 @@ def test_what_is_not_described_of_a_mixtures_adapters_is_named():
     model = Model.preset("qwen3-30b-a3b")
     for adapters, words in (
         ({"lora": Lora(4, ("q", "gate"))}, "target 'gate' is not described for qwen3_moe: all exp"),
-        ({"lora": Lora(4, base="nf4")}, "base='nf4' is not described for qwen3_moe: bitsandbytes"),
+        ({"lora": Lora(4, ("shared_up",))}, "target 'shared_up' is not described for qwen3_moe"),
+        ({"lora": Lora(4, ("router",), dora=True)}, "dora=True with adapters beside router: peft"),
+        ({"lora": Lora(4, ("experts_up",), dropout=0.1)}, "dropout=0.1 with adapters beside exp"),
+        ({"lora": Lora(4, ("router",), dtype="bf16")}, "adapters beside router in bf16: on a CPU"),
+        (
+            {"lora": Lora(4, ("experts_up",)), "loop": "sft"},
+            "adapters beside experts_up in loop='sft' are not described; known: plain",
+        ),
+        (
+            {"lora": Lora(4, ("experts_up",)), "devices": Sharding(data=2)},
+            "adapters beside experts_up are described on one device, not for devices=",
+        ),
         (
             {"adapter": Ia3(("k", "down"), ("down",))},
             "target 'down' is not described for qwen3_moe",

@@ -198,3 +198,16 @@ def test_the_shell_says_the_same(capsys):
     how = {"batch": 1, "tokens": 64, "lora": Lora(8, base="nf4")}
     found = simulate(Model.preset("llama-3-8b"), "bf16", Run.cpu(**how))
     assert f'"bytes": {found.peak.bytes}' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("targets", [("up",), ("q", "v")])
+def test_biases_of_a_prepared_base_are_narrow_after_the_first_call(targets):
+    """Linear4bit makes its bias bf16 for good, which the preparation had made fp32."""
+    config = {"model_type": "qwen2", "num_hidden_layers": 2, "hidden_size": 64, "vocab_size": 61}
+    config |= {"num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 128}
+    how = {"batch": 2, "tokens": 9, "lora": Lora(3, targets, "nf4")}
+    step = Question(config, "fp32", Run.cpu(**how))
+    assert apart(real_step(step), simulated(step)) == {}
+    biases = 2 * (64 + 32 + 32)
+    assert step.run.lora.bias_count(step.model) == biases
+    assert step.run.lora.codes_beside(step.model, "fp32") == 2 * 7 * 16 * 4 - 2 * biases

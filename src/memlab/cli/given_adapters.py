@@ -25,7 +25,8 @@ def add_adapters(group: Any) -> None:
     words = "peft's adapter_config.json, or its folder: --lora-rank and what follows, from a file"
     group.add_argument("--adapter", metavar="FILE", help=words)
     group.add_argument("--lora-rank", type=int, metavar="R", help="train adapters alone")
-    words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv)"
+    words = "layers that have an adapter (default q,v; of q k v out gate up down, gpt2: qkv,"
+    words += " mixtures: experts_up experts_down router)"
     group.add_argument("--lora-targets", metavar="A,B", help=words)
     words = "store the frozen linear layers in nf4, as bitsandbytes does: QLoRA"
     group.add_argument("--lora-base", metavar="FORMAT", help=words)

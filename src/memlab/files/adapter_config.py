@@ -16,10 +16,11 @@ from pathlib import Path
 from ..model import Model
 from ..model.config import load
 from ..model.module_names import end_names
-from ..terms.lora import Lora
+from ..terms.lora import Lora, beside
 from . import adapter_kinds
 from .adapter_fields import NO_BYTE, READ, REFUSED
 from .adapter_targets import check_names, ends, full, listed, paths, targets
+from .mixture_targets import of_today, parameters
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -43,9 +44,14 @@ def read(
     if (kind := said.get("peft_type") or "LORA") != "LORA":
         return adapter_kinds.read(kind, said, model)
     _check(said)
-    found = targets(said, model, adapter_kinds.USUAL)
+    said = of_today(said, model)
+    found = parameters(said, model)
+    if said.get("target_modules") or not found:
+        found = [*targets(said, model, adapter_kinds.USUAL), *found]
     ranks = {name: _rank(said, model, name) for name in found}
     usual = said.get("r", 8)
+    if model.experts:  # of which it names none by itself, and some it refuses
+        found = sorted(found, key=list(beside(model)).index)
     return Lora(
         usual,
         tuple(found),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 READ = tuple(
     (
         "r target_modules exclude_modules lora_dropout rank_pattern peft_type layers_to_transform "
-        "layers_pattern modules_to_save task_type use_dora"
+        "layers_pattern modules_to_save task_type use_dora target_parameters"
     ).split()
 )
 # Where values come from, how they begin, how they are scaled: no byte of a step is another one.
@@ -37,7 +37,6 @@ REFUSED: dict[str, Any] = {
     "alora_invocation_tokens": None,
     "monteclora_config": None,
     "layer_replication": None,
-    "target_parameters": None,
     "use_bdlora": None,
     "arrow_config": None,
     "kasa_config": None,

@@ -14,10 +14,12 @@ from ..terms.lora import linear_layers
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
 LONGEST = 200  # characters of a pattern
+# Of a mixture: what layers with experts have, and what those without have in their place.
+MIXED, DENSE = ("experts_", "router", "shared_"), ("gate", "up", "down")
 
 
 def check_names(said: Mapping[str, Any]) -> None:
@@ -27,7 +29,8 @@ def check_names(said: Mapping[str, Any]) -> None:
     """
     names = [*listed(said, "modules_to_save"), *listed(said, "layers_pattern")]
     names += said.get("rank_pattern") or {}
-    for field in ("target_modules", "exclude_modules", "feedforward_modules"):
+    fields = ("target_modules", "exclude_modules", "feedforward_modules", "target_parameters")
+    for field in fields:
         value = said.get(field)
         names += [value] if isinstance(value, str) else listed(said, field)
     for name in names:
@@ -45,9 +48,14 @@ def listed(said: Mapping[str, Any], field: str) -> list[str]:
 
 
 def paths(model: Model, name: str) -> list[str]:
-    """The full name of a matrix's module in each layer."""
+    """The full name of a matrix's module in each layer that has one."""
     inside = module_names(model, (name,))[name]
-    return [f"{layers_name(model)}.{layer}.{inside}" for layer in range(model.layers)]
+    layers: Iterable[int] = range(model.layers)
+    if name.startswith(MIXED):
+        layers = [layer for layer in layers if layer not in model.dense_layers]
+    elif model.experts and name in DENSE:
+        layers = model.dense_layers
+    return [f"{layers_name(model)}.{layer}.{inside}" for layer in layers]
 
 
 def targets(
@@ -58,6 +66,8 @@ def targets(
     usual       peft's own targets of each family, where none are said
     Raises      ValueError for names that mean nothing here, and for some of the layers alone
     """
+    if model.latent is not None:
+        raise ValueError(f"adapters are not described for {model.family}")
     known = list(linear_layers(model))
     told = said.get("target_modules")
     if told is None:
@@ -77,7 +87,7 @@ def targets(
         hits = [_matches(said, path) for path in paths(model, name)]
         if any(hits) and not all(hits):
             raise ValueError(
-                f"{name} has adapters in {sum(hits)} of {model.layers} layers; described are "
+                f"{name} has adapters in {sum(hits)} of {len(hits)} layers; described are "
                 "adapters in every layer"
             )
         found += [name] if all(hits) else []

@@ -19,6 +19,7 @@ from ..model import Model
 from ..programs import DISTILLED
 from ..run import Run
 from ..step.evaluation import BATCHES
+from ..terms.lora import WRAPPED
 from . import distilling, trl_trainers
 from .hugging_face import hugging_face
 from .lora import adapt
@@ -114,13 +115,14 @@ def watched(
 def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:
     """The model of transformers that a config describes, with random weights.
 
-    Adapters are memlab's, whose code the trainers' own need not know; of several ranks peft's
+    Adapters are memlab's, whose code the trainers' own need not know; of several ranks, and beside
+    the experts of a mixture, peft's
     """
     transformers = hugging_face()
     made = transformers.AutoConfig.for_model(**config)
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     model = transformers.AutoModelForCausalLM.from_config(made, dtype=dtype)
-    if run.lora is not None and run.devices.ranks > 1:
+    if run.lora is not None and (run.devices.ranks > 1 or set(WRAPPED) & set(run.lora.targets)):
         return wrapped(model, Model.from_config(config), run)
     if run.lora is not None:
         adapt(model, run.lora.rank, tuple(f"{name}_proj" for name in run.lora.targets))

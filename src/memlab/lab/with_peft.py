@@ -10,6 +10,7 @@ from ..model import Model
 from ..model.module_names import end_names, module_names
 from ..run import Run
 from ..terms.adapters import Ia3, Prompt, Vera
+from ..terms.lora import WRAPPED
 from .quiet import quiet
 
 
@@ -44,7 +45,9 @@ def _config(peft: Any, model: Model, adapters: Any) -> Any:
     if isinstance(adapters, Prompt):
         return peft.PromptTuningConfig(num_virtual_tokens=adapters.tokens, **said)
     inside = module_names(model, adapters.targets)
-    said |= {"target_modules": list(inside.values()), "fan_in_fan_out": model.conv1d}
+    wrapped = [path for name, path in inside.items() if name in WRAPPED]
+    modules = [path for path in inside.values() if path not in wrapped]
+    said |= {"target_modules": modules, "fan_in_fan_out": model.conv1d}
     if isinstance(adapters, Ia3):
         before = [name for name in adapters.targets if adapters.scales_inputs(name)]
         return peft.IA3Config(feedforward_modules=[inside[name] for name in before], **said)
@@ -57,6 +60,9 @@ def _config(peft: Any, model: Model, adapters: Any) -> Any:
         modules_to_save=[ends[name].split(".")[-1] for name in adapters.saved] or None,
         lora_dropout=adapters.dropout,
         use_dora=adapters.dora,
+        target_parameters=wrapped or None,
+        lora_alpha=2 * adapters.rank,
+        alpha_pattern={inside[name]: 2 * rank for name, rank in adapters.ranks},
         **said,
     )
 

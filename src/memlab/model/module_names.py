@@ -13,6 +13,13 @@ _LLAMA = {name: f"self_attn.{module}" for name, module in _ATTENTION.items()}
 _LLAMA |= {name: f"mlp.{module}" for name, module in _GATED.items()}
 _ENDS = {"embedding": "model.embed_tokens", "lm_head": "lm_head"}
 
+# Of a mixture: its experts and its router are parameters of these names, and no modules.
+_EXPERTS = {"experts_up": "mlp.experts.gate_up_proj", "experts_down": "mlp.experts.down_proj"}
+_EXPERTS |= {"router": "mlp.gate.weight", "shared_router": "mlp.shared_expert_gate"}
+_EXPERTS |= {f"shared_{name}": f"mlp.shared_expert.{name}_proj" for name in ("gate", "up", "down")}
+_LLAMA |= _EXPERTS
+_LLAMA4 = {name: path.replace("mlp.", "feed_forward.") for name, path in _LLAMA.items()}
+
 # Families whose names are not those of a llama: where the layers are, and the names inside.
 _OTHERS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "gpt2": (
@@ -35,6 +42,8 @@ _OTHERS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         _LLAMA | {"out": "self_attn.out_proj", "up": "fc1", "down": "fc2"},
         _ENDS | {"embedding": "model.decoder.embed_tokens"},
     ),
+    "gpt_oss": ("model.layers", _LLAMA | {"router": "mlp.router.weight"}, _ENDS),
+    "llama4_text": ("model.layers", _LLAMA4 | {"router": "feed_forward.router"}, _ENDS),
     "starcoder2": ("model.layers", _LLAMA | {"up": "mlp.c_fc", "down": "mlp.c_proj"}, _ENDS),
 }
 

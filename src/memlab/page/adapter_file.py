@@ -40,6 +40,7 @@ PLAIN: State = REFUSED | {
     "peft_type": "LORA",
     "task_type": "CAUSAL_LM",
     "exclude_modules": None,
+    "target_parameters": None,
     "rank_pattern": None,
     "layers_to_transform": None,
     "modules_to_save": None,

@@ -62,7 +62,7 @@ def rows(model: Model, recipe: Recipe, lora: Lora, devices: Sharding) -> Rows:
     wide = widened(recipe, own)
     base = lora.base_bytes(model, recipe.weights)
     if lora.base:
-        base += lora.level_bytes(model)
+        base += lora.codes_beside(model, recipe.weights)
     if devices.fsdp:
         base = resident(model, recipe, devices)["weights"]
     count, states = 0, shared_state(recipe.optimizer)
@@ -128,6 +128,9 @@ def _spelled(model: Model, recipe: Recipe, lora: Lora) -> str:
         narrow = sum([each[name].count for name in each])
         said.append(f"{narrow:,} · {bytes_per_value(lora.base):g} B ({lora.base})")
         said.append(f"{lora.level_bytes(model):,} B")
+        if wide == "fp32" and (biases := lora.bias_count(model)):
+            narrow += biases
+            said.append(f"{biases:,} · {bytes_per_value('bf16'):g} B (bf16)")
     said.append(f"{model.parameter_count - narrow:,} · {bytes_per_value(wide):g} B ({wide})")
     said.append(f"{lora.parameter_count(model):,} · {bytes_per_value(own):g} B ({own})")
     return " + ".join(said)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..formats import storage
 from ..model import Model
-from ..terms.lora import Lora, linear_layers
+from ..terms.lora import Lora, beside
 from ..terms.optimizer import numel
 from ..terms.sharding import row_shard
 from .parallelism import Sharding
@@ -23,10 +23,11 @@ def trained_shapes(lora: Lora, model: Model) -> Iterator[tuple[tuple[int, ...], 
     Source      peft 0.21, tuners/lora/layer.py: lora_A is a linear layer from D to r, lora_B one
                 from r to F, of a Conv1D as well
     """
-    known = linear_layers(model)
+    known = beside(model)
     for name in lora.targets:
         tensor, rank = known[name], lora.rank_of(name)
-        outputs, inputs = reversed(tensor.shape) if model.conv1d else tensor.shape
+        outputs, inputs = reversed(tensor.shape) if model.conv1d else tensor.shape[-2:]
+        rank *= tensor.numel // (outputs * inputs)  # all experts of a layer in one parameter
         yield (rank, inputs), tensor.copies
         yield (outputs, rank), tensor.copies
         if lora.dora:

@@ -52,6 +52,8 @@ def _adapted(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
     base = resident(model, recipe, run.devices)["weights"]
     if run.lora is not None and run.lora.base is not None:
         base = run.lora.base_bytes(model, recipe.weights)
+        if run.implementation == "transformers":
+            base += run.lora.codes_beside(model, recipe.weights)
     found = {"weights": base + trained, "gradients": trained}
     found["optimizer"] = 2 * trained if recipe.optimizer == "adamw" else 0
     return _there(found, run)

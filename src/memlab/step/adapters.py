@@ -11,6 +11,8 @@ from ..terms.lora import BLOCK as BLOCK
 from ..terms.lora import LEVELS, Lora
 from .dora import dora
 from .dropped import dropout
+from .expert_checks import IN_ATTENTION as IN_ATTENTION
+from .expert_checks import check_attention, check_mixture
 from .graph import Tensor, call
 from .ia3 import ia3
 from .ops import Ops
@@ -34,9 +36,8 @@ THEIRS = (
     *(*LLAMAS, "gemma", "gemma2", "gemma3_text", "cohere2", "glm4", "granite", "ministral"),
     *("olmo2", "phi3", "seed_oss", "smollm3", "starcoder2", "gpt2", "gpt_neox", "opt"),
 )
-# Mixtures whose attention can carry one; no linear layer of theirs beside it is in every layer.
+# Mixtures whose attention can carry one, and their experts and routers; a shared expert of some.
 MIXTURES = ("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "glm4_moe", "gpt_oss", "llama4_text")
-IN_ATTENTION = ("q", "k", "v", "out")
 PROMPTED = (*LLAMAS, "gpt2")  # families whose body is described from embeddings on
 KNOWN = (
     ("memlab", "gpt2"),
@@ -94,7 +95,7 @@ def check_other(adapter: Ia3 | Vera | Prompt, model: Model, run: Run, weights: s
     if run.loop not in ("plain", "keeps-outputs"):
         raise ValueError(f"loop={run.loop!r} with {what} is not described")
     if not isinstance(adapter, Prompt):
-        _check_mixture(model, adapter.targets)
+        check_attention(model, adapter.targets)
     if isinstance(adapter, Prompt):
         if model.family not in PROMPTED:
             known = ", ".join(PROMPTED)
@@ -123,12 +124,8 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
         raise ValueError("keep_wide=True is memlab.lab.quantized_linear's; bitsandbytes has it not")
     if lora.base is not None and model.conv1d and peft:
         raise ValueError(f"base={lora.base!r} is not described for transformers {model.family}")
-    if lora.base is not None and model.experts:
-        raise ValueError(
-            f"base={lora.base!r} is not described for {model.family}: bitsandbytes makes codes of "
-            "linear layers, and its experts are none"
-        )
-    _check_mixture(model, lora.targets)
+    if model.experts:
+        check_mixture(lora, model, run)
     lora.check(model)
     own = lora.format(weights, peft=peft)
     if lora.dora and lora.dropout and model.conv1d and own == weights:
@@ -137,16 +134,6 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
             "adapters are stored as the weights are: peft makes a parameter of each weight there, "
             "whose gradient is computed as well (torch.nn.Parameter(weight.T))"
         )
-
-
-def _check_mixture(model: Model, targets: tuple[str, ...]) -> None:
-    """Refuse adapters in a mixture's layers elsewhere than in attention."""
-    for name in targets if model.experts else ():
-        if name not in IN_ATTENTION:
-            raise ValueError(
-                f"target {name!r} is not described for {model.family}: all experts of a layer are "
-                f"one parameter, and no linear layer; known: {', '.join(IN_ATTENTION)}"
-            )
 
 
 def linear(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:

@@ -27,7 +27,7 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
         wanted = lora.base_bytes(model, dtype) + storage(lora.parameter_count(model), theirs)
         wanted += storage(lora.saved_count(model), dtype)
         if lora.base is not None and run.implementation == "transformers":
-            wanted += lora.level_bytes(model)
+            wanted += lora.codes_beside(model, dtype)
     if (other := run.adapter) is not None:
         wanted += storage(other.parameter_count(model), other.format(dtype, peft=True))
     _check_weights(model, built, wanted)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..base.frozen import dataclass
 from ..model import Model
 from ..terms.adapters import Ia3, Prompt, Vera
-from ..terms.lora import Lora
+from ..terms.lora import Lora, coded_layers
 from .adapters import ADAPTERS, DTYPES, other_shapes
 from .adapters import shapes as adapted_shapes
 from .storage_log import Dim
@@ -109,6 +109,9 @@ class Setting:
         beside = self.lora or self.adapter
         if beside is not None and end in ADAPTERS:
             return self.adapter_dtype or beside.format(self.dtype, peft=self.peft)
+        if end == "bias" and self.peft and self.lora is not None and self.lora.base:
+            coded = name.removesuffix(".bias") in coded_layers(self.model)
+            return "bf16" if coded and self.dtype == "fp32" else self.dtype  # see Lora.bias_count
         return DTYPES.get(end, self.dtype)
 
     @property

@@ -39,6 +39,8 @@ def linear_4bit(f: Ops, x: Tensor, codes: Tensor) -> Tensor:
 
     Where the stream is wide, as prepare_model_for_kbit_training leaves it, the product is in bf16:
     bnb_4bit_compute_dtype=torch.bfloat16, and the weights were bf16 before they became codes.
+    It remembers the codes beside autograd's saved tensors (ctx.tensors), so a checkpoint's second
+    pass need not come as far.
 
     Source      bitsandbytes 0.50, nn/modules.py: Linear4bit; autograd/_functions.py: MatMul4Bit;
                 backends/default/ops.py: _gemm_4bit_default_impl
@@ -63,7 +65,7 @@ def linear_4bit(f: Ops, x: Tensor, codes: Tensor) -> Tensor:
         del wide
         return [made]
 
-    f.apply("linear nf4", [x], [out], run, [("codes", codes)])
+    f.apply("linear nf4", [x], [out], run)
     return f.to(out, before)
 
 

@@ -1,6 +1,7 @@
 """LoRA: thin matrices beside frozen ones, which are trained in their place.
 
 r rank of an adapter · [F, D] a linear layer's weight: an adapter is a [r, D] and b [F, r]
+X experts · [X, F, D] the weight of all experts of a layer: an adapter is a [X·r, D] and b [F, X·r]
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from ..base.frozen import dataclass
 from ..base.message import Message
 from ..formats import storage
 from ..units import whole
+from .optimizer import numel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..model import Model
     from ..model.tensors import Tensor
 
@@ -19,17 +23,22 @@ BLOCK = 64  # values under one scale of nf4: Dettmers et al. 2023, section 3
 LEVELS = 16  # of nf4: bitsandbytes keeps a table of them with each matrix
 DTYPES = ("fp32", "bf16", "fp16")
 TABLES = ("embedding", "lm_head")
+# Parameters of a mixture that are no linear layers: peft's target_parameters.
+WRAPPED = ("experts_up", "experts_down", "router")
 
 
 @dataclass(frozen=True)
 class Lora:
     """Adapters of rank r beside every layer's linear layers of these names.
 
-    targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down
+    targets     names of Model.tensors(): q, k, v, out (gpt2: qkv), gate, up, down; of a mixture
+                experts_up, experts_down and router, which peft calls target_parameters and adds to
+                what it writes out anew of the whole parameter in each forward pass
     base        the format of the frozen linear weights of the layers, if it is not the recipe's:
                 QLoRA. nf4 is described, written out where it is used: on transformers by
                 bitsandbytes (bnb_4bit_compute_dtype=torch.bfloat16), else by memlab.lab.qlora. All
-                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it
+                else is in the recipe's weights; in fp32 prepare_model_for_kbit_training leaves it.
+                Experts are no linear layers: they are of all else
     keep_wide   memlab.lab: autograd keeps the weight that is written out until backward
     dtype       the format of the adapters. None: that of whose code runs them: peft makes them in
                 fp32 beside weights of 16 bits and casts their input (autocast_adapter_dtype=True),
@@ -124,14 +133,14 @@ class Lora:
 
         Raises      ValueError for an unknown target and for rows that blocks of 64 do not fill
         """
-        known = linear_layers(model)
+        known, coded = beside(model), coded_layers(model)
         for name in self.targets:
             if name not in known:
                 raise ValueError(
                     f"target {name!r} is not described; known: {', '.join(sorted(known))}"
                 )
-        for name in sorted(known) if self.base else ():
-            inputs = known[name].shape[-1]
+        for name in sorted(coded) if self.base else ():
+            inputs = coded[name].shape[-1]
             if inputs % BLOCK:
                 pattern = "{name}: {inputs} inputs do not fill blocks of {block}"
                 raise ValueError(Message(pattern, name=name, inputs=inputs, block=BLOCK))
@@ -144,8 +153,25 @@ class Lora:
         """
         if self.base is None:
             return storage(model.parameter_count, dtype)
-        linear = sum(tensor.count for tensor in linear_layers(model).values())
+        linear = sum(tensor.count for tensor in coded_layers(model).values())
         return storage(model.parameter_count - linear, dtype) + storage(linear, self.base)
+
+    def bias_count(self, model: Model) -> int:
+        """Values of the biases of all layers of codes, which compute in bf16 beside fp32.
+
+        Source      bitsandbytes 0.50, nn/modules.py: Linear4bit.forward, which makes its bias
+                    narrow for good when it is first called
+        """
+        names = {f"{tensor.name}.bias" for tensor in coded_layers(model).values()}
+        return sum([tensor.count for tensor in model.tensors() if tensor.name in names])
+
+    def codes_beside(self, model: Model, dtype: str) -> int:
+        """What bitsandbytes has more than codes and scales: its levels, less what biases lose.
+
+        dtype       of all that is no codes; fp32 is what prepare_model_for_kbit_training leaves
+        Formula     `level_bytes`, beside fp32 less 2 bytes for each bias of a layer of codes
+        """
+        return self.level_bytes(model) - 2 * self.bias_count(model) * (dtype == "fp32")
 
     def level_bytes(self, model: Model) -> int:
         """Bytes of the tables of levels that bitsandbytes keeps, one with each matrix of codes.
@@ -153,18 +179,20 @@ class Lora:
         Formula     16 levels · 4 bytes for each linear layer of a block
         Source      bitsandbytes 0.50, functional.py: quantize_4bit
         """
-        return 4 * LEVELS * sum([tensor.copies for tensor in linear_layers(model).values()])
+        return 4 * LEVELS * sum([tensor.copies for tensor in coded_layers(model).values()])
 
     def parameter_count(self, model: Model) -> int:
         """Parameters of all adapters.
 
-        Formula     sum over the adapted matrices [F, D] of r · (D + F), with DoRA of F more
+        Formula     sum over the adapted matrices [F, D] of r · (D + F), with DoRA of F more; of all
+                    experts [X, F, D] in one parameter X · r · (D + F)
         """
-        known = linear_layers(model)
+        known = beside(model)
         adapted = [(known[name], self.rank_of(name)) for name in self.targets]
         out = -1 if model.conv1d else 0  # where a matrix says its outputs
         lengths = sum([t.shape[out] * t.copies for t, _ in adapted]) if self.dora else 0
-        return lengths + sum([rank * sum(t.shape) * t.copies for t, rank in adapted])
+        matrices = [(rank * t.numel // numel(t.shape[-2:]), t) for t, rank in adapted]
+        return lengths + sum([rank * sum(t.shape[-2:]) * t.copies for rank, t in matrices])
 
     def saved_count(self, model: Model) -> int:
         """Parameters of the copies that are trained in full beside the frozen originals.
@@ -176,14 +204,39 @@ class Lora:
         return table.count * len(set(self.saved))
 
 
+def beside(model: Model) -> dict[str, Tensor]:
+    """What can have an adapter in a model's blocks: its linear layers, and of a mixture the rest.
+
+    Formula     an adapter beside all experts [X, F, D] of a layer has X · r · (D + F) parameters
+    Source      peft 0.21, tuners/lora/config.py: target_modules and target_parameters
+    """
+    return _inside(model, lambda name, linear: linear or name in WRAPPED)
+
+
+def coded_layers(model: Model) -> dict[str, Tensor]:
+    """The layers that bitsandbytes makes codes of: those of torch.nn.Linear itself.
+
+    Formula     a layer [F, D] of nf4 takes F · D · (1/2 + 4/64) bytes, its scales included
+    Source      transformers 5.23, integrations/bitsandbytes.py: replace_with_bnb_linear, which
+                passes over experts, parameters of three dimensions, and over a router that is a
+                parameter or a class of its own
+    """
+    return _inside(model, lambda name, linear: linear and name not in WRAPPED)
+
+
 def linear_layers(model: Model) -> dict[str, Tensor]:
     """The linear layers inside a model's blocks, by the last part of their names.
 
     Formula     an adapter of rank r beside a layer [F, D] has r · (D + F) parameters
     Source      Hu et al. 2021, arXiv:2106.09685, section 4.1
     """
-    return {
-        tensor.name.split(".")[-1]: tensor
-        for tensor in model.tensors()
-        if tensor.linear and tensor.component in ("attention", "feed_forward")
-    }
+    return _inside(model, lambda name, linear: linear)
+
+
+def _inside(model: Model, wanted: Callable[[str, bool], bool]) -> dict[str, Tensor]:
+    found = {}
+    for tensor in model.tensors():
+        name = tensor.name.split(".")[-1]
+        if tensor.component in ("attention", "feed_forward") and wanted(name, tensor.linear):
+            found[name] = tensor
+    return found

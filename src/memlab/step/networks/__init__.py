@@ -45,7 +45,7 @@ NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
     ("transformers", "qwen3_moe"): ("experts", "Qwen3Moe", ("sdpa", "eager")),
     ("transformers", "mixtral"): ("experts", "Mixtral", ("sdpa", "eager")),
     ("transformers", "olmoe"): ("experts", "Olmoe", ("sdpa", "eager")),
-    ("transformers", "qwen2_moe"): ("experts", "Qwen2Moe", ("sdpa", "eager")),
+    ("transformers", "qwen2_moe"): ("qwen2_moe", "Qwen2Moe", ("sdpa", "eager")),
     ("transformers", "glm4_moe"): ("glm4_moe", "Glm4Moe", ("sdpa", "eager")),
     ("transformers", "deepseek_v2"): ("deepseek_v2", "DeepseekV2", ("sdpa", "eager")),
     ("transformers", "deepseek_v3"): ("deepseek_v3", "DeepseekV3", ("sdpa", "eager")),

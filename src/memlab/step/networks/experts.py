@@ -16,21 +16,18 @@ from functools import partial
 from .. import keys
 from ..adapters import linear
 from ..dispatched import Dispatched
+from ..expert_adapters import EXPERTS, ROUTER, weight, with_adapters, wrapped
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .hf_common import causal_lm_loss
 from .hf_llama import HFLlama, Shapes, Weights
-from .masks import mask_of
 from .router_loss import load_balancing_loss
-
-TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Qwen3Moe(HFLlama):
     """Qwen3MoeForCausalLM: layers with experts, and some without."""
 
+    is_transposed = False  # whether experts are stored [X, inputs, outputs], and say so
     router_first = False  # whether the router is registered before its experts
     cache_first = True
     gates: dict[int, Tensor] | None = None  # each layer's logits, while somebody collects them
@@ -76,13 +73,21 @@ class Qwen3Moe(HFLlama):
         s = self.setting
         if layer in s.model.dense_layers:
             return super().feed_forward_shapes(layer)
-        router: Shapes = {"router": (s.X, s.D)}
+        router = with_adapters(s.lora, {"router": (s.X, s.D)})
         X = self.experts_here
-        experts: Shapes = {
-            "experts_up": (X, Dim("2·M", 2 * s.M), s.D),
-            "experts_down": (X, s.D, s.M),
-        }
+        experts = with_adapters(
+            s.lora,
+            {"experts_up": (X, Dim("2·M", 2 * s.M), s.D), "experts_down": (X, s.D, s.M)},
+        )
         return router | experts if self.router_first else experts | router
+
+    def shared_shapes(self) -> Shapes:
+        """The expert that every token passes, of linear layers."""
+        s, wide = self.setting, Dim("M'", self.setting.model.shared_ff)
+        shapes: Shapes = {}
+        for name in ("shared_gate", "shared_up"):
+            shapes |= s.linear(name, wide, s.D, False)
+        return shapes | s.linear("shared_down", s.D, wide, False)
 
     def feed_forward(self, w: Weights, x: Tensor, part: str = "") -> Tensor:
         if part or "router" not in w:
@@ -96,15 +101,20 @@ class Qwen3Moe(HFLlama):
 
     def routed(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What the router gives; its logits are collected where the config asks for them."""
-        found: tuple[Tensor, Tensor, Tensor] = call(self.router, w, rows)
+        found = self.through_router(w, rows)
         if self.gates is not None:
             self.gates[self.f.layer] = found[0]
         return found
 
+    def through_router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The router, with its adapter where it has one."""
+        return wrapped(self.f, w, ROUTER, lambda w: call(self.router, w, rows))  # type: ignore[no-any-return]
+
     def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logits, the weights of the chosen experts, and which they are."""
         f, s = self.f, self.setting
-        logits = f.linear(f.seen_as(rows, *rows.shape), w["router"])
+        matrix = weight(f, w, "router")
+        logits = f.linear(f.seen_as(rows, *rows.shape), matrix)
         probabilities = f.softmax(f.to(logits, "fp32"))
         best, chosen = f.topk(probabilities, s.k)
         if self.adds_to_one:
@@ -116,7 +126,9 @@ class Qwen3Moe(HFLlama):
         """Rows by their experts, here or on the ranks that have them."""
         f, s = self.f, self.setting
         if not isinstance(f, Dispatched):
-            return self.grouped(w, x, chosen, scores)
+            return wrapped(
+                f, w, EXPERTS, lambda w: self.grouped(w, x, chosen, scores), self.is_transposed
+            )
         here = partial(self.grouped, w, nobodys=True)
         return f.experts(here, x, chosen, scores, of=w["experts_up"], all_=s.X)
 
@@ -140,15 +152,17 @@ class Qwen3Moe(HFLlama):
         tokens = f.new("histc", (X,), numbers.dtype)
         offsets = f.new("cumsum", (X,), "int32")
         mask = f.new("ge", rows, "bool") if nobodys else None
+        up = weight(f, w, "experts_up")
         bias = self.bias(w, "experts_up", by_expert)
         if mask is not None:
             picked = f.masked_in_place(picked, mask)
-        y = f.grouped_mm(picked, w["experts_up"], offsets, Dim("2·M", 2 * s.M))
+        y = f.grouped_mm(picked, up, offsets, Dim("2·M", 2 * s.M))
         y = y if bias is None else f.add_in_place(y, bias)
         y = y if mask is None else f.masked(y, mask)
         y = call(self.gate, y)
+        down = weight(f, w, "experts_down")
         bias = self.bias(w, "experts_down", by_expert)
-        y = f.grouped_mm(y, w["experts_down"], offsets, s.D)
+        y = f.grouped_mm(y, down, offsets, s.D)
         y = y if bias is None else f.add_in_place(y, bias)
         y = y if mask is None else f.masked(y, mask)
         y_weighted = f.mul(y, f.view(weights, *rows, 1))
@@ -157,7 +171,7 @@ class Qwen3Moe(HFLlama):
         del numbered
         y_weighted = f.rows_of(y_weighted, back)
         y = f.to(f.sum_of_parts(y_weighted, x.shape[0]), x.dtype)
-        del by_expert, tokens, bias, mask  # which nothing reads, but live until here
+        del by_expert, tokens, bias, mask, up, down  # which nothing reads, but live until here
         return y
 
     def bias(self, w: Weights, name: str, by_expert: Tensor) -> Tensor | None:
@@ -178,7 +192,8 @@ class Mixtral(Qwen3Moe):
 
     def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         f, s = self.f, self.setting
-        logits = f.linear(f.seen_as(rows, *rows.shape), w["router"])
+        matrix = weight(f, w, "router")
+        logits = f.linear(f.seen_as(rows, *rows.shape), matrix)
         probabilities = f.softmax(f.to(logits, "fp32"))
         best, chosen = f.topk(probabilities, s.k)
         best = f.divide_in_place(best, f.total(best))
@@ -206,33 +221,3 @@ class Olmoe(Qwen3Moe):
         k = self.apart(k, "k", s.K)
         v = self.apart(v, "v", s.K, masked=masked)
         return q, k, v
-
-
-class Qwen2Moe(Qwen3Moe):
-    """Qwen2MoeForCausalLM: beside its experts one that every token passes, weighed by a gate."""
-
-    router_first = True
-    cache_first = False
-
-    def feed_forward_shapes(self, layer: int) -> Shapes:
-        s, shapes = self.setting, super().feed_forward_shapes(layer)
-        if layer in s.model.dense_layers:
-            return shapes
-        wide = Dim("M'", s.model.shared_ff)
-        shapes |= {"shared_gate": (wide, s.D), "shared_up": (wide, s.D)}
-        return shapes | {"shared_down": (s.D, wide), "shared_router": (1, s.D)}
-
-    def masks(self, dtype: str) -> Sequence[Tensor | None]:
-        """Both are always made, whether a layer has the window or not; without one it is 0."""
-        f, s = self.f, self.setting
-        full, near = mask_of(f, s, dtype, None), mask_of(f, s, dtype, s.window or 0)
-        return [near if slides else full for slides in s.sliding or [False] * s.L] + [full, near]
-
-    def mixture(self, w: Weights, rows: Tensor) -> Tensor:
-        f = self.f
-        shared = call(self.feed_forward, w, rows, "shared_")
-        _, scores, chosen = self.routed(w, rows)
-        y = call(self.experts, w, rows, chosen, scores)
-        shared = f.mul(f.activation(f.linear(rows, w["shared_router"]), "sigmoid"), shared)
-        y = f.add(y, shared)
-        return y

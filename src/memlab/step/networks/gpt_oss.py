@@ -7,6 +7,7 @@ Leaves out  flash attention by a kernel of the hub
 
 from __future__ import annotations
 
+from ..expert_adapters import weight, with_adapters
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .experts import Qwen3Moe
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
 class GptOss(Qwen3Moe):
     """GptOssForCausalLM."""
 
+    is_transposed = True
+
     def attention_shapes(self) -> Shapes:
         return {"sinks": (self.setting.N,)} | super().attention_shapes()
 
     def feed_forward_shapes(self, layer: int) -> Shapes:
         """Experts are stored [inputs, outputs], and have biases, as their router has."""
         s, double, X = self.setting, Dim("2·M", 2 * self.setting.M), self.experts_here
-        shapes: Shapes = {"router": (s.X, s.D), "router.bias": (s.X,)}
-        shapes |= {"experts_up": (X, s.D, double), "experts_up.bias": (X, double)}
-        return shapes | {"experts_down": (X, s.M, s.D), "experts_down.bias": (X, s.D)}
+        router: Shapes = {"router": (s.X, s.D), "router.bias": (s.X,)}
+        experts: Shapes = {"experts_up": (X, s.D, double), "experts_up.bias": (X, double)}
+        experts |= {"experts_down": (X, s.M, s.D), "experts_down.bias": (X, s.D)}
+        return with_adapters(s.lora, router) | with_adapters(s.lora, experts, rows=True)
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
         """Both are always made, without a look whether texts are packed."""
@@ -137,7 +141,8 @@ class GptOss(Qwen3Moe):
     def router(self, w: Weights, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The best logits first, then their softmax."""
         f, s = self.f, self.setting
-        logits = f.linear(rows, w["router"], w["router.bias"])
+        matrix = weight(f, w, "router")
+        logits = f.linear(rows, matrix, w["router.bias"])
         best, chosen = f.topk(logits, s.k)
         return logits, f.softmax(best), chosen
 

@@ -6,6 +6,7 @@ Source      transformers 5.23: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopk
 from __future__ import annotations
 
 from ...model.mixtures import groups
+from ..expert_adapters import weight
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .experts import Qwen3Moe
@@ -28,9 +29,7 @@ class GroupedRouter(Qwen3Moe):
         s, shapes = self.setting, super().feed_forward_shapes(layer)
         if layer in s.model.dense_layers:
             return shapes
-        wide = Dim("M'", s.model.shared_ff)
-        shapes |= {"shared_gate": (wide, s.D), "shared_up": (wide, s.D)}
-        return shapes | {"shared_down": (s.D, wide)}
+        return shapes | self.shared_shapes()
 
     def layer_weights(self, layer: int) -> Weights:
         w = super().layer_weights(layer)
@@ -44,7 +43,7 @@ class GroupedRouter(Qwen3Moe):
         if part or "router" not in w:
             return super().feed_forward(w, x, part)
         f, s = self.f, self.setting
-        _, scores, chosen = call(self.router, w, x)
+        _, scores, chosen = self.through_router(w, x)
         y = call(self.experts, w, f.view(x, s.rows, s.D), chosen, scores)
         y = f.view(y, s.B, s.T, s.D)
         y = f.add(y, call(self.feed_forward, w, x, "shared_"))
@@ -54,7 +53,8 @@ class GroupedRouter(Qwen3Moe):
         """What is chosen has no gradient, but its graph lives until the router returns."""
         f, s = self.f, self.setting
         rows = f.seen_as(rows, s.rows, s.D)
-        logits = f.linear(f.to(rows, "fp32"), f.to(w["router"], "fp32"))
+        matrix = weight(f, w, "router")
+        logits = f.linear(f.to(rows, "fp32"), f.to(matrix, "fp32"))
         scores = f.activation(logits, "sigmoid")
         graph = f.holds(scores)
         wanted = f.new("add", scores.shape, "fp32")

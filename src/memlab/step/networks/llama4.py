@@ -10,6 +10,7 @@ Leaves out  pictures: Llama4ForConditionalGeneration
 from __future__ import annotations
 
 from ..adapters import linear
+from ..expert_adapters import EXPERTS, weight, with_adapters, wrapped
 from ..graph import Tensor, call
 from ..storage_log import Dim
 from .attention import scores_kept
@@ -40,11 +41,9 @@ class Llama4(TurnsInSome, Qwen3Moe):
         s = self.setting
         if layer in s.model.dense_layers:
             return super().feed_forward_shapes(layer)
-        wide = Dim("M'", s.model.shared_ff)
-        shapes: Shapes = {"experts_up": (s.X, s.D, Dim("2·M", 2 * s.M))}
-        shapes |= {"experts_down": (s.X, s.M, s.D), "router": (s.X, s.D)}
-        shapes |= {"shared_gate": (wide, s.D), "shared_up": (wide, s.D)}
-        return shapes | {"shared_down": (s.D, wide)}
+        experts: Shapes = {"experts_up": (s.X, s.D, Dim("2·M", 2 * s.M))}
+        experts |= {"experts_down": (s.X, s.M, s.D)}
+        return with_adapters(s.lora, experts) | {"router": (s.X, s.D)} | self.shared_shapes()
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
         """Both are always made, whether a layer asks for them or not."""
@@ -178,7 +177,7 @@ class Llama4(TurnsInSome, Qwen3Moe):
         weights = scores if s.X == 1 or s.rows == 1 else f.copy(scores)
         routed = f.mul(routed, f.view(weights, rows, 1))
         del weights
-        routed_out = call(self.every_expert, w, routed)
+        routed_out = wrapped(f, w, EXPERTS, lambda w: call(self.every_expert, w, routed))
         out = call(self.feed_forward, w, x, "shared_")
         out = f.add_in_place(out, self.summed(routed_out))
         return out, logits
@@ -193,10 +192,14 @@ class Llama4(TurnsInSome, Qwen3Moe):
 
     def every_expert(self, w: Weights, x: Tensor) -> Tensor:
         f, s = self.f, self.setting
+        matrix = weight(f, w, "experts_up")
         x = f.view(x, s.X, s.rows, s.D)
-        both = f.bmm(x, w["experts_up"])
+        both = f.bmm(x, matrix)
         gate, up = f.halves(both, s.M)
-        y = f.bmm(f.mul(up, call(f.activation, gate, "silu")), w["experts_down"])
+        act = f.mul(up, call(f.activation, gate, "silu"))
+        down = weight(f, w, "experts_down")
+        y = f.bmm(act, down)
+        del act
         return f.view(y, Dim("X·B·T", s.X * s.rows), s.D)
 
     def summed(self, x: Tensor) -> Tensor:
