@@ -151,8 +151,7 @@ class Values:
 @pytest.mark.parametrize(
     ("said", "recipe", "message"),
     [
-        ({"clip": True}, "zero", "clip=True is not described beside DeepSpeed's ZeRO 3"),
-        ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside DeepSpeed's ZeRO 3"),
+        ({"loop": "sft"}, "fp32", "loop='sft' is not described beside DeepSpeed's ZeRO 3"),
         ({"loss": "chunked"}, "zero", "loss='chunked' is not described beside"),
         ({"texts": "padded"}, "zero", "texts='padded' is not described beside"),
         ({"holds": ("model",)}, "zero", "holds=.* is not described beside"),

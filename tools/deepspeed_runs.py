@@ -4,20 +4,24 @@
     python tools/deepspeed_runs.py > tests/deepspeed.json           stages 1 and 2
     python tools/deepspeed_runs.py third > tests/deepspeed3.json    stage 3
     python tools/deepspeed_runs.py chapter > src/memlab/data/ranks/zero3.json   chapter 21's
+    python tools/deepspeed_runs.py trainer > tests/deepspeed_trainer.json       under Trainer
 
-tests/test_deepspeed.py and test_zero3.py hold the derived figures against these files, so that
-nobody needs DeepSpeed to run them.
+tests/test_deepspeed.py, test_zero3.py and test_deepspeed_trainer.py hold the derived figures
+against these files, so that nobody needs DeepSpeed to run them.
 """
 
 import json
 import platform
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
 from memlab import Model, Run, Sharding
-from memlab.lab import deepspeed_steps
+from memlab.lab import deepspeed_steps, deepspeed_trainer
 from memlab.lab.ranks import on_ranks
+from memlab.recipe import Recipe
+from memlab.recipe.deepspeed_config import auto
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -29,6 +33,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", "tie_word_embeddings": False} | SMALL | HEADS,
     "gpt2": {"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4}
     | {"n_positions": 64, "vocab_size": 101},
+}
+CONFIGS["gpt_oss"] = {"model_type": "gpt_oss", "tie_word_embeddings": False} | SMALL | HEADS
+CONFIGS["gpt_oss"] |= {
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "sliding_window": 8,
+    "intermediate_size": 64,
 }
 # Llamas that are written otherwise, none with a token of its own that is treated apart.
 UNTIED = {"tie_word_embeddings": False} | dict.fromkeys(
@@ -54,6 +65,8 @@ ASKED: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("gpt2", "zero", {"zero": 2, "micro_batches": 3, "checkpoint": "block"}),
     ("gpt2", "zero", {"zero": 1, "micro_batches": 2, "overlap_comm": False}),
     ("gpt2", "zero", {"zero": 2, "contiguous_gradients": False, "overlap_comm": True}),
+    ("llama", "zero", {"zero": 2, "clip": True, "micro_batches": 2}),
+    ("qwen3", "fp32", {"zero": 1, "clip": True}),
 )
 # Stage 3, where norms and biases persist and the matrices do not, unless something else is said.
 FEW = {"param_persistence_threshold": 50, "max_reuse_distance": 3000, "prefetch_bucket_size": 5000}
@@ -102,6 +115,8 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("olmo2", "zero", {"data": 4}),
     ("olmo2", "fp32", FEW | {"checkpoint": "block"}),
     ("olmo2", "zero", NONE | TORCHS),
+    ("llama", "zero", FEW | {"clip": True, "sub_group_size": 3000}),
+    ("qwen3", "fp32", NONE | {"clip": True, "micro_batches": 2}),
 )
 
 # What chapter 21 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
@@ -110,7 +125,36 @@ CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("tiny-llama", "zero", BUCKET),
     ("tiny-llama", "zero", BUCKET | NONE),
 )
+# Under Trainer, whose optimizer has two groups of parameters. "auto" stands for what it says.
+AUTO = ("reduce_bucket_size", "prefetch_bucket_size", "param_persistence_threshold")
+THEIRS = {"zero": 3, "library": "deepspeed"}
+TRAINER: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("llama", "zero", {"zero": 1}),
+    ("llama", "zero", {"zero": 2}),
+    ("llama", "fp32", {"zero": 1, "micro_batches": 2}),
+    ("qwen2", "zero", {"zero": 2, "micro_batches": 3}),
+    ("qwen2", "zero", {"zero": 1, "micro_batches": 3, "checkpoint": "block"}),
+    ("qwen3", "fp32", {"zero": 2, "checkpoint": "block", "overlap_comm": True}),
+    ("qwen3", "zero", {"zero": 2, "contiguous_gradients": False, "data": 3}),
+    ("gpt2", "zero", {"zero": 2, "micro_batches": 2, "data": 4}),
+    ("gpt2", "zero", {"zero": 1, "reduce_bucket_size": 100_000}),
+    ("llama", "zero", {"zero": 2, "texts": "padded"}),
+    ("llama", "zero", {"zero": 1, "auto": True}),
+    ("qwen3", "zero", {"zero": 2, "auto": True, "micro_batches": 2}),
+    ("gpt_oss", "zero", {"zero": 2}),
+    ("llama", "zero", THEIRS),
+    ("llama", "zero", THEIRS | FEW),
+    ("llama", "fp32", THEIRS | NONE | {"micro_batches": 2}),
+    ("qwen2", "zero", THEIRS | FEW | {"checkpoint": "block", "micro_batches": 2}),
+    ("qwen2", "zero", THEIRS | FEW | {"sub_group_size": 3000, "data": 3}),
+    ("qwen3", "zero", THEIRS | {"auto": True}),
+    ("llama", "fp32", THEIRS | {"auto": True, "checkpoint": "block"}),
+    ("mistral", "zero", THEIRS | NONE | TORCHS | {"checkpoint": "block"}),
+    ("gemma", "zero", THEIRS | FEW | {"data": 4, "micro_batches": 3}),
+    ("granite", "zero", THEIRS | FEW | {"contiguous_gradients": False}),
+)
 FILES = {
+    "trainer": (TRAINER, "tests/deepspeed_trainer.json"),
     "third": (THIRD, "tests/deepspeed3.json"),
     "chapter": (CHAPTER, "src/memlab/data/ranks/zero3.json"),
 }
@@ -120,7 +164,9 @@ def question(family: str, recipe: str, said: dict[str, Any]) -> tuple[Model, str
     """A model, a recipe and a run; two ranks unless it says otherwise."""
     named = Sharding.__annotations__
     devices = {"data": 2, "reduce_bucket_size": 4000} | {n: said[n] for n in named if n in said}
-    run = {name: value for name, value in said.items() if name not in named}
+    if "auto" in said:
+        devices |= auto(SMALL["hidden_size"], said["zero"])
+    run = {name: value for name, value in said.items() if name not in (*named, "auto")}
     if family not in CONFIGS:
         ours = Run.cpu(batch=4, tokens=64, devices=Sharding(**devices), **run)
         return Model.preset(family), recipe, ours
@@ -136,32 +182,53 @@ def said_of(run: Run) -> dict[str, Any]:
     return {"backend": "cpu"} | said
 
 
-def held(questions: list[tuple[Model, str, Run]]) -> list[list[dict[str, Any]]]:
+def of_trainer(asked: tuple[tuple[str, str, dict[str, Any]], ...]) -> Iterator[dict[str, Any]]:
+    """Of each question what each rank held under Trainer."""
+    questions = []
+    for family, recipe, said in asked:
+        run = question(family, recipe, said | {"loop": "trainer"})[-1]
+        config = CONFIGS[family] | {"pad_token_id": 0}
+        keys = deepspeed_steps.config_of(Recipe.named(recipe), run)["zero_optimization"]
+        left = [key for key in keys if "auto" in said and key.removeprefix("stage3_") in AUTO]
+        questions.append((recipe, run, config, dict.fromkeys(left, "auto")))
+    for (recipe, run, config, auto_keys), ranks in zip(
+        questions, held(questions, deepspeed_trainer.several), strict=True
+    ):
+        run_said = {"config": config, "recipe": recipe, "run": said_of(run)}
+        yield run_said | {"auto": list(auto_keys), "ranks": ranks}
+
+
+def held(questions: list[Any], several: Any) -> list[list[dict[str, Any]]]:
     """Of each question what each rank held; processes start once for all of as many ranks."""
     found: list[list[dict[str, Any]]] = [[] for _ in questions]
-    for ranks in sorted({run.devices.data for *_, run in questions}):
-        mine = [n for n, (*_, run) in enumerate(questions) if run.devices.data == ranks]
+    runs = [next(part for part in each if isinstance(part, Run)) for each in questions]
+    for ranks in sorted({run.devices.data for run in runs}):
+        mine = [n for n, run in enumerate(runs) if run.devices.data == ranks]
         asked = [questions[number] for number in mine]
-        for rank in on_ranks(ranks, deepspeed_steps.several, asked, seconds=600):
+        for rank in on_ranks(ranks, several, asked, seconds=600):
             for number, told in zip(mine, rank, strict=True):
                 found[number].append(told)
     return found
 
 
+def of_loop(
+    third: tuple[tuple[str, str, dict[str, Any]], ...], which: str | None
+) -> Iterator[dict[str, Any]]:
+    """Of each question what each rank held in a loop of one's own."""
+    asked = [(f, r, THEIRS | said) for f, r, said in third] if which else list(third)
+    questions = [question(*each) for each in asked]
+    for (family, recipe, _), (*_, run), ranks in zip(
+        asked, questions, held(questions, deepspeed_steps.several), strict=True
+    ):
+        run_said = {"config": CONFIGS.get(family, family), "recipe": recipe, "run": said_of(run)}
+        yield run_said | {"ranks": ranks}
+
+
 def main() -> None:
     """Print the record."""
     which = sys.argv[1] if sys.argv[1:] else None
-    theirs = {"zero": 3, "library": "deepspeed"}
     third, file = FILES[which] if which else (ASKED, "tests/deepspeed.json")
-    asked = [(f, r, theirs | said) for f, r, said in third] if which else list(ASKED)
-    questions = [question(*each) for each in asked]
-    runs = [
-        {"config": CONFIGS.get(family, family), "recipe": recipe, "run": said_of(run)}
-        | {"ranks": ranks}
-        for (family, recipe, _), (*_, run), ranks in zip(
-            asked, questions, held(questions), strict=True
-        )
-    ]
+    runs = list(of_trainer(third) if which == "trainer" else of_loop(third, which))
     command = " ".join(["python tools/deepspeed_runs.py", *sys.argv[1:], ">", file])
     document = {
         "command": command,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ..base.frozen import replace
 from ..recipe import Recipe
+from ..recipe.deepspeed_config import written
 from ..run import Run
 from .changes import Change
-from .flags import OWN, library
+from .flags import OWN, TRAINER, library
 from .fsdp_lines import fsdp_line
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -52,8 +53,15 @@ STAGES = {
 }
 LOADED = "AutoModelForCausalLM.from_pretrained(name, distributed_config=DistributedConfig("
 LOADED += "fsdp_size={0}, ep_size={0})); torchrun --nproc-per-node {0}"
-CONFIG = 'config={{"zero_optimization": {{"stage": {stage}}}, "bf16": {{"enabled": {bf16}}}, '
+CONFIG = 'config={{"zero_optimization": {zero}, "bf16": {{"enabled": {bf16}}}, '
 CONFIG += '"train_micro_batch_size_per_gpu": {batch}, "gradient_accumulation_steps": {passes}}}'
+# A ds_config.json that leaves to TrainingArguments what it can.
+FILE = '{{"zero_optimization": {zero}, "bf16": {{"enabled": "auto"}}, '
+FILE += '"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", '
+FILE += '"gradient_accumulation_steps": "auto"}}'
+TRAINED = "TrainingArguments(deepspeed=" + FILE + ", bf16={bf16}){then}; deepspeed --num_gpus "
+TRAINED += "{cards}"
+LATER = ", then AutoModelForCausalLM.from_pretrained(name)"  # which then makes parts of weights
 ENGINE = "deepspeed.initialize(model=model, " + CONFIG + "); deepspeed --num_gpus {cards}"
 # Stages on each rank, and the class of torch.distributed.pipelining, in the order of their cost.
 ORDERS = (
@@ -178,10 +186,14 @@ def line(name: str, recipe: Recipe, run: Run) -> str | None:
         own += f"{run.micro_batches}); of torchtitan: --parallelism.pipeline_parallel_schedule "
         return own + made
     if name.startswith("DeepSpeed's"):
+        kind, said = recipe.weights == "bf16", written(devices).items()
+        zero = "{" + ", ".join(f'"{key}": {value!r}' for key, value in said) + "}"
+        if of == TRAINER:
+            then = LATER if devices.zero == 3 else ""
+            return TRAINED.format(zero=zero, bf16=kind, then=then, cards=devices.data)
         if of != OWN:  # whose step beside DeepSpeed is not described
             return None
-        kind = recipe.weights == "bf16"
-        told = {"stage": devices.zero, "bf16": kind, "batch": run.batch, "cards": devices.data}
+        told = {"zero": zero, "bf16": kind, "batch": run.batch, "cards": devices.data}
         made = ENGINE.format(passes=run.micro_batches, **told)
         before = "with deepspeed.zero.Init(config_dict_or_path=config): model = ...; then "
         return (before if devices.zero == 3 else "") + made

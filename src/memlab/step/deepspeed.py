@@ -1,9 +1,12 @@
 """DeepSpeed's ZeRO 1 and 2 in a simulated step: whole weights, a part of all that belongs to them.
 
 The program     engine, *_ = deepspeed.initialize(model=model, config=config)
-                loss = engine(ids, labels=ids).loss; engine.backward(loss); engine.step()
+                loss = engine(ids, labels=ids).loss; engine.backward(loss); engine.step(); or
+                TrainingArguments(deepspeed=config), whose accelerate calls the same three
 Weights         all of them in one flat tensor, aligned to two values a rank, of which each is a
-                view; a rank updates an fp32 copy of its part, also where the weights are fp32
+                view; a rank updates an fp32 copy of its part, also where the weights are fp32.
+                Trainer's optimizer has two groups of parameters, of which norms and biases do not
+                decay: two flat tensors, of each of which a rank has its part
 Buckets         as soon as the first gradient is there a buffer of `reduce_bucket_size` values is
                 made, with `overlap_comm` two, whatever the size of the model; they go when the
                 gradients have been reduced. A gradient that is complete is copied into the buffer,
@@ -15,10 +18,12 @@ Reduction       a full bucket is reduced. Where it holds parts of several ranks 
 Without `contiguous_gradients`    there are no buffers: a bucket's gradients are joined in a copy
 The step        the norm of each gradient is taken in fp64, one weight after the other. The part's
                 gradients are joined, and cast to fp32; then the narrow ones go, and the optimizer
-                steps: its own FusedAdam on CUDA, the program's AdamW on a CPU
+                steps: its own FusedAdam on CUDA, the program's AdamW on a CPU; of several groups
+                one after the other. To clip takes scalars alone
 Rank            the fullest of three: the last, whose gradients come first, the first, and the one
                 whose part touches the largest weights
-Source          deepspeed 0.19.8, deepspeed/runtime/zero/stage_1_and_2.py; runtime/engine.py
+Source          deepspeed 0.19.8, deepspeed/runtime/zero/stage_1_and_2.py; runtime/engine.py;
+                transformers 5.23, trainer.py: create_optimizer, get_decay_parameter_names
 CPU             gloo adds up in place, as NCCL does
 Leaves out      stage 3, which is memlab.step.zero3; ZeRO-Offload; fp16, which needs a scaler;
                 expert parameters; buffers of the communication library; what allocations are
@@ -45,6 +50,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 BUCKETS, WIDE = "reduce buckets", "fp32"
+# What no step under DeepSpeed is described beside.
+ALONE = (
+    *("lora", "adapter", "frozen", "offload", "step_in_backward", "loss"),
+    *("eval_batch", "eval_logits"),
+)
+LOOPS = ("plain", "trainer")  # which run it here
 ALIGNED = 2  # values of each rank: nccl_start_alignment_factor
 
 # Whose modules are a llama's, each called in the same way.
@@ -57,13 +68,19 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
     Raises      ValueError that names it
     """
     beside = f"is not described beside DeepSpeed's ZeRO {run.devices.zero}"
-    alone = ("lora", "adapter", "frozen", "offload", "step_in_backward", "loss", "loop", "clip")
-    check_said(run, alone, beside)
+    check_said(run, ALONE, beside)
     master = recipe.master if recipe.weights == "bf16" else WIDE
     beside_them = recipe.accumulator or recipe.gradients not in (None, recipe.weights)
     if (recipe.weights, master) not in (("bf16", WIDE), (WIDE, WIDE)) or beside_them:
         raise ValueError(
             f"recipe {recipe.name!r} {beside}, which updates an fp32 copy; known: 'zero', 'fp32'"
+        )
+    if run.loop not in LOOPS:
+        raise undescribed(f"loop={run.loop!r}", beside, ", ".join(LOOPS))
+    if recipe.autocast and run.loop == "trainer":
+        raise ValueError(
+            f"autocast={recipe.autocast!r} with loop='trainer' {beside}: bf16=True is no autocast "
+            "there; say recipe 'zero', bf16 weights beside an fp32 copy"
         )
     if recipe.autocast:
         raise undescribed(f"autocast={recipe.autocast!r}", beside)
@@ -82,7 +99,7 @@ def _check_third(model: Model, run: Run, beside: str) -> None:
             f"{run.implementation} {model.family!r} {beside}; known: transformers' "
             + ", ".join(BY_MODULE)
         )
-    check_said(run, ("texts", "eval_batch", "eval_logits", "holds"), beside)
+    check_said(run, ("texts", "holds"), beside)
 
 
 class Zero(Ops):
@@ -90,7 +107,11 @@ class Zero(Ops):
 
     stored      the format of weights and gradients
     rank        whose part it is
+    trainers    whether the optimizer is Trainer's, with two groups of parameters
+    clips       whether gradient_clipping is said
     """
+
+    number = WIDE  # the format of the norm, by which gradients are clipped
 
     def __init__(
         self,
@@ -98,11 +119,13 @@ class Zero(Ops):
         stored: str,
         devices: Sharding,
         rank: int,
+        trainers: bool = False,
+        clips: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(*arguments, **options)
         self.stored, self.devices = stored, devices
-        self.rank = rank
+        self.rank, self.trainers, self.clips = rank, trainers, clips
         self.most = devices.reduce_bucket_size
         self.buffers: list[Tensor] = []
         self.turn = 0  # the buffer that is being filled
@@ -111,39 +134,44 @@ class Zero(Ops):
         self.large: Parameter | None = None  # the bucket's only one, which no buffer holds
         self.late: list[Parameter] = []  # reduced, and dropped with the next bucket
         self.kept: Tensor | None = None  # gradients of the part's weights, of this micro-batch
-        self.summed: list[Tensor] = []  # of all micro-batches
+        self.summed: list[list[Tensor]] = []  # of all micro-batches, group by group
         self.norms: list[Tensor] = []  # of the last step, as DeepSpeed's optimizer has it
         self.told: list[Tensor] = []  # and its engine, which is told after the step
+        self.paddings: list[Tensor | None] = []
         self.updates = self._arrived
 
     def share(self) -> None:
         """Flatten the weights: what of each is which rank's, and the fp32 copy of one's own."""
-        sizes = [count(p.shape) for p in self.parameters]
-        ranks = self.devices.data
-        unit = ALIGNED * ranks
+        self.groups = grouped(self.parameters) if self.trainers else [self.parameters]
+        self.pieces: dict[int, dict[int, int]] = {}  # of each weight: rank -> values
+        self.share_sizes = [self._cut(group) for group in self.groups]
+        self.mine = [[p for p in g if self.rank in self._pieces(p)] for g in self.groups]
+        self.flats = []
+        for size in self.share_sizes:
+            record = Record("master", (size,), WIDE, "master", "")
+            self.flats.append(Parameter((size,), WIDE, Storage(self.log, record), None))
+
+    def _cut(self, group: list[Parameter]) -> int:
+        """Values of a rank's part of a group, flattened and aligned."""
+        sizes = [count(p.shape) for p in group]
+        unit = ALIGNED * self.devices.data
         aligned = -(-sum(sizes) // unit) * unit
-        self.share_size = aligned // ranks
-        self.padding = self._maybe("align", aligned - sum(sizes), "weights")
-        self.pieces: list[dict[int, int]] = []  # of each weight: rank -> values
+        part = aligned // self.devices.data
+        self.paddings.append(self._maybe("align", aligned - sum(sizes), "weights"))
         at = 0
-        for size in sizes:
-            edges = [at, *(e for e in range(0, aligned, self.share_size) if at < e < at + size)]
-            edges.append(at + size)
+        for p, size in zip(group, sizes, strict=True):
+            edges = [at, *(e for e in range(0, aligned, part) if at < e < at + size), at + size]
             pairs = zip(edges, edges[1:], strict=False)
-            self.pieces.append({first // self.share_size: last - first for first, last in pairs})
+            self.pieces[id(p)] = {first // part: last - first for first, last in pairs}
             at += size
-        self.place = {id(p): number for number, p in enumerate(self.parameters)}
-        self.mine = [p for p in self.parameters if self.rank in self._pieces(p)]
-        record = Record("master", (self.share_size,), WIDE, "master", "")
-        self.flat = Parameter((self.share_size,), WIDE, Storage(self.log, record), None)
+        return part
 
     def touched(self, rank: int) -> int:
         """Values of all weights of which a rank has a part."""
-        pairs = zip(self.parameters, self.pieces, strict=True)
-        return sum(count(p.shape) for p, pieces in pairs if rank in pieces)
+        return sum(count(p.shape) for p in self.parameters if rank in self._pieces(p))
 
     def _pieces(self, parameter: Parameter) -> dict[int, int]:
-        return self.pieces[self.place[id(parameter)]]
+        return self.pieces[id(parameter)]
 
     def _maybe(self, op: str, values: int, category: str) -> Tensor | None:
         return self.new(op, (values,), self.stored, category) if values else None
@@ -237,17 +265,17 @@ class Zero(Ops):
         if self.devices.zero == 1 and not self.last_pass:
             return
         if self.devices.zero == 1 and not self.devices.overlap_comm:
-            for p in self.parameters:
+            for p in (p for group in self.groups for p in group):
                 self._fill(p)
         self._reduce()
         self._drop_late()
-        grads = [p.grad for p in self.mine if p.grad is not None]
-        if not self.summed:
-            self.summed += grads  # else they are added to them in place
+        if not self.summed:  # else they are added to them in place
+            self.summed += [[p.grad for p in mine if p.grad is not None] for mine in self.mine]
         if self.last_pass:
-            own = sum(self._pieces(p)[self.rank] for p in self.mine)
-            rest = self._maybe("zeros", self.share_size - own, "gradients")
-            self.summed += [rest] if rest else []
+            for grads, mine, size in zip(self.summed, self.mine, self.share_sizes, strict=True):
+                own = sum(self._pieces(p)[self.rank] for p in mine)
+                rest = self._maybe("zeros", size - own, "gradients")
+                grads += [rest] if rest else []
         self.buffers.clear()
         self.kept = None
         for p in self.parameters:
@@ -259,25 +287,47 @@ class Zero(Ops):
         def step() -> None:
             scaled = self._take_norm()
             self.norms = [self.new("div", (), WIDE)]
-            flat = self.summed[0]
-            if len(self.summed) > 1:
-                flat = self.new("cat", (self.share_size,), self.stored, "gradients")
-            if self.stored != WIDE:
-                flat = self.new("to", (self.share_size,), WIDE, "gradients")
-            self.flat.grad = flat
+            for flat, grads, size in zip(self.flats, self.summed, self.share_sizes, strict=True):
+                grad = grads[0]
+                if len(grads) > 1:
+                    grad = self.new("cat", (size,), self.stored, "gradients")
+                if self.stored != WIDE:
+                    grad = self.new("to", (size,), WIDE, "gradients")
+                flat.grad = grad
+                grads.clear()
+                del grad
+                self.clip()
+                update(self, lambda flat=flat: iter([flat]), loop)
+                flat.grad = None
             self.summed.clear()
-            del flat
-            update(self, lambda: iter([self.flat]), loop)
-            self.flat.grad = None
             del scaled
             self.told = self.norms
 
         return step
 
+    def clip(self) -> None:
+        """unscale_and_clip_grads: numbers beside a gradient that is scaled in place."""
+        if not self.clips:
+            return
+        made = [self.new(op, (), self.number) for op in ("clamp", "mul", "reciprocal", "mul")]
+        del made
+
     def _take_norm(self) -> Tensor:
-        norms = []
-        for p in self.mine:
-            wide = self.new("to", (self._pieces(p)[self.rank],), "fp64")
-            norms.append(self.new("vector_norm", (), "fp64"))
-            del wide
+        found = []
+        for mine in self.mine:
+            norms = []
+            for p in mine:
+                wide = self.new("to", (self._pieces(p)[self.rank],), "fp64")
+                norms.append(self.new("vector_norm", (), "fp64"))
+                del wide
+            found.append(self.new("where", (), WIDE))
+            norms.clear()
         return self.new("where", (), WIDE)
+
+
+def grouped(parameters: list[Parameter]) -> list[list[Parameter]]:
+    """Trainer's two groups: what decays (gpt_oss's sinks, too), and norms and biases."""
+    names = [(p.record.op, len(p.shape)) for p in parameters]
+    decays = [name == "sinks" or (of > 1 and not name.endswith(".bias")) for name, of in names]
+    pairs = list(zip(parameters, decays, strict=True))
+    return [[p for p, does in pairs if does == which] for which in (True, False)]

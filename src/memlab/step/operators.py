@@ -35,6 +35,7 @@ def operators(
     if run.devices.deepspeed:
         deepspeed.check(model, recipe, run)
         kind: Any = Zero3 if run.devices.zero == 3 else deepspeed.Zero
+        options |= {"trainers": run.loop == "trainer", "clips": run.clips}
         zero: Any = kind(stored=dtype, devices=run.devices, rank=rank, **options)
         return zero, dtype
     if not run.devices.fsdp:

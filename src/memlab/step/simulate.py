@@ -232,7 +232,7 @@ def _played(
         zero.share()
         step = zero.stepping(update, loop)
     buckets = replicated.buckets(f, each) if run.devices.replicated else []
-    clip: Any = partial(clipped, f, each) if run.clips else None
+    clip: Any = partial(clipped, f, each) if run.clips and zero is None else None
     if isinstance(f, Sharded) and run.devices.cpu_offload:
         step = f.there(step)
         clip = f.there(clip) if clip else None
@@ -274,9 +274,11 @@ def _run(
         last = f.new("loss", (), "fp32")
     first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
     dtype = setting.dtype if "first" in every else first.dtype
-    norm = f.new("norm", (), dtype) if program.keeps_norm else None
+    zero = isinstance(f, Zero)  # whose engine clips and keeps the norm
+    norm = f.new("norm", (), dtype) if program.keeps_norm and not zero else None
     if norm is not None and program.run.devices.cpu_offload:
         norm.record.on_host = True
+    late: list[Tensor | None] = []
     for step, passes in every.items():
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]
@@ -289,7 +291,6 @@ def _run(
                 output = (*output, loss)
             f.output = ()
             whole = f.detach(loss) if program.divides_again else None
-            zero = isinstance(f, Zero)
             if (program.run.micro_batches > 1 or program.divides) and not zero:
                 loss = f.scale(loss, "div")
             f.end_autocast()
@@ -299,10 +300,13 @@ def _run(
             log.mark(f"{step}.backward{which}")
             asked = [loss] if zero else []
             if zero:  # engine.backward divides it by the micro-batches, and scales it by 1
-                asked.append(f.scale(loss, "div"))
-                loss = f.scale(asked[1])
+                if not program.divides_again:  # scale_wrt_gas=False
+                    asked.append(f.scale(loss, "div"))
+                loss = f.scale(asked[-1])
             f.backward(loss)
             f.after_backward()
+            # accelerate's backward steps DeepSpeed's engine before it returns the new loss.
+            late = [last] if zero and f.last_pass else []
             last = f.detach(loss) if program.prefetches else whole
             del loss, whole, asked
             f.drop_graph()
@@ -313,6 +317,7 @@ def _run(
             if not program.keeps_norm:
                 norm = None
         update()
+        late.clear()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None

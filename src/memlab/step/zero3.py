@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .backward import GATHERED
-from .deepspeed import BUCKETS, WIDE, Zero
+from .deepspeed import BUCKETS, WIDE, Zero, grouped
 from .graph import Grads, Node, Parameter, Tensor
 from .storage_log import Record, Storage, count
 from .zero3_order import ALL_GATHER, Buffer, Coordinator, Weight
@@ -53,6 +53,8 @@ NORM = "fp64"
 
 class Zero3(Zero):
     """All operators, on weights that are whole only while a module works."""
+
+    number = NORM
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -90,13 +92,15 @@ class Zero3(Zero):
 
     def share(self) -> None:
         """What is there between steps beside the parts: fp32 copies, gradients, the bucket."""
-        self.groups: list[list[Weight]] = [[]]
-        for weight in self.weights:
-            if sum(w.part for w in self.groups[-1]) >= self.devices.sub_group_size:
-                self.groups.append([])
-            self.groups[-1].append(weight)
+        self.subs: list[list[Weight]] = []  # sub-groups, none of which goes beyond its group
+        for whole in grouped(self.parameters) if self.trainers else [self.parameters]:
+            self.subs.append([])
+            for weight in (self.numbers[id(p)] for p in whole):
+                if sum(w.part for w in self.subs[-1]) >= self.devices.sub_group_size:
+                    self.subs.append([])
+                self.subs[-1].append(weight)
         self.flats: list[Parameter] = []
-        for group in self.groups:
+        for group in self.subs:
             size = sum(weight.part for weight in group)
             record = Record("master", (size,), WIDE, "master", "")
             self.flats.append(Parameter((size,), WIDE, Storage(self.log, record), None))
@@ -234,7 +238,7 @@ class Zero3(Zero):
             norms = self._norms()
             norms.append(self.new("where", (), NORM))  # of all, which the loss scale divides
             self.norms = [self.new("div", (), NORM)]
-            for group, flat in zip(self.groups, self.flats, strict=True):
+            for group, flat in zip(self.subs, self.flats, strict=True):
                 size = count(flat.shape)
                 grad = self.reduced
                 if len(group) > 1:
@@ -243,6 +247,7 @@ class Zero3(Zero):
                     grad = self.new("to", (size,), WIDE, "gradients")
                 flat.grad = grad
                 del grad
+                self.clip()
                 update(self, lambda flat=flat: iter([flat]), loop)
                 flat.grad = None
             del norms
@@ -254,7 +259,7 @@ class Zero3(Zero):
     def _norms(self) -> list[Tensor]:
         """Of each part's gradient, in fp64, one after the other; then of each sub-group."""
         made = []
-        for group in self.groups:
+        for group in self.subs:
             norms = []
             for weight in group:
                 wide = self.new("to", (weight.part,), NORM)

@@ -35,7 +35,14 @@ class LlamaZero3(HFLlama):
     f: Zero3
 
     def rotary_buffers(self) -> None:
-        """zero.Init makes them in the format of the weights; a pass casts them."""
+        """zero.Init makes them in the format of the weights, and a pass casts them.
+
+        Trainer's models are made by transformers, which keeps torch.arange as it is: fp32.
+
+        Source      transformers 5.23, integrations/deepspeed.py: prevent_arange_dtype_change
+        """
+        if self.f.trainers:
+            return super().rotary_buffers()
         f, width = self.f, self.rotary_width
         half = (Dim(f"{width.letters}/2", width // 2),)
         self.rates = [f.new("inv_freq", half, self.setting.dtype, "buffers") for _ in range(2)]
