@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from memlab import Model, Recipe, Run, Sharding
+from memlab import Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.recipe.deepspeed_config import auto, key_of, written
+from memlab.recipe.deepspeed_keys import auto, key_of, written
 from memlab.step import simulate
 from memlab.units import text
 
@@ -45,7 +45,7 @@ def test_real_ranks_held_what_is_derived(found):
         spans = [f"second.backward{which}" for which in ("", last)]
         both = max(measured["backward"], measured["after"])
         assert both in [top(span, "second.end") for span in spans]
-        if run.devices.zero > 1:
+        if run.devices.zero > 1 and not run.devices.offload_optimizer:
             assert measured["after"] == top("second.optimizer", "second.end")
         told = dict(derived.peak.contents)
         third = ("reduce buckets", "buffers") if run.devices.zero == 3 else ()
@@ -60,6 +60,8 @@ def test_the_record_has_each_stage_and_auto_at_each():
     assert {run.micro_batches for run in runs} == {1, 2, 3}
     assert {found["recipe"] for found in RECORD["runs"]} == {"zero", "fp32"}
     assert {run.checkpoint for run in runs} == {"none", "block"}
+    hosts = [run.devices for run in runs if run.devices.offload_optimizer]
+    assert {devices.zero for devices in hosts} == {1, 2, 3} and len(hosts) == 8
     assert RECORD["command"].startswith("python tools/deepspeed_runs.py trainer")
     asked = [(f, Run.from_dict(f["run"]).devices) for f in RECORD["runs"] if f["auto"]]
     assert {devices.zero for _, devices in asked} == {1, 2, 3}
@@ -118,6 +120,55 @@ def test_two_groups_of_parameters_are_updated_one_after_the_other():
     assert wide(step(2, loop="plain").log) == [4 * LLAMA.parameter_count // 8]
 
 
+def test_an_optimizer_on_the_host_leaves_weights_and_a_buffer_of_the_largest():
+    """llama-3-8b's tables have 525,336,576 values, of which bf16 takes 1,002 MiB."""
+    there = step(2, offload_optimizer="cpu")
+    table = LLAMA.vocab * LLAMA.d_model
+    held = there.held_contents["between_steps"]
+    assert held["weights"] == 2 * LLAMA.parameter_count
+    assert held["gradients"] == 2 * table and not held.get("optimizer") and not held.get("master")
+    part = LLAMA.parameter_count // 8
+    assert there.host.contents["optimizer"] - 8 * part < 100
+    assert there.host.contents["master"] == 4 * part
+    # fp32 gradients of the part, a narrow copy of it, and a buffer of the largest weight.
+    assert there.host.contents["gradients"] == 4 * part + 2 * table
+    assert there.host.contents["weights"] == 2 * part
+    assert step(2).host is None
+
+
+def test_on_a_gpu_a_part_of_a_gradient_comes_back_from_the_host():
+    """Where gloo's ranks have no other device than their host, it does not move."""
+    how = dict(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
+    asked = Run(tokens=512, loop="trainer", devices=Sharding(**how))
+
+    def parts(run):
+        events = simulate(LLAMA, "zero", run).log.events
+        return {r.bytes for r, change, _ in events if r and r.op == "to" and r.dtype == "bf16"}
+
+    gate = 2 * LLAMA.d_ff * LLAMA.d_model // 8
+    assert gate in parts(asked)
+    assert gate not in parts(asked.replace(backend="cpu"))
+
+
+def test_what_is_at_rest_on_a_host_needs_tokens():
+    devices = Sharding(data=8, zero=2, offload_optimizer="cpu")
+    with pytest.raises(ValueError, match="offload_optimizer='cpu' leaves weights .* needs tokens"):
+        estimate(LLAMA, "zero", Run(devices=devices))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"zero": 2, "offload_optimizer": "nvme"}, "'nvme' is not described; known: cpu"),
+        ({"zero": 3, "offload_optimizer": "cpu"}, "offload_optimizer='cpu' is DeepSpeed's"),
+    ],
+    ids=str,
+)
+def test_an_offload_fails_by_name(said, message):
+    with pytest.raises(ValueError, match=message):
+        Sharding(data=8, **said)
+
+
 def test_other_trainers_are_refused_by_name():
     run = Run(tokens=64, loop="sft", devices=Sharding(data=8, zero=2))
     with pytest.raises(ValueError, match="loop='sft' is not described beside DeepSpeed's ZeRO 2"):
@@ -128,3 +179,8 @@ def test_the_shell_answers_with_trainers_peak(capsys):
     words = "estimate llama-3-8b --recipe zero --ranks 8 --zero 2 --loop trainer --tokens 512"
     assert main(words.split()) == 0
     assert text(step(2).peak.bytes) in capsys.readouterr().out
+    assert main([*words.split(), "--offload-optimizer", "cpu"]) == 0
+    said = capsys.readouterr().out
+    there = step(2, offload_optimizer="cpu")
+    assert text(there.peak.bytes) in said and "offload_optimizer=cpu" in said
+    assert f"on the host            {text(there.host.bytes)} of one rank" in said

@@ -21,7 +21,7 @@ from memlab import Model, Run, Sharding
 from memlab.lab import deepspeed_steps, deepspeed_trainer
 from memlab.lab.ranks import on_ranks
 from memlab.recipe import Recipe
-from memlab.recipe.deepspeed_config import auto
+from memlab.recipe.deepspeed_keys import auto
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -47,8 +47,9 @@ UNTIED = {"tie_word_embeddings": False} | dict.fromkeys(
 )
 CONFIGS |= {
     family: {"model_type": family} | UNTIED | SMALL | HEADS
-    for family in ("granite", "seed_oss", "olmo2")
+    for family in ("granite", "seed_oss", "olmo2", "starcoder2", "olmo", "glm4")
 }
+CONFIGS["phi3"] = {"model_type": "phi3"} | UNTIED | SMALL | {"num_key_value_heads": 2}
 CONFIGS |= {
     family: {"model_type": family} | UNTIED | SMALL | HEADS | {"tie_word_embeddings": True}
     for family in ("gemma", "smollm3")
@@ -115,6 +116,16 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("olmo2", "zero", {"data": 4}),
     ("olmo2", "fp32", FEW | {"checkpoint": "block"}),
     ("olmo2", "zero", NONE | TORCHS),
+    *(
+        (family, recipe, said)
+        for family in ("gpt2", "phi3", "starcoder2", "olmo", "glm4")
+        for recipe, said in (
+            ("zero", FEW),
+            ("fp32", NONE | {"micro_batches": 2}),
+            ("zero", FEW | {"checkpoint": "block", "data": 3}),
+            ("zero", NONE | TORCHS),
+        )
+    ),
     ("llama", "zero", FEW | {"clip": True, "sub_group_size": 3000}),
     ("qwen3", "fp32", NONE | {"clip": True, "micro_batches": 2}),
 )
@@ -128,6 +139,7 @@ CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
 # Under Trainer, whose optimizer has two groups of parameters. "auto" stands for what it says.
 AUTO = ("reduce_bucket_size", "prefetch_bucket_size", "param_persistence_threshold")
 THEIRS = {"zero": 3, "library": "deepspeed"}
+HOST = {"offload_optimizer": "cpu"}
 TRAINER: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("llama", "zero", {"zero": 1}),
     ("llama", "zero", {"zero": 2}),
@@ -152,6 +164,17 @@ TRAINER: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("mistral", "zero", THEIRS | NONE | TORCHS | {"checkpoint": "block"}),
     ("gemma", "zero", THEIRS | FEW | {"data": 4, "micro_batches": 3}),
     ("granite", "zero", THEIRS | FEW | {"contiguous_gradients": False}),
+    ("gpt2", "zero", THEIRS | FEW),
+    ("phi3", "zero", THEIRS | NONE | {"prefetch_bucket_size": 5000, "checkpoint": "block"}),
+    # Beside an optimizer on the host.
+    ("llama", "zero", {"zero": 1} | HOST),
+    ("llama", "zero", {"zero": 2} | HOST),
+    ("qwen3", "zero", {"zero": 2, "auto": True, "micro_batches": 3} | HOST),
+    ("qwen2", "fp32", {"zero": 1, "micro_batches": 2} | HOST),
+    ("gpt2", "zero", {"zero": 2, "data": 3, "checkpoint": "block"} | HOST),
+    ("llama", "zero", THEIRS | FEW | HOST),
+    ("qwen3", "fp32", THEIRS | NONE | {"micro_batches": 2} | HOST),
+    ("phi3", "zero", THEIRS | {"auto": True, "data": 3, "checkpoint": "block"} | HOST),
 )
 FILES = {
     "trainer": (TRAINER, "tests/deepspeed_trainer.json"),

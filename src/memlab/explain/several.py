@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..base.frozen import replace
 from ..recipe import Recipe
-from ..recipe.deepspeed_config import written
+from ..recipe.deepspeed_keys import written
 from ..run import Run
 from .changes import Change
 from .flags import OWN, TRAINER, library

@@ -19,7 +19,8 @@ from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
-from ..recipe.deepspeed_config import BUCKETS, LINEAR, PARTITIONED, key_of
+from ..recipe.deepspeed_config import BUCKETS, LINEAR, OFFLOAD, PARTITIONED
+from ..recipe.deepspeed_keys import key_of
 from ..recipe.loops import loop_of
 from ..run import Run
 from .optim import optimizer
@@ -100,7 +101,10 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
     """The ds_config.json of a run."""
     devices = run.devices
     third = (*PARTITIONED, LINEAR) if devices.zero == 3 else ()
-    return {
+    away = devices.offload_optimizer
+    # Another AdamW than DeepSpeed's, which would be compiled here, has the same bytes there.
+    more = {"zero_force_ds_cpu_optimizer": False} if away else {}
+    return more | {
         "train_micro_batch_size_per_gpu": run.batch,
         "gradient_accumulation_steps": run.micro_batches,
         "gradient_clipping": 1.0 if run.clips else 0.0,
@@ -110,6 +114,7 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
             "stage": devices.zero,
             **{key_of(field): getattr(devices, field) for field in BUCKETS},
             **{key_of(field): getattr(devices, field) for field in third},
+            **({OFFLOAD: {"device": away}} if away else {}),
         },
     }
 

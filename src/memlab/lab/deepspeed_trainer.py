@@ -27,6 +27,7 @@ from .two_steps import Held
 from .zero3_ranks import label_parts, settled_collectives
 
 # What a ds_config.json leaves to TrainingArguments.
+HOSTS = "hosts"
 META = "shapes"  # tensors on the meta device, which hold no bytes
 AUTO = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "gradient_clipping")
 
@@ -59,14 +60,18 @@ def third_step(recipe: str, run: Run, config: Any = CONFIG, said: Any = None) ->
         stack.enter_context(_accelerated_here())
         beforehand = HfDeepSpeedConfig(written)  # so that from_config makes parts of weights
 
+        hosts: list[_Hosts] = []
+
         def prepared(tracker: StepTracker, model: Any, optimizer: Any) -> None:
             settle = settled_collectives if third else settled_all_reduce
             stack.enter_context(settle(tracker))
             _look_at(tracker, model, optimizer.optimizer)
+            if run.devices.offload_optimizer:
+                hosts.append(_Hosts(tracker, optimizer.optimizer))
 
         seen = watched("fp32", run, folder, config, prepared=prepared, **arguments)
         del beforehand
-    return _held(*seen)
+        return _held(*seen, there=hosts[0].idents() if hosts else set())
 
 
 def several(questions: list[tuple[Any, ...]]) -> list[Held]:
@@ -107,9 +112,65 @@ def _accelerated_here() -> Iterator[None]:
         yield
 
 
-def _held(tracker: StepTracker, first: int, last: int) -> Held:
-    """The step's highest moments in backward and outside of it, and what is there at the peak."""
-    beside = {r.ident for r, _ in tracker.alive(first) if r.category == META}
+class _Hosts:
+    """Which storages are the host's under ZeRO-Offload, though here the device is the host.
+
+    They are what DeepSpeed keeps there, and what its optimizer's step makes before persistent
+    weights are gathered again.
+    """
+
+    def __init__(self, tracker: StepTracker, zero: Any) -> None:
+        self.tracker, self.zero = tracker, zero
+        self.spans: list[tuple[int, int]] = []
+        self.begun = 0
+        third = hasattr(zero, "lp_param_buffer")
+        own, after = zero.step, zero._post_step if third else None
+
+        def ends() -> None:
+            self.spans.append((self.begun, len(tracker.timeline)))
+
+        def post_step(*given: Any) -> Any:
+            ends()
+            return after(*given) if after else None
+
+        def step(*given: Any, **named: Any) -> Any:
+            self.begun = len(tracker.timeline)
+            made = own(*given, **named)
+            if not third:
+                ends()
+            return made
+
+        zero.step = step
+        if third:
+            zero._post_step = post_step
+
+    def idents(self) -> set[int]:
+        """To be asked after the steps."""
+        zero, tracker = self.zero, self.tracker
+        flats = getattr(zero, "fp32_partitioned_groups_flat", None)
+        flats = zero.single_partition_of_fp32_groups if flats is None else flats
+        kept: list[Any] = [flats, [flat.grad for flat in flats]]
+        kept += [list(zero.optimizer.state[flat].values()) for flat in flats]
+        for name in ("grad_partitions_flat_buffer", "inf_or_nan_tracker"):
+            kept.append(getattr(zero, name, None))
+        kept.append(getattr(zero, "param_buffer_of_bit16_for_cpu_offload_groups", None))
+        kept.append(getattr(zero, "temp_grad_buffer_for_cpu_offload", None))
+        kept.append(list(getattr(zero, "accumulated_grads_in_cpu", {}).values()))
+        tensors = torch.utils._pytree.tree_leaves(kept)
+        tracker.label([each for each in tensors if isinstance(each, torch.Tensor)], HOSTS)
+        found = {record.ident for record in tracker.records.values() if record.category == HOSTS}
+        for begun, ended in self.spans:
+            events = tracker.timeline[begun:ended]
+            found |= {event.ident for event in events if event.kind == "alloc"}
+        return found
+
+
+def _held(tracker: StepTracker, first: int, last: int, there: set[int]) -> Held:
+    """The step's highest moments in backward and outside of it, and what is there at the peak.
+
+    there       numbers of the host's storages, which are not counted
+    """
+    beside = {r.ident for r, _ in tracker.alive(first) if r.category == META} | there
     changes = (0 if e.ident in beside else e.bytes for e in tracker.timeline)
     totals = list(accumulate(changes))
     step = tracker.timeline[first:last]

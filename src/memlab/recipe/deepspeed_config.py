@@ -19,39 +19,12 @@ PARTITIONED = (
     "sub_group_size",
 )
 LINEAR = "memory_efficient_linear"  # of stage 3 too, and no number
+OFFLOAD = "offload_optimizer"  # of all stages
+DEVICE = "cpu"
 CONFIG: tuple[str, ...] = BUCKETS + PARTITIONED  # MicroPython reads no star in a tuple
-CONFIG += (LINEAR,)
+CONFIG += (LINEAR, OFFLOAD)
 STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
 LIBRARIES = ("deepspeed",)
-
-
-def key_of(field: str) -> str:
-    """The name in zero_optimization of a field of Sharding."""
-    ours = field in PARTITIONED and field != "sub_group_size"
-    return "stage3_" + field if ours else field
-
-
-def written(devices: Sharding) -> dict[str, str | int | bool | None]:
-    """The zero_optimization that says what these devices do, without what it need not say."""
-    said = {key_of(field): value for field, value in devices.buckets.items()}
-    told: dict[str, str | int | bool | None] = {"stage": devices.zero}
-    told.update(said)
-    return told
-
-
-def auto(hidden: int, stage: int) -> dict[str, int]:
-    """What transformers puts in the place of "auto" in zero_optimization, in values.
-
-    hidden      hidden_size of the model's config
-    Formula     reduce_bucket_size D^2; of stage 3 stage3_prefetch_bucket_size 0.9 D^2, rounded
-                down, and stage3_param_persistence_threshold 10 D
-    Source      transformers 5.23, integrations/deepspeed.py: trainer_config_finalize
-    """
-    values = {"reduce_bucket_size": hidden * hidden}
-    if stage == 3:
-        values["prefetch_bucket_size"] = int(0.9 * hidden * hidden)
-        values["param_persistence_threshold"] = 10 * hidden
-    return values
 
 
 def check(devices: Sharding) -> None:
@@ -74,9 +47,11 @@ def check(devices: Sharding) -> None:
         value = getattr(devices, field)
         if not isinstance(value, bool):
             raise TypeError(f"{field}={value!r}; True or False is needed")
+    if devices.offload_optimizer not in (None, DEVICE):
+        raise ValueError(f"{OFFLOAD}={devices.offload_optimizer!r} is not described; known: cpu")
     third = devices.zero == 3 and devices.library == "deepspeed"
     for field, value in devices.buckets.items():
-        if field not in BUCKETS and not third:
+        if field not in BUCKETS and field != OFFLOAD and not third:
             raise ValueError(
                 f"{field}={value!r} is of DeepSpeed's stage 3: say zero=3 and library='deepspeed'"
             )

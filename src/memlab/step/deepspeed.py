@@ -16,6 +16,12 @@ Reduction       a full bucket is reduced. Where it holds parts of several ranks 
                 its part touches. Stage 2 drops the others and does so in every micro-batch; stage 1
                 keeps all gradients to the last micro-batch, and reduces them after its backward
 Without `contiguous_gradients`    there are no buffers: a bucket's gradients are joined in a copy
+offload_optimizer   ZeRO-Offload: fp32 copies, their gradients and states are the host's, and so is
+                a narrow copy of the part. The device has one buffer as large as the largest weight
+                all the time. Of a gradient that is reduced a rank takes the norm of its part in
+                fp64 and makes an fp32 copy, one after the other, which goes to the host; a gradient
+                that no bucket holds is cloned first. Several micro-batches are added up on the
+                host. The step is the host's
 The step        the norm of each gradient is taken in fp64, one weight after the other. The part's
                 gradients are joined, and cast to fp32; then the narrow ones go, and the optimizer
                 steps: its own FusedAdam on CUDA, the program's AdamW on a CPU; of several groups
@@ -25,7 +31,7 @@ Rank            the fullest of three: the last, whose gradients come first, the 
 Source          deepspeed 0.19.8, deepspeed/runtime/zero/stage_1_and_2.py; runtime/engine.py;
                 transformers 5.23, trainer.py: create_optimizer, get_decay_parameter_names
 CPU             gloo adds up in place, as NCCL does
-Leaves out      stage 3, which is memlab.step.zero3; ZeRO-Offload; fp16, which needs a scaler;
+Leaves out      stage 3, which is memlab.step.zero3; NVMe; ZenFlow; fp16, which needs a scaler;
                 expert parameters; buffers of the communication library; what allocations are
                 rounded to and kept for streams
 The module is long, because the life of a bucket stands in one place.
@@ -33,15 +39,10 @@ The module is long, because the life of a bucket stands in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from ..model import Model
-from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
-from ..run import Run
-from .devices import BY_VALUE, check_said, undescribed
 from .graph import Parameter, Tensor
-from .networks import LLAMAS
 from .ops import Ops
 from .storage_log import Record, Storage, count
 
@@ -50,56 +51,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 BUCKETS, WIDE = "reduce buckets", "fp32"
-# What no step under DeepSpeed is described beside.
-ALONE = (
-    *("lora", "adapter", "frozen", "offload", "step_in_backward", "loss"),
-    *("eval_batch", "eval_logits"),
-)
-LOOPS = ("plain", "trainer")  # which run it here
 ALIGNED = 2  # values of each rank: nccl_start_alignment_factor
-
-# Whose modules are a llama's, each called in the same way.
-BY_MODULE = (*LLAMAS, "gemma", "granite", "smollm3", "seed_oss", "olmo2")
-
-
-def check(model: Model, recipe: Recipe, run: Run) -> None:
-    """Refuse what is not described of a step under DeepSpeed.
-
-    Raises      ValueError that names it
-    """
-    beside = f"is not described beside DeepSpeed's ZeRO {run.devices.zero}"
-    check_said(run, ALONE, beside)
-    master = recipe.master if recipe.weights == "bf16" else WIDE
-    beside_them = recipe.accumulator or recipe.gradients not in (None, recipe.weights)
-    if (recipe.weights, master) not in (("bf16", WIDE), (WIDE, WIDE)) or beside_them:
-        raise ValueError(
-            f"recipe {recipe.name!r} {beside}, which updates an fp32 copy; known: 'zero', 'fp32'"
-        )
-    if run.loop not in LOOPS:
-        raise undescribed(f"loop={run.loop!r}", beside, ", ".join(LOOPS))
-    if recipe.autocast and run.loop == "trainer":
-        raise ValueError(
-            f"autocast={recipe.autocast!r} with loop='trainer' {beside}: bf16=True is no autocast "
-            "there; say recipe 'zero', bf16 weights beside an fp32 copy"
-        )
-    if recipe.autocast:
-        raise undescribed(f"autocast={recipe.autocast!r}", beside)
-    if recipe.optimizer not in BY_VALUE:
-        raise undescribed(recipe.optimizer, beside, ", ".join(BY_VALUE))
-    if run.devices.zero == 3:
-        _check_third(model, run, beside)
-    if run.devices.zero == 1 and run.devices.overlap_comm and run.micro_batches > 1:
-        raise ValueError(f"overlap_comm=True with micro_batches={run.micro_batches} {beside}")
-
-
-def _check_third(model: Model, run: Run, beside: str) -> None:
-    """Stage 3 asks which module is called when, so its families are few."""
-    if run.implementation != "transformers" or model.family not in BY_MODULE:
-        raise ValueError(
-            f"{run.implementation} {model.family!r} {beside}; known: transformers' "
-            + ", ".join(BY_MODULE)
-        )
-    check_said(run, ("texts", "holds"), beside)
 
 
 class Zero(Ops):
@@ -111,6 +63,7 @@ class Zero(Ops):
     clips       whether gradient_clipping is said
     """
 
+    chunk = 10**18  # values of which a norm is taken at once: all
     number = WIDE  # the format of the norm, by which gradients are clipped
 
     def __init__(
@@ -138,6 +91,13 @@ class Zero(Ops):
         self.norms: list[Tensor] = []  # of the last step, as DeepSpeed's optimizer has it
         self.told: list[Tensor] = []  # and its engine, which is told after the step
         self.paddings: list[Tensor | None] = []
+        self.away = devices.offload_optimizer is not None
+        self.contiguous = devices.contiguous_gradients or self.away
+        self.on_host = False  # whether what is made now is the host's
+        self.there: list[Tensor] = []  # what the host has all the time
+        self.sent: list[Tensor] = []  # norms of gradients that were sent there
+        self.earlier = 0  # micro-batches of this step that are over
+        self.piled: set[int] = set()  # weights whose gradients the host adds up
         self.updates = self._arrived
 
     def share(self) -> None:
@@ -149,7 +109,22 @@ class Zero(Ops):
         self.flats = []
         for size in self.share_sizes:
             record = Record("master", (size,), WIDE, "master", "")
+            record.on_host = self.away
             self.flats.append(Parameter((size,), WIDE, Storage(self.log, record), None))
+        if self.away:
+            largest = max(count(p.shape) for p in self.parameters)
+            self.there += [self.new("offload", (largest,), self.stored, "gradients")]
+            self.on_host = True
+            self.there += [self.new("offload", (largest,), self.stored, "gradients")]
+            for size in self.share_sizes:
+                self.there += [self.new("zeros", (size,), WIDE, "gradients")]
+                self.there += [self.new("full", (size,), self.stored, "weights")]
+            self.on_host = False
+
+    def new(self, op: str, shape: Sequence[int], dtype: str, category: str = "other") -> Tensor:
+        made = super().new(op, shape, dtype, category)
+        made.record.on_host = self.on_host
+        return made
 
     def _cut(self, group: list[Parameter]) -> int:
         """Values of a rank's part of a group, flattened and aligned."""
@@ -178,7 +153,7 @@ class Zero(Ops):
 
     def _arrived(self, parameter: Parameter) -> None:
         """The hook of a gradient that is complete."""
-        if not self.buffers and self.devices.contiguous_gradients:
+        if not self.buffers and self.contiguous:
             self.turn = 0
             for _ in range(2 if self.devices.overlap_comm else 1):
                 self.buffers.append(self.new("ipg_bucket", (self.most,), self.stored, BUCKETS))
@@ -190,11 +165,13 @@ class Zero(Ops):
         size = count(parameter.shape)
         if self.elements + size > self.most:
             self._reduce()
-            if self.devices.contiguous_gradients and self.devices.overlap_comm:
+            if self.contiguous and self.devices.overlap_comm:
                 self.turn = 1 - self.turn
-        if self.devices.contiguous_gradients:
+        if self.contiguous:
             if size > self.most:
                 self.large = parameter
+                if self.away:  # its own memory, whoever else has the gradient
+                    parameter.grad = self.new("clone", parameter.shape, self.stored, "gradients")
             else:
                 whole = self.buffers[self.turn].storage
                 parameter.grad = Tensor(parameter.shape, self.stored, whole)
@@ -203,7 +180,7 @@ class Zero(Ops):
 
     def _reduce(self) -> None:
         """Add the bucket up over the ranks, and keep what is this rank's of it."""
-        contiguous, large = self.devices.contiguous_gradients, self.large
+        contiguous, large = self.contiguous, self.large
         held = None if large is None else large.grad  # a view of it lives to the end
         if contiguous:
             self._average()
@@ -250,10 +227,33 @@ class Zero(Ops):
             del copy
 
     def _keep_grad(self, parameter: Parameter) -> None:
+        if self.away:
+            return self._send(parameter)
         if self.kept is None:
             values = self.touched(self.rank)
             self.kept = self.new("grads_in_partition", (values,), self.stored, "gradients")
         parameter.grad = Tensor(parameter.shape, self.stored, self.kept.storage)
+
+    def _send(self, parameter: Parameter) -> None:
+        """A gradient goes to the host: added up there, and in the last micro-batch wide."""
+        if self.earlier or not self.last_pass:
+            if id(parameter) not in self.piled:
+                self.piled.add(id(parameter))
+                self.on_host = True
+                self.there += [self.new("zeros", parameter.shape, self.stored, "gradients")]
+                self.on_host = False
+        if self.last_pass:
+            self._normed(self._pieces(parameter)[self.rank])
+            parameter.grad = None
+
+    def _normed(self, values: int) -> None:
+        """The norm of what goes to the host, in fp64, and then its copy in fp32."""
+        wide = self.new("to", (min(values, self.chunk),), "fp64")
+        self.sent.append(self.new("norm", (), "fp64"))
+        del wide
+        if self.stored != WIDE:
+            copy = self.new("to", (values,), WIDE, "gradients")
+            del copy
 
     def _drop_late(self) -> None:
         for p in self.late:
@@ -262,6 +262,7 @@ class Zero(Ops):
 
     def after_backward(self) -> None:
         """What engine.backward does when autograd is done."""
+        self.earlier += 1
         if self.devices.zero == 1 and not self.last_pass:
             return
         if self.devices.zero == 1 and not self.devices.overlap_comm:
@@ -269,9 +270,11 @@ class Zero(Ops):
                 self._fill(p)
         self._reduce()
         self._drop_late()
-        if not self.summed:  # else they are added to them in place
+        if self.away:
+            pass  # what is this rank's has been sent
+        elif not self.summed:  # else they are added to them in place
             self.summed += [[p.grad for p in mine if p.grad is not None] for mine in self.mine]
-        if self.last_pass:
+        if self.last_pass and not self.away:
             for grads, mine, size in zip(self.summed, self.mine, self.share_sizes, strict=True):
                 own = sum(self._pieces(p)[self.rank] for p in mine)
                 rest = self._maybe("zeros", size - own, "gradients")
@@ -284,7 +287,24 @@ class Zero(Ops):
     def stepping(self, update: Callable[..., None], loop: str) -> Callable[[], None]:
         """engine.step(): the norm, one fp32 gradient for the part, and the optimizer's update."""
 
+        def there() -> None:
+            self.on_host = True
+            self.norms = [self.new("div", (), WIDE)]
+            for flat in self.flats:
+                flat.grad = self.new("view", (0,), WIDE)  # what it is stands in `there`
+                self.clip()
+                update(self, lambda flat=flat: iter([flat]), loop)
+                flat.grad = None
+            self.told = self.norms
+            self.on_host = False
+            self.sent.clear()
+            self.earlier = 0
+
+        if self.away:
+            return there
+
         def step() -> None:
+            self.earlier = 0
             scaled = self._take_norm()
             self.norms = [self.new("div", (), WIDE)]
             for flat, grads, size in zip(self.flats, self.summed, self.share_sizes, strict=True):

@@ -26,7 +26,7 @@ from .devices import check_divided
 from .divided import of_one_rank
 from .evaluation import evaluate
 from .graph import Parameter, Tensor
-from .host import on_device, on_host
+from .host import on_device, on_host, uses_hosts
 from .inputs import inputs
 from .operators import operators
 from .ops import Ops
@@ -98,13 +98,17 @@ def simulate(
         how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer, "short": short}
         if rank is None and run.devices.deepspeed and run.devices.zero < 3:
             return _fullest(model, recipe, run, how)
-        played = _played(model, recipe, run, rank=rank or 0, **how)
-        if not run.devices.cpu_offload:
-            return _told(*played)
-        log = played[0].log
-        played[0].log = on_device(log)
-        host = on_host(log, run.devices, run.backend)
-        return replace(_told(*played), host=host)
+        return _apart(_played(model, recipe, run, rank=rank or 0, **how), run)
+
+
+def _apart(played: tuple[Ops, Setting, int], run: Run) -> Step:
+    """The step on its device, and beside it what its host has."""
+    if not uses_hosts(run.devices):
+        return _told(*played)
+    log = played[0].log
+    played[0].log = on_device(log)
+    host = on_host(log, run.devices, run.backend)
+    return replace(_told(*played), host=host)
 
 
 def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str, Any]) -> Step:
@@ -114,7 +118,7 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     assert isinstance(played[0], Zero)
     most = max(range(last + 1), key=played[0].touched)
     others = [simulate(model, recipe, run, rank=r, **how) for r in {0, most} - {last}]
-    return max([_told(*played), *others], key=lambda step: step.peak.bytes)
+    return max([_apart(played, run), *others], key=lambda step: step.peak.bytes)
 
 
 def log_of(
@@ -128,7 +132,7 @@ def log_of(
                 multiply experts of these widths: tools/peaks.py takes primes
     """
     log = _played(model, recipe, run, every_layer=True, steps=steps)[0].log
-    return on_device(log) if run.devices.cpu_offload else log
+    return on_device(log) if uses_hosts(run.devices) else log
 
 
 def _played(
