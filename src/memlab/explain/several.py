@@ -46,6 +46,7 @@ GONE = (
 )
 FORMATS = ("fused AdamW", "autocast", "pure bf16", "Adafactor")
 NARROW = "DeepSpeed's ZeRO 3 over {:,} cards, weights in bf16 beside an fp32 copy"
+AWAY = "DeepSpeed's ZeRO 3 over {:,} cards, the optimizer on their hosts"
 STAGES = {
     1: "no time beside copies of the model: the optimizer's states are divided",
     2: "no time beside copies of the model: gradients and states are divided",
@@ -96,6 +97,8 @@ def over(cards: int, of: str | None = None) -> tuple[Change, ...]:
         steps.append(
             (NARROW.format(cards), "no time: most products in bf16", _zero(3, cards, True))
         )
+        away = _zero(3, cards, True, offload_optimizer="cpu")
+        steps.append((AWAY.format(cards), "the hosts compute each step", away))
         gone: tuple[str, ...] = (*GONE, *FORMATS)
     else:
         counts = [2**power for power in range(1, cards.bit_length()) if 2**power < cards]
@@ -127,7 +130,7 @@ def _sharded(name: str, count: int, **more: Any) -> tuple[str, str, Turn]:
     return name.format(count), COSTS[name].format(count), turn
 
 
-def _zero(stage: int, cards: int, narrow: bool = False) -> Turn:
+def _zero(stage: int, cards: int, narrow: bool = False, **more: Any) -> Turn:
     """The engine updates weights in fp32, or such a copy of narrower ones, with its own AdamW."""
 
     def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
@@ -137,7 +140,7 @@ def _zero(stage: int, cards: int, narrow: bool = False) -> Turn:
             return recipe, run
         if recipe.name not in ("zero", "fp32") or narrow:
             recipe = Recipe.named("zero")
-        how: dict[str, Any] = {"data": cards, "zero": stage}
+        how: dict[str, Any] = {"data": cards, "zero": stage} | more
         how["library"] = DEEPSPEED if stage == 3 else there.library
         return recipe, run.replace(devices=replace(there, **how), optimizer_impl=None)
 
@@ -186,8 +189,7 @@ def line(name: str, recipe: Recipe, run: Run) -> str | None:
         own += f"{run.micro_batches}); of torchtitan: --parallelism.pipeline_parallel_schedule "
         return own + made
     if name.startswith("DeepSpeed's"):
-        kind, said = recipe.weights == "bf16", written(devices).items()
-        zero = "{" + ", ".join(f'"{key}": {value!r}' for key, value in said) + "}"
+        kind, zero = recipe.weights == "bf16", repr(written(devices)).replace("'", '"')
         if of == TRAINER:
             then = LATER if devices.zero == 3 else ""
             return TRAINED.format(zero=zero, bf16=kind, then=then, cards=devices.data)
