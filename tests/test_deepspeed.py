@@ -32,8 +32,8 @@ def test_two_real_ranks_held_what_is_derived(found):
 
 def test_the_record_has_each_stage_with_buffers_and_without():
     kinds = {
-        (devices["zero"], devices["contiguous_gradients"], devices["overlap_comm"])
-        for devices in (found["run"]["devices"] for found in RECORD["runs"])
+        (devices.zero, devices.contiguous_gradients, devices.overlap_comm)
+        for devices in (Run.from_dict(found["run"]).devices for found in RECORD["runs"])
     }
     assert kinds == {(1, 1, 0), (2, 1, 0), (2, 1, 1), (2, 0, 0), (2, 0, 1)}
     assert all(len(found["ranks"]) == 2 for found in RECORD["runs"])
@@ -73,8 +73,7 @@ def test_the_fullest_rank_is_found():
 @pytest.mark.parametrize(
     ("said", "recipe", "message"),
     [
-        ({"clip": True}, "zero", "clip=True is not described beside DeepSpeed's ZeRO 2"),
-        ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside DeepSpeed's"),
+        ({"loop": "sft"}, "fp32", "loop='sft' is not described beside DeepSpeed's"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside DeepSpeed"),
         ({}, "bf16", "which updates an fp32 copy; known: 'zero', 'fp32'"),
         ({}, "autocast", "autocast='bf16' is not described"),

@@ -215,11 +215,21 @@ def test_deepspeed_divides_for_those_who_have_it():
     assert third[-1][0] == "DeepSpeed's ZeRO 3 over 8 cards" and "zero.Init" in third[-1][3]
     begun = run.replace(devices=Sharding(data=8, zero=2))
     assert cheapest_change(LLAMA, "zero", begun, on="28 GiB")[-1] == third[-1]
-    trainer = run.replace(loop="trainer")  # whose step under DeepSpeed is not described
+    trainer = run.replace(loop="trainer")
     asked = dict(on="A100 40GB", cards=8, library="deepspeed")
-    assert not any(
-        "DeepSpeed" in each[0] for each in cheapest_change(LLAMA, "bf16", trainer, **asked)
-    )
+    name, _, size, line = cheapest_change(LLAMA, "autocast", trainer, **asked)[-1]
+    assert name == "DeepSpeed's ZeRO 2 over 8 cards"
+    assert size == peak(LLAMA, "zero", **how, loop="trainer", devices=Sharding(data=8, zero=2))
+    assert line.startswith('TrainingArguments(deepspeed={"zero_optimization": {"stage": 2}, "bf16"')
+    assert line.endswith("bf16=True); deepspeed --num_gpus 8")
+    least = cheapest_change(LLAMA, "autocast", trainer, **asked | {"on": "20 GiB"})[-1]
+    there = Sharding(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
+    assert least[0] == "DeepSpeed's ZeRO 3 over 8 cards, the optimizer on their hosts"
+    assert least[2] == peak(LLAMA, "zero", **how, loop="trainer", devices=there)
+    away = '"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True}}'
+    assert away in least[3] and "then AutoModelForCausalLM.from_pretrained(name)" in least[3]
+    sft = run.replace(loop="sft")  # whose step under DeepSpeed is not described
+    assert not any("DeepSpeed" in each[0] for each in cheapest_change(LLAMA, "bf16", sft, **asked))
     with pytest.raises(ValueError, match="library='megatron'; known: deepspeed"):
         cheapest_change(LLAMA, "bf16", run, on="RTX 4090", cards=8, library="megatron")
 

@@ -57,6 +57,9 @@ def estimate(
     if run.devices.cpu_offload:
         said = f"cpu_offload={run.devices.cpu_offload!r}"
         raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")
+    if run.devices.offload_optimizer:
+        said = f"offload_optimizer={run.devices.offload_optimizer!r}"
+        raise ValueError(f"{said} leaves weights alone there, and buffers: it needs tokens")
     at = fullest_stage(shaped, chosen, run) if stage is None else stage
     figures = resident(shaped, chosen, run.devices, at)
     named: list[str] = [shaped.name, chosen.name]

@@ -181,11 +181,11 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
 
 
 def _host(found: Any, how: Run) -> list[str]:
-    """What a rank of FSDP2 has on its host at most, a line and its terms; or nothing."""
+    """What a rank has on its host at most, a line and its terms; or nothing."""
     if getattr(found, "host", None) is None:
         return []
     terms = ", ".join(f"{term} {text(size)}" for term, size in found.host.contents.items())
-    title = f"on the {how.devices.cpu_offload} host"
+    title = f"on the {how.devices.cpu_offload} host" if how.devices.cpu_offload else "on the host"
     return [f"{title:22} {text(found.host.bytes)} of one rank, in {found.host.moment}: {terms}"]
 
 

@@ -58,7 +58,7 @@ def as_json(
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
-    host        of one rank under CPUOffloadPolicy: the host's highest moment, its terms
+    host        of one rank under CPUOffloadPolicy or ZeRO-Offload: its highest moment, its terms
     allocator   both steps replayed in PyTorch's caching allocator, on cuda
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}

@@ -14,6 +14,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
 from .given_adapters import adapters_of, add_adapters
+from .given_deepspeed import read_flags
 from .given_devices import add_devices as add_devices
 from .given_devices import add_fsdp as add_fsdp
 from .given_devices import devices_of
@@ -122,6 +123,7 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
 
     Raises      ValueError for --recipe beside --precision, which would say the same thing twice
     """
+    read_flags(options, model)
     if options.recipe and options.precision:
         raise ValueError("--recipe and --precision both set the formats; give one of them")
     if options.precision:
@@ -147,6 +149,7 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
 
     Raises      ValueError for flags that mean nothing without another one; what Run raises
     """
+    read_flags(options, model)
     told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
     names += ["compile", "step_in_backward", "clip", "phase", "logits", "inference_mode"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..model import Model
-from ..recipe.deepspeed_config import BUCKETS, LINEAR, PARTITIONED
+from ..recipe.deepspeed_config import BUCKETS, DEVICE, LINEAR, OFFLOAD, PARTITIONED
 from ..recipe.expert_parallel import EXPERTS, ROUTINGS
 from ..recipe.fsdp_policy import DTYPES, HOSTS, SYNCS
 from ..recipe.parallelism import Sharding
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 SPLITS = {"tensor": "matrices", "pipeline": "layers", "context": "tokens"}
 STEPS = {"context": "; steps: torch's ring, with --zero 3"}
-DEEPSPEED = ("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED, f"no_{LINEAR}")
+DEEPSPEED = (
+    *("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED, f"no_{LINEAR}"),
+    *(OFFLOAD, "deepspeed_config"),
+)
 
 
 # What DeepSpeed's stage 3 alone is told.
@@ -44,11 +47,15 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--zero", type=int, help=words)
     words = "whose ZeRO it is: with --zero 3 the step is DeepSpeed's, made under zero.Init"
     group.add_argument("--deepspeed", action="store_true", default=None, help=words)
+    words = "its ds_config.json, read as Trainer reads it, in the place of --zero and what follows"
+    group.add_argument("--deepspeed-config", metavar="FILE", help=words)
     words = "of DeepSpeed's config: values of its buffer for gradients (default 500,000,000)"
     group.add_argument("--reduce-bucket-size", type=int, metavar="N", help=words)
     for flag, words in (("overlap-comm", "two"), ("no-contiguous-gradients", "none")):
         words = f"of DeepSpeed's config: {words} of these buffers"
         group.add_argument(f"--{flag}", action="store_true", default=None, help=words)
+    words = "of DeepSpeed's config: where fp32 copies, their gradients and states are"
+    group.add_argument("--offload-optimizer", choices=(DEVICE,), help=words)
     for name, words in THIRD.items():
         words = f"of its stage 3: {words} (default {getattr(Sharding, name):,})"
         group.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N", help=words)
@@ -177,7 +184,7 @@ def _buckets(options: argparse.Namespace) -> dict[str, Any]:
         said["library"] = "deepspeed"
     if options.no_memory_efficient_linear:
         said[LINEAR] = False
-    said |= {n: v for n in PARTITIONED if (v := getattr(options, n)) is not None}
+    said |= {n: v for n in (*PARTITIONED, OFFLOAD) if (v := getattr(options, n)) is not None}
     return said
 
 

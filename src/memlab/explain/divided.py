@@ -27,7 +27,7 @@ def stage_below(run: Run) -> Run | None:
     if not there.deepspeed or there.zero == 1:
         return None
     usual = Sharding(data=there.data, zero=there.zero - 1)
-    keys = ("reduce_bucket_size", "overlap_comm", "contiguous_gradients")
+    keys = ("reduce_bucket_size", "overlap_comm", "contiguous_gradients", "offload_optimizer")
     return run.replace(devices=replace(usual, **{key: getattr(there, key) for key in keys}))
 
 
@@ -48,6 +48,8 @@ def unreduced(run: Run) -> Run | None:
 
 def on_cards(run: Run) -> Run | None:
     """Weights, gradients and states are on the cards, not on their hosts."""
+    if run.devices.offload_optimizer:
+        return run.replace(devices=replace(run.devices, offload_optimizer=None))
     return _fsdp(run, cpu_offload=None)
 
 

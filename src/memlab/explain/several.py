@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from ..base.frozen import replace
 from ..recipe import Recipe
+from ..recipe.deepspeed_keys import written
 from ..run import Run
 from .changes import Change
-from .flags import OWN, library
+from .flags import OWN, TRAINER, library
 from .fsdp_lines import fsdp_line
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -45,6 +46,7 @@ GONE = (
 )
 FORMATS = ("fused AdamW", "autocast", "pure bf16", "Adafactor")
 NARROW = "DeepSpeed's ZeRO 3 over {:,} cards, weights in bf16 beside an fp32 copy"
+AWAY = "DeepSpeed's ZeRO 3 over {:,} cards, the optimizer on their hosts"
 STAGES = {
     1: "no time beside copies of the model: the optimizer's states are divided",
     2: "no time beside copies of the model: gradients and states are divided",
@@ -52,8 +54,15 @@ STAGES = {
 }
 LOADED = "AutoModelForCausalLM.from_pretrained(name, distributed_config=DistributedConfig("
 LOADED += "fsdp_size={0}, ep_size={0})); torchrun --nproc-per-node {0}"
-CONFIG = 'config={{"zero_optimization": {{"stage": {stage}}}, "bf16": {{"enabled": {bf16}}}, '
+CONFIG = 'config={{"zero_optimization": {zero}, "bf16": {{"enabled": {bf16}}}, '
 CONFIG += '"train_micro_batch_size_per_gpu": {batch}, "gradient_accumulation_steps": {passes}}}'
+# A ds_config.json that leaves to TrainingArguments what it can.
+FILE = '{{"zero_optimization": {zero}, "bf16": {{"enabled": "auto"}}, '
+FILE += '"gradient_clipping": "auto", "train_micro_batch_size_per_gpu": "auto", '
+FILE += '"gradient_accumulation_steps": "auto"}}'
+TRAINED = "TrainingArguments(deepspeed=" + FILE + ", bf16={bf16}){then}; deepspeed --num_gpus "
+TRAINED += "{cards}"
+LATER = ", then AutoModelForCausalLM.from_pretrained(name)"  # which then makes parts of weights
 ENGINE = "deepspeed.initialize(model=model, " + CONFIG + "); deepspeed --num_gpus {cards}"
 # Stages on each rank, and the class of torch.distributed.pipelining, in the order of their cost.
 ORDERS = (
@@ -88,6 +97,8 @@ def over(cards: int, of: str | None = None) -> tuple[Change, ...]:
         steps.append(
             (NARROW.format(cards), "no time: most products in bf16", _zero(3, cards, True))
         )
+        away = _zero(3, cards, True, offload_optimizer="cpu")
+        steps.append((AWAY.format(cards), "the hosts compute each step", away))
         gone: tuple[str, ...] = (*GONE, *FORMATS)
     else:
         counts = [2**power for power in range(1, cards.bit_length()) if 2**power < cards]
@@ -119,7 +130,7 @@ def _sharded(name: str, count: int, **more: Any) -> tuple[str, str, Turn]:
     return name.format(count), COSTS[name].format(count), turn
 
 
-def _zero(stage: int, cards: int, narrow: bool = False) -> Turn:
+def _zero(stage: int, cards: int, narrow: bool = False, **more: Any) -> Turn:
     """The engine updates weights in fp32, or such a copy of narrower ones, with its own AdamW."""
 
     def turn(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
@@ -129,7 +140,7 @@ def _zero(stage: int, cards: int, narrow: bool = False) -> Turn:
             return recipe, run
         if recipe.name not in ("zero", "fp32") or narrow:
             recipe = Recipe.named("zero")
-        how: dict[str, Any] = {"data": cards, "zero": stage}
+        how: dict[str, Any] = {"data": cards, "zero": stage} | more
         how["library"] = DEEPSPEED if stage == 3 else there.library
         return recipe, run.replace(devices=replace(there, **how), optimizer_impl=None)
 
@@ -178,10 +189,13 @@ def line(name: str, recipe: Recipe, run: Run) -> str | None:
         own += f"{run.micro_batches}); of torchtitan: --parallelism.pipeline_parallel_schedule "
         return own + made
     if name.startswith("DeepSpeed's"):
+        kind, zero = recipe.weights == "bf16", repr(written(devices)).replace("'", '"')
+        if of == TRAINER:
+            then = LATER if devices.zero == 3 else ""
+            return TRAINED.format(zero=zero, bf16=kind, then=then, cards=devices.data)
         if of != OWN:  # whose step beside DeepSpeed is not described
             return None
-        kind = recipe.weights == "bf16"
-        told = {"stage": devices.zero, "bf16": kind, "batch": run.batch, "cards": devices.data}
+        told = {"zero": zero, "bf16": kind, "batch": run.batch, "cards": devices.data}
         made = ENGINE.format(passes=run.micro_batches, **told)
         before = "with deepspeed.zero.Init(config_dict_or_path=config): model = ...; then "
         return (before if devices.zero == 3 else "") + made

@@ -19,9 +19,9 @@ from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
-from ..recipe.deepspeed_config import LINEAR, PARTITIONED
+from ..recipe.deepspeed_config import BUCKETS, LINEAR, OFFLOAD, PARTITIONED
+from ..recipe.deepspeed_keys import key_of
 from ..recipe.loops import loop_of
-from ..recipe.parallelism import Sharding
 from ..run import Run
 from .optim import optimizer
 from .settled import settled_all_reduce
@@ -57,7 +57,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
     """
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
-    deepspeed = _deepspeed()
+    deepspeed = deepspeed_here()
     torch.nn.functional.linear = TORCHS  # DeepSpeed's function stays after a run that had it
     torch.manual_seed(0)  # every rank begins with the same weights
     recipe = recipe_for(model, recipe)
@@ -100,29 +100,26 @@ several = partial(each, steps)
 def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
     """The ds_config.json of a run."""
     devices = run.devices
-    return {
+    third = (*PARTITIONED, LINEAR) if devices.zero == 3 else ()
+    away = devices.offload_optimizer
+    # Another AdamW than DeepSpeed's, which would be compiled here, has the same bytes there.
+    more = {"zero_force_ds_cpu_optimizer": False} if away else {}
+    return more | {
         "train_micro_batch_size_per_gpu": run.batch,
         "gradient_accumulation_steps": run.micro_batches,
+        "gradient_clipping": 1.0 if run.clips else 0.0,
         "bf16": {"enabled": recipe.weights == "bf16"},
         "zero_allow_untested_optimizer": True,
         "zero_optimization": {
             "stage": devices.zero,
-            "reduce_bucket_size": devices.reduce_bucket_size,
-            "overlap_comm": devices.overlap_comm,
-            "contiguous_gradients": devices.contiguous_gradients,
-            **(partitioned(devices) if devices.zero == 3 else {}),
+            **{key_of(field): getattr(devices, field) for field in BUCKETS},
+            **{key_of(field): getattr(devices, field) for field in third},
+            **({OFFLOAD: {"device": away}} if away else {}),
         },
     }
 
 
-def partitioned(devices: Sharding) -> dict[str, int | bool]:
-    """What stage 3 alone is told: its config's name of each key, and its value."""
-    told = {f"stage3_{name}": getattr(devices, name) for name in PARTITIONED}
-    told |= {"sub_group_size": told.pop("stage3_sub_group_size")}
-    return told | {LINEAR: getattr(devices, LINEAR)}
-
-
-def _deepspeed() -> Any:
+def deepspeed_here() -> Any:
     ranks = {"RANK": dist.get_rank(), "LOCAL_RANK": dist.get_rank()}
     ranks |= {"WORLD_SIZE": dist.get_world_size(), "MASTER_PORT": 29500}
     os.environ |= {"DS_ACCELERATOR": "cpu", "MASTER_ADDR": "localhost"}

@@ -56,7 +56,7 @@ def third_step(precision: str, run: Run, config: Any = CONFIG) -> Held:
         stack.enter_context(accelerated_here())
         stack.enter_context(unpinned())
 
-        def prepared(tracker: StepTracker, model: Any) -> None:
+        def prepared(tracker: StepTracker, model: Any, _: Any) -> None:
             stack.enter_context(settled_all_gather(tracker))
             look_at(tracker, model)
             if run.devices.cpu_offload:

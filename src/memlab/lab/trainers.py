@@ -62,12 +62,12 @@ def watched(
     folder: Any,
     config: Any = CONFIG,
     *,
-    prepared: Callable[[StepTracker, Any], None] = lambda tracker, model: None,
+    prepared: Callable[[StepTracker, Any, Any], None] = lambda tracker, model, optimizer: None,
     **more: Any,
 ) -> tuple[StepTracker, int, int]:
     """A tracker that saw three steps, and where the last of them begins and ends.
 
-    prepared    called with the tracker and the model as the trainer has wrapped it
+    prepared    called with the tracker, the model and the optimizer, as the trainer wraps them
     """
     transformers = hugging_face()
     tracker: Any = StepTracker()
@@ -75,7 +75,7 @@ def watched(
 
     class Third(transformers.TrainerCallback):  # type: ignore[misc, name-defined]
         def on_train_begin(self, args: Any, state: Any, control: Any, **told: Any) -> None:
-            prepared(tracker, told["model"])
+            prepared(tracker, told["model"], told["optimizer"])
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.global_step == 2:

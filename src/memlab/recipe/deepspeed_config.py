@@ -19,8 +19,10 @@ PARTITIONED = (
     "sub_group_size",
 )
 LINEAR = "memory_efficient_linear"  # of stage 3 too, and no number
+OFFLOAD = "offload_optimizer"  # of all stages
+DEVICE = "cpu"
 CONFIG: tuple[str, ...] = BUCKETS + PARTITIONED  # MicroPython reads no star in a tuple
-CONFIG += (LINEAR,)
+CONFIG += (LINEAR, OFFLOAD)
 STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
 LIBRARIES = ("deepspeed",)
 
@@ -45,9 +47,11 @@ def check(devices: Sharding) -> None:
         value = getattr(devices, field)
         if not isinstance(value, bool):
             raise TypeError(f"{field}={value!r}; True or False is needed")
+    if devices.offload_optimizer not in (None, DEVICE):
+        raise ValueError(f"{OFFLOAD}={devices.offload_optimizer!r} is not described; known: cpu")
     third = devices.zero == 3 and devices.library == "deepspeed"
     for field, value in devices.buckets.items():
-        if field not in BUCKETS and not third:
+        if field not in BUCKETS and field != OFFLOAD and not third:
             raise ValueError(
                 f"{field}={value!r} is of DeepSpeed's stage 3: say zero=3 and library='deepspeed'"
             )

@@ -65,6 +65,8 @@ class Sharding:
     sub_group_size      values of a rank's part that the optimizer updates at once
     memory_efficient_linear     of its stage 3: whether its own linear layers take the place of
                 torch's, which keep each whole weight that they were called with until backward
+    offload_optimizer   of its config: "cpu": copies in fp32, their gradients and states are on the
+                host, which updates them (ZeRO-Offload); None: on the device
     schedule    of torch.distributed.pipelining: gpipe: all micro-batches forward, then all
                 backward; 1f1b: one forward, one backward; interleaved1f1b: the same with several
                 stages on each rank; interleavedzerobubble: backward in two halves, of inputs and
@@ -112,6 +114,7 @@ class Sharding:
     max_reuse_distance: int = 10**9
     sub_group_size: int = 10**9
     memory_efficient_linear: bool = True
+    offload_optimizer: str | None = None
     schedule: str = "1f1b"
     stages_per_rank: int = 1
     return_outputs: bool = True

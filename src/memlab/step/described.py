@@ -91,7 +91,7 @@ def check_copies(recipe: Recipe, run: Run) -> None:
     for field in ("lora", "adapter", "frozen", "step_in_backward", "offload"):
         if value := getattr(run, field):
             raise ValueError(f"{field}={value!r} beside a master copy is not described")
-    if run.loop in ("trainer", "sft"):
+    if run.loop in ("trainer", "sft") and not run.devices.deepspeed:
         raise ValueError(
             f"loop={run.loop!r} beside a master copy: it is DeepSpeed's or Megatron's to update"
         )

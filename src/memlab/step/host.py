@@ -1,4 +1,8 @@
-"""What a rank of FSDP2 has on its host, told apart from its device storage by storage."""
+"""What a rank has on its host, told apart from its device storage by storage.
+
+Of FSDP2 with CPUOffloadPolicy, and of DeepSpeed's ZeRO-Offload, whose pinned blocks are not rounded
+here: how large they are depends on which of its two ways it pins memory in.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,11 @@ from .result import Peak
 from .storage_log import Log, Record
 
 PINNED = ("weights", "gradients")  # CPUOffloadPolicy pins no states
+
+
+def uses_hosts(devices: Sharding) -> bool:
+    """Whether a part of what a rank has is on its host."""
+    return devices.cpu_offload is not None or devices.offload_optimizer is not None
 
 
 def on_device(log: Log) -> Log:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from . import deepspeed
+from . import deepspeed, deepspeed_checks
 from .accelerated import Accelerated
 from .dispatched import Dispatched
 from .divided import Divided
@@ -33,8 +33,9 @@ def operators(
     if run.devices.tensor_parallel:
         return Divided(recipe.autocast, devices=run.devices, **options), dtype
     if run.devices.deepspeed:
-        deepspeed.check(model, recipe, run)
+        deepspeed_checks.check(model, recipe, run)
         kind: Any = Zero3 if run.devices.zero == 3 else deepspeed.Zero
+        options |= {"trainers": run.loop == "trainer", "clips": run.clips}
         zero: Any = kind(stored=dtype, devices=run.devices, rank=rank, **options)
         return zero, dtype
     if not run.devices.fsdp:

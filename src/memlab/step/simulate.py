@@ -26,7 +26,7 @@ from .devices import check_divided
 from .divided import of_one_rank
 from .evaluation import evaluate
 from .graph import Parameter, Tensor
-from .host import on_device, on_host
+from .host import on_device, on_host, uses_hosts
 from .inputs import inputs
 from .operators import operators
 from .ops import Ops
@@ -98,13 +98,17 @@ def simulate(
         how: dict[str, Any] = {"in_place": in_place, "every_layer": every_layer, "short": short}
         if rank is None and run.devices.deepspeed and run.devices.zero < 3:
             return _fullest(model, recipe, run, how)
-        played = _played(model, recipe, run, rank=rank or 0, **how)
-        if not run.devices.cpu_offload:
-            return _told(*played)
-        log = played[0].log
-        played[0].log = on_device(log)
-        host = on_host(log, run.devices, run.backend)
-        return replace(_told(*played), host=host)
+        return _apart(_played(model, recipe, run, rank=rank or 0, **how), run)
+
+
+def _apart(played: tuple[Ops, Setting, int], run: Run) -> Step:
+    """The step on its device, and beside it what its host has."""
+    if not uses_hosts(run.devices):
+        return _told(*played)
+    log = played[0].log
+    played[0].log = on_device(log)
+    host = on_host(log, run.devices, run.backend)
+    return replace(_told(*played), host=host)
 
 
 def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str, Any]) -> Step:
@@ -114,7 +118,7 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     assert isinstance(played[0], Zero)
     most = max(range(last + 1), key=played[0].touched)
     others = [simulate(model, recipe, run, rank=r, **how) for r in {0, most} - {last}]
-    return max([_told(*played), *others], key=lambda step: step.peak.bytes)
+    return max([_apart(played, run), *others], key=lambda step: step.peak.bytes)
 
 
 def log_of(
@@ -128,7 +132,7 @@ def log_of(
                 multiply experts of these widths: tools/peaks.py takes primes
     """
     log = _played(model, recipe, run, every_layer=True, steps=steps)[0].log
-    return on_device(log) if run.devices.cpu_offload else log
+    return on_device(log) if uses_hosts(run.devices) else log
 
 
 def _played(
@@ -232,7 +236,7 @@ def _played(
         zero.share()
         step = zero.stepping(update, loop)
     buckets = replicated.buckets(f, each) if run.devices.replicated else []
-    clip: Any = partial(clipped, f, each) if run.clips else None
+    clip: Any = partial(clipped, f, each) if run.clips and zero is None else None
     if isinstance(f, Sharded) and run.devices.cpu_offload:
         step = f.there(step)
         clip = f.there(clip) if clip else None
@@ -274,9 +278,11 @@ def _run(
         last = f.new("loss", (), "fp32")
     first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
     dtype = setting.dtype if "first" in every else first.dtype
-    norm = f.new("norm", (), dtype) if program.keeps_norm else None
+    zero = isinstance(f, Zero)  # whose engine clips and keeps the norm
+    norm = f.new("norm", (), dtype) if program.keeps_norm and not zero else None
     if norm is not None and program.run.devices.cpu_offload:
         norm.record.on_host = True
+    late: list[Tensor | None] = []
     for step, passes in every.items():
         for number in passes:
             which, f.last_pass = _which(number), number == passes[-1]
@@ -289,7 +295,6 @@ def _run(
                 output = (*output, loss)
             f.output = ()
             whole = f.detach(loss) if program.divides_again else None
-            zero = isinstance(f, Zero)
             if (program.run.micro_batches > 1 or program.divides) and not zero:
                 loss = f.scale(loss, "div")
             f.end_autocast()
@@ -299,10 +304,13 @@ def _run(
             log.mark(f"{step}.backward{which}")
             asked = [loss] if zero else []
             if zero:  # engine.backward divides it by the micro-batches, and scales it by 1
-                asked.append(f.scale(loss, "div"))
-                loss = f.scale(asked[1])
+                if not program.divides_again:  # scale_wrt_gas=False
+                    asked.append(f.scale(loss, "div"))
+                loss = f.scale(asked[-1])
             f.backward(loss)
             f.after_backward()
+            # accelerate's backward steps DeepSpeed's engine before it returns the new loss.
+            late = [last] if zero and f.last_pass else []
             last = f.detach(loss) if program.prefetches else whole
             del loss, whole, asked
             f.drop_graph()
@@ -313,6 +321,7 @@ def _run(
             if not program.keeps_norm:
                 norm = None
         update()
+        late.clear()
         log.mark(f"{step}.zero_grad")
         for parameter in in_order(f, layers):
             parameter.grad = None

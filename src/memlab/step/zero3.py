@@ -22,14 +22,18 @@ Gradients       one buffer of `reduce_bucket_size` values, and one for the parts
 The step        all weights go; the norm of each part is taken in fp64, one after the other; for
                 one sub-group after the other the parts' gradients are joined, cast to fp32, and the
                 optimizer steps. Then the persistent weights are gathered
+offload_optimizer   as in the stages before, with the parts of all gradients, narrow and in fp32,
+                on the host: on CUDA each part comes back to be measured or added to, and there is
+                no buffer of the largest weight
 Rank            all hold the same
 Source          deepspeed 0.19.8, runtime/zero: stage3.py, parameter_offload.py, linear.py;
                 runtime/comm/coalesced_collectives.py: reduce_scatter_coalesced
 CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer; NCCL has no such
                 copy. Derived from the source and counted on CPUs; not yet measured on a GPU
-Leaves out      ZeRO-Offload and -Infinity, hpZ, quantized weights and gradients, leaf modules;
-                fp16, which needs a scaler; buffers of the communication library; a model made
-                without zero.Init: its buffers stay in fp32, and it is moved to the device whole
+Leaves out      offload_param and NVMe (ZeRO-Infinity), hpZ, quantized weights and gradients, leaf
+                modules; fp16, which needs a scaler; buffers of the communication library; a model
+                made without zero.Init: its buffers stay in fp32, and it is moved to the device
+                whole
 The module is long, because a module's beginning, its end, and its gradients stand in one place.
 """
 
@@ -38,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .backward import GATHERED
-from .deepspeed import BUCKETS, WIDE, Zero
+from .deepspeed import BUCKETS, WIDE, Zero, grouped
 from .graph import Grads, Node, Parameter, Tensor
 from .storage_log import Record, Storage, count
 from .zero3_order import ALL_GATHER, Buffer, Coordinator, Weight
@@ -53,6 +57,9 @@ NORM = "fp64"
 
 class Zero3(Zero):
     """All operators, on weights that are whole only while a module works."""
+
+    number = NORM
+    chunk = 250_000_000  # _constant_buffered_norm2
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -90,21 +97,29 @@ class Zero3(Zero):
 
     def share(self) -> None:
         """What is there between steps beside the parts: fp32 copies, gradients, the bucket."""
-        self.groups: list[list[Weight]] = [[]]
-        for weight in self.weights:
-            if sum(w.part for w in self.groups[-1]) >= self.devices.sub_group_size:
-                self.groups.append([])
-            self.groups[-1].append(weight)
+        self.subs: list[list[Weight]] = []  # sub-groups, none of which goes beyond its group
+        for whole in grouped(self.parameters) if self.trainers else [self.parameters]:
+            self.subs.append([])
+            for weight in (self.numbers[id(p)] for p in whole):
+                if sum(w.part for w in self.subs[-1]) >= self.devices.sub_group_size:
+                    self.subs.append([])
+                self.subs[-1].append(weight)
         self.flats: list[Parameter] = []
-        for group in self.groups:
+        for group in self.subs:
             size = sum(weight.part for weight in group)
             record = Record("master", (size,), WIDE, "master", "")
+            record.on_host = self.away
             self.flats.append(Parameter((size,), WIDE, Storage(self.log, record), None))
         if self.devices.contiguous_gradients:
             self.bucket = self.new("ipg_bucket", (self.most,), self.stored, BUCKETS)
         values = sum(weight.part for weight in self.weights)
+        self.on_host = self.away
         self.reduced = self.new("grad_partitions", (values,), self.stored, "gradients")
         self.tracker = self.new("inf_or_nan", (1,), "bool")
+        if self.away:
+            wide = (count(flat.shape) for flat in self.flats)
+            self.there += [self.new("zeros", (size,), WIDE, "gradients") for size in wide]
+        self.on_host = False
 
     # Modules
 
@@ -146,8 +161,15 @@ class Zero3(Zero):
             self.begun.pop(module, None)
 
     def embedding(self, table: Tensor, ids: Tensor) -> Tensor:
-        self.enter("embedding", None, table)
-        return self.leave("embedding", super().embedding(table, ids))
+        module = f"embedding {self.numbers[id(table)].number}"
+        self.enter(module, None, table)
+        return self.leave(module, super().embedding(table, ids))
+
+    def layer_norm(self, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        module = f"norm {self.numbers[id(weight)].number}"
+        return self.leave(
+            module, super().layer_norm(self.enter(module, x, weight, bias), weight, bias)
+        )
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """LinearFunctionForZeroStage3, in a module of its own."""
@@ -214,10 +236,19 @@ class Zero3(Zero):
             copy = self.new("all_reduce", (sum(whole),), self.stored, REDUCE_SCATTER)
             del copy
         for p in self.inside:
+            if self.away:
+                self._sent(self.numbers[id(p)].part)
             p.grad = None
         self.inside.clear()
         self.elements = 0
         del flat, pads
+
+    def _sent(self, values: int) -> None:
+        """A part goes to the host and comes back, to be added to there or measured here."""
+        back = self.new("to", (values,), self.stored, "gradients") if self.backend == "cuda" else 0
+        if self.last_pass:
+            self._normed(values)
+        del back
 
     def after_backward(self) -> None:
         """What engine.backward does when autograd is done."""
@@ -229,12 +260,23 @@ class Zero3(Zero):
     def stepping(self, update: Callable[..., None], loop: str) -> Callable[[], None]:
         """engine.step(): norms, then one sub-group after the other, then persistent weights."""
 
+        inside = super().stepping(update, loop) if self.away else None
+
+        def there() -> None:
+            self.coordinator.release_all(self.weights)
+            assert inside is not None
+            inside()
+            self.coordinator.keep(self.weights)
+
+        if self.away:
+            return there
+
         def step() -> None:
             self.coordinator.release_all(self.weights)
             norms = self._norms()
             norms.append(self.new("where", (), NORM))  # of all, which the loss scale divides
             self.norms = [self.new("div", (), NORM)]
-            for group, flat in zip(self.groups, self.flats, strict=True):
+            for group, flat in zip(self.subs, self.flats, strict=True):
                 size = count(flat.shape)
                 grad = self.reduced
                 if len(group) > 1:
@@ -243,6 +285,7 @@ class Zero3(Zero):
                     grad = self.new("to", (size,), WIDE, "gradients")
                 flat.grad = grad
                 del grad
+                self.clip()
                 update(self, lambda flat=flat: iter([flat]), loop)
                 flat.grad = None
             del norms
@@ -254,7 +297,7 @@ class Zero3(Zero):
     def _norms(self) -> list[Tensor]:
         """Of each part's gradient, in fp64, one after the other; then of each sub-group."""
         made = []
-        for group in self.groups:
+        for group in self.subs:
             norms = []
             for weight in group:
                 wide = self.new("to", (weight.part,), NORM)

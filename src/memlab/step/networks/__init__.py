@@ -70,7 +70,7 @@ def network(implementation: str, family: str) -> Any:
     """
     if implementation == "zero3":
         zero3 = importlib.import_module(".llama_zero3", __name__)
-        return zero3.of_family(network("transformers", family))  # deepspeed.check knows it
+        return zero3.of_family(network("transformers", family))  # deepspeed_checks knows it
     if implementation == "divided":
         assert family in LLAMAS  # devices.check_divided saw to it
         return importlib.import_module(".llama_divided", __name__).LlamaDivided

@@ -85,7 +85,7 @@ class GPT2:
         position_embeds = f.embedding(self.wpe, f.view(position_ids, 1, s.T))
         x = f.add(embeds, position_embeds)
         mask = own_mask(f, s, positions=True)
-        x = dropout(f, x, s.embedding_dropout)
+        x = self.dropped(x, s.embedding_dropout)
         region = f.region(s.checkpoint)
         if s.checkpoint and mask is not None:
             mask.record.category = "activations"  # given by position, so kept by autograd
@@ -112,12 +112,12 @@ class GPT2:
 
     def attention(self, w: Weights, x: Tensor, mask: Tensor | None) -> Any:
         f, s = self.f, self.setting
-        q, k, v = self.heads(conv1d(f, x, w, "qkv"))
+        q, k, v = self.heads(self.conv1d(x, w, "qkv"))
         if self.cache is not None:
             k, v = self.cache.update(k, v)
         y, weights = attend(f, s, q, k, v, mask, upcast=False, part=True)
-        y = conv1d(f, y, w, "out")
-        return dropout(f, y, s.residual_dropout), weights
+        y = self.conv1d(y, w, "out")
+        return self.dropped(y, s.residual_dropout), weights
 
     def heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """In the order of the real code; products give their gradients in another order."""
@@ -130,11 +130,16 @@ class GPT2:
         return query, key, value
 
     def mlp(self, w: Weights, x: Tensor) -> Tensor:
-        f = self.f
-        hidden = conv1d(f, x, w, "up")
+        hidden = self.conv1d(x, w, "up")
         hidden = call(self.activation, hidden)
-        hidden = conv1d(f, hidden, w, "down")
-        return dropout(f, hidden, self.setting.residual_dropout)
+        hidden = self.conv1d(hidden, w, "down")
+        return self.dropped(hidden, self.setting.residual_dropout)
+
+    def conv1d(self, x: Tensor, w: Weights, name: str) -> Tensor:
+        return conv1d(self.f, x, w, name)
+
+    def dropped(self, x: Tensor, p: float) -> Tensor:
+        return dropout(self.f, x, p)
 
     def activation(self, x: Tensor) -> Tensor:
         if self.act == "gelu_new":

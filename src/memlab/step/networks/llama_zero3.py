@@ -11,6 +11,8 @@ from __future__ import annotations
 from ..graph import Tensor
 from ..storage_log import Dim
 from ..zero3 import Zero3
+from .gpt2 import GPT2
+from .gpt2_zero3 import GPT2Zero3
 from .hf_llama import HFLlama, Weights
 from .scaled_rotary import Scaled
 
@@ -19,13 +21,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def of_family(own: type[HFLlama]) -> type[LlamaZero3]:
-    """The network of a family that is written as a llama, with modules that say so too.
+def of_family(own: Any) -> Any:
+    """The network of a family that is written as a llama, with modules that say so too; or gpt2's.
 
     own         its network elsewhere, whose parts stand behind those of LlamaZero3
     """
     if own is HFLlama:
         return LlamaZero3
+    if own is GPT2:
+        return GPT2Zero3
     return type(f"{own.__name__}Zero3", (LlamaZero3, own), {})
 
 
@@ -35,7 +39,14 @@ class LlamaZero3(HFLlama):
     f: Zero3
 
     def rotary_buffers(self) -> None:
-        """zero.Init makes them in the format of the weights; a pass casts them."""
+        """zero.Init makes them in the format of the weights, and a pass casts them.
+
+        Trainer's models are made by transformers, which keeps torch.arange as it is: fp32.
+
+        Source      transformers 5.23, integrations/deepspeed.py: prevent_arange_dtype_change
+        """
+        if self.f.trainers:
+            return super().rotary_buffers()
         f, width = self.f, self.rotary_width
         half = (Dim(f"{width.letters}/2", width // 2),)
         self.rates = [f.new("inv_freq", half, self.setting.dtype, "buffers") for _ in range(2)]
@@ -58,6 +69,17 @@ class LlamaZero3(HFLlama):
 
     def layer(self, x: Tensor, *rest: Any) -> Tensor:
         return self.f.leave("layer", super().layer(self.f.enter("layer", x), *rest))
+
+    def normed(self, x: Tensor, w: Weights, name: str) -> Tensor:
+        """A norm without weights is a module too."""
+        if name in w:
+            return super().normed(x, w, name)
+        return self.f.leave("norm", super().normed(self.f.enter("norm", x), w, name))
+
+    def stream_dropout(self, x: Tensor) -> Tensor:
+        """phi3's, a module."""
+        own: Any = super()
+        return self.f.leave("dropout", own.stream_dropout(self.f.enter("dropout", x)))
 
     def norm(self, x: Tensor, weight: Tensor) -> Tensor:
         module = f"norm {self.f.numbers[id(weight)].number}"

@@ -34,17 +34,20 @@ class Phi3(GateUp, PartlyTurned):
     def layer(
         self, x: Tensor, w: Weights, angles: Any, mask: Tensor | None, positions: Tensor
     ) -> Tensor:
-        f, p = self.f, self.setting.residual_dropout
+        f = self.f
         residual = x
         hidden = call(self.norm, x, w["attention_norm"])
         hidden, kept = call(self.attention, w, hidden, angles, mask)
-        hidden = f.add(residual, call(dropout, f, hidden, p))
+        hidden = f.add(residual, call(self.stream_dropout, hidden))
         residual = hidden
         hidden = call(self.norm, hidden, w["feed_forward_norm"])
         hidden = call(self.feed_forward, w, hidden)
-        hidden = f.add(residual, call(dropout, f, hidden, p))
+        hidden = f.add(residual, call(self.stream_dropout, hidden))
         del kept
         return hidden
+
+    def stream_dropout(self, x: Tensor) -> Tensor:
+        return dropout(self.f, x, self.setting.residual_dropout)
 
     def attention(
         self, w: Weights, x: Tensor, angles: Any, mask: Tensor | None
