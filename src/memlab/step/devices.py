@@ -87,12 +87,6 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
 def _check_split(model: Model, run: Run) -> None:
     """Refuse what is not described where backward is split in two halves."""
     schedule = run.devices.schedule
-    if run.checkpoint != "none":
-        raise ValueError(
-            f"checkpoint={run.checkpoint!r} is not described beside schedule={schedule!r}: there "
-            "what backward computes again stays until the weights' half, which computes it again "
-            "for each weight"
-        )
     if run.micro_batches * model.layers > MOST_LAYERS:
         raise ValueError(
             f"micro_batches={run.micro_batches:,} with schedule={schedule!r}: times L="
