@@ -197,14 +197,15 @@ class Sharding:
         """Refuse what cannot be cut.
 
         Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L,
-                    and for either of a mixture of experts, or `expert` does not divide X
+                    for `tensor` of a mixture of experts, or `expert` does not divide X
         """
         expert_parallel.check_model(self, model)
-        if model.experts and self.tensor * self.pipeline > 1:
+        if model.experts and self.tensor > 1:
             pattern = (
-                "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone"
+                "tensor={tensor}: experts are divided among data ranks, or lie on the stages of a "
+                "pipeline"
             )
-            raise ValueError(Message(pattern, tensor=self.tensor, pipeline=self.pipeline))
+            raise ValueError(Message(pattern, tensor=self.tensor))
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline * self.stages_per_rank, stage=0)
 
@@ -236,9 +237,7 @@ class Sharding:
             if self.pipeline == 1:
                 copies = tensor.copies
             elif tensor.name.startswith("layers."):
-                # What only every second layer has (a value embedding), the last layer has too.
-                every = 1 if tensor.copies == model.layers else 2
-                copies = sum((model.layers - 1 - layer) % every == 0 for layer in layers)
+                copies = pipeline_schedule.copies(tensor, model, layers)
             elif tensor.name in ("embedding", "positions", "project_in"):
                 # A tied table is needed at both ends of the pipeline.
                 tied_end = tensor.name == "embedding" and model.tied and last

@@ -18,12 +18,12 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
-from . import described, keys
+from . import described
 from .built import check_weights
-from .devices import check_pipelined
+from .devices import check_pipelined, dense_of, first_dense
 from .graph import Parameter, Tensor
+from .networks import network
 from .networks.hf_common import causal_lm_loss
-from .networks.llama_stage import LlamaStage
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.each import in_order
@@ -77,7 +77,6 @@ def of_fullest(model: Model, recipe: Recipe, run: Run) -> Peak:
 
     Raises      as `memlab.step.simulate`
     """
-    keys.check_rows(model, recipe.weights)
     return max(stage_peaks(model, recipe, run), key=lambda peak: peak.bytes)
 
 
@@ -97,16 +96,18 @@ class _Rank:
         attention = described.attention_of(model, recipe, run)
         devices, ranks = run.devices, run.devices.pipeline
         every = ranks * devices.stages_per_rank
-        near, _ = windows(model, run.window)
+        near, sliding = windows(model, run.window)
         assert run.tokens is not None  # check_pipelined saw to it
         parts = devices.layers(model.layers, rank)
+        dense = [dense_of(model, layers) for layers in parts]
+        first = first_dense(dense)
         # Where backward is split, a layer's halves lie apart: nothing there repeats.
-        whole = whole or devices.splits_backward
-        f.show(max(map(len, parts)), None if whole else 0)
+        f.show(max(map(len, parts)), None if whole or devices.splits_backward else first)
+        build = network("stage", model.family)
         networks = []
-        for index, layers in zip(devices.stages(rank), parts, strict=True):
+        for index, layers, apart in zip(devices.stages(rank), parts, dense, strict=True):
             setting = Setting(
-                model.replace(layers=len(layers), config={}),
+                model.replace(layers=len(layers), dense_layers=apart, config={}),
                 self.dtype,
                 run.batch,
                 run.tokens,
@@ -114,10 +115,11 @@ class _Rank:
                 extra=model.config,
                 window=near,
                 checkpoint=run.checkpoint == "block",
+                sliding=sliding and sliding[: len(layers)],  # looked up by their number here
                 **dropouts,
             )
             ends: dict[str, bool] = {"first": index == 0, "last": index == every - 1}
-            networks.append(LlamaStage(f, setting, **ends))
+            networks.append(build(f, setting, **ends))
         self.networks, self.setting = networks, networks[0].setting
         weights = f.log.contents(len(f.log.events), term)["weights"]
         check_weights(model, weights, self.dtype, run, rank)
