@@ -9,7 +9,6 @@ one place.
 from __future__ import annotations
 
 from ..base.frozen import dataclass
-from ..base.message import Message
 from ..model import Model
 from ..model.tensors import Tensor
 from ..terms import sharding as terms
@@ -78,7 +77,7 @@ class Sharding:
                 (SequenceParallel)
     plan        of tensor: torch: parallelize_module, with embedding and head cut by words and the
                 loss under loss_parallel; transformers: tp_plan="auto", which cuts the same and
-                gathers all logits on every rank
+                gathers all logits on every rank, and cuts each expert of a mixture in its width
     expert      of data: groups of so many ranks between which the experts of a mixture are divided,
                 whole experts to each; tokens travel to them. Ranks that have the same experts
                 divide those between them, and all of data the rest, as transformers'
@@ -197,15 +196,11 @@ class Sharding:
         """Refuse what cannot be cut.
 
         Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L,
-                    for `tensor` of a mixture of experts, or `expert` does not divide X
+                    or `expert` does not divide X; for `tensor` of a mixture, but by transformers'
+                    plan for some families
         """
         expert_parallel.check_model(self, model)
-        if model.experts and self.tensor > 1:
-            pattern = (
-                "tensor={tensor}: experts are divided among data ranks, or lie on the stages of a "
-                "pipeline"
-            )
-            raise ValueError(Message(pattern, tensor=self.tensor))
+        tensor_plan.check_mixture(self, model)
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline * self.stages_per_rank, stage=0)
 

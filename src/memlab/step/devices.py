@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.tensor_plan import MIXTURES, one_rank
 from ..run import Run
 from . import keys
 from .described import attention_of, check_config, check_shape, dtype_of
@@ -113,7 +114,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
     Raises      ValueError that names it
     """
     beside = "is not described beside tensor parallelism"
-    _check_plain(model, recipe, run, beside, LLAMAS)
+    _check_plain(model, recipe, run, beside, LLAMAS + MIXTURES)
     if recipe.optimizer != "adamw":
         raise undescribed(recipe.optimizer, beside, "adamw")
     if run.optimizer_impl not in (None, "forloop"):
@@ -122,6 +123,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
             "refuse plain weights beside DTensors; say foreach=False"
         )
     run.devices.check(model)
+    keys.check_rows(one_rank(model, run.devices.tensor), recipe.weights)
     for name, bias in (("out_bias", model.out_bias), ("ff_bias", model.ff_bias)):
         if bias:
             raise ValueError(f"{name}=True {beside}")

@@ -15,6 +15,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
+from ..recipe.tensor_plan import one_rank
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys, replicated
@@ -23,7 +24,6 @@ from .built import check_built
 from .clip import clipped
 from .deepspeed import Zero
 from .devices import check_divided
-from .divided import of_one_rank
 from .evaluation import evaluate
 from .graph import Parameter, Tensor
 from .host import on_device, on_host
@@ -181,7 +181,7 @@ def _played(
     f.show(shaped.layers, None if every_layer or zero else first)  # no two fill a bucket alike
     if zero is None:
         copies.put_beside(f, chosen)
-    here = of_one_rank(shaped, run.devices) if run.devices.tensor_parallel else shaped
+    here = one_rank(shaped, run.devices.tensor) if run.devices.tensor_parallel else shaped
     setting = Setting(
         here,
         computed,

@@ -80,7 +80,10 @@ def network(implementation: str, family: str) -> Any:
         zero3 = importlib.import_module(".llama_zero3", __name__)
         return zero3.of_family(network("transformers", family))  # deepspeed.check knows it
     if implementation == "divided":
-        assert family in LLAMAS  # devices.check_divided saw to it
+        if family in MIXED:  # devices.check_divided saw to it
+            divided = importlib.import_module(".experts_divided", __name__)
+            return divided.of_family(network("transformers", family))
+        assert family in LLAMAS
         return importlib.import_module(".llama_divided", __name__).LlamaDivided
     module, name, _ = NETWORKS[implementation, family]
     return getattr(importlib.import_module(f".{module}", __name__), name)
