@@ -27,6 +27,7 @@ from .networks.hf_common import causal_lm_loss
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.each import in_order
+from .peaks import peak_of
 from .result import Peak, Step, term
 from .saved_table import SavedTable
 from .schedules import INPUT, SCHEDULES, WEIGHT, Rank, one_by_one
@@ -57,19 +58,27 @@ def step_of_stage(
     Unit        bytes of storages; `held`: after_forward is the moment before the first backward
     Raises      ValueError for what is not described of a pipeline, and for a stage without a rank
     """
+    return _played(model, recipe, run, stage, every_layer, short).told()
+
+
+def _played(
+    model: Model, recipe: Recipe | str | None, run: Run, stage: int, whole: bool, short: bool
+) -> _Rank:
+    """A rank when both steps are over."""
     chosen = recipe_for(model, recipe)
     check_pipelined(model, chosen, run)
-    rank = _Rank(model, chosen, run, stage, every_layer)
+    rank = _Rank(model, chosen, run, stage, whole)
     rank.step("first", short)
     rank.step("second")
-    return rank.told()
+    rank.f.log.closed = True
+    return rank
 
 
 @lru_cache(maxsize=1024)
 def stage_peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
     """The peak of every rank's step."""
     ranks = range(run.devices.pipeline)
-    return tuple(step_of_stage(model, recipe, run, stage, short=True).peak for stage in ranks)
+    return tuple(peak_of(_played(model, recipe, run, rank, False, True).f.log) for rank in ranks)
 
 
 def of_fullest(model: Model, recipe: Recipe, run: Run) -> Peak:
@@ -207,6 +216,5 @@ class _Rank:
 
     def told(self) -> Step:
         log = self.f.log
-        log.closed = True
         saved = SavedTable.of_layer([], len(self.networks[-1].layers))
         return told(log, "second.backward", saved)

@@ -35,6 +35,7 @@ from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go
 from .optimizers.on_host import on_host as stepped_on_host
+from .peaks import top_of
 from .programs import Program, wanted
 from .prompt import prompted_tokens
 from .result import TERMS as TERMS
@@ -113,8 +114,8 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     played = _played(model, recipe, run, rank=last, **how)
     assert isinstance(played[0], Zero)
     most = max(range(last + 1), key=played[0].touched)
-    others = [simulate(model, recipe, run, rank=r, **how) for r in {0, most} - {last}]
-    return max([_told(*played), *others], key=lambda step: step.peak.bytes)
+    others = [_played(model, recipe, run, rank=rank, **how) for rank in {0, most} - {last}]
+    return _told(*max([played, *others], key=lambda one: top_of(one[0].log)))
 
 
 def log_of(
