@@ -1,5 +1,8 @@
 """What a search leaves out of a simulation changes no byte of what it asks for."""
 
+import gc
+import weakref
+
 import pytest
 
 from memlab import Model, Recipe, Run, Sharding
@@ -8,6 +11,7 @@ from memlab.explain.reserved import FEW, reserved
 from memlab.step import simulate
 from memlab.step.loop import nearest
 from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.step.result import term
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -95,3 +99,26 @@ def test_a_pipeline_is_simulated_once_for_each_cause_and_rank():
     assert found.causes
     cases = stage_peaks.cache_info().misses - ranks
     assert 0 < step_of_stage.cache_info().misses - before <= 2 * cases
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [Sharding(), Sharding(data=4), Sharding(data=4, zero=2), Sharding(pipeline=2)],
+    ids=str,
+)
+def test_a_step_that_is_over_goes_without_a_look_for_cycles(devices):
+    """A search simulates many; a log that waits for Python's garbage collector is large."""
+    model = Model.preset("tiny-llama")
+    run = Run(tokens=24, micro_batches=2, devices=devices)
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        step = simulate(model, "fp32", run)
+        log = weakref.ref(step.log)
+        assert log().contents(step.log.marks["second.end"], term)
+        step_of_stage.cache_clear()
+        del step
+        assert log() is None
+    finally:
+        if was:
+            gc.enable()

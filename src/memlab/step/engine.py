@@ -244,6 +244,14 @@ class Engine:
     def before_update(self, parameter: Parameter) -> None:
         """Called when AdamW's loop comes to a parameter: what its gradient costs to be read."""
 
+    def let_go(self) -> None:
+        """No step follows. Parameters and their ends of the graph refer to each other, and through
+        their storages to the log: all of it would stay until Python looks for cycles.
+        """
+        for parameter in self.parameters:
+            parameter.node = None
+        self.updates = None
+
     def hold(self, tensors: Sequence[Tensor]) -> None:
         """What a node of the graph has beside saved tensors, until the loss is dropped.
 

@@ -70,7 +70,7 @@ def _played(
     rank = _Rank(model, chosen, run, stage, whole)
     rank.step("first", short)
     rank.step("second")
-    rank.f.log.closed = True
+    rank.over()
     return rank
 
 
@@ -213,6 +213,12 @@ class _Rank:
         for parameter in self.trained():
             parameter.grad = None
         f.log.mark(f"{name}.end")
+
+    def over(self) -> None:
+        """No step follows: without its turns nothing here refers to itself."""
+        self.f.log.closed = True
+        self.f.let_go()
+        del self.rank, self.update
 
     def told(self) -> Step:
         log = self.f.log

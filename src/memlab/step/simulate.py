@@ -246,6 +246,7 @@ def _played(
     _run(f, program, setting, (clip, step), every)
     program.beside.clear()
     del shared, buckets
+    f.let_go()
     return f, setting, passes[-1]
 
 
