@@ -13,6 +13,7 @@ from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import BETWEEN, explain
 from memlab.explain.findings import cause_of
 from memlab.explain.less import LESS
+from memlab.explain.less.turns import nearest
 from memlab.explain.reserved import reserved
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
@@ -220,3 +221,52 @@ def test_the_shell_answers(capsys):
     assert main([*words, "3GiB", "--level", "allocated", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["gap_bytes"] < 0 < told["causes"][0]["bytes"]
+
+
+def test_the_nearest_number_is_that_of_halving_and_is_found_in_fewer_looks():
+    rng, looks = random.Random(3), [0, 0]
+
+    class Grows:
+        def __init__(self, size, which):
+            self.size, self.which = size, which
+
+        def peak(self):
+            looks[self.which] += 1
+            return self.size
+
+    def halving(made, low, high, goal):
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if made(middle).peak() <= goal else (low, middle)
+        return min((low, high), key=lambda count: abs(made(count).peak() - goal))
+
+    for _ in range(500):
+        lines = [(rng.randint(0, 50), rng.randint(-9999, 30000)) for _ in range(rng.randint(1, 4))]
+        bend, last = rng.choice([0, 0, 0.01]), rng.choice([3, 4, 5, 100, 4095, 8191])
+
+        def size(n, lines=lines, bend=bend):
+            return max(0, *(int(a * n + b + bend * n * n) for a, b in lines))
+
+        goal = rng.randint(size(2) - 500, size(last) + 500)
+        slow = halving(lambda n, f=size: Grows(f(n), 0), 2, last, goal)
+        found = nearest(lambda n, f=size: Grows(f(n), 1), 2, last, goal)
+        assert found[1] == slow
+    assert looks[1] < 0.8 * looks[0]
+
+
+def test_what_is_not_described_at_an_end_does_not_stop_the_search():
+    class One:
+        def __init__(self, n):
+            self.n = n
+
+        def peak(self):
+            return self.n
+
+    def made(n):
+        if n < 10:
+            raise ValueError("completion=10; of 9 tokens 1 to 8 can be the completion")
+        return One(n)
+
+    assert nearest(made, 2, 1000, 700)[1] == 700
+    with pytest.raises(ValueError, match="completion=10"):
+        nearest(made, 2, 1000, 3)

@@ -55,7 +55,7 @@ def test_one_device_divides_nothing_whatever_its_zero():
             assert plain.rows == cut.rows
 
 
-@pytest.mark.parametrize("name", [n for n in presets() if not Model.preset(n).experts])
+@pytest.mark.parametrize("name", presets())
 def test_stages_hold_every_tensor_once_and_a_tied_table_twice(name):
     model = Model.preset(name)
     cut = Sharding(pipeline=2)

@@ -1,13 +1,17 @@
 """What a search leaves out of a simulation changes no byte of what it asks for."""
 
+import gc
+import weakref
+
 import pytest
 
 from memlab import Model, Recipe, Run, Sharding
 from memlab.explain.explanation import explain
 from memlab.explain.reserved import FEW, reserved
-from memlab.step import simulate
+from memlab.step import pipelined, simulate
 from memlab.step.loop import nearest
 from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.step.result import term
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -86,12 +90,41 @@ def test_what_is_reserved_is_that_of_all_micro_batches(recipe, run):
     assert reserved(LLAMA, chosen, run) == done.peak_reserved - done.peak_requested
 
 
-def test_a_pipeline_is_simulated_once_for_each_cause_and_rank():
+def test_a_pipeline_is_simulated_once_for_each_cause_and_rank(monkeypatch):
     """Its answer took the fullest rank a second time, and both of its steps in full length."""
     run = Run(**HOW, micro_batches=16, devices=Sharding(pipeline=2, schedule="gpipe"))
     peak = max(at.bytes for at in stage_peaks(LLAMA, "bf16", run))
-    before, ranks = step_of_stage.cache_info().misses, stage_peaks.cache_info().misses
+    ranks, own, simulated = stage_peaks.cache_info().misses, pipelined._played, []
+
+    def played(model, recipe, run, *rest):
+        simulated.append(run)
+        return own(model, recipe, run, *rest)
+
+    monkeypatch.setattr(pipelined, "_played", played)
     found = explain(LLAMA, "bf16", run, seen=2 * peak, level="allocated")
     assert found.causes
     cases = stage_peaks.cache_info().misses - ranks
-    assert 0 < step_of_stage.cache_info().misses - before <= 2 * cases
+    assert 0 < len(simulated) <= 2 * cases
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [Sharding(), Sharding(data=4), Sharding(data=4, zero=2), Sharding(pipeline=2)],
+    ids=str,
+)
+def test_a_step_that_is_over_goes_without_a_look_for_cycles(devices):
+    """A search simulates many; a log that waits for Python's garbage collector is large."""
+    model = Model.preset("tiny-llama")
+    run = Run(tokens=24, micro_batches=2, devices=devices)
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        step = simulate(model, "fp32", run)
+        log = weakref.ref(step.log)
+        assert log().contents(step.log.marks["second.end"], term)
+        step_of_stage.cache_clear()
+        del step
+        assert log() is None
+    finally:
+        if was:
+            gc.enable()

@@ -17,6 +17,7 @@ from .given import (
     model_of,
     recipe_of,
     run_of,
+    unsaid,
 )
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -78,6 +79,7 @@ def run(options: argparse.Namespace) -> str:
         predicted=options.predicted,
     )
     parts = left_out(options.model, model, recipe)
+    parts += [] if options.weights else unsaid(options, model)
     if options.json:
         told = done.as_dict()
         told["notes"] = [*told["notes"], *parts]

@@ -13,7 +13,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
-from ..step.loop import stored_as
+from ..step.loop import forget, stored_as
 from ..terms.context import READINGS
 from ..terms.workspaces import cublas_workspaces
 from ..units import BINARY, DECIMAL, parse, text, whole
@@ -65,12 +65,14 @@ def explain(
     case = _case(model, recipe, run)
     known_to = rounding(seen, level)
     # A search simulates many steps, and where torch is loaded Python looks through all of it again
-    # and again for garbage, of which a simulation leaves next to none.
+    # and again for garbage, of which a simulation leaves next to none. Steps that are kept would
+    # be looked through as soon as it may.
     with no_garbage(collect=False):
         ledger = Ledger.of("derived", case.contents(), title=_title(case))
         search = Search(case, total - ledger.total(), total, level, watched, known_to)
         sums = search.sums()
         causes, ruled_out = search.alone()
+        forget()
     notes = _notes(seen, total, predicted, ledger.total())
     together = {findings.cause_of(name) for one in sums for name in one.names}
     ruled_out = [one for one in ruled_out if one.name not in together]

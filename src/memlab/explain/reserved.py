@@ -7,7 +7,7 @@ from functools import lru_cache
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..step.loop import nearest
+from ..step.loop import nearest, step_of
 from ..step.simulate import simulate
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -31,6 +31,9 @@ def reserved(model: Model, recipe: Recipe, run: Run) -> int:
     Source      memlab.terms.replay
     """
     recipe = nearest(recipe, run)
+    if run.micro_batches == 1 and run.devices.deepspeed:
+        done = step_of(model, recipe, run).replay()  # every layer is in it, as buckets differ
+        return int(done.peak_reserved - done.peak_requested)
     if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
         few = simulate(model, recipe, run.replace(micro_batches=FEW), every_layer=True)
         done = few.replay()

@@ -19,6 +19,7 @@ from ..measure.tracker import Tracker
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
+from ..recipe.expert_parallel import ROUTINGS
 from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
 from ..run import Run
@@ -72,11 +73,16 @@ def divide(net: Any, devices: Sharding, tracker: StepTracker) -> nn.Module:
     return net
 
 
-def route(net: nn.Module, model: Model, run: Run) -> None:
-    """Choose experts in turn, or rank 0's before all others, whatever the router says."""
+def route(net: nn.Module, model: Model, run: Run, routing: str) -> None:
+    """Choose experts in turn, or the first k for every token, whatever the router says.
+
+    Raises      ValueError for an unknown routing
+    """
+    if routing not in ROUTINGS:
+        raise ValueError(f"routing={routing!r}; known: {', '.join(ROUTINGS)}")
     rows, k = run.batch * (run.tokens or 0), model.experts_per_token
     chosen = (torch.arange(rows * k) % model.experts).view(rows, k)
-    if run.devices.routing == "fullest":
+    if routing == "fullest":
         chosen = torch.arange(k).expand(rows, k).contiguous()
     for name, part in net.named_modules():
         if not name.endswith((".gate", ".router")) or not hasattr(part, "weight"):
@@ -103,7 +109,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     recipe = recipe_for(model, recipe)
     tracker = ExchangeTracker()
     net: Any = subject(model, recipe, run)
-    route(net, model, run)
+    route(net, model, run, run.devices.routing)
     divide(net, run.devices, tracker)
     chosen = optimizer(recipe.optimizer, dict(net.named_parameters()), loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))

@@ -23,6 +23,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of
 from ..run import Run
+from .expert_steps import route
 from .optim import optimizer
 from .subject import DTYPES, subject
 from .two_steps import Held, Marks, each, now, told, update
@@ -66,10 +67,11 @@ def next_token_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def pipeline(
-    model: Model, recipe: Recipe, run: Run, *, shapes: bool = True
+    model: Model, recipe: Recipe, run: Run, *, shapes: bool = True, routing: str | None = None
 ) -> tuple[Any, list[Stage]]:
     """The schedule of this rank, and the modules of its stages.
 
+    routing     of a mixture's tokens: as memlab.lab.expert_steps.route, or None: by its routers
     shapes      whether the stages are told what they receive and send. Otherwise the first step
                 finds out, with a micro-batch that runs forward and backward before all others
     """
@@ -87,7 +89,10 @@ def pipeline(
     stages, modules = [], []
     for index, layers in zip(devices.stages(rank), devices.layers(model.layers, rank), strict=True):
         first, last = index == 0, index == every - 1
-        modules.append(Stage(subject(model, recipe, run), layers, first=first, last=last))
+        whole = subject(model, recipe, run)
+        if routing is not None:
+            route(whole, model, run, routing)
+        modules.append(Stage(whole, layers, first=first, last=last))
         told: Any = {}
         if shapes:
             out = stream.new_empty(*stream.shape[:2], model.vocab, requires_grad=True)
@@ -99,7 +104,14 @@ def pipeline(
     return MULTI[devices.schedule](list(stages), run.micro_batches, **more), modules
 
 
-def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) -> Held:
+def steps(
+    model: Model,
+    recipe: Recipe | str,
+    run: Run,
+    *,
+    shapes: bool = True,
+    routing: str | None = None,
+) -> Held:
     """On one rank of a pipeline: two steps; what the second held at its peak and between steps.
 
     Shapes      ids [m B, T] go into the first stage, and the same as labels into the last
@@ -113,7 +125,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, shapes: bool = True) 
     torch.manual_seed(0)
     recipe = recipe_for(model, recipe)
     tracker = StepTracker()
-    schedule, modules = pipeline(model, recipe, run, shapes=shapes)
+    schedule, modules = pipeline(model, recipe, run, shapes=shapes, routing=routing)
     named = {
         f"{i}.{name}": weight
         for i, module in enumerate(modules)

@@ -32,8 +32,9 @@ from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of
 from ..recipe.parallelism import Sharding
 from ..run import Run
+from .expert_steps import route
 from .optim import optimizer
-from .settled import settled_call
+from .settled import settled_all_reduce, settled_call
 from .subject import loss_of, subject
 from .two_steps import Held, Marks, each, now, one_pass, told, update
 
@@ -156,8 +157,10 @@ def _summed(group: Any, weight: Tensor) -> None:
     dist.all_reduce(weight.grad, group=group)
 
 
-def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
+def steps(model: Model, recipe: Recipe | str, run: Run, *, routing: str | None = None) -> Held:
     """On one of R real ranks: two steps; what the second held at its peak and at quiet moments.
+
+    routing     of a mixture's tokens: as memlab.lab.expert_steps.route, or None: by its routers
 
     Shapes      every rank reads the same [B, T] token ids in each micro-batch. Where more ranks are
                 here than the run has, each group of as many runs the same
@@ -172,13 +175,16 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     recipe = recipe_for(model, recipe)
     mesh = init_device_mesh("cpu", (here // ranks, ranks), mesh_dim_names=("others", "tensor"))
     tracker = DividedTracker()
-    net: Any = divide(subject(model, recipe, run), model, run.devices, mesh["tensor"])
+    net: Any = subject(model, recipe, run)
+    if routing is not None:
+        route(net, model, run, routing)
+    divide(net, model, run.devices, mesh["tensor"])
     chosen = optimizer(recipe.optimizer, dict(net.named_parameters()), loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     marks: Marks = {}
     loss = partial(loss_of, net, ids_BT, run)
     own: Any = loss_parallel() if run.devices.plan == "torch" else nullcontext()
-    with no_garbage(), own, tracker:
+    with no_garbage(), own, settled_all_reduce(tracker), tracker:
         tracker.label([net, chosen])
         tracker.label(ids_BT, "inputs")
         for step in ("first", "second"):

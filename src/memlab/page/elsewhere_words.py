@@ -6,7 +6,7 @@ As in memlab.page.words, what differs has a name in braces; a test holds each ag
 # What memlab's functions say to a state of this page, and after them what the page's scripts say.
 ELSEWHERE = (
     "tensor={tensor} does not divide {letter}={size} ({what})",
-    "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone",
+    "tensor={tensor}: the experts of a mixture are cut by plan='transformers' alone",
     "the {family} config has no {key}",
     "D={width} is not a multiple of N={heads}, which {family} asks for",
     "D={width} is not a multiple of N={heads} (width per head); give head_dim for another width",

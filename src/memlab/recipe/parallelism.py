@@ -9,7 +9,6 @@ one place.
 from __future__ import annotations
 
 from ..base.frozen import dataclass
-from ..base.message import Message
 from ..model import Model
 from ..model.tensors import Tensor
 from ..terms import sharding as terms
@@ -80,7 +79,7 @@ class Sharding:
                 (SequenceParallel)
     plan        of tensor: torch: parallelize_module, with embedding and head cut by words and the
                 loss under loss_parallel; transformers: tp_plan="auto", which cuts the same and
-                gathers all logits on every rank
+                gathers all logits on every rank, and cuts each expert of a mixture in its width
     expert      of data: groups of so many ranks between which the experts of a mixture are divided,
                 whole experts to each; tokens travel to them. Ranks that have the same experts
                 divide those between them, and all of data the rest, as transformers'
@@ -200,14 +199,11 @@ class Sharding:
         """Refuse what cannot be cut.
 
         Raises      ValueError where `tensor` does not divide K, N or F, or `pipeline` exceeds L,
-                    and for either of a mixture of experts, or `expert` does not divide X
+                    or `expert` does not divide X; for `tensor` of a mixture, but by transformers'
+                    plan for some families
         """
         expert_parallel.check_model(self, model)
-        if model.experts and self.tensor * self.pipeline > 1:
-            pattern = (
-                "tensor={tensor}, pipeline={pipeline}: experts are divided among data ranks alone"
-            )
-            raise ValueError(Message(pattern, tensor=self.tensor, pipeline=self.pipeline))
+        tensor_plan.check_mixture(self, model)
         terms.check_tensor(self.tensor, heads=model.heads, kv_heads=model.kv_heads, d_ff=model.d_ff)
         terms.stage_layers(model.layers, stages=self.pipeline * self.stages_per_rank, stage=0)
 
@@ -239,9 +235,7 @@ class Sharding:
             if self.pipeline == 1:
                 copies = tensor.copies
             elif tensor.name.startswith("layers."):
-                # What only every second layer has (a value embedding), the last layer has too.
-                every = 1 if tensor.copies == model.layers else 2
-                copies = sum((model.layers - 1 - layer) % every == 0 for layer in layers)
+                copies = pipeline_schedule.copies(tensor, model, layers)
             elif tensor.name in ("embedding", "positions", "project_in"):
                 # A tied table is needed at both ends of the pipeline.
                 tied_end = tensor.name == "embedding" and model.tied and last

@@ -6,6 +6,10 @@ from ..units import whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..model import Model
+    from ..model.tensors import Tensor
     from .parallelism import Sharding
 
 PIPELINED = ("schedule", "stages_per_rank", "return_outputs")
@@ -49,3 +53,14 @@ def stages(devices: Sharding, rank: int) -> list[int]:
     if devices.schedule == "zbvzerobubble":
         return [rank, every - 1 - rank]
     return list(range(rank, every, devices.pipeline))
+
+
+def copies(tensor: Tensor, model: Model, layers: Sequence[int]) -> int:
+    """How many of these layers have this tensor, which is one of a layer's."""
+    part = tensor.name.split("feed_forward.")  # a norm's name ends in it otherwise
+    if model.experts and len(part) > 1:
+        mixed = part[1].startswith(("router", "experts", "shared"))
+        return sum((layer not in model.dense_layers) == mixed for layer in layers)
+    # What only every second layer has (a value embedding), the last layer has too.
+    every = 1 if tensor.copies == model.layers else 2
+    return sum((model.layers - 1 - layer) % every == 0 for layer in layers)

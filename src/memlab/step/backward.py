@@ -37,6 +37,7 @@ def backward(engine: Engine, loss: Tensor, grad: Tensor | None = None) -> None:
 
 def traverse(engine: Engine, root: Node, slot: int, seed: Tensor, part: Part | None = None) -> None:
     """Hand `seed` on from one node to all behind it, or to some of them."""
+    engine.traversals += 1
     waiting = _dependencies(root, part)
     buffers: dict[Node, list[Any]] = {root: [None] * root.slots}
     buffers[root][slot] = seed

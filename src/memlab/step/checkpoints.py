@@ -18,30 +18,39 @@ class Recomputed(Exception):
 
 
 class Frame:
-    """A checkpointed region: what to call again, and a place for each tensor it is to give back."""
+    """A checkpointed region: what to call again, and a place for each tensor it is to give back.
 
-    __slots__ = ("arguments", "function", "part", "places")
+    traversal   of the graph, the last in which it was computed again
+    """
+
+    __slots__ = ("arguments", "function", "part", "places", "traversal")
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], part: str) -> None:
         self.function, self.arguments, self.part = function, arguments, part
-        self.places: list[ref[Place]] | None = []  # None once it has been computed again
+        self.places: list[ref[Place]] = []
+        self.traversal = 0
 
 
 class Place:
-    """Stands in the graph where a tensor is kept outside of checkpoints."""
+    """Stands in the graph where a tensor is kept outside of checkpoints.
 
-    __slots__ = ("__weakref__", "frame", "storage")
+    storages    by traversal of the graph what was computed again for it, until it is asked for
+    """
+
+    __slots__ = ("__weakref__", "frame", "storages")
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.storage: Storage | None = None
+        self.storages: dict[int, Storage] = {}
 
 
 class Checkpoints:
     """The region whose forward pass runs, or the one that is computed again.
 
     Source      torch/utils/checkpoint.py, use_reentrant=False: computed again as a whole when the
-                first of its tensors is asked for, up to the last one that is
+                first of its tensors is asked for, up to the last one that is. Where the graph is
+                run in parts, each part is another graph task (`gid`), which computes it again for
+                itself; what a part was not asked for stays until the operator goes that kept it
     """
 
     def __init__(self) -> None:
@@ -75,7 +84,6 @@ class Checkpoints:
         """A new place for a tensor of the first pass; None outside of it."""
         if self._frame is None or self._again is not None:
             return None
-        assert self._frame.places is not None
         place = Place(self._frame)
         self._frame.places.append(ref(place))
         return place
@@ -84,14 +92,13 @@ class Checkpoints:
         """Put what the second pass made where the graph looks for it, if it is still there."""
         assert self._again is not None
         if (place := next(self._again)()) is not None:
-            place.storage = storage
+            place.storages[place.frame.traversal] = storage
         self._left -= 1
         return storage
 
-    def run_again(self, frame: Frame) -> None:
-        """The second pass through a region."""
-        places, frame.places = frame.places, None
-        assert places is not None
+    def run_again(self, frame: Frame, traversal: int) -> None:
+        """The second pass through a region; where the graph is run in parts, one for each."""
+        places, frame.traversal = frame.places, traversal
         self._frame, self._again, self._left = frame, iter(places), len(places)
         try:
             call(frame.function, *frame.arguments)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.tensor_plan import MIXTURES, one_rank
 from ..run import Run
 from . import keys
 from .described import attention_of, check_config, check_shape, dtype_of
-from .networks import LLAMAS
+from .networks import LLAMAS, MIXED
 from .windows import windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -24,7 +25,8 @@ ALONE = (
 )
 # Micro-batches times stages of a pipeline: as many take half a minute.
 MOST_PASSES = 2048
-# Micro-batches times layers where backward is split, which have to be simulated all: the same.
+# Micro-batches times layers where all have to be simulated, as backward is split or layers with
+# experts and without take turns: the same.
 MOST_LAYERS = 5120
 
 
@@ -60,7 +62,7 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
     Raises      ValueError that names it
     """
     beside = "is not described beside a pipeline"
-    _check_plain(model, recipe, run, beside)
+    _check_plain(model, recipe, run, beside, LLAMAS + MIXED)
     if recipe.optimizer not in BY_VALUE:
         raise undescribed(recipe.optimizer, beside, ", ".join(BY_VALUE))
     if model.tied:
@@ -70,6 +72,7 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
         )
     run.devices.check(model)
     check_shape(model, run)
+    keys.check_rows(model, recipe.weights)
     keys.check(model.family, model.config)
     check_config(model, run)
     passes = run.micro_batches * run.devices.pipeline * run.devices.stages_per_rank
@@ -78,27 +81,31 @@ def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:
             f"micro_batches={run.micro_batches:,}: {passes:,} with the stages of the pipeline; at "
             f"most {MOST_PASSES:,} are simulated, one by one"
         )
-    if windows(model, run.window)[1] is not None:
+    # A stage's layers look up their kind by their number in the stage. gpt_oss makes both masks,
+    # alike in bytes, for its eager attention, so that there the kind changes none.
+    if windows(model, run.window)[1] is not None and model.family != "gpt_oss":
         raise ValueError(f"layers of two kinds, with a window and without: {beside[3:]}")
-    if run.devices.splits_backward:
-        _check_split(model, run)
+    ranks = range(run.devices.pipeline)
+    dense = [dense_of(model, part) for r in ranks for part in run.devices.layers(model.layers, r)]
+    with_ = f"schedule={run.devices.schedule!r}" * run.devices.splits_backward
+    if not with_ and first_dense(dense) is None:
+        with_ = f"dense_layers={model.dense_layers}"
+    if with_ and run.micro_batches * model.layers > MOST_LAYERS:
+        raise ValueError(
+            f"micro_batches={run.micro_batches:,} with {with_}: times L={model.layers} layers "
+            f"these are more than {MOST_LAYERS:,}, all of which would be simulated, one by one"
+        )
 
 
-def _check_split(model: Model, run: Run) -> None:
-    """Refuse what is not described where backward is split in two halves."""
-    schedule = run.devices.schedule
-    if run.checkpoint != "none":
-        raise ValueError(
-            f"checkpoint={run.checkpoint!r} is not described beside schedule={schedule!r}: there "
-            "what backward computes again stays until the weights' half, which computes it again "
-            "for each weight"
-        )
-    if run.micro_batches * model.layers > MOST_LAYERS:
-        raise ValueError(
-            f"micro_batches={run.micro_batches:,} with schedule={schedule!r}: times L="
-            f"{model.layers} layers these are more than {MOST_LAYERS:,}, all of which would be "
-            "simulated, one by one"
-        )
+def dense_of(model: Model, layers: range) -> tuple[int, ...]:
+    """Of a stage's layers, counted from its first one, those without experts."""
+    return tuple(layer - layers.start for layer in model.dense_layers if layer in layers)
+
+
+def first_dense(stages: Sequence[tuple[int, ...]]) -> int | None:
+    """How many first layers of a stage are without experts, at the most; None: others are, too."""
+    leading = all(dense == tuple(range(len(dense))) for dense in stages)
+    return max(map(len, stages)) if leading else None
 
 
 def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
@@ -107,7 +114,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
     Raises      ValueError that names it
     """
     beside = "is not described beside tensor parallelism"
-    _check_plain(model, recipe, run, beside)
+    _check_plain(model, recipe, run, beside, LLAMAS + MIXTURES)
     if recipe.optimizer != "adamw":
         raise undescribed(recipe.optimizer, beside, "adamw")
     if run.optimizer_impl not in (None, "forloop"):
@@ -116,6 +123,7 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
             "refuse plain weights beside DTensors; say foreach=False"
         )
     run.devices.check(model)
+    keys.check_rows(one_rank(model, run.devices.tensor), recipe.weights)
     for name, bias in (("out_bias", model.out_bias), ("ff_bias", model.ff_bias)):
         if bias:
             raise ValueError(f"{name}=True {beside}")
@@ -130,11 +138,13 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
         raise ValueError(f"a sliding window {beside}")
 
 
-def _check_plain(model: Model, recipe: Recipe, run: Run, beside: str) -> None:
+def _check_plain(
+    model: Model, recipe: Recipe, run: Run, beside: str, families: Sequence[str]
+) -> None:
     """What is described neither in a pipeline nor on parts of matrices."""
-    if run.implementation != "transformers" or model.family not in LLAMAS:
+    if run.implementation != "transformers" or model.family not in families:
         whose = f"{run.implementation} {model.family!r}"
-        raise undescribed(whose, beside, "transformers' " + ", ".join(LLAMAS))
+        raise undescribed(whose, beside, "transformers' " + ", ".join(families))
     check_said(run, (*ALONE, "holds"), beside)
     if recipe.autocast:
         raise ValueError(f"autocast={recipe.autocast!r} {beside}: describe bf16 or fp32")

@@ -25,7 +25,8 @@ CUDA            the same order. PyTorch's allocator counts a block as free as so
 Source          torch 2.13, torch/distributed/tensor: parallel/style.py, parallel/loss.py,
                 placement_types.py, _redistribute.py, _api.py; _functional_collectives.py
 tp_plan         transformers' own plan cuts the same matrices; its head gathers all logits on every
-                rank (colwise_gather_output), and the loss is the usual one
+                rank (colwise_gather_output), and the loss is the usual one. Of a mixture it cuts
+                all experts: memlab.step.networks.experts_divided
 Leaves out      buffers of the communication library
 """
 
@@ -35,6 +36,7 @@ from collections.abc import Sequence
 
 from ..model import Model
 from ..recipe.parallelism import Sharding
+from ..recipe.tensor_plan import of_linear
 from ..terms.sharding import split
 from .graph import Grads, Parameter, Tensor
 from .loss_parallel import LossParallel
@@ -44,32 +46,19 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-WORDS = ("embedding", "lm_head")
-COLUMNS = ("q", "k", "v", "gate", "up", *WORDS)  # a tied head is the embedding
-
-
-def of_one_rank(model: Model, devices: Sharding) -> Model:
-    """The model whose layers are as wide as one rank's part; words are cut in `Divided`."""
-    ranks = devices.tensor
-    return model.replace(
-        name=model.name,
-        heads=model.heads // ranks,
-        kv_heads=model.kv_heads // ranks,
-        head_dim=model.head_dim,
-        d_ff=model.d_ff // ranks,
-        embed_dim=model.embed_dim,
-        config={},
-    )
+WORDS = ("embedding", "lm_head")  # a tied head is the embedding
 
 
 class Divided(LossParallel):
     """All operators, on one rank's part of each matrix.
 
+    model       whose plan it is
     devices     how many ranks there are, and whether the norms' tokens are divided as well
     """
 
-    def __init__(self, *arguments: Any, devices: Sharding, **options: Any) -> None:
+    def __init__(self, *arguments: Any, model: Model, devices: Sharding, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.model = model
         self.ranks, self.sequence = devices.tensor, devices.sequence
         self.gathers = devices.plan == "transformers"
         self.words = 0  # all rows of the embedding
@@ -98,9 +87,12 @@ class Divided(LossParallel):
         return self.reduced(found)
 
     def linear(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """ColwiseParallel or RowwiseParallel, by the weight's name."""
+        """ColwiseParallel or RowwiseParallel, by the weight's name; a router stays whole."""
         name = weight.record.op
-        if name in COLUMNS:
+        axis = 0 if name in WORDS else of_linear(name, self.model)
+        if axis is None:
+            return super().linear(x, weight, bias)
+        if axis == 0:
             whole = x if self.sequence else self.everywhere(x)
             out = super().linear(whole, weight, bias)
             return self._all_words(out) if self.gathers and name in WORDS else out
@@ -144,6 +136,8 @@ class Divided(LossParallel):
 
     def adds(self, shape: tuple[int, ...]) -> bool:
         """A weight's gradient is a DTensor, and so is the stream's where its tokens are divided."""
+        if len(shape) == 2 and getattr(shape[0], "letters", "") == "B·T":
+            return self.in_place  # what a mixture reads, in rows
         return self.in_place and not (len(shape) == 2 or (self.sequence and len(shape) == 3))
 
     def added(self, first: Tensor, second: Tensor) -> Tensor:

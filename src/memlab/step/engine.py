@@ -65,6 +65,7 @@ class Engine:
         self.shared: tuple[Tensor, ...] = ()  # frozen matrices that all of them read
         self.shifted: Tensor | None = None  # labels that came with the batch as the loss takes them
         self.program = "plain"  # memlab.Run's `loop`: what it asks of the optimizer may differ
+        self.traversals = 0  # how often the graph has been run backwards, whole or a part of it
         self._seq = 0
         self.current: int | None = None  # the simulated layer that we are in
         self.between = 0  # layers that are not simulated
@@ -203,15 +204,14 @@ class Engine:
             return kept.back()
         if not isinstance(kept, Place):
             return kept
-        if kept.frame.places is not None:
+        if kept.frame.traversal != self.traversals:
             self.compute_again(kept.frame)
-        storage, kept.storage = kept.storage, None
-        return storage
+        return kept.storages.pop(self.traversals)
 
     def compute_again(self, frame: Frame) -> None:
         """A checkpointed region for the second time, in backward."""
         part, self.part = self.part, frame.part
-        self._checkpoints.run_again(frame)
+        self._checkpoints.run_again(frame, self.traversals)
         self.part = part
 
     def holds(self, x: Tensor) -> bool:
@@ -243,6 +243,14 @@ class Engine:
 
     def before_update(self, parameter: Parameter) -> None:
         """Called when AdamW's loop comes to a parameter: what its gradient costs to be read."""
+
+    def let_go(self) -> None:
+        """No step follows. Parameters and their ends of the graph refer to each other, and through
+        their storages to the log: all of it would stay until Python looks for cycles.
+        """
+        for parameter in self.parameters:
+            parameter.node = None
+        self.updates = None
 
     def hold(self, tensors: Sequence[Tensor]) -> None:
         """What a node of the graph has beside saved tensors, until the loss is dropped.

@@ -13,7 +13,7 @@ from ..terms import logits
 from . import described
 from .moments import hills
 from .peaks import span
-from .pipelined import of_fullest
+from .pipelined import of_fullest, step_of_stage
 from .simulate import Step, simulate, term
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -111,6 +111,12 @@ def graph(step: Step) -> int:
 @lru_cache(maxsize=4)
 def _step(model: Model, recipe: Recipe, run: Run, short: bool) -> Step:
     return simulate(model, recipe, run, short=short)
+
+
+def forget() -> None:
+    """Let go of the last simulated steps, which are large; their figures stay known."""
+    _step.cache_clear()
+    step_of_stage.cache_clear()
 
 
 def _second(model: Model, recipe: Recipe, run: Run) -> Step:

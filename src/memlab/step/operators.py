@@ -31,7 +31,8 @@ def operators(
     """The operators, on what one rank has of each weight, and the format that they compute in."""
     options: dict[str, Any] = {"backend": run.backend, "in_place": in_place}
     if run.devices.tensor_parallel:
-        return Divided(recipe.autocast, devices=run.devices, **options), dtype
+        cut = Divided(recipe.autocast, model=model, devices=run.devices, **options)
+        return cut, dtype
     if run.devices.deepspeed:
         deepspeed_checks.check(model, recipe, run)
         kind: Any = Zero3 if run.devices.zero == 3 else deepspeed.Zero

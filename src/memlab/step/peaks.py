@@ -16,6 +16,11 @@ def first_peak(log: Log) -> int:
     return max(total for _, _, total in log.events[span(log, "first")])
 
 
+def top_of(log: Log) -> int:
+    """The most bytes of the second step."""
+    return max(total for _, _, total in log.events[span(log, "second")])
+
+
 def peak_of(log: Log) -> Peak:
     """The highest moment of the second step."""
     inside = span(log, "second")

@@ -18,15 +18,16 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
-from . import described, keys
+from . import described
 from .built import check_weights
-from .devices import check_pipelined
+from .devices import check_pipelined, dense_of, first_dense
 from .graph import Parameter, Tensor
+from .networks import network
 from .networks.hf_common import causal_lm_loss
-from .networks.llama_stage import LlamaStage
 from .ops import Ops
 from .optimizers import optimizer
 from .optimizers.each import in_order
+from .peaks import peak_of
 from .result import Peak, Step, term
 from .saved_table import SavedTable
 from .schedules import INPUT, SCHEDULES, WEIGHT, Rank, one_by_one
@@ -57,19 +58,27 @@ def step_of_stage(
     Unit        bytes of storages; `held`: after_forward is the moment before the first backward
     Raises      ValueError for what is not described of a pipeline, and for a stage without a rank
     """
+    return _played(model, recipe, run, stage, every_layer, short).told()
+
+
+def _played(
+    model: Model, recipe: Recipe | str | None, run: Run, stage: int, whole: bool, short: bool
+) -> _Rank:
+    """A rank when both steps are over."""
     chosen = recipe_for(model, recipe)
     check_pipelined(model, chosen, run)
-    rank = _Rank(model, chosen, run, stage, every_layer)
+    rank = _Rank(model, chosen, run, stage, whole)
     rank.step("first", short)
     rank.step("second")
-    return rank.told()
+    rank.over()
+    return rank
 
 
 @lru_cache(maxsize=1024)
 def stage_peaks(model: Model, recipe: Recipe | str | None, run: Run) -> tuple[Peak, ...]:
     """The peak of every rank's step."""
     ranks = range(run.devices.pipeline)
-    return tuple(step_of_stage(model, recipe, run, stage, short=True).peak for stage in ranks)
+    return tuple(peak_of(_played(model, recipe, run, rank, False, True).f.log) for rank in ranks)
 
 
 def of_fullest(model: Model, recipe: Recipe, run: Run) -> Peak:
@@ -77,7 +86,6 @@ def of_fullest(model: Model, recipe: Recipe, run: Run) -> Peak:
 
     Raises      as `memlab.step.simulate`
     """
-    keys.check_rows(model, recipe.weights)
     return max(stage_peaks(model, recipe, run), key=lambda peak: peak.bytes)
 
 
@@ -97,16 +105,18 @@ class _Rank:
         attention = described.attention_of(model, recipe, run)
         devices, ranks = run.devices, run.devices.pipeline
         every = ranks * devices.stages_per_rank
-        near, _ = windows(model, run.window)
+        near, sliding = windows(model, run.window)
         assert run.tokens is not None  # check_pipelined saw to it
         parts = devices.layers(model.layers, rank)
+        dense = [dense_of(model, layers) for layers in parts]
+        first = first_dense(dense)
         # Where backward is split, a layer's halves lie apart: nothing there repeats.
-        whole = whole or devices.splits_backward
-        f.show(max(map(len, parts)), None if whole else 0)
+        f.show(max(map(len, parts)), None if whole or devices.splits_backward else first)
+        build = network("stage", model.family)
         networks = []
-        for index, layers in zip(devices.stages(rank), parts, strict=True):
+        for index, layers, apart in zip(devices.stages(rank), parts, dense, strict=True):
             setting = Setting(
-                model.replace(layers=len(layers), config={}),
+                model.replace(layers=len(layers), dense_layers=apart, config={}),
                 self.dtype,
                 run.batch,
                 run.tokens,
@@ -114,10 +124,11 @@ class _Rank:
                 extra=model.config,
                 window=near,
                 checkpoint=run.checkpoint == "block",
+                sliding=sliding and sliding[: len(layers)],  # looked up by their number here
                 **dropouts,
             )
             ends: dict[str, bool] = {"first": index == 0, "last": index == every - 1}
-            networks.append(LlamaStage(f, setting, **ends))
+            networks.append(build(f, setting, **ends))
         self.networks, self.setting = networks, networks[0].setting
         weights = f.log.contents(len(f.log.events), term)["weights"]
         check_weights(model, weights, self.dtype, run, rank)
@@ -203,8 +214,13 @@ class _Rank:
             parameter.grad = None
         f.log.mark(f"{name}.end")
 
+    def over(self) -> None:
+        """No step follows: without its turns nothing here refers to itself."""
+        self.f.log.closed = True
+        self.f.let_go()
+        del self.rank, self.update
+
     def told(self) -> Step:
         log = self.f.log
-        log.closed = True
         saved = SavedTable.of_layer([], len(self.networks[-1].layers))
         return told(log, "second.backward", saved)

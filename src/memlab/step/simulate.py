@@ -15,6 +15,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
+from ..recipe.tensor_plan import one_rank
 from ..run import Run
 from ..terms.optimizer import shared_state
 from . import adapters, described, keys, replicated
@@ -23,7 +24,6 @@ from .built import check_built
 from .clip import clipped
 from .deepspeed import Zero
 from .devices import check_divided
-from .divided import of_one_rank
 from .evaluation import evaluate
 from .graph import Parameter, Tensor
 from .host import on_device, on_host, uses_hosts
@@ -35,6 +35,7 @@ from .optimizers.adamw import elsewhere
 from .optimizers.each import in_order, taken, trained
 from .optimizers.on_host import let_go
 from .optimizers.on_host import on_host as stepped_on_host
+from .peaks import top_of
 from .programs import Program, wanted
 from .prompt import prompted_tokens
 from .result import TERMS as TERMS
@@ -117,8 +118,13 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     played = _played(model, recipe, run, rank=last, **how)
     assert isinstance(played[0], Zero)
     most = max(range(last + 1), key=played[0].touched)
-    others = [simulate(model, recipe, run, rank=r, **how) for r in {0, most} - {last}]
-    return max([_apart(played, run), *others], key=lambda step: step.peak.bytes)
+    others = [_played(model, recipe, run, rank=rank, **how) for rank in {0, most} - {last}]
+    hosts = uses_hosts(run.devices)
+
+    def top(one: tuple[Ops, Setting, int]) -> int:
+        return top_of(on_device(one[0].log) if hosts else one[0].log)
+
+    return _apart(max([played, *others], key=top), run)
 
 
 def log_of(
@@ -185,7 +191,7 @@ def _played(
     f.show(shaped.layers, None if every_layer or zero else first)  # no two fill a bucket alike
     if zero is None:
         copies.put_beside(f, chosen)
-    here = of_one_rank(shaped, run.devices) if run.devices.tensor_parallel else shaped
+    here = one_rank(shaped, run.devices.tensor) if run.devices.tensor_parallel else shaped
     setting = Setting(
         here,
         computed,
@@ -249,6 +255,7 @@ def _played(
     _run(f, program, setting, (clip, step), every)
     program.beside.clear()
     del shared, buckets
+    f.let_go()
     return f, setting, passes[-1]
 
 

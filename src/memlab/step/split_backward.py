@@ -10,8 +10,13 @@ W           runs the operators that have a weight, one after the other in the or
             goes with the graph, from which each operator goes when the last one that stands behind
             it has run: the order of the weights is that of the forward pass, so most of it goes
             near the end of W
+Checkpoints I computes a layer again, and so does W for each operator with a weight, since each is
+            a call of torch.autograd.grad, a graph task of its own: Llama's layer nine times more.
+            What one of them was not asked for stays until the operator goes that kept it, which
+            here is near the end of W. So there is more on a rank than without checkpoints; the
+            first stage's backward is whole, and has less. use_reentrant=True refuses .grad()
 Source      torch 2.13, torch/distributed/pipelining/_backward.py: stage_backward_input,
-            stage_backward_weight, get_param_groups
+            stage_backward_weight, get_param_groups; torch/utils/checkpoint.py: _checkpoint_hook
 Leaves out  a weight that two operators read
 """
 

@@ -149,20 +149,32 @@ class Log:
         start = max((before for before in known if before <= at), default=0)
         totals = dict(known.get(start, ()))
 
-        def add(totals: dict[str, int], first: int, last: int) -> dict[str, int]:
-            for index in range(first, last):
-                record, change, _ = self.events[index]
-                if record is not None:
-                    name = key(record)
-                    totals[name] = totals.get(name, 0) + change
-                    continue
-                *span, times = self.repeats[index]
-                if (again := tuple(span)) not in spans:
-                    spans[again] = add({}, *span)
-                for name, size in spans[again].items():
-                    totals[name] = totals.get(name, 0) + times * size
-            return totals
-
-        add(totals, start, at)
+        self._add(totals, start, at, key, spans)
         known[at] = totals
         return dict(totals)
+
+    def _add(
+        self,
+        totals: dict[str, int],
+        first: int,
+        last: int,
+        key: Callable[[Record], str],
+        spans: dict[Any, dict[str, int]],
+    ) -> dict[str, int]:
+        """What these events add, by key, to `totals`.
+
+        A method: a function inside another that calls itself would keep the log until Python looks
+        for cycles.
+        """
+        for index in range(first, last):
+            record, change, _ = self.events[index]
+            if record is not None:
+                name = key(record)
+                totals[name] = totals.get(name, 0) + change
+                continue
+            begin, end, times = self.repeats[index]
+            if (begin, end) not in spans:
+                spans[begin, end] = self._add({}, begin, end, key, spans)
+            for name, size in spans[begin, end].items():
+                totals[name] = totals.get(name, 0) + times * size
+        return totals

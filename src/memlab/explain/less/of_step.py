@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...run import Run
-from ..case import of_run
+from ..case import Case, of_run
 from ..causes.cause import OFTEN, SELDOM, SOMETIMES, Cause
 from .turns import as_changed
 
@@ -22,12 +22,18 @@ def _one_by_one(run: Run) -> Run | None:
     return None if run.optimizer_loop == "forloop" else run.replace(optimizer_impl="forloop")
 
 
+def _checkpointed(case: Case) -> Case | None:
+    """Not beside zero bubble, where a rank holds more with checkpoints, and nobody wants them."""
+    turned = as_changed("block checkpointing")
+    return None if case.run.devices.splits_backward else turned(case)
+
+
 STEP = (
     Cause(
         "blocks are checkpointed",
         OFTEN,
         "checkpoint",
-        as_changed("block checkpointing"),
+        _checkpointed,
         "print(model.is_gradient_checkpointing); trainers and PEFT's helpers turn it on",
     ),
     Cause(

@@ -34,11 +34,38 @@ def nearest(made: Made, low: int, high: int, goal: int) -> tuple[Case, int] | No
     made        the case of a number, whose peak does not fall as the number grows; None where none
     Raises      ValueError for what is not described
     """
+    looked: dict[int, int] = {}  # peaks that are known
+    for end in (low, high) if high - low > 2 else ():
+        try:
+            case = made(end)
+        except ValueError:  # what is not described so far out may be in between
+            continue
+        if case is not None:
+            looked[end] = case.peak()
+    if looked.get(high, goal + 1) <= goal:
+        low = high - 1
+    elif looked.get(low, goal) > goal:
+        high = low + 1
+    slow = 0  # looks, one after the other, that left more than half
     while high - low > 1:
-        middle = (low + high) // 2
+        middle, wide = _between(low, high, looked if slow < 2 else {}, goal), high - low
         case = made(middle)
         if case is None:
             return None
-        low, high = (middle, high) if case.peak() <= goal else (low, middle)
+        looked[middle] = case.peak()
+        low, high = (middle, high) if looked[middle] <= goal else (low, middle)
+        slow = slow + 1 if 2 * (high - low) > wide else 0
     ends = [(case, count) for count in (low, high) if (case := made(count)) is not None]
     return min(ends, key=lambda end: abs(end[0].peak() - goal), default=None)
+
+
+def _between(low: int, high: int, looked: dict[int, int], goal: int) -> int:
+    """Where to look next: where the line between the peaks at both ends meets the goal.
+
+    A peak grows with a number along a line, from one bend to the next. Where a peak is not known
+    it is the middle.
+    """
+    first, last = looked.get(low), looked.get(high)
+    if first is None or last is None or last <= first:
+        return (low + high) // 2
+    return min(max(low + (goal - first) * (high - low) // (last - first), low + 1), high - 1)

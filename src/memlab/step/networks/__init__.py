@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
+# Mixtures of experts that are written as a llama.
+MIXED = (
+    *("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "gpt_oss"),
+    *("glm4_moe", "deepseek_v2", "deepseek_v3"),
+)
 THREE = ("sdpa", "eager", "flash_attention_2")
 
 # (implementation, family): module and class, imported when asked for, and the attention kernels
@@ -66,13 +71,19 @@ def network(implementation: str, family: str) -> Any:
     """The class that describes a family as an implementation runs it.
 
     implementation  or "divided": transformers' on a rank that has a part of each matrix; or
-                    "zero3": under DeepSpeed's stage 3
+                    "zero3": under DeepSpeed's stage 3; or "stage": some layers of a pipeline
     """
+    if implementation == "stage":
+        stage = importlib.import_module(".llama_stage", __name__)
+        return stage.of_family(network("transformers", family))  # devices.check_pipelined knows it
     if implementation == "zero3":
         zero3 = importlib.import_module(".llama_zero3", __name__)
         return zero3.of_family(network("transformers", family))  # deepspeed_checks knows it
     if implementation == "divided":
-        assert family in LLAMAS  # devices.check_divided saw to it
+        if family in MIXED:  # devices.check_divided saw to it
+            divided = importlib.import_module(".experts_divided", __name__)
+            return divided.of_family(network("transformers", family))
+        assert family in LLAMAS
         return importlib.import_module(".llama_divided", __name__).LlamaDivided
     module, name, _ = NETWORKS[implementation, family]
     return getattr(importlib.import_module(f".{module}", __name__), name)

@@ -1,4 +1,7 @@
-"""A stage of a pipeline: some layers of a llama, with what stands before or behind them at an end.
+"""A stage of a pipeline: some layers of a model, with what stands before or behind them at an end.
+
+Families        that are written as a llama, mixtures of experts among them: their routers and all
+                experts of a layer are on the layer's stage
 
 The module      the model with its other layers deleted. Where it is not the first stage it has no
                 embedding and is called with `inputs_embeds`; where it is not the last, its final
@@ -11,6 +14,14 @@ from ..graph import Tensor, call
 from ..ops import Ops
 from ..setting import Setting
 from .hf_llama import HFLlama, Weights
+
+
+def of_family(own: type[HFLlama]) -> type[LlamaStage]:
+    """The stage of a family that is written as a llama.
+
+    own         its network elsewhere, whose parts stand behind those of LlamaStage
+    """
+    return LlamaStage if own is HFLlama else type(f"{own.__name__}Stage", (LlamaStage, own), {})
 
 
 class LlamaStage(HFLlama):
