@@ -63,10 +63,10 @@ class Answer:
         return (self.bytes - self.reading.bytes) / self.reading.bytes
 
 
-def answer(reading, mappings=MAPPINGS):
+def answer(reading):
     """See Answer."""
     try:
-        said = mappings[reading.source].describe(reading)
+        said = MAPPINGS[reading.source].describe(reading)
         found = said.bytes()
     except Refused as refused:
         return Answer(reading, None, str(refused))

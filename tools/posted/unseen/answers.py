@@ -3,9 +3,9 @@
 import json
 import re
 
-from .. import answers as seen
 from .. import readings
 from ..answers import Answer
+from ..described import Refused
 from . import (
     autoawq,
     engine_logs,
@@ -42,9 +42,14 @@ def read():
 
 
 def answer(reading):
-    """See posted.answers.Answer; what memlab itself refuses is refused in its words."""
+    """See posted.answers.Answer. Every answer is counted: no rule takes one out.
+
+    What memlab itself refuses is refused in its words.
+    """
     try:
-        return seen.answer(reading, MAPPINGS)
+        return Answer(reading, MAPPINGS[reading.source].describe(reading).bytes())
+    except Refused as refused:
+        return Answer(reading, None, str(refused))
     except ValueError as error:
         words = re.sub(r"=Lora\(.*\)(?= is not)", "", str(error))
         return Answer(reading, None, f"memlab refuses it: {words}")
