@@ -14,6 +14,8 @@ Source      casper-hansen/AutoAWQ, tag v0.1.6: examples/benchmark.py; awq/module
             mlp.py and cache.py; awq/modules/linear.py (split_k_iters 8)
 """
 
+from typing import Any
+
 from memlab import Model, Recipe, Run
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -59,6 +61,7 @@ def shape(name):
     """The model of a row."""
     if name in MODELS:
         return Model.preset(MODELS[name])
+    told: dict[str, Any]
     if name == "CodeLlama 34B":
         told = {"layers": 48, "d_model": 8192, "d_ff": 22016, "vocab": 32000, "heads": 64}
     else:  # DeepSeek Coder 33B

@@ -9,6 +9,8 @@ Counter     max_memory_reserved of rank 0 over an epoch, where the row does not 
 Source      AnswerDotAI/fsdp_qlora, train.py: fsdp_main and its defaults
 """
 
+from typing import Any
+
 from memlab import Model, Recipe, Run, Sharding
 from memlab.terms.lora import Lora
 from memlab.terms.workspaces import cublas_workspaces
@@ -21,7 +23,14 @@ MODELS = {
     "Llama-2-70b": "llama-2-70b",
     "Mistral-7B-v0.2": "mistral-7b-v0.1",  # the same shape
 }
-YI = {"layers": 60, "d_model": 7168, "d_ff": 20480, "heads": 56, "kv_heads": 8, "vocab": 64000}
+YI: dict[str, Any] = {
+    "layers": 60,
+    "d_model": 7168,
+    "d_ff": 20480,
+    "heads": 56,
+    "kv_heads": 8,
+    "vocab": 64000,
+}
 
 
 def describe(reading):

@@ -10,6 +10,8 @@ Counter     memory_allocated after each token, the most of them: no peak inside 
 Source      qwopqwop200/GPTQ-for-LLaMa, llama.py: benchmark; quant/quant_linear.py
 """
 
+from typing import Any
+
 from memlab import Model, Recipe, Run
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -63,6 +65,12 @@ def layer(kind, group, rows, columns):
 def shape(name):
     """The model of a row; the first Llamas have the second ones' shapes."""
     if name == "LLaMA-33B":
-        told = {"layers": 60, "d_model": 6656, "d_ff": 17920, "heads": 52, "vocab": 32000}
+        told: dict[str, Any] = {
+            "layers": 60,
+            "d_model": 6656,
+            "d_ff": 17920,
+            "heads": 52,
+            "vocab": 32000,
+        }
         return Model(family="llama", name=name, tied=False, **told)
     return Model.preset({"LLaMA-7B": "llama-2-7b", "LLaMA-13B": "llama-2-13b"}[name])

@@ -3,8 +3,8 @@
 Training    GPT-2 with a head of its own; the biases of queries, keys and values, which the book's
             has not, are 55 KB; dropout 0.1 everywhere; AdamW. "own" attention is written out, as
             eager attention of transformers is; "flash" is torch's, as in memlab.lab. The loss of
-            both is in fp32; the book's stays in the format of the logits, for which a Run has no
-            word
+            both was in fp32 when memlab was first asked; the book's stays in the format of the
+            logits, for which a Run had no word then: loss="cross_entropy"
 Counter     memory_reserved after an epoch; the cache of segments is emptied by nobody
 Generation  the head is a matrix of its own, but Gemma's; tables of angles for all positions of the
             config, in fp32. "regular" reads all tokens again for each new one; with a cache one
@@ -49,6 +49,7 @@ def describe(reading):
         dropout=0.1,
         attention="eager" if what["attention"] == "own" else "sdpa",
         optimizer_impl="fused",
+        loss="cross_entropy",
     )
     return Described(model, recipe, run, "reserved", more=(workspaces,))
 

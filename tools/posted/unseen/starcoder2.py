@@ -6,6 +6,8 @@ Tables      before its release, 4.39 of transformers had angles of 16,384 positi
             in the format of the weights (fp16 where they are packed)
 """
 
+from typing import Any
+
 from memlab import Model, Recipe, Run
 
 from ..described import Described
@@ -32,5 +34,11 @@ def shape(name):
     small = Model.preset("starcoder2-3b")
     if name == "StarCoder2-3b":
         return small
-    told = {"layers": 40, "d_model": 6144, "d_ff": 24576, "heads": 48, "kv_heads": 4}
+    told: dict[str, Any] = {
+        "layers": 40,
+        "d_model": 6144,
+        "d_ff": 24576,
+        "heads": 48,
+        "kv_heads": 4,
+    }
     return Model(family="starcoder2", name=name, vocab=49152, tied=False, **told)

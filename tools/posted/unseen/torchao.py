@@ -15,6 +15,8 @@ Source      pytorch/ao at a3827529c: torchao/_models/llama/generate.py, model.py
             benchmarks/quantized_training/pretrain_llama2.py
 """
 
+from typing import Any
+
 from memlab import Model, Recipe, Run
 from memlab.terms.workspaces import cublas_workspaces
 
@@ -23,7 +25,7 @@ from ..described import Described, Refused, capability
 
 MODELS = {"Llama-2-7B": "llama-2-7b", "Llama-3-8B": "llama-3-8b"}
 BF16 = Recipe.named("bf16")
-SMALL = {"layers": 24, "d_model": 1536, "d_ff": 6144, "heads": 24, "vocab": 32000}
+SMALL: dict[str, Any] = {"layers": 24, "d_model": 1536, "d_ff": 6144, "heads": 24, "vocab": 32000}
 KINDS = {
     "bf16": "bf16",
     "int8wo": "int8",
