@@ -85,6 +85,13 @@ def test_the_page_tells_the_first_answers(stored):
     flash = "llms-from-scratch/speed/7-flash"
     assert round(first[flash].error, 3) == 0.388 and "was 38.8% too high" in page
     assert abs(now[flash].error) < 0.0025 and "met within 0.2%" in page
+    full = [n for n in first if n.startswith("qwen/1.8B/Full")]
+    assert all(first[n].bytes is None for n in full) and "The six rows" in page
+    lows = [now[n].error for n in full]
+    assert (len(lows), round(max(lows), 3), round(min(lows), 3)) == (6, -0.042, -0.186)
+    assert "are 4.2 to 18.6% low" in page
+    record = json.loads((readings.ROOT / "tests" / "deepspeed1.json").read_text(encoding="utf-8"))
+    assert f"proven on {len(record['runs'])} real runs" in page
 
 
 def test_the_tables_say_what_is_stored(stored):

@@ -1,12 +1,13 @@
-"""Run DeepSpeed's ZeRO on two to four ranks of this machine, and print what each of them held.
+"""Run DeepSpeed's ZeRO on one to four ranks of this machine, and print what each of them held.
 
     pip install deepspeed==0.19.8
     python tools/deepspeed_runs.py > tests/deepspeed.json           stages 1 and 2
     python tools/deepspeed_runs.py third > tests/deepspeed3.json    stage 3
+    python tools/deepspeed_runs.py one > tests/deepspeed1.json      each stage on one rank alone
     python tools/deepspeed_runs.py chapter > src/memlab/data/ranks/zero3.json   chapter 21's
 
-tests/test_deepspeed.py and test_zero3.py hold the derived figures against these files, so that
-nobody needs DeepSpeed to run them.
+tests/test_deepspeed.py, test_deepspeed_alone.py and test_zero3.py hold the derived figures against
+these files, so that nobody needs DeepSpeed to run them.
 """
 
 import json
@@ -104,6 +105,24 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("olmo2", "zero", NONE | TORCHS),
 )
 
+# One rank alone: nothing is divided, and stage 3 gathers nothing.
+ALONE: tuple[tuple[str, str, dict[str, Any]], ...] = tuple(
+    (family, recipe, said | {"data": 1})
+    for family, recipe, said in (
+        ("llama", "zero", {"zero": 1}),
+        ("llama", "zero", {"zero": 2}),
+        ("llama", "fp32", {"zero": 2, "overlap_comm": True}),
+        ("gpt2", "zero", {"zero": 2, "micro_batches": 3, "checkpoint": "block"}),
+        ("qwen3", "zero", {"zero": 2, "contiguous_gradients": False}),
+        ("llama", "zero", {}),
+        ("llama", "zero", FEW),
+        ("llama", "zero", NONE),
+        ("qwen2", "zero", FEW | {"checkpoint": "block"}),
+        ("qwen3", "fp32", FEW | {"micro_batches": 2}),
+        ("llama", "zero", NONE | TORCHS),
+    )
+)
+
 # What chapter 21 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
 BUCKET = {"reduce_bucket_size": 500_000}
 CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -112,6 +131,7 @@ CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 FILES = {
     "third": (THIRD, "tests/deepspeed3.json"),
+    "one": (ALONE, "tests/deepspeed1.json"),
     "chapter": (CHAPTER, "src/memlab/data/ranks/zero3.json"),
 }
 
