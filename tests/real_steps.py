@@ -342,6 +342,8 @@ def real_step(step: Question, *, in_place: bool = True) -> RealStep:
 def batch_of(run: Run, vocab: int) -> dict[str, torch.Tensor]:
     """What the model is given: ids, and what a collator makes of padded or packed texts."""
     ids = torch.randint(vocab, (run.sequences, run.length))
+    if run.loss == "cross_entropy":
+        return {"input_ids": ids, "labels": ids.clone()}
     if run.texts == "full":
         return {"input_ids": ids}
     labels = ids.clone()
@@ -462,7 +464,7 @@ def _forward(
             ]  # behind the forward pass: the last one lived till now
             loss = KEPT[0].loss
         elif run.texts == "full":
-            loss = loss_of(module, ids, run)
+            loss = loss_of(module, ids, run, batch.get("labels"))
         else:
             loss = module(**batch).loss
         return loss / run.micro_batches if run.micro_batches > 1 else loss

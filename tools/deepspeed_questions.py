@@ -109,6 +109,24 @@ THIRD: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("qwen3", "fp32", NONE | {"clip": True, "micro_batches": 2}),
 )
 
+# One rank alone: nothing is divided, and stage 3 gathers nothing.
+ALONE: tuple[tuple[str, str, dict[str, Any]], ...] = tuple(
+    (family, recipe, said | {"data": 1})
+    for family, recipe, said in (
+        ("llama", "zero", {"zero": 1}),
+        ("llama", "zero", {"zero": 2}),
+        ("llama", "fp32", {"zero": 2, "overlap_comm": True}),
+        ("gpt2", "zero", {"zero": 2, "micro_batches": 3, "checkpoint": "block"}),
+        ("qwen3", "zero", {"zero": 2, "contiguous_gradients": False}),
+        ("llama", "zero", {}),
+        ("llama", "zero", FEW),
+        ("llama", "zero", NONE),
+        ("qwen2", "zero", FEW | {"checkpoint": "block"}),
+        ("qwen3", "fp32", FEW | {"micro_batches": 2}),
+        ("llama", "zero", NONE | TORCHS),
+    )
+)
+
 # What chapter 21 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
 BUCKET = {"reduce_bucket_size": 500_000}
 CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (

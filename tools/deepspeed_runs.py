@@ -1,13 +1,14 @@
-"""Run DeepSpeed's ZeRO on two to four ranks of this machine, and print what each of them held.
+"""Run DeepSpeed's ZeRO on one to four ranks of this machine, and print what each of them held.
 
     pip install deepspeed==0.19.8
     python tools/deepspeed_runs.py > tests/deepspeed.json           stages 1 and 2
     python tools/deepspeed_runs.py third > tests/deepspeed3.json    stage 3
+    python tools/deepspeed_runs.py one > tests/deepspeed1.json      each stage on one rank alone
     python tools/deepspeed_runs.py chapter > src/memlab/data/ranks/zero3.json   chapter 21's
     python tools/deepspeed_runs.py trainer > tests/deepspeed_trainer.json       under Trainer
 
-tests/test_deepspeed.py, test_zero3.py and test_deepspeed_trainer.py hold the derived figures
-against these files, so that nobody needs DeepSpeed to run them.
+tests/test_deepspeed.py, test_deepspeed_alone.py, test_zero3.py and test_deepspeed_trainer.py hold
+the derived figures against these files, so that nobody needs DeepSpeed to run them.
 """
 
 import json
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
 
-from deepspeed_questions import ASKED, AUTO, CHAPTER, CONFIGS, SMALL, THEIRS, THIRD, TRAINER
+from deepspeed_questions import ALONE, ASKED, AUTO, CHAPTER, CONFIGS, SMALL, THEIRS, THIRD, TRAINER
 
 from memlab import Model, Run, Sharding
 from memlab.lab import deepspeed_steps, deepspeed_trainer
@@ -28,6 +29,7 @@ from memlab.recipe.deepspeed_keys import auto
 FILES = {
     "trainer": (TRAINER, "tests/deepspeed_trainer.json"),
     "third": (THIRD, "tests/deepspeed3.json"),
+    "one": (ALONE, "tests/deepspeed1.json"),
     "chapter": (CHAPTER, "src/memlab/data/ranks/zero3.json"),
 }
 

@@ -16,6 +16,7 @@ from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
 from posted import tables as posted
+from posted.unseen import tables as unseen
 
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
@@ -69,6 +70,9 @@ def fill(text, root):
         "posted_refused": posted.refused,
         "posted_impossible": posted.impossible,
         "posted_peers": posted.peers,
+        "unseen_classes": unseen.classes,
+        "unseen_sources": unseen.by_source,
+        "unseen_refused": unseen.refused,
     }
 
     def table(found):

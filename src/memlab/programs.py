@@ -61,6 +61,12 @@ def check(run: Run) -> None:
         raise ValueError(f"loop={loop!r} with loss={run.loss!r}: its loss is the fused head's")
     if run.library_loss:
         _check_library_loss(run)
+    usual = (run.loop, run.texts, run.devices.ranks, run.adapter) == ("plain", "full", 1, None)
+    if run.loss == "cross_entropy" and not usual:
+        raise ValueError(
+            "loss='cross_entropy' is described with loop='plain', texts='full' and LoRA at most, "
+            "on one device"
+        )
     if run.teacher is not None or loop in DISTILLED:
         from . import run_teacher  # only who has one needs it
 

@@ -57,7 +57,10 @@ class Run:
     checkpoint  block: each layer's activations are computed again in backward
     teacher     memlab.run_teacher.Teacher, of distillation and gkd: another model; None: one of the
                 student's own shape
-    loss        plain: the model's own, with all logits at once; chunked: from the head's input,
+    loss        plain: the model's own, with all logits at once, in fp32; cross_entropy: that of a
+                loop of one's own, torch's function of the logits that the model returns and of
+                labels that the loader has shifted, in the format of the logits (in fp32 under
+                autocast, which casts them); chunked: from the head's input,
                 `loss_chunks` chunks of rows (8 unless said), as memlab.lab.loss does; fused_head:
                 TRL's, which SFTTrainer takes by itself; linear_cross_entropy: torch's own, with
                 options=LinearCrossEntropyOptions(); liger: Liger Kernel's, on CUDA

@@ -21,7 +21,7 @@ KNOWN = {
     "optimizer_impl": ("forloop", "foreach", "fused", "compiled"),
     "compile": ("inductor", "aot_eager_decomp_partition"),
     "checkpoint": ("none", "block"),
-    "loss": ("plain", "chunked", "fused_head", "linear_cross_entropy", "liger"),
+    "loss": ("plain", "cross_entropy", "chunked", "fused_head", "linear_cross_entropy", "liger"),
     "loop": programs.LOOPS,
     "texts": programs.TEXTS,
     "reference": programs.REFERENCES,

@@ -22,8 +22,10 @@ WHY = {
     + UNEXPLAINED,
     r"torchtune/2024-05/full-7b$": (
         "Its authors could not explain it either: they read 20.2 GB allocated for the same recipe, "
-        "with the command, and 22.3 GB on an A100; both are within 3%. Neither more steps nor what "
-        "kernels allocate for themselves adds more than 2 MiB. "
+        "with the command, and 22.3 GB on an A100; both are within 3%. The row of four RTX 4090 "
+        "with another optimizer has the same 24.1 GB, so one may be a copy of the other. Neither "
+        "more steps nor what kernels allocate for themselves adds more than 2 MiB, the loading "
+        "needs 13.5 GB, and the paged states lie outside the allocator. "
     )
     + UNEXPLAINED,
     r"gpjt/(length|batch)": (

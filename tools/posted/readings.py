@@ -42,18 +42,18 @@ class Reading:
         return KINDS[self.kind]
 
 
-def sources():
+def sources(folder=FOLDER):
     """The head of each file by its name: who, where, licence, date, what is not stated."""
     heads = {}
-    for path in sorted(FOLDER.glob("*.json")):
+    for path in sorted(folder.glob("*.json")):
         heads[path.stem] = json.loads(path.read_text(encoding="utf-8"))
     return heads
 
 
-def read():
+def read(folder=FOLDER):
     """All readings, source by source."""
     found = []
-    for name, head in sources().items():
+    for name, head in sources(folder).items():
         every = head["every"]
         for row in head["readings"]:
             told = every | row

@@ -148,7 +148,8 @@ def _needs(options: argparse.Namespace, one: Sharding) -> None:
     Raises      ValueError that names the flag, and the one that makes such ranks
     """
     shared = one.context > 1  # whose weights ZeRO divides as those of data-parallel ranks
-    if options.zero and (options.ranks or 1) <= one.ranks and not shared:
+    alone = options.deepspeed and one.ranks == 1  # DeepSpeed's ZeRO runs on one rank too
+    if options.zero and (options.ranks or 1) <= one.ranks and not shared and not alone:
         raise ValueError(
             f"--zero {options.zero} divides what data-parallel ranks share; give --ranks N, more "
             f"than {one.ranks}"

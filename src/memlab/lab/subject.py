@@ -59,8 +59,15 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
     return _adapted(module, run) if run.implementation == "memlab" else _by_peft(module, model, run)
 
 
-def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
-    """The loss as the run computes it: the model's own, or from its body in chunks of rows."""
+def loss_of(
+    module: nn.Module, ids: torch.Tensor, run: Run, labels: torch.Tensor | None = None
+) -> torch.Tensor:
+    """The loss as the run computes it: the model's own, or from its body in chunks of rows.
+
+    labels      those of a loop of one's own, shifted; None: the ids stand for them
+    """
+    if run.loss == "cross_entropy":
+        return own_loss(module, ids, ids if labels is None else labels)
     if run.implementation == "memlab":  # it was built with its chunks
         return module(ids, ids)
     if run.loss == "fused_head":
@@ -72,6 +79,14 @@ def loss_of(module: nn.Module, ids: torch.Tensor, run: Run) -> torch.Tensor:
     if run.library_loss:
         return library_loss(run.library_loss, body(ids).last_hidden_state, head, ids)
     return chunked_next_token_loss(body(ids).last_hidden_state, head, ids, run.chunks)
+
+
+def own_loss(module: nn.Module, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """The loss of a loop of one's own: of the logits as the model returns them."""
+    made = module(ids)
+    logits = made if isinstance(made, torch.Tensor) else made.logits
+    del made
+    return nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
 def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:

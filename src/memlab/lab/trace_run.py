@@ -103,13 +103,14 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
         given = {"input_ids": ids}
         given |= {name: torch.empty_like(ids) for name in ("labels", "attention_mask")}
     made: list[torch.Tensor] = []
+    own = run.loss == "cross_entropy"
 
-    def chunked(module: torch.nn.Module) -> torch.Tensor:
+    def called(module: torch.nn.Module) -> torch.Tensor:
         if not made:  # among the fake tensors of the trace, once for all of its steps
-            made.append(torch.zeros(ids.shape, dtype=torch.long))
-        return loss_of(module, made[0], run)
+            made.extend(torch.zeros(ids.shape, dtype=torch.long) for _ in range(1 + own))
+        return loss_of(module, made[0], run, made[-1])
 
-    body = run.in_chunks and run.implementation == "transformers"
+    body = own or (run.in_chunks and run.implementation == "transformers")
     how = Run(backend=run.backend, kernel=_kernel(run), compile=run.compile)
     with torch.device("meta"):
         module = subject(shaped, chosen, run)
@@ -133,7 +134,7 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
     with _its_own(shaped):
         step = trace(
             module,
-            chunked if body else given,
+            called if body else given,
             how,
             optimizer=stepped,
             autocast=chosen.autocast,

@@ -30,8 +30,8 @@ class Sharding:
     zero        0 to 3: what the data ranks divide; 3 is FSDP2, which cuts each tensor by rows (in
                 the groups of a loop of one's own, or of accelerate's where the loop is Trainer's),
                 unless library says that it is DeepSpeed's. The step of 1 and 2 is DeepSpeed's
-    library     whose ZeRO it is: "deepspeed", whose stage 3 cuts each flattened tensor; None:
-                FSDP2's of stage 3, DeepSpeed's of 1 and 2
+    library     whose ZeRO it is: "deepspeed", whose stage 3 cuts each flattened tensor, and which
+                runs on one rank too; None: FSDP2's of stage 3, DeepSpeed's of 1 and 2
     tensor      ranks that divide each matrix between them (whole heads, slices of F, words)
     pipeline    ranks that divide the layers, with the micro-batches of a step one after the other
     context     ranks that divide the tokens of a sequence; their weights are shared like data's.
@@ -133,7 +133,7 @@ class Sharding:
         tensor_plan.check(self)
         expert_parallel.check(self)
         for field, value in self._said(SHARED).items():
-            if self.data * self.context == 1:
+            if self.data * self.context == 1 and not self.library:  # which runs on one rank too
                 raise ValueError(f"{field}={value!r} with data=1: 2 ranks or more divide with ZeRO")
 
     @property
@@ -146,7 +146,7 @@ class Sharding:
     def deepspeed(self) -> bool:
         """Whether DeepSpeed's ZeRO alone divides the run: its step is described."""
         theirs = self.zero in deepspeed_config.STAGES or self.library == "deepspeed"
-        return theirs and 1 < self.data == self.ranks
+        return theirs and (1 < self.data or self.library is not None) and self.data == self.ranks
 
     @property
     def replicated(self) -> bool:

@@ -214,7 +214,7 @@ def check_shape(model: Model, run: Run) -> None:
     known = (devices.fsdp, devices.deepspeed, devices.pipelined, devices.tensor_parallel)
     if devices.ranks > 1 and not any((*known, devices.replicated)):
         raise ValueError(Message(DEVICES, devices=str(devices)))
-    if devices.zero and devices.sharers == 1:
+    if devices.zero and devices.sharers == 1 and not devices.deepspeed:
         raise ValueError(
             f"zero={devices.zero} with data={devices.data}: no step is described in which ZeRO "
             "divides nothing; with zero=0 that of the same devices without it is"

@@ -56,7 +56,8 @@ def _check_adapted(run: Run) -> None:
     if run.lora.base is not None:
         raise ValueError(
             f"base={run.lora.base!r} is not described beside FSDP2: fully_shard cannot divide "
-            "bitsandbytes' codes, which are no numbers; leave the base in the weights' own format"
+            "bitsandbytes' codes in uint8, which are no numbers, and bnb_4bit_quant_storage is "
+            "not described; leave the base in the weights' own format"
         )
     if run.lora.saved and run.loop == "trainer":
         raise ValueError(

@@ -32,7 +32,7 @@ def batch_of(run: Run) -> tuple[str, ...]:
 
     Labels are the ids, unless padding, or the first token of each packed text, is not to be learned
     """
-    if run.loop == "nanogpt":
+    if run.loop == "nanogpt" or run.loss == "cross_entropy":
         return ("ids", "labels")
     if run.devices.context > 1:
         return ("ids", "position_ids", "labels")

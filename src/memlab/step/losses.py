@@ -1,10 +1,20 @@
-"""The loss of every next token from the head's input, a chunk of the logits at a time."""
+"""The loss of a loop of one's own, and that from the head's input, some logits at a time."""
 
 from __future__ import annotations
 
 from .graph import Grads, Tensor
 from .ops import Ops
 from .storage_log import Dim
+
+
+def own_cross_entropy(f: Ops, logits: Tensor, labels: Tensor) -> Tensor:
+    """F.cross_entropy(logits.flatten(0, 1), labels.flatten()): in the logits' own format.
+
+    Autocast has cross_entropy in its list of fp32, and casts the logits.
+    """
+    B, T, V = logits.shape
+    values = f.to(logits, "fp32") if f.autocast else logits
+    return f.cross_entropy(f.view(values, Dim("B·T", B * T), V), f.view(labels, B, T))
 
 
 def chunked_next_token_loss(f: Ops, x: Tensor, head: Tensor, chunks: int) -> Tensor:

@@ -11,6 +11,7 @@ from . import distilled, dpo, grpo
 from .fused_head import sft_loss
 from .graph import Tensor
 from .inputs import batch_of
+from .losses import own_cross_entropy
 from .networks import network
 from .ops import Ops
 from .prompt import Prompted
@@ -112,6 +113,8 @@ class Program:
         if self.prompt is not None:
             return self.prompt.forward(ids)
         made = self.policy.forward(ids)
+        if s.own_loss:
+            return own_cross_entropy(f, made, batch[-1])
         return sft_loss(f, made) if s.fused_head else made
 
     def _forward(self, model: Any, ids: Tensor) -> Any:

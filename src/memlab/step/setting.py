@@ -35,6 +35,7 @@ class Setting:
     past: int | None = None  # tokens in the cache before the call, where there is one
     loss_chunks: int = 0  # of rows in the loss; 0: all logits at once
     library_loss: str = ""  # a library's, from the head's input; "": another
+    own_loss: bool = False  # cross-entropy of the logits as they are: memlab.Run's `cross_entropy`
     fused_head: tuple[str, ...] = ()  # what TRL's head gives for each token; (): another head
     completion: int | None = None  # tokens of each sequence that are learned; None: all
     texts: str = "full"  # how rows are filled: memlab.Run's `texts`

@@ -203,6 +203,7 @@ def _played(
         checkpoint=run.checkpoint == "block",
         loss_chunks=run.chunks,
         library_loss=run.library_loss,
+        own_loss=run.loss == "cross_entropy",
         fused_head=wanted(run),
         completion=run.length - run.batch if run.texts == "packed" else run.completion,
         texts="packed" if run.devices.context > 1 else run.texts,  # positions jump there too

@@ -102,6 +102,7 @@ class Coordinator:
         self, ranks: int, *, prefetch: int, most: int, distance: int, make: Callable[[int], Tensor]
     ) -> None:
         self.ranks, self.make = ranks, make
+        self.whole = ranks if ranks > 1 else 0  # parts of a gathered weight; one rank's views it
         self.prefetch, self.most, self.distance = prefetch, most, distance
         self.of: dict[str, list[Weight]] = {}  # the weights of each module
         self.order: list[str] = []  # modules as they begin, forward and backward
@@ -169,10 +170,11 @@ class Coordinator:
             return
         weights.sort(key=lambda weight: weight.number)
         common = None
-        if len(weights) == 1:
-            weights[0].buffer.take(self.ranks * weights[0].part)
+        if len(weights) == 1 or not self.whole:
+            for weight in weights:
+                weight.buffer.take(self.whole * weight.part)
         else:
-            common = self.make(self.ranks * sum(weight.part for weight in weights))
+            common = self.make(self.whole * sum(weight.part for weight in weights))
         handle = Handle(weights, common)
         for weight in weights:
             self.available += weight.values
@@ -230,5 +232,5 @@ class Coordinator:
         """After the step: gather those that persist, each into a buffer of its own."""
         for weight in weights:
             if weight.persists:
-                weight.buffer.take(self.ranks * weight.part)
+                weight.buffer.take(self.whole * weight.part)
                 weight.state = HERE

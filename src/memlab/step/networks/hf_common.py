@@ -82,7 +82,8 @@ def head_loss(
 ) -> Any:
     """The output head and the loss; in chunks, as lab.models.common computes it from the body.
 
-    With TRL's fused head, what the model returns: the trainer makes the loss from it.
+    With TRL's fused head, and for a loss of one's own, what the model returns: whoever called it
+    makes the loss from it.
 
     make        the logits of x; None: a product with the head
     """
@@ -96,6 +97,8 @@ def head_loss(
     logits = make(x) if make else f.linear(x, head)
     if s.keeps_output:
         f.output = (logits,)
+    if s.own_loss:
+        return logits
     return causal_lm_loss(f, logits, counted=s.counted)
 
 

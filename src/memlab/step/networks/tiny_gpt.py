@@ -54,7 +54,7 @@ class TinyGPT:
             f.begin_loss()
             return chunked_next_token_loss(f, x_in, self.lm_head, self.setting.loss_chunks)
         logits = self.head(f.layer_norm(x, *self.final_norm))
-        return next_token_loss(f, logits, ids)
+        return logits if self.setting.own_loss else next_token_loss(f, logits, ids)
 
     def head(self, x: Tensor) -> Tensor:
         self.f.begin_loss()

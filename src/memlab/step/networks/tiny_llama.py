@@ -57,7 +57,7 @@ class TinyLlama:
             x_in = self.narrowed(rms_norm(f, x, self.final_norm))
             return chunked_next_token_loss(f, x_in, self.lm_head, self.setting.loss_chunks)
         logits = self.head(rms_norm(f, x, self.final_norm))
-        return next_token_loss(f, logits, ids)
+        return logits if self.setting.own_loss else next_token_loss(f, logits, ids)
 
     def head(self, x: Tensor) -> Tensor:
         return self.f.linear(self.narrowed(x), self.lm_head)
