@@ -24,6 +24,7 @@ FIELDS: tuple[str, ...] = (
     "loss",
 )
 FIELDS += ("loop", "completion")
+POLICY = ("param_dtype", "gradient_sync")  # of FSDP2, which the page asks about
 RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
 
 
@@ -49,6 +50,9 @@ def command(state: State) -> str:
         words += ["--ranks", str(ranks.data)]
     if ranks.zero:
         words += ["--zero", str(ranks.zero)]
+    for field in POLICY:
+        if field in ranks.policy:
+            words += [f"--{field.replace('_', '-')}", getattr(ranks, field)]
     for field in ("tensor", "pipeline"):
         if getattr(ranks, field) > 1:
             words += [f"--{RANKS[field]}", str(getattr(ranks, field))]
@@ -70,7 +74,7 @@ def script(state: State) -> str:
     alone = Sharding()
     shared = [
         f"{field}={quoted(getattr(ranks, field))}"
-        for field in ("data", "zero", "tensor", "pipeline", "schedule")
+        for field in ("data", "zero") + POLICY + ("tensor", "pipeline", "schedule")
         if getattr(ranks, field) != getattr(alone, field)
     ]
     names = "Model, Recipe, Run, estimate"

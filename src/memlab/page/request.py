@@ -27,14 +27,8 @@ MOST_LAYERS = 10_000  # more are no model, and take a page too long
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
-LISTS = (
-    "layer_types",
-    "no_rope_layers",
-    "moe_layers",
-    "mlp_only_layers",
-    "short_factor",
-    "long_factor",
-)
+LISTS: tuple[str, ...] = ("layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers")
+LISTS += ("short_factor", "long_factor")
 INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes
 REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
 OWN = "own"  # the attention that transformers gives a model of which nothing is said
@@ -67,6 +61,7 @@ ZERO = {
     2: "2: gradients too (DeepSpeed)",
     3: "3: weights too (FSDP2)",
 }
+GATHERED = [(OWN, "the format of the weights"), ("bf16", "bf16, which is Trainer's bf16=True")]
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     ("model", "Model", [(name, name) for name in sorted(PRESETS)]),
@@ -99,6 +94,7 @@ CHOICES = (
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
+    ("param_dtype", "FSDP2 computes in", GATHERED),
 ) + (loops.CHOICES + adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
@@ -139,7 +135,7 @@ def first() -> dict[str, Any]:
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
     made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_impl or OWN}
     made["completion"] = run.completion or loops.ALL
-    made |= START
+    made |= START | {"param_dtype": OWN}
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}
 

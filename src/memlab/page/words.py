@@ -155,6 +155,10 @@ NO_FSDP_STEP = (
 NO_FSDP_COPY = "an fp32 copy of the weights is not described under FSDP2"
 NO_FSDP_OPTIMIZER = "{optimizer} is not described under FSDP2, which divides tensors by rows"
 NO_FSDP_LOSS = "under FSDP2 a loss of all logits at once is counted, in a loop of your own"
+NO_FSDP_POLICY = (
+    "the step of FSDP2 in another format than that of the weights is in no table of this page; "
+    "the command below counts its peak, or says what of it is not described"
+)
 NO_FSDP_EAGER = "under FSDP2 SDPA attention is counted here; the command below counts the other"
 
 NO_FSDP_ADAPTERS = (
