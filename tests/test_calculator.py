@@ -35,7 +35,8 @@ from memlab.page.asked import card_of, model_of, recipe_of, run_of
 from memlab.page.files import MODULES, OF_PRINTS, TERMS, files, later, of_types
 from memlab.page.highest import BUCKETS
 from memlab.page.peak_files import reader
-from memlab.page.request import PRECISIONS, checked, config_of, first
+from memlab.page.pasted import config_of
+from memlab.page.request import PRECISIONS, checked, first
 from memlab.page.sentences import cache_of
 from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident

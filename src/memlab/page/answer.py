@@ -116,7 +116,7 @@ def answered(
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
-        found["leaves_out"] += of_config(model.family, given["config"])
+        found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))
     return found
 

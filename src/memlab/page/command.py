@@ -7,6 +7,7 @@ from ..recipe.parallelism import Sharding
 from ..run import Run
 from .asked import recipe_of, run_of
 from .loop_controls import LIKE
+from .pasted import WHOLE
 from .request import OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -82,8 +83,11 @@ def script(state: State) -> str:
         fields.append(f"devices=Sharding({', '.join(shared)})")
         names = "Model, Recipe, Run, Sharding, estimate"
     more = ""
+    made = f'Model.{maker}("{model(state)}")'
+    if state.get("config", {}).get(WHOLE):
+        more, made = "from memlab.lab.text_part import text_part\n", f'text_part("{CONFIG}")'
     if run.lora is not None:
-        more = "from memlab.terms.lora import Lora\n"
+        more += "from memlab.terms.lora import Lora\n"
         base = f", {quoted(run.lora.base)}" if run.lora.base else ""
         base += f", dropout={run.lora.dropout}" if run.lora.dropout else ""
         names_of = [quoted(name) for name in run.lora.targets]
@@ -98,7 +102,7 @@ def script(state: State) -> str:
         fields.append(f"teacher=Teacher({given})")
     return f"""from memlab import {names}
 {more}
-model = Model.{maker}("{model(state)}")
+model = {made}
 recipe = {recipe}
 run = Run({", ".join(fields)})
 print(estimate(model, recipe, run))"""
