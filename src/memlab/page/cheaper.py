@@ -73,8 +73,8 @@ def divided(
     for tried in (run, run.replace(checkpoint="block")):
         cards = now.data if now.data > 1 and not now.zero else 2 * now.data
         while cards <= most:
-            over = tried.replace(devices=Sharding(data=cards, zero=3, **how))
             try:
+                over = tried.replace(devices=Sharding(data=cards, zero=3, **how))
                 size = top(model, recipe, over, lookup).total
             except ValueError:
                 break

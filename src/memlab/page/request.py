@@ -51,6 +51,8 @@ ZERO = {
     2: "2: gradients too (DeepSpeed)",
     3: "3: weights too (FSDP2)",
 }
+LOSSES = [("plain", "all logits at once"), ("linear_cross_entropy", "torch's, in chunks")]
+LOSSES += [("chunked", "memlab's, in 8 chunks")]
 GATHERED = [(OWN, "the format of the weights"), ("bf16", "bf16, which is Trainer's bf16=True")]
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
@@ -76,7 +78,7 @@ CHOICES = (
         [(OWN, "the model's own"), ("sdpa", "SDPA (flash)"), ("eager", "eager, written out")],
     ),
     ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
-    ("loss", "Loss", [("plain", "all logits at once"), ("chunked", "in 8 chunks")]),
+    ("loss", "Loss", LOSSES),
     (
         "card",
         "Card",

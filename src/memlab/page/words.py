@@ -146,6 +146,9 @@ NO_LOOP_ADAPTERS = "adapters in this loop are not counted on this page; the comm
 NO_LOOP_PRECISION = "adapters in this loop are counted in bf16 and under autocast here, not in fp32"
 NO_LOOP_EAGER = "this loop is counted with SDPA attention here; the command below counts the other"
 NO_LOOP_LOSS = "a loss in chunks is counted in a loop of your own alone: choose all logits at once"
+NO_TORCH_LOSS = (
+    "torch's loss in chunks multiplies input and head in one format, and autocast gives them two"
+)
 NO_LOOP_DEVICES = "this loop is counted on one device here, or on several that each have all (DDP)"
 
 # FSDP2.
