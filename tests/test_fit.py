@@ -6,7 +6,7 @@ import pytest
 
 from memlab import GiB, Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.explain.flags import FLAGS, flag
+from memlab.explain.flags import FLAGS
 from memlab.explain.other_flags import LOSSES, OTHERS
 from memlab.explain.resorts import (
     EVERY,
@@ -323,7 +323,7 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     if loop != "plain":
         others = [each for each in said if each and not each.startswith("trl.")]
         assert loop != "sft" or not any("Arguments" in each for each in others)
-        assert flag("a step inside backward", recipe, run) is None
+        assert line_of(INSIDE, recipe, run) is None
     else:
         assert not any("memlab" in line for line in said if line), said
 
