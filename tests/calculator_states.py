@@ -15,7 +15,7 @@ from memlab.programs import TRL
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
 APART = (
-    SERVING | ADAPTERS | {"loop": "plain", "completion": 0}
+    SERVING | ADAPTERS | {"loop": "plain", "completion": 0, "param_dtype": "own"}
 )  # asked by states of their own, below
 
 
@@ -88,6 +88,8 @@ def sharded(count, seed=0):
         made["optimizer"] = chance.choice(("adamw", "sgd", "momentum", "lion"))
         if made.get("precision") == "zero":
             made["precision"] = "bf16"
+        if len(found) % 13 == 12:  # which no table has
+            made |= {"precision": "fp32", "param_dtype": "bf16"}
         found.append(made)
     return found
 
@@ -384,6 +386,7 @@ SHARDED = [
     {"data": 8, "zero": 3, "loss": "chunked"},
     {"data": 8, "zero": 3, "attention": "eager"},
     {"data": 8, "zero": 3, "model": "olmo-2-1b"},
+    {"data": 8, "zero": 3, "precision": "fp32", "param_dtype": "bf16"},
     {"data": 8, "zero": 2},
     {"data": 8, "zero": 0},
     {"tensor": 8},

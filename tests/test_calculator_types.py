@@ -24,8 +24,9 @@ from memlab.lab.causal_cache import cache
 from memlab.model.config import KEYS
 from memlab.page.answer import outcome
 from memlab.page.files import files, later
+from memlab.page.pasted import flat
 from memlab.page.peak_files import TYPES, reader
-from memlab.page.request import checked, flat
+from memlab.page.request import checked
 from memlab.page.sums import LETTERS
 from memlab.page.types import Typed
 

@@ -45,7 +45,7 @@ CODE = re.compile(
 )
 # What memlab's other functions say of a config's content is theirs.
 OF_CONFIG = re.compile(
-    r"\w+=\S+ is (a|not described; known)|D=\d+ in |N=\d+ is not|"
+    r"(\w+'s )?\w+=\S+ is (a|not described; known)|D=\d+ in |N=\d+ is not|"
     r"attention_dropout=|kv_heads=\d+: latent|layer_types |"
     r"(?!quantization)\w+=.+ is not described: "
 )

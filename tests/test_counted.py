@@ -11,6 +11,7 @@ import told_hills
 from calculator_states import adapted, looped, sharded, states
 from real_steps import deep
 
+from memlab import Model, Run, Sharding
 from memlab.base.message import dumps
 from memlab.cli import main
 from memlab.page import counted_words
@@ -36,6 +37,9 @@ REFUSED = [
     {"data": 8, "model": "gemma-2-2b", "loop": "sft"},
     {"data": 8, "zero": 3, "attention": "eager"},
     {"data": 2, "zero": 3, "loop": "trainer"},
+    {"data": 4, "zero": 3, "loop": "trainer", "precision": "fp32", "param_dtype": "bf16"},
+    {"data": 2, "zero": 3, "loop": "trainer", "micro_batches": 4, "checkpoint": "block"},
+    {"data": 8, "zero": 3, "precision": "fp32", "param_dtype": "bf16"},
     {"loop": "sft", "precision": "fp32", "trained": "lora"},
     {"loop": "dpo", "attention": "eager", "batch": 2},
     {"model": "gemma-2-2b", "loop": "sft"},
@@ -103,6 +107,45 @@ def test_the_shown_command_is_the_answer(capsys):
         told = counted(state)
         assert main([*shlex.split(told["command"])[1:], "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"]
+
+
+def test_trainers_bf16_under_fsdp2_is_that_of_the_package(capsys):
+    """bf16=True is a format to gather in there: in the address, the command and the lines."""
+    asked = SMALL | {"data": 4, "zero": 3, "loop": "trainer", "precision": "fp32"}
+    told, plain = counted(asked | {"param_dtype": "bf16"}), counted(asked)
+    run = Run(tokens=256, loop="trainer", devices=Sharding(data=4, zero=3, param_dtype="bf16"))
+    assert told["total"] == simulate(Model.preset("tinyllama-1.1b"), "fp32", run).peak.bytes
+    assert told["total"] != plain["total"]
+    assert "--param-dtype bf16" in told["command"] and "param" not in plain["command"]
+    assert 'param_dtype="bf16"' in told["script"]
+    assert main([*shlex.split(told["command"])[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == told["total"]
+    known: dict = {}
+    exec(told["script"].replace("print(", "found = ("), known)
+    assert known["found"].total() == told["total"]
+    passes = counted(asked | {"param_dtype": "bf16", "micro_batches": 2})
+    assert "--gradient-sync last" in passes["command"] and passes["peak"]
+    assert main([*shlex.split(passes["command"])[1:], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["peak"]["bytes"] == passes["total"]
+
+
+@pytest.mark.parametrize("state", [{"data": 1, "zero": 3}, {"data": 4, "zero": 0}])
+def test_what_fsdp2_would_gather_in_changes_nothing_without_it(lookup, state):
+    for loop in ("plain", "trainer"):
+        asked = SMALL | state | {"precision": "fp32", "loop": loop}
+        with_it = answered(asked | {"param_dtype": "bf16"}, lookup)
+        without = answered(asked, lookup)
+        assert with_it["total"] == without["total"] and with_it["command"] == without["command"]
+
+
+def test_more_cards_keep_the_format_that_they_gather_in():
+    asked = {"model": "llama-3-70b", "loop": "trainer", "precision": "fp32", "param_dtype": "bf16"}
+    for data in (1, 2):
+        state = asked | {"data": data, "zero": 3, "tokens": 512}
+        (_, _, sets), *_ = counted(state, advise=True)["over"]
+        assert sets["param_dtype"] == ("own" if data == 1 else "bf16")
+        again = counted(state | sets)
+        assert again["fits"] and again["peak"]
 
 
 def test_a_pipeline_runs_1f1b_where_there_are_micro_batches_enough():

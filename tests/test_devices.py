@@ -9,13 +9,24 @@ from memlab.devices import Device, device, devices, room
 READINGS = {
     "GTX 1080 Ti": (11, None, 10.92),
     "RTX 2080 Ti": (11, None, 10.76),
-    "RTX 3060": (12, None, 11.76),
+    "RTX 2080 SUPER": (8, 8192, None),
+    "TITAN RTX": (24, 24576, None),
+    "RTX 3060": (12, 12288, 11.76),
     "RTX 3070": (8, 8192, 7.78),
     "RTX 3080": (10, None, 9.78),
+    "RTX 3080 Ti": (12, None, 12.0),
     "RTX 3090": (24, 24576, 23.56),
+    "RTX 3090 Ti": (24, 24564, None),
+    "RTX 4060": (8, 8188, None),
     "RTX 4070": (12, 12282, None),
+    "RTX 4070 SUPER": (12, None, 11.99),
+    "RTX 4070 Ti": (12, None, 11.73),
+    "RTX 4070 Ti SUPER": (16, 16376, None),
+    "RTX 4080": (16, None, 16076 * MiB),
+    "RTX 4080 SUPER": (16, 16376, None),
     "RTX 4090": (24, 24564, 23.64),
     "RTX 5070": (12, 12227, None),
+    "RTX 5070 Ti": (16, 16303, None),
     "RTX 5080": (16, None, 15.48),
     "RTX 5090": (32, 32607, 33677180928),
     "RTX 5060 Ti 16GB": (16, None, 15816 * MiB),
@@ -24,7 +35,8 @@ READINGS = {
     "RTX 4070 Laptop": (8, None, 7805 * MiB),
     "DGX Spark GB10": (128, None, 121.69),
     "Quadro RTX 8000": (48, None, 47.46),
-    "RTX A4000": (16, None, 15.61),
+    "RTX A2000 12GB": (12, None, 11.53),
+    "RTX A4000": (16, 16376, 15.61),
     "RTX A5000": (24, None, 23.67),
     "RTX A6000": (48, 49140, 47.54),
     "RTX 6000 Ada": (48, 46068, 44.43),
@@ -38,18 +50,28 @@ READINGS = {
     "A10": (24, 23028, None),
     "A10G": (24, None, 22.2),
     "A30": (24, None, 23.53),
+    "A40": (48, 46068, 44.4),
     "L40": (48, None, 44.4),
     "L40S": (48, 46068, 44.42),
     "A100 40GB": (40, 40960, 42298834944),
     "A100 80GB": (80, 81920, 79.25),
     "H100 80GB": (80, 81559, 79.11),
+    "H100 NVL": (94, None, 93.0),
+    "GH200 96GB": (96, 97871, 94.5),
     "H200": (141, 143771, None),
     "B200": (180, 183359, 178.35),
+    "GB200": (186, 189471, 184.31),
+    "B300": (288, None, 267.7),
+    "RX 7900 XTX": (24, 24560, None),
+    "MI300X": (192, None, 206141652992),
+    "MI325X": (256, None, 255.98),
 }
 
-CORRECTED = ("T4", "L4", "A10", "A10G", "P40", "L40", "L40S", "RTX 6000 Ada")
+CORRECTED = ("T4", "L4", "A10", "A10G", "P40", "A40", "L40", "L40S", "RTX 6000 Ada")
+DECIMAL = ("B300",)  # whose box counts GB of 10^9 bytes, where others' count GiB
 SHARED = ("DGX Spark GB10",)  # whose processor has the same memory
 KEPT = 400 * MiB  # by a driver at most, which is more of a small card
+DRIVERS = ("nvidia-smi", "amdgpu")
 PROGRAMS = ("PyTorch", "deviceQuery", "totalGlobalMem", "cudaMemGetInfo", "CUDA-visible")
 
 
@@ -73,14 +95,14 @@ def test_the_numbers_are_plausible(each):
     # GDDR has no memory of its own for error correction: where that is on, it takes a sixteenth.
     share = 15 / 16 if each.name in CORRECTED else 1
     share -= 0.01 * (each.name in SHARED)
-    box = share * each.marketed * GiB
+    box = share * each.marketed * (GB if each.name in DECIMAL else GiB)
     assert all(min(0.96 * box, box - KEPT) < n for n in numbers)
     assert all(n <= 1.09 * each.marketed * GiB for n in numbers)
     assert all(n > each.marketed * GB * 0.98 for n in numbers) or each.name == "T4"
     assert each.sources and all(source.startswith("https://") for source in each.sources)
-    # nvidia-smi is named where the driver's number is given, a CUDA program where usable is
+    # a driver's tool is named where its number is given, a program where usable is
     said = " ".join(each.sources)
-    assert ("nvidia-smi" in said) == (each.driver is not None)
+    assert any(tool in said for tool in DRIVERS) == (each.driver is not None)
     seen = any(program in said for program in PROGRAMS)
     assert seen == (each.usable is not None)
 
@@ -112,6 +134,17 @@ def test_the_numbers_are_plausible(each):
         ("1080 Ti", "GTX 1080 Ti"),
         ("NVIDIA GeForce RTX 4070", "RTX 4070"),
         ("Quadro RTX 8000", "Quadro RTX 8000"),
+        ("RTX 3090 Ti", "RTX 3090 Ti"),
+        ("4060", "RTX 4060"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX 4070 Ti SUPER"),
+        ("4070 ti", "RTX 4070 Ti"),
+        ("NVIDIA TITAN RTX", "TITAN RTX"),
+        ("H100 NVL 94GB", "H100 NVL"),
+        ("gh200", "GH200 96GB"),
+        ("NVIDIA B300 SXM6 AC", "B300"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("Radeon RX 7900 XTX", "RX 7900 XTX"),
+        ("7900xtx", "RX 7900 XTX"),
     ],
 )
 def test_names_as_people_type_them(typed, name):
@@ -124,9 +157,9 @@ def test_names_as_people_type_them(typed, name):
     [
         ("A100", "'A100' may be A100 40GB or A100 80GB"),
         ("RTX 4900", r"did you mean .*RTX 4090.*\? known: GTX 1080 Ti, RTX 2080 Ti"),
-        ("RTX 3090 Ti", r"unknown device 'RTX 3090 Ti'; did you mean RTX 3090"),
-        ("H100 NVL 94GB", "unknown device 'H100 NVL 94GB'"),
-        ("RTX 4060", "unknown device 'RTX 4060'; did you mean .*RTX 4060 Laptop"),
+        ("RTX 3070 Ti", r"unknown device 'RTX 3070 Ti'; did you mean .*RTX 3070"),
+        ("H100 96GB", "unknown device 'H100 96GB'"),
+        ("RTX 4050", "unknown device 'RTX 4050'; did you mean .*RTX 4060"),
         ("toaster", "unknown device 'toaster'; known: GTX 1080 Ti"),
         ("", "unknown device ''; known"),
         ("nvidia", "unknown device 'nvidia'; known"),

@@ -6,10 +6,20 @@ import pytest
 
 from memlab import GiB, Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.explain.changes import CHANGES
-from memlab.explain.flags import FLAGS, flag
+from memlab.explain.flags import FLAGS
 from memlab.explain.other_flags import LOSSES, OTHERS
-from memlab.explain.resorts import EVERY, FEWEST, LAST, LIGERS, TORCHS, every, last_of, line_of
+from memlab.explain.resorts import (
+    EVERY,
+    FEWEST,
+    INSIDE,
+    LAST,
+    LIGERS,
+    OF_MEMLAB,
+    TORCHS,
+    every,
+    last_of,
+    line_of,
+)
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
 from memlab.recipe.chosen import recipe_for
 from memlab.run import MOST
@@ -327,7 +337,7 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     recipe = recipe_for(QWEN, "bf16")
     known = (*EVERY, LIGERS, *LAST)
     said = [line_of(change.name, recipe, run) for change in known]
-    assert {*FLAGS, *OTHERS, *LOSSES} == {c.name for c in (*CHANGES, *known)}
+    assert {*FLAGS, *OTHERS, *LOSSES, INSIDE} == {c.name for c in (*OF_MEMLAB, *known)}
     for line in lines:
         assert any(line in each for each in said if each), (line, said)
     made = cheapest_change(QWEN, "bf16", run, on="10 GiB")
@@ -335,7 +345,7 @@ def test_each_change_is_a_line_of_the_readers_library(loop, lines):
     if loop != "plain":
         others = [each for each in said if each and not each.startswith("trl.")]
         assert loop != "sft" or not any("Arguments" in each for each in others)
-        assert flag("a step inside backward", recipe, run) is None
+        assert line_of(INSIDE, recipe, run) is None
     else:
         assert not any("memlab" in line for line in said if line), said
 
@@ -357,7 +367,7 @@ def test_a_loss_in_chunks_is_torchs_and_ligers_only_where_that_is_not_enough():
 
 def test_memlabs_own_models_have_memlabs_own_loss():
     mine = Run(batch=4, tokens=512, implementation="memlab")
-    assert every(mine) == CHANGES
+    assert every(mine) == OF_MEMLAB
     line = line_of("a loss in chunks", recipe_for(QWEN, "fp32"), mine)
     assert line and line.startswith("memlab.lab.models.")
 

@@ -16,7 +16,7 @@ from memlab.cli import main
 from memlab.devices import devices
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
-from memlab.explain.resorts import EVERY, LAST
+from memlab.explain.resorts import EVERY, LAST, TORCHS
 from memlab.fit import CannotFit, cheapest_change, limit_of
 from memlab.model import Model
 from memlab.page import cheaper
@@ -26,10 +26,7 @@ from memlab.page.request import CHOICES, PRECISIONS, checked
 from memlab.units import text
 
 QUESTIONS = 60
-PACKAGE_ONLY = (
-    "a step inside backward",
-    *(change.name for change in (*EVERY, *LAST) if change not in CHANGES),
-)
+PACKAGE_ONLY = [change.name for change in (*EVERY, *LAST) if change not in CHANGES]
 
 
 def questions():
@@ -105,7 +102,7 @@ def test_the_verdict_is_that_of_the_package(asked):
 
 
 def test_the_cheapest_changes_are_those_of_the_package(asked):
-    seen = 0
+    seen: list = []
     for state, told in asked:
         if told["fits"] or not told["changes"]:
             continue
@@ -116,10 +113,10 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
             continue
         told_here = [[name, cost, text(size)] for name, cost, size, _ in wanted]
         assert told["changes"] == told_here, state
-        seen += 1
-        if seen == 3:
-            break
-    assert seen
+        seen.append([name for name, *_ in told_here])
+        if len(seen) >= 3 and any(TORCHS.name in names for names in seen):
+            return
+    raise AssertionError(f"too few are advised: {seen}")
 
 
 def test_what_no_change_helps_is_refused_at_both(lookup):  # noqa: F811

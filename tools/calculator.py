@@ -81,7 +81,7 @@ GROUPS = (
     ("The conversations", ("users", "context"), SERVE),
     ("How it is served", ("engine", "dtype", "kv", "share", "loaded", "cards"), SERVE),
     ("The card", ("card", "gib"), ""),
-    ("How many cards", ("data", "zero", "tensor", "pipeline"), TRAIN),
+    ("How many cards", ("data", "zero", "param_dtype", "tensor", "pipeline"), TRAIN),
 )
 NO_ENGINE = (
     "This copy of the book was built without the calculator's engine, so what stands below is one "

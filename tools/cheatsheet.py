@@ -22,6 +22,7 @@ TOLD_IN = {
     "low_rank": "small-optimizers",
     "optimizer_step": "small-optimizers",
     "linear_cross_entropy": "logits",
+    "chunk_rows": "logits",
     "sharded_step": "divide-model",
     "divided_text": "divide-text",
     "expandable": "allocator",

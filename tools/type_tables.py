@@ -26,7 +26,7 @@ from type_keys import COMMON
 
 from memlab.lab import causal_cache
 from memlab.model.config import KEYS
-from memlab.page import request, sums, types
+from memlab.page import pasted, sums, types
 
 OUT = Path(__file__).resolve().parent.parent / "book" / "calculator" / "types.json"
 CHECKS, TRIES, ROUNDS = 22, 5, 6
@@ -288,7 +288,7 @@ def _wrong(fitted: Fitted, table: dict[str, Any]) -> Probe | None:
         if made is None:
             continue
         try:
-            known = types.known(table, request.flat(whole(config)))
+            known = types.known(table, pasted.flat(whole(config)))
             sizes = sums.Sizes(table, known)
             ours = sums.tensors(table, sizes)
             kept = sums.cache(table, sizes, 2, 100, 2)

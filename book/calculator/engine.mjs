@@ -148,7 +148,7 @@ export function configFrom(text) {
   return shallow(read, 0);
 }
 
-// A copy without a prototype: numbers, texts, truth values, and one level of objects and lists.
+// A copy without a prototype: numbers, texts, truth values, and two levels of objects and lists.
 function shallow(object, level) {
   const made = Object.create(null);
   for (const [key, value] of Object.entries(object)) {
@@ -160,7 +160,7 @@ function shallow(object, level) {
     else if (Array.isArray(value))
       made[key] = value.slice(0, 1000).filter(listed);
     else if (value !== null && typeof value === "object") {
-      if (level === 0) made[key] = shallow(value, 1);
+      if (level < 2) made[key] = shallow(value, level + 1);
     } else made[key] = value;
   }
   return made;

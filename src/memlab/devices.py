@@ -14,7 +14,8 @@ from .base.message import Message
 from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
-NOISE = "nvidia geforce tesla gpu tensor core card sxm sxm2 sxm4 sxm5 pcie hbm2 hbm2e hbm3 hbm3e"
+NOISE = "nvidia geforce tesla amd radeon instinct gpu tensor core card"
+NOISE += " sxm sxm2 sxm4 sxm5 sxm6 pcie ac hbm2 hbm2e hbm3 hbm3e"
 NOISE += " quadro dgx spark generation blackwell workstation server edition"
 
 
@@ -23,8 +24,9 @@ class Device:
     """One GPU.
 
     marketed    GB on the box; some makers' GB are GiB, so it is a name more than a number
-    driver      bytes that nvidia-smi reports, or None where no reading with a source was found
-    usable      bytes that a CUDA program sees in all, or None likewise
+    driver      bytes that nvidia-smi or amdgpu reports, or None where no reading with a source was
+                found
+    usable      bytes that a program of CUDA or ROCm sees in all, or None likewise
     sources     where the two were read: users' own output in public threads
     Leaves out  the CUDA context of each process (hundreds of MiB, by card, driver and library),
                 other programs, a desktop on the same card
@@ -73,13 +75,24 @@ def _gib(hundredths: int) -> int:
 _DEVICES = (
     Device("GTX 1080 Ti", 11, None, _gib(1092)),
     Device("RTX 2080 Ti", 11, None, _gib(1076)),
-    Device("RTX 3060", 12, None, _gib(1176)),
+    Device("RTX 2080 SUPER", 8, _mib(8192), None),
+    Device("TITAN RTX", 24, _mib(24576), None),
+    Device("RTX 3060", 12, _mib(12288), _gib(1176)),
     Device("RTX 3070", 8, _mib(8192), _gib(778)),
     Device("RTX 3080", 10, None, _gib(978)),
+    Device("RTX 3080 Ti", 12, None, _gib(1200)),
     Device("RTX 3090", 24, _mib(24576), _gib(2356)),
+    Device("RTX 3090 Ti", 24, _mib(24564), None),
+    Device("RTX 4060", 8, _mib(8188), None),
     Device("RTX 4070", 12, _mib(12282), None),
+    Device("RTX 4070 SUPER", 12, None, _gib(1199)),
+    Device("RTX 4070 Ti", 12, None, _gib(1173)),
+    Device("RTX 4070 Ti SUPER", 16, _mib(16376), None),
+    Device("RTX 4080", 16, None, _mib(16076)),
+    Device("RTX 4080 SUPER", 16, _mib(16376), None),
     Device("RTX 4090", 24, _mib(24564), _gib(2364)),
     Device("RTX 5070", 12, _mib(12227), None),
+    Device("RTX 5070 Ti", 16, _mib(16303), None),
     Device("RTX 5080", 16, None, _gib(1548)),
     Device("RTX 5090", 32, _mib(32607), 33677180928),
     Device("RTX 5060 Ti 16GB", 16, None, _mib(15816)),
@@ -88,7 +101,8 @@ _DEVICES = (
     Device("RTX 4070 Laptop", 8, None, _mib(7805)),
     Device("DGX Spark GB10", 128, None, _gib(12169)),
     Device("Quadro RTX 8000", 48, None, _gib(4746)),
-    Device("RTX A4000", 16, None, _gib(1561)),
+    Device("RTX A2000 12GB", 12, None, _gib(1153)),
+    Device("RTX A4000", 16, _mib(16376), _gib(1561)),
     Device("RTX A5000", 24, None, _gib(2367)),
     Device("RTX A6000", 48, _mib(49140), _gib(4754)),
     Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443)),
@@ -102,13 +116,21 @@ _DEVICES = (
     Device("A10", 24, _mib(23028), None),
     Device("A10G", 24, None, _gib(2220)),
     Device("A30", 24, None, _gib(2353)),
+    Device("A40", 48, _mib(46068), _gib(4440)),
     Device("L40", 48, None, _gib(4440)),
     Device("L40S", 48, _mib(46068), _gib(4442)),
     Device("A100 40GB", 40, _mib(40960), 42298834944),
     Device("A100 80GB", 80, _mib(81920), _gib(7925)),
     Device("H100 80GB", 80, _mib(81559), _gib(7911)),
+    Device("H100 NVL", 94, None, _gib(9300)),
+    Device("GH200 96GB", 96, _mib(97871), _gib(9450)),
     Device("H200", 141, _mib(143771), None),
     Device("B200", 180, _mib(183359), _gib(17835)),
+    Device("GB200", 186, _mib(189471), _gib(18431)),
+    Device("B300", 288, None, _gib(26770)),
+    Device("RX 7900 XTX", 24, _mib(24560), None),
+    Device("MI300X", 192, None, 206141652992),
+    Device("MI325X", 256, None, _gib(25598)),
 )
 
 
@@ -171,12 +193,12 @@ def _words(name: str) -> list[str]:
 
 
 def _spellings(device: Device) -> set[str]:
-    """With or without RTX or GTX before it, GB behind it, and the size."""
+    """With or without RTX, GTX or RX before it, GB behind it, and the size."""
     words = _words(device.name)
     ways = [words]
     if words[-1].endswith("gb"):
         ways += [words[:-1] + [words[-1][:-2]], words[:-1]]
     else:
         ways.append(words + [f"{device.marketed}gb"])
-    ways += [way[1:] for way in ways if way[0] in ("rtx", "gtx")]
+    ways += [way[1:] for way in ways if way[0] in ("rtx", "gtx", "rx")]
     return {"".join(way) for way in ways}

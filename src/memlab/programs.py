@@ -92,7 +92,7 @@ def _check_library_loss(run: Run) -> None:
     if run.loop != "plain":
         raise ValueError(f"loss={loss!r} with loop={run.loop!r} is not described; loop='plain' is")
     if run.devices.ranks > 1:
-        raise ValueError(f"loss={loss!r}: one device alone is described")
+        raise ValueError(Message("loss={loss}: one device alone is described", loss=loss))
     if loss == "liger" and run.backend == "cpu":
         raise ValueError("loss='liger': its kernels are Triton's, for a GPU; backend='cuda' is")
 

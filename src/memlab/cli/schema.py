@@ -40,7 +40,9 @@ DEVICE = record(
     {
         "name": field("text", "the card, as --on takes it"),
         "marketed": field("count", "GB on the box: a name more than a number"),
-        "driver": field("bytes?", "what nvidia-smi shows; null: no reading with a source"),
+        "driver": field(
+            "bytes?", "what nvidia-smi or amdgpu shows; null: no reading with a source"
+        ),
         "usable": field("bytes?", "what a CUDA program sees in all; null likewise"),
         "limit": field("bytes", "usable, else driver: what --on holds a step against"),
         "sources": several({"type": "string"}, "where the two were read"),

@@ -21,7 +21,6 @@ PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
 ADAPTED = f"peft.get_peft_model(model, {PEFT})"
 NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
 QUANTIZED = f"quantization_config={NF4}"
-INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
 # models where that is another one; None where there is none.
 # Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py;
@@ -32,12 +31,12 @@ FLAGS: dict[str, dict[str, str | None]] = {
         TRAINER: 'TrainingArguments(optim="adamw_torch_fused")',
     },
     "SDPA attention": {OWN: LOADED.format('attn_implementation="sdpa"'), MEMLAB: None},
-    "a loss in chunks": {
-        OWN: "memlab.lab.loss.chunked_cross_entropy(hidden, model.lm_head.weight, labels, 8)",
+    "torch's loss in chunks": {
+        OWN: "torch.nn.functional.linear_cross_entropy(hidden, model.lm_head.weight, labels, "
+        "options=torch.nn.LinearCrossEntropyOptions())",  # without, it makes all logits
         TRAINER: None,
-        MEMLAB: "memlab.lab.models.TinyLlama(model, loss_chunks=8)",
+        MEMLAB: None,
     },
-    "a step inside backward": {OWN: INSIDE, TRAINER: None},
     "autocast": {
         OWN: 'torch.autocast("cuda", dtype=torch.bfloat16)',
         TRAINER: "TrainingArguments(bf16=True)",
@@ -89,10 +88,7 @@ def flag(name: str, recipe: Recipe, run: Run) -> str | None:
         return _of(words.format(passes=run.micro_batches, batch=run.batch), of)
     if name == "8-bit states" and recipe.optimizer == "adamw8bit" and not trainer:
         return "torchao.optim.AdamW8bit(model.parameters())"
-    found = of_library(FLAGS[name], of)
-    if found is not None and name == "a step inside backward":
-        found = found.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
-    return found
+    return of_library(FLAGS[name], of)
 
 
 def of_library(said: dict[str, str | None], of: str) -> str | None:
@@ -105,12 +101,6 @@ def divided(run: Run) -> str | None:
     """The line that divides a run over its cards with FSDP2; None where the library has none."""
     words = SHARDED.get(library(run))
     return words and words.format(run.devices.data)
-
-
-STEPPED = {
-    "bnb_adamw8bit": "bitsandbytes.optim.AdamW8bit",
-    "adamw8bit": "torchao.optim.AdamW8bit",
-}
 
 
 def _of(words: str, of: str) -> str:

@@ -5,17 +5,27 @@ The page's calculator reads the lines of memlab.explain.flags, and none of these
 
 from __future__ import annotations
 
-from .flags import OWN, SFT, STEPPED, TRAINER, library, of_library
+from .flags import MEMLAB, OWN, SFT, TRAINER, library, of_library
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..run import Run
 
+STEPPED = {
+    "bnb_adamw8bit": "bitsandbytes.optim.AdamW8bit",
+    "adamw8bit": "torchao.optim.AdamW8bit",
+}
+INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 HOST = "torchao.optim.CPUOffloadOptimizer"
 
 # As memlab.explain.flags.FLAGS, with the same sources; peft 0.21, mapping_func.py
 OTHERS: dict[str, dict[str, str | None]] = {
+    "a loss in chunks": {
+        OWN: "memlab.lab.loss.chunked_cross_entropy(hidden, model.lm_head.weight, labels, 8)",
+        TRAINER: None,
+        MEMLAB: "memlab.lab.models.TinyLlama(model, loss_chunks=8)",
+    },
     "TRL's trainer and its fused head": {
         OWN: None,
         TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments",
@@ -39,11 +49,8 @@ FEWER_SFT = "SFTConfig(max_length={tokens})"
 #             pass"
 HOOKED = "each = {{p: {}([p]) for p in model.parameters()}}; for p in each: "
 HOOKED += "p.register_post_accumulate_grad_hook(lambda p: (each[p].step(), each[p].zero_grad()))"
-# Source      torch 2.13, torch/nn/functional.py: linear_cross_entropy, which without options makes
-#             all logits; liger-kernel 0.8.5, transformers/fused_linear_cross_entropy.py
+# Source      liger-kernel 0.8.5, transformers/fused_linear_cross_entropy.py
 LOSSES = {
-    "torch's loss in chunks": "torch.nn.functional.linear_cross_entropy(hidden, "
-    "model.lm_head.weight, labels, options=torch.nn.LinearCrossEntropyOptions())",
     "Liger Kernel's loss in chunks": "liger_kernel.transformers.LigerFusedLinearCrossEntropyLoss()"
     "(model.lm_head.weight, hidden, labels)",
 }
@@ -54,8 +61,9 @@ def other_line(name: str, recipe: Recipe, run: Run) -> str | None:
     of = library(run)
     if name.startswith("sequences of"):
         return (FEWER_SFT if of == SFT else FEWER).format(tokens=run.tokens)
-    if name == "a step inside backward" and of == OWN:
-        return HOOKED.format(STEPPED.get(recipe.optimizer, "torch.optim.AdamW"))
+    if name == "a step inside backward":
+        stepped = STEPPED.get(recipe.optimizer, "torch.optim.AdamW")
+        return {OWN: HOOKED, MEMLAB: INSIDE}[of].format(stepped) if of in (OWN, MEMLAB) else None
     if name in LOSSES:
         return LOSSES[name] if of == OWN else None
     return of_library(OTHERS[name], of) if name in OTHERS else ""

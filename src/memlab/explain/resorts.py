@@ -60,11 +60,11 @@ def _loss(name: str) -> Turn:
     return lambda recipe, run: (recipe, run.replace(loss=name))
 
 
-TORCHS = Change(
-    "torch's loss in chunks",
-    _loss("linear_cross_entropy"),
-    "next to no time: the output head works on some rows at a time",
-)
+def _inside(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
+    return recipe, run.replace(step_in_backward=True)
+
+
+TORCHS = CHANGES[2]
 LIGERS = Change(
     "Liger Kernel's loss in chunks",
     _loss("liger"),
@@ -82,9 +82,16 @@ ADAPTERS = Change(
     "no time, but another result: the weights stay as they are",
     (*OTHER_STATES, "Adafactor"),
 )
-# From what costs nothing to what costs most, as memlab.fit tries them. The loss in CHANGES is that
-# of memlab's models.
-EVERY = (*CHANGES[:2], TORCHS, SFT, *CHANGES[3:])
+STEPPED_INSIDE = Change(
+    INSIDE,
+    _inside,
+    "no time, but no clipping by the norm of all gradients and no micro-batches",
+)
+OURS = Change("a loss in chunks", _loss("chunked"), "next to no time: a loop over rows")
+# From what costs nothing to what costs most, as memlab.fit tries them: of models of transformers,
+# and of memlab's own, which have a loss of their own.
+EVERY = (*CHANGES[:3], SFT, STEPPED_INSIDE, *CHANGES[3:])
+OF_MEMLAB = (*CHANGES[:2], OURS, STEPPED_INSIDE, *CHANGES[3:])
 AWAY = (
     Change(
         ON_HOST,
@@ -119,7 +126,7 @@ LAST = (*AWAY, *OTHERWISE)  # of one card
 
 def every(run: Run) -> tuple[Change, ...]:
     """What is tried first, for a reader of whose code this run is."""
-    return EVERY if run.implementation == "transformers" else CHANGES
+    return EVERY if run.implementation == "transformers" else OF_MEMLAB
 
 
 def installed(every: tuple[Change, ...]) -> tuple[Change, ...]:

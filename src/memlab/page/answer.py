@@ -20,7 +20,7 @@ from .cheaper import adapted, cheapest, divided
 from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
-from .request import OTHER_MODEL, START, checked, first
+from .request import OTHER_MODEL, OWN, START, checked, first
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
@@ -102,6 +102,7 @@ def answered(
         found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
         for over, size in divided(model, recipe, run, limit, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
+            sets["param_dtype"] = over.devices.param_dtype or OWN
             line, words = of_cards(over), say.OVER
             if over.checkpoint != run.checkpoint:
                 sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
@@ -115,7 +116,7 @@ def answered(
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
-        found["leaves_out"] += of_config(model.family, given["config"])
+        found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))
     return found
 

@@ -30,6 +30,7 @@ from .request import (
     START,
 )
 from .serving_controls import SERVE
+from .sharded import synced
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ def run_of(state: State) -> Run:
         said["lora"] = lora_of(state)
     if shared.get("data", 1) == 1:
         shared.pop("zero", None)  # which would divide nothing
+    if shared.get("zero") == 3:
+        shared |= synced(loop, said.get("micro_batches", 1))
+        if state.get("param_dtype", OWN) != OWN:
+            shared["param_dtype"] = state["param_dtype"]
     return Run(devices=Sharding(**shared), **said)
 
 

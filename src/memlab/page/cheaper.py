@@ -10,10 +10,12 @@ from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.lora import Lora
 from .highest import Highest
+from .sharded import synced
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from .highest import Lookup
 
@@ -66,12 +68,13 @@ def divided(
     of cards makes it fit, or where this step is not described over several.
     """
     now, made = run.devices, []
+    how: dict[str, Any] = now.policy | synced(run.loop, run.micro_batches)
     most = MOST_CARDS if now.ranks == now.data and now.zero in (0, 3) else 0
     for tried in (run, run.replace(checkpoint="block")):
         cards = now.data if now.data > 1 and not now.zero else 2 * now.data
         while cards <= most:
-            over = tried.replace(devices=Sharding(data=cards, zero=3))
             try:
+                over = tried.replace(devices=Sharding(data=cards, zero=3, **how))
                 size = top(model, recipe, over, lookup).total
             except ValueError:
                 break

@@ -7,6 +7,7 @@ from ..recipe.parallelism import Sharding
 from ..run import Run
 from .asked import recipe_of, run_of
 from .loop_controls import LIKE
+from .pasted import WHOLE
 from .request import OTHER_MODEL, OWN, PRECISIONS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -24,6 +25,7 @@ FIELDS: tuple[str, ...] = (
     "loss",
 )
 FIELDS += ("loop", "completion")
+POLICY = ("param_dtype", "gradient_sync")  # of FSDP2, which the page asks about
 RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
 
 
@@ -49,6 +51,9 @@ def command(state: State) -> str:
         words += ["--ranks", str(ranks.data)]
     if ranks.zero:
         words += ["--zero", str(ranks.zero)]
+    for field in POLICY:
+        if field in ranks.policy:
+            words += [f"--{field.replace('_', '-')}", getattr(ranks, field)]
     for field in ("tensor", "pipeline"):
         if getattr(ranks, field) > 1:
             words += [f"--{RANKS[field]}", str(getattr(ranks, field))]
@@ -70,7 +75,7 @@ def script(state: State) -> str:
     alone = Sharding()
     shared = [
         f"{field}={quoted(getattr(ranks, field))}"
-        for field in ("data", "zero", "tensor", "pipeline", "schedule")
+        for field in ("data", "zero") + POLICY + ("tensor", "pipeline", "schedule")
         if getattr(ranks, field) != getattr(alone, field)
     ]
     names = "Model, Recipe, Run, estimate"
@@ -78,8 +83,11 @@ def script(state: State) -> str:
         fields.append(f"devices=Sharding({', '.join(shared)})")
         names = "Model, Recipe, Run, Sharding, estimate"
     more = ""
+    made = f'Model.{maker}("{model(state)}")'
+    if state.get("config", {}).get(WHOLE):
+        more, made = "from memlab.lab.text_part import text_part\n", f'text_part("{CONFIG}")'
     if run.lora is not None:
-        more = "from memlab.terms.lora import Lora\n"
+        more += "from memlab.terms.lora import Lora\n"
         base = f", {quoted(run.lora.base)}" if run.lora.base else ""
         base += f", dropout={run.lora.dropout}" if run.lora.dropout else ""
         names_of = [quoted(name) for name in run.lora.targets]
@@ -94,7 +102,7 @@ def script(state: State) -> str:
         fields.append(f"teacher=Teacher({given})")
     return f"""from memlab import {names}
 {more}
-model = Model.{maker}("{model(state)}")
+model = {made}
 recipe = {recipe}
 run = Run({", ".join(fields)})
 print(estimate(model, recipe, run))"""

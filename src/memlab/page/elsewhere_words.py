@@ -22,6 +22,7 @@ ELSEWHERE = (
     "{name}: {inputs} inputs do not fill blocks of {block}",
     "H={size} (width of a head) is odd; rotary positions turn pairs",
     "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
+    "loss={loss}: one device alone is described",
 )
 # What memlab.engines says to a state that asks about serving.
 OF_ENGINES = (

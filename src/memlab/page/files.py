@@ -25,16 +25,16 @@ MODULES = (
     "engines/kept engines/pool engines/quantized explain/changes explain/flags page/adapted "
     "page/adapter_controls "
     "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
-    "page/described page/forms page/highest page/loop_controls page/looped page/outside page/peak "
-    "page/request "
+    "page/described page/forms page/highest page/loop_controls page/looped page/outside "
+    "page/pasted page/peak page/request "
     "page/sentences page/sharded "
-    "page/serving page/serving_controls page/spelled page/sums "
+    "page/serving page/serving_controls page/spelled page/sums page/torch_loss "
     "page/types page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
-    "adapters allocator context engine_pool expandable experts gradients kv_cache lora low_rank "
-    "optimizer optimizer_step packed segments sharding tied weights"
+    "adapters allocator chunk_rows context engine_pool expandable experts gradients kv_cache lora "
+    "low_rank optimizer optimizer_step packed segments sharding tied weights"
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
 # adapter_config.json, answers about serving, and knows a teacher.

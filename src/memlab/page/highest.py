@@ -13,7 +13,7 @@ from ..recipe.resident import fullest, stepped
 from ..run import Run
 from ..step import keys
 from ..terms.optimizer_step import step_room
-from . import adapted, adapters_kept, looped, sharded
+from . import adapted, adapters_kept, looped, sharded, torch_loss
 from .described import Unknown, check, no_kind, why
 from .forms import layers_of, table_of
 from .peak import LAYERS, SHARDED, TERMS, kind_of, places, precision_of, value
@@ -208,6 +208,8 @@ def moments_of(
     if reason:
         raise Unknown(reason)
     table, precision = table_of(model, run), precision_of(recipe)
+    if run.library_loss and (reason := torch_loss.refused(model, run, precision)):
+        raise Unknown(reason)
     name, kind = f"{table}.{precision}", kind_of(model, recipe, run)
     if run.lora is not None:
         which = adapted.which_of(model, run.lora)
@@ -218,6 +220,8 @@ def moments_of(
         kind = looped.kind_of(kind, model, recipe, run)
     if run.devices.fsdp:
         name = sharded.file_of(name)
+    if run.library_loss:
+        name = torch_loss.file_of(name)
     found = lookup(name, kind)
     if found == "?":
         raise Missing(name)

@@ -21,6 +21,7 @@ from ..model.fields import dropouts
 from ..model.mixtures import GROUPED, groups
 from ..run import CHUNKS, Run
 from .forms import attention_of, form_of, layers_of, pattern
+from .torch_loss import rows_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def letters(model: Model, run: Run) -> dict[str, int]:
         "W": -(-tokens // 32) * 32,
         "Y": -(-tokens // 8) * 8,
         "Q": model.heads // model.kv_heads + 2,
-        "C": -(-run.rows // CHUNKS),
+        "C": rows_of(model, run) if run.library_loss else -(-run.rows // CHUNKS),
     }
     if model.family in GROUPED:
         made["g"], made["b"] = groups(model.family, model.config)

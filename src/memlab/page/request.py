@@ -8,35 +8,19 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..devices import devices
-from ..model.fields import NOTHING, kinds
 from ..model.presets import PRESETS
-from ..model.shape_keys import KEYS
 from ..run import MOST_PARTS, Run
 from . import adapter_controls as adapters
 from . import loop_controls as loops
 from . import serving_controls as serving
 from . import words as say
 from .outside import shown
+from .pasted import config_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-LARGEST = 10**9  # of any whole number that somebody may give
-MOST_LAYERS = 10_000  # more are no model, and take a page too long
-LONGEST = 120  # characters of a name
-ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
-IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
-LISTS = (
-    "layer_types",
-    "no_rope_layers",
-    "moe_layers",
-    "mlp_only_layers",
-    "short_factor",
-    "long_factor",
-)
-INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes
-REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
 OWN = "own"  # the attention that transformers gives a model of which nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 OTHER_CARD = "other"  # of the size that is told beside it
@@ -67,6 +51,9 @@ ZERO = {
     2: "2: gradients too (DeepSpeed)",
     3: "3: weights too (FSDP2)",
 }
+LOSSES = [("plain", "all logits at once"), ("linear_cross_entropy", "torch's, in chunks")]
+LOSSES += [("chunked", "memlab's, in 8 chunks")]
+GATHERED = [(OWN, "the format of the weights"), ("bf16", "bf16, which is Trainer's bf16=True")]
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     ("model", "Model", [(name, name) for name in sorted(PRESETS)]),
@@ -91,7 +78,7 @@ CHOICES = (
         [(OWN, "the model's own"), ("sdpa", "SDPA (flash)"), ("eager", "eager, written out")],
     ),
     ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
-    ("loss", "Loss", [("plain", "all logits at once"), ("chunked", "in 8 chunks")]),
+    ("loss", "Loss", LOSSES),
     (
         "card",
         "Card",
@@ -99,6 +86,7 @@ CHOICES = (
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
+    ("param_dtype", "FSDP2 computes in", GATHERED),
 ) + (loops.CHOICES + adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
     ("batch", "Sequences in a batch", 1, 65536),
@@ -139,7 +127,7 @@ def first() -> dict[str, Any]:
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
     made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_impl or OWN}
     made["completion"] = run.completion or loops.ALL
-    made |= START
+    made |= START | {"param_dtype": OWN}
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]
     return {name: made[name] for name in order}
 
@@ -177,73 +165,3 @@ def checked(given: Any) -> dict[str, Any]:
     if made["model"] == OTHER_MODEL:
         made["config"] = config_of(given.get("config"))
     return made
-
-
-def config_of(config: Any) -> dict[str, Any]:
-    """A config.json, less all that changes no byte: memlab.model.fields knows each key.
-
-    Raises      ValueError, in one line, for anything that is no config
-    """
-    if not isinstance(config, dict):
-        raise ValueError(say.NO_CONFIG)
-    family = config.get("model_type")
-    if not isinstance(family, str):
-        raise ValueError(say.NO_FAMILY)
-    if family not in KEYS:
-        return flat(config)
-    made: dict[str, Any] = {"model_type": family}
-    rows = kinds(family)
-    for key in sorted(rows):
-        if key in ROTARY and isinstance(config.get(key), dict):
-            inner = config[key]
-            made[key] = {name: plain(name, inner[name]) for name in IN_ROTARY if name in inner}
-            for name in LISTS:
-                if isinstance(inner.get(name), list):
-                    made[key][name] = [plain(name, each) for each in inner[name]]
-        elif key in ROTARY and config.get(key) is not None:
-            raise ValueError(Message(say.NO_OBJECT, key=key, value=shown(config[key])))
-        elif key in LISTS and isinstance(config.get(key), list):
-            made[key] = [plain(key, each) for each in config[key]]
-        elif key == "quantization_config" and config.get(key) is not None:
-            made[key] = "..."  # no word of it is of any language; MicroPython writes no "…"
-        elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
-            made[key] = plain(key, config[key])
-    layers = made.get(KEYS[family]["layers"][0])
-    if isinstance(layers, int) and layers > MOST_LAYERS:
-        raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
-    if "_name_or_path" in config:
-        made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])
-    return made
-
-
-def flat(config: Any) -> dict[str, Any]:
-    """A config's keys, those of the objects that hold sizes among them."""
-    made = {}
-    for key in config:
-        value = config[key]
-        if key in INSIDE and isinstance(value, dict):
-            for name in value:
-                made[f"{key}.{name}"] = value[name]
-        else:
-            made[key] = value
-    return made
-
-
-def plain(key: str, value: Any) -> Any:
-    """A number, truth value or short text as it is.
-
-    Raises      ValueError for anything else
-    """
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if not -1 <= value <= LARGEST:
-            raise ValueError(Message(say.NO_SIZE, key=key, value=shown(value), most=f"{LARGEST:,}"))
-        return value
-    if isinstance(value, float):
-        if not -1e9 <= value <= 1e9:
-            raise ValueError(Message(say.BEYOND, key=key))
-        return value
-    if isinstance(value, str):
-        return value[:LONGEST]
-    raise ValueError(Message(say.NO_VALUE, key=key))

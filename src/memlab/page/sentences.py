@@ -16,6 +16,7 @@ from . import adapters_kept, looped
 from . import words as say
 from .highest import HILLS
 from .outside import shown
+from .pasted import WHOLE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -155,9 +156,13 @@ def cache_of(model: Model, run: Run, format: str = "bf16") -> int:
     return windowed_cache(each, batch=run.batch, tokens=tokens, format=format, **shape)
 
 
-def of_config(family: str, config: dict[str, Any]) -> list[str]:
-    """Which keys of a config were read, and which were not, and why."""
-    return of_keys(used(family, config))
+def of_config(read: dict[str, Any], pasted: dict[str, Any]) -> list[str]:
+    """Which keys of a config were read, and which were not, and why; what is left of a whole."""
+    family, whole = read["model_type"], read.get(WHOLE)
+    if not whole:
+        return of_keys(used(family, pasted))
+    said = of_keys(used(family, pasted["text_config"]))
+    return [Message(say.BUT_TEXT, family=whole)] + said
 
 
 def of_keys(told: dict[str, list[str]]) -> list[str]:

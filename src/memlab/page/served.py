@@ -40,7 +40,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
 
     Raises      ValueError for what no engine does, or memlab does not describe; Missing
     """
-    config = given["config"] if state["model"] == OTHER_MODEL else {}
+    config = state["config"] if state["model"] == OTHER_MODEL else {}
     if config and config["model_type"] not in KEYS:
         return _of_type(state, lookup)
     model = model_of(state)
@@ -59,7 +59,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     else:
         of_engine(found, state, model, advise)
     if config:
-        found["leaves_out"] += of_config(model.family, config)
+        found["leaves_out"] += of_config(config, given["config"])
     return found
 
 

@@ -54,6 +54,11 @@ def letters_of(model: Model, run: Run) -> dict[str, int]:
     return made
 
 
+def synced(loop: str, passes: int) -> dict[str, str]:
+    """How the gradients of several micro-batches meet where Trainer decides: after the last one."""
+    return {"gradient_sync": "last"} if loop == "trainer" and passes > 1 else {}
+
+
 def room(model: Model, recipe: Recipe, run: Run) -> int:
     """Bytes that the optimizer's step takes for a moment, on a rank's parts of all weights."""
     ranks = run.devices.data
@@ -66,6 +71,8 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     """Why there are no moments of this step under FSDP2; or nothing."""
     if not run.devices.fsdp:
         return ""
+    if run.devices.policy:
+        return say.NO_FSDP_POLICY
     if table_of(model, run) not in FAMILIES:
         return Message(say.NO_FSDP_STEP, family=model.family)
     if run.lora is not None:

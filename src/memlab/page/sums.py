@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..base.message import Message
 from . import words as say
 from .outside import shown
-from .request import plain
+from .pasted import plain
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..units import text
 from . import words as say
 from .highest import Missing
 from .outside import shown
-from .request import MOST_LAYERS, REFUSED
+from .pasted import MOST_LAYERS, REFUSED
 from .sentences import of_keys
 from .spelled import stored
 from .sums import Sizes, cache, tensors

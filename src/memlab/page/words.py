@@ -146,6 +146,9 @@ NO_LOOP_ADAPTERS = "adapters in this loop are not counted on this page; the comm
 NO_LOOP_PRECISION = "adapters in this loop are counted in bf16 and under autocast here, not in fp32"
 NO_LOOP_EAGER = "this loop is counted with SDPA attention here; the command below counts the other"
 NO_LOOP_LOSS = "a loss in chunks is counted in a loop of your own alone: choose all logits at once"
+NO_TORCH_LOSS = (
+    "torch's loss in chunks multiplies input and head in one format, and autocast gives them two"
+)
 NO_LOOP_DEVICES = "this loop is counted on one device here, or on several that each have all (DDP)"
 
 # FSDP2.
@@ -155,6 +158,10 @@ NO_FSDP_STEP = (
 NO_FSDP_COPY = "an fp32 copy of the weights is not described under FSDP2"
 NO_FSDP_OPTIMIZER = "{optimizer} is not described under FSDP2, which divides tensors by rows"
 NO_FSDP_LOSS = "under FSDP2 a loss of all logits at once is counted, in a loop of your own"
+NO_FSDP_POLICY = (
+    "the step of FSDP2 in another format than that of the weights is in no table of this page; "
+    "the command below counts its peak, or says what of it is not described"
+)
 NO_FSDP_EAGER = "under FSDP2 SDPA attention is counted here; the command below counts the other"
 
 NO_FSDP_ADAPTERS = (

@@ -7,46 +7,14 @@ from __future__ import annotations
 
 from ..formats import storage
 from ..units import whole
+from .chunk_rows import FORMATS
+from .chunk_rows import chunk_rows as chunk_rows
+from .chunk_rows import liger_rows as liger_rows
 from .logits import peak, scalars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..formats import Format
-
-
-def chunk_rows(
-    rows: int, *, vocab: int, d_model: int, format: str | Format = "fp32", backend: str = "cpu"
-) -> int:
-    """Rows of a chunk that `LinearCrossEntropyOptions()` takes.
-
-    Formula     P / 2, and P in bf16 on a CPU; at least 1 and at most R;
-                P: the first power of two from ⌈R / ⌈V / D⌉⌉
-    Unit        rows, a whole number
-    Source      torch 2.13, torch/nn/modules/linear_cross_entropy_options.py
-    Raises      ValueError for a format without a chunked path here
-    """
-    _known(format)
-    power = _power(rows, vocab, d_model)
-    return max(1, min(power if format == "bf16" and backend == "cpu" else power // 2, rows))
-
-
-def liger_rows(rows: int, *, vocab: int, d_model: int) -> int:
-    """Rows of a chunk of Liger's fused linear cross-entropy.
-
-    Formula     P, at most R; P: the first power of two from ⌈R / ⌈V / D⌉⌉
-    Unit        rows, a whole number
-    Source      liger-kernel 0.8.5, ops/fused_linear_cross_entropy.py, chunk_mem_const=1
-    """
-    return min(_power(rows, vocab, d_model), rows)
-
-
-def _power(rows: int, vocab: int, d_model: int) -> int:
-    """The first power of two from R / (V / D), so that a chunk's logits are as large as x."""
-    target = -(-whole("rows", rows) // -(-whole("vocab", vocab) // whole("d_model", d_model)))
-    power = 1
-    while power < target:
-        power *= 2
-    return power
 
 
 def reference_peak(rows: int, *, vocab: int, format: str | Format = "fp32") -> int:
@@ -104,5 +72,5 @@ def backward_peak(rows: int, *, vocab: int, d_model: int, format: str | Format =
 
 
 def _known(format: str | Format) -> None:
-    if format not in ("fp32", "bf16"):
+    if format not in FORMATS:
         raise ValueError(f"format={format!r} has no chunked path here; known: fp32, bf16")

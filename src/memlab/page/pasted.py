@@ -1,0 +1,111 @@
+"""What the page takes of a config.json: plain values of known keys, of the whole or of its text."""
+
+from __future__ import annotations
+
+from ..base.message import Message
+from ..model import Model
+from ..model.fields import NOTHING, kinds
+from ..model.shape_keys import KEYS
+from . import words as say
+from .outside import shown
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+LARGEST = 10**9  # of any whole number that somebody may give
+MOST_LAYERS = 10_000  # more are no model, and take a page too long
+LONGEST = 120  # characters of a name
+ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
+IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
+LISTS: tuple[str, ...] = ("layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers")
+LISTS += ("short_factor", "long_factor")
+INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes
+REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
+WHOLE = "_part_of"  # the model_type of the whole, in the config of its text
+
+
+def config_of(config: Any) -> dict[str, Any]:
+    """A config.json, less all that changes no byte: memlab.model.fields knows each key.
+
+    Raises      ValueError, in one line, for anything that is no config
+    """
+    if not isinstance(config, dict):
+        raise ValueError(say.NO_CONFIG)
+    family = config.get("model_type")
+    if not isinstance(family, str):
+        raise ValueError(say.NO_FAMILY)
+    if family not in KEYS:
+        return text_part(family, config.get("text_config")) or flat(config)
+    made: dict[str, Any] = {"model_type": family}
+    rows = kinds(family)
+    for key in sorted(rows):
+        if key in ROTARY and isinstance(config.get(key), dict):
+            inner = config[key]
+            made[key] = {name: plain(name, inner[name]) for name in IN_ROTARY if name in inner}
+            for name in LISTS:
+                if isinstance(inner.get(name), list):
+                    made[key][name] = [plain(name, each) for each in inner[name]]
+        elif key in ROTARY and config.get(key) is not None:
+            raise ValueError(Message(say.NO_OBJECT, key=key, value=shown(config[key])))
+        elif key in LISTS and isinstance(config.get(key), list):
+            made[key] = [plain(key, each) for each in config[key]]
+        elif key == "quantization_config" and config.get(key) is not None:
+            made[key] = "..."  # no word of it is of any language; MicroPython writes no "…"
+        elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
+            made[key] = plain(key, config[key])
+    layers = made.get(KEYS[family]["layers"][0])
+    if isinstance(layers, int) and layers > MOST_LAYERS:
+        raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
+    if "_name_or_path" in config:
+        made["_name_or_path"] = plain("_name_or_path", config["_name_or_path"])
+    return made
+
+
+def text_part(family: str, config: Any) -> dict[str, Any] | None:
+    """The config of the text inside another one, where it says enough of a type that is described.
+
+    The package has the rest from transformers: memlab.lab.text_part.
+    """
+    if isinstance(config, dict) and config.get("model_type") in KEYS:
+        try:
+            made = config_of(config)
+            Model.from_config(made)
+        except ValueError:
+            return None
+        made[WHOLE] = family
+        return made
+    return None
+
+
+def flat(config: Any) -> dict[str, Any]:
+    """A config's keys, those of the objects that hold sizes among them."""
+    made = {}
+    for key in config:
+        value = config[key]
+        if key in INSIDE and isinstance(value, dict):
+            for name in value:
+                made[f"{key}.{name}"] = value[name]
+        else:
+            made[key] = value
+    return made
+
+
+def plain(key: str, value: Any) -> Any:
+    """A number, truth value or short text as it is.
+
+    Raises      ValueError for anything else
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not -1 <= value <= LARGEST:
+            raise ValueError(Message(say.NO_SIZE, key=key, value=shown(value), most=f"{LARGEST:,}"))
+        return value
+    if isinstance(value, float):
+        if not -1e9 <= value <= 1e9:
+            raise ValueError(Message(say.BEYOND, key=key))
+        return value
+    if isinstance(value, str):
+        return value[:LONGEST]
+    raise ValueError(Message(say.NO_VALUE, key=key))
