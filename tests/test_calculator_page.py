@@ -315,6 +315,41 @@ def test_a_refused_question_has_no_verdict(page):
     assert page.locator(".calc-stale").count() == 0
 
 
+@pytest.mark.parametrize("text", ["no JSON", '{"peft_type": "IA3", "target_modules": ["k_proj"]}'])
+def test_a_refused_text_has_no_verdict(page, text):
+    """The answer to the question before stands there no more as if it were that of the text."""
+    assert page.inner_text("#calc-verdict").startswith("✓")
+    page.click("#calc-form summary")
+    page.fill("#calc-config", text)
+    until(page, lambda: page.inner_text("#calc-wrong").startswith("The config: "))
+    assert "fits" not in page.inner_text("#calc-verdict")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+    assert page.locator(".calc-stale").count() == 2
+    page.fill("#calc-config", "")
+    until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
+    assert page.inner_text("#calc-wrong") == "" and page.locator(".calc-stale").count() == 0
+
+
+def test_whether_it_fits_is_said_before_what_would_help(page):
+    """A search over all changes takes up to a hundred times as long as the answer itself."""
+    page.evaluate(
+        """() => {
+            window.heard = [];
+            const note = (name) => () => heard.push([name, performance.now()]);
+            for (const id of ["calc-verdict", "calc-changes-head"])
+                new MutationObserver(note(id)).observe(
+                    document.getElementById(id), { childList: true });
+        }"""
+    )
+    page.select_option("#calc-model", "llama-3.1-405b")
+    page.select_option("#calc-card", "RTX 3060")
+    page.wait_for_selector("#calc-advice:not([inert]) #calc-changes-head:not(:empty)")
+    heard = page.evaluate("heard")
+    last = {name: when for name, when in heard}
+    assert last["calc-verdict"] + 100 < last["calc-changes-head"], heard
+    assert "does not fit RTX 3060" in page.inner_text("#calc-verdict")
+
+
 def test_a_card_of_any_size(page):
     assert page.is_hidden("#calc-gib")
     page.select_option("#calc-card", "other")
