@@ -330,6 +330,39 @@ def test_a_refused_text_has_no_verdict(page, text):
     assert page.inner_text("#calc-wrong") == "" and page.locator(".calc-stale").count() == 0
 
 
+FOUR_BITS = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+
+
+@pytest.mark.parametrize(
+    ("how", "button", "trained"),
+    [
+        ({"quant_method": "fp8", "fmt": "e4m3"}, "Count it without its quantization_config", "all"),
+        (FOUR_BITS, "Count QLoRA over its base in NF4", "qlora"),
+    ],
+)
+def test_a_quantized_config_is_refused_with_a_way_on(page, roots, how, button, trained):  # noqa: F811
+    """Of some models no other config is published than that of the quantized one."""
+    page.click("#calc-form summary")
+    page.fill("#calc-config", json.dumps(TINY | {"quantization_config": how}))
+    page.wait_for_selector("#calc-wrong .calc-apply")
+    assert "quantization_config='...' is not described" in page.inner_text("#calc-wrong")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+    assert page.inner_text("#calc-wrong .calc-apply") == button
+    page.click("#calc-wrong .calc-apply")
+    until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
+    assert page.inner_text("#calc-wrong") == "" and "quantization_config" not in page.url
+    assert page.input_value("#calc-trained") == trained
+    before = total(page)
+    page.reload()
+    page.wait_for_selector(READY, state="attached", timeout=30_000)
+    assert total(page) == before
+    # With the config as it was the question has no answer either where an address asks it.
+    page.goto("about:blank")
+    words = quote(json.dumps(TINY | {"quantization_config": how}))
+    opened(page, f"{roots['http']}{PAGE}#config={words}")
+    assert page.inner_text("#calc-wrong .calc-apply") == button
+
+
 def test_whether_it_fits_is_said_before_what_would_help(page):
     """A search over all changes takes up to a hundred times as long as the answer itself."""
     page.evaluate(

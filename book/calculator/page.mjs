@@ -222,7 +222,7 @@ function stale(is) {
 // A question, or a text in place of one, that has no answer: the one before it must not pass for its.
 function refuse(why) {
   asked += 1;
-  find("calc-wrong").textContent = say(why);
+  find("calc-wrong").replaceChildren(say(why), ...plainer());
   stale(true);
   find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
   find("calc-verdict").dataset.fits = "";
@@ -242,6 +242,20 @@ async function offer() {
     advice(one.found);
     compare.tell(one);
   });
+}
+
+// Of a config that says how its weights were quantized the rest can be counted, if that is wanted.
+function plainer() {
+  const how = named("model").value === "config" && config.quantization_config;
+  if (!how) return [];
+  const four = how.load_in_4bit && named("use").value === "train";
+  const told = four ? "Count QLoRA over its base in NF4" : "Count it without its quantization_config";
+  const button = element("button", say(told), { type: "button", class: "calc-apply" });
+  button.addEventListener("click", () => {
+    delete config.quantization_config;
+    take(four ? { trained: "qlora" } : {});
+  });
+  return [element("br"), button];
 }
 
 let waiting = false;

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 MOST_CARDS = 8  # of one machine; more of them are no change that a page advises
 FULL = 95  # percent of a card: more leaves too little for the context
+# Names of models whose makers publish weights of another format than 16 bits, and in which.
+# Source      the quantization_config of openai/gpt-oss-20b and -120b, and deepseek-ai/DeepSeek-V3
+PUBLISHED = {"gpt-oss-20b": "MXFP4", "gpt-oss-120b": "MXFP4", "deepseek-v3": "FP8"}
 
 
 def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
@@ -56,6 +59,9 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         alone(found, state, resident(model, recipe_of(state))["weights"], cache)
     else:
         of_engine(found, state, model, advise)
+        if state["model"] in PUBLISHED and not state["loaded"]:
+            sizes = {"model": found["name"], "dtype": state["dtype"]}
+            found["divides"] = Message(told.PUBLISHED, format=PUBLISHED[state["model"]], **sizes)
     if config:
         found["leaves_out"] += of_config(model.family, config)
     return found
@@ -114,9 +120,11 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
+        sizes["dtype"] = text(state["loaded"] * MiB) if state["loaded"] else state["dtype"]
         found["verdict"] = Message(told.STARTS_NOT, size=text(max(0, there.available)), **sizes)
     else:
-        found["verdict"] = Message(told.SERVES if found["fits"] else told.SERVES_SOME, **sizes)
+        fitting = told.SERVES_ONE if state["users"] == 1 else told.SERVES
+        found["verdict"] = Message(fitting if found["fits"] else told.SERVES_SOME, **sizes)
     found["scale"] = Message(
         told.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
     )
@@ -136,8 +144,9 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
     form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
     found["heading"] = Message(form, dtype=state["dtype"], cards=state["cards"], **sizes)
+    room = (told.ROOM_FOR_NONE, told.ROOM_FOR_ONE, told.ROOM)[min(count, 2)]
     found["serving"] = Message(
-        told.ROOM,
+        room,
         size=text(left),
         tokens=f"{tokens:,}",
         count=f"{count:,}",
