@@ -686,6 +686,15 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
         assert watched.wrong == []
 
 
+@pytest.mark.parametrize("width", [360, 412, 768, 769, 1440])
+def test_the_verdict_stays_below_the_bar_of_the_page(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("scrollTo(0, 900)")
+    at = "selector => { const box = document.querySelector(selector).getBoundingClientRect(); "
+    top = page.evaluate(at + "return box.top; }", ".calc-top")
+    assert top == page.evaluate(at + "return box.bottom; }", ".bd-header-article") > 0
+
+
 def test_a_phone_on_its_side_is_not_half_covered(page):
     page.set_viewport_size({"width": 844, "height": 390})
     page.evaluate("scrollTo(0, 900)")
