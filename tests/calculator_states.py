@@ -335,6 +335,7 @@ ADAPTED = [
         {"trained": "lora"},
         {"trained": "lora", "card": "RTX 3060", "tokens": 256},
         {"trained": "lora", "card": "RTX 3060", "targets": "qv", "rank": 64, "tokens": 2048},
+        {"targets": "attention", "rank": 8},
         {"targets": "qv", "rank": 64},
         {"model": "qwen3-0.6b", "lora_dropout": 5},
         {"data": 2},

@@ -124,6 +124,9 @@ NO_ADAPTER_STEP = (
 NO_LORA_DROPOUT = (
     "adapters with dropout are in no table of this page; the command below counts them"
 )
+NO_TABLE_OF_THESE = (
+    "adapters beside these layers are in no table of this page; the command below counts them"
+)
 NO_ADAPTERS = "adapters beside a {family} are not described here"
 ADAPTERS_ALONE = (
     "adapters are counted here on one device, under DDP and, beside a base that is not in NF4, "
