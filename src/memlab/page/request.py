@@ -27,7 +27,7 @@ MOST_LAYERS = 10_000  # more are no model, and take a page too long
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
 # Of which these change a step, or are what a kind of scaling cannot be without.
-IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")
+IN_ROTARY: tuple[str, ...] = ("rope_type", "type", "partial_rotary_factor")
 IN_ROTARY += ("factor", "low_freq_factor", "high_freq_factor")
 LISTS = (
     "layer_types",
