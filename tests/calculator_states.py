@@ -257,6 +257,8 @@ HOSTILE = [
 _PHI = {"model_type": "phi", "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 128}
 _PHI |= {"num_hidden_layers": 4, "intermediate_size": 96}
 _LISTED = {"model_type": "olmo3", "num_hidden_layers": 4}
+_TEXT = {"model_type": "gemma3_text", "sliding_window": 1024, "hidden_size": 2560}
+_WRAPPER = {"model_type": "gemma3", "text_config": _TEXT}
 TYPED = [
     {"model": "config", "tokens": 512, **more}
     for more in (
@@ -271,6 +273,7 @@ TYPED = [
         {"config": _LISTED | {"layer_types": ["full_attention"]}},
         {"config": _LISTED | {"layer_types": ["linear_attention"] * 4}},
         {"config": {"model_type": "gemma3"}},
+        {"config": _WRAPPER},
         {"config": {"model_type": "gemma3", "text_config": {"sliding_window": 4096}}},
         {"config": {"model_type": "rwkv"}},
         {"config": {"model_type": "internlm3"}},
@@ -290,6 +293,9 @@ SERVED = [
     {"use": "serve"} | state
     for state in (
         {},
+        {"users": 1, "model": "llama-3.1-8b", "context": 32768, "card": "RTX 4090"},
+        {"model": "gpt-oss-20b", "card": "RTX 4090", "context": 32768},
+        {"model": "gpt-oss-20b", "card": "RTX 4090", "context": 32768, "loaded": 13700},
         {"users": 200},
         {"users": 200, "cards": 8},
         {"users": 60, "share": 80, "kv": "int8_per_token_head"},
@@ -339,6 +345,9 @@ ADAPTED = [
     for state in (
         {},
         {"trained": "lora"},
+        {"trained": "lora", "card": "RTX 3060", "tokens": 256},
+        {"trained": "lora", "card": "RTX 3060", "targets": "qv", "rank": 64, "tokens": 2048},
+        {"targets": "attention", "rank": 8},
         {"targets": "qv", "rank": 64},
         {"model": "qwen3-0.6b", "lora_dropout": 5},
         {"data": 2},

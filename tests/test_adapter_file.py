@@ -22,7 +22,7 @@ from memlab.estimate import estimate
 from memlab.files import adapter_config
 from memlab.files.adapter_fields import NO_BYTE, READ, REFUSED
 from memlab.model import Model
-from memlab.page import adapter_file, words
+from memlab.page import adapter_file, counted, words
 from memlab.page.answer import answered
 from memlab.page.asked import model_of, run_of
 from memlab.page.files import files, later
@@ -53,6 +53,7 @@ READABLE = [
     (Q_V | {"target_modules": "all-linear"}, {"model": "qwen3-0.6b"}, {"targets": "all"}),
     ({"peft_type": "LORA", "target_modules": ["q_proj", "v_proj"]}, {}, {"rank": 8}),
     (Q_V | {"target_modules": ["self_attn.q_proj", "v_proj"]}, {}, {"targets": "qv"}),
+    (Q_V | {"target_modules": SEVEN[:4]}, {}, {"targets": "attention"}),
     (Q_V | {BASE: "Qwen/Qwen3-4B"}, {}, {"model": "qwen3-4b"}),
     (
         EVERY | {BASE: "meta-llama/Meta-Llama-3-8B"},
@@ -81,6 +82,9 @@ def test_the_answer_is_that_of_the_same_file(said, before, wanted, lookup):  # n
     told, run = answered(state, lookup), run_of(state)
     model = model_of(state)
     theirs = replace(adapter_config.read(said, model), base=run.lora.base)
+    if run.lora.targets == ("q", "k", "v", "out"):  # in no table: the button's answer
+        assert told["why"] == words.NO_TABLE_OF_THESE and told["counts"]
+        told = json.loads(counted.answer(json.dumps(state)))
     assert told["peak"]
     wanted = estimate(model, "bf16", replace(run, lora=theirs)).total()
     assert told["total"] == wanted

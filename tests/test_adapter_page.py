@@ -228,6 +228,25 @@ def test_what_is_not_described_is_refused_in_one_line(state, line, lookup):  # n
     assert told == {"error": line}
 
 
+@pytest.mark.parametrize("targets", ["all", "qv"])
+@pytest.mark.parametrize(("rank", "tokens"), [(16, 2048), (64, 256)])
+def test_adapters_that_do_not_fit_are_told_of_a_base_in_nf4(lookup, targets, rank, tokens):  # noqa: F811
+    """The package's last resort for adapters, which the page called "No change helps"."""
+    state = {"trained": "lora", "targets": targets, "rank": rank, "tokens": tokens}
+    state["card"] = "RTX 3060"
+    told = answered(state, lookup)
+    assert not told["fits"] and not told["steps"]
+    [[said, line, sets]] = told["over"]
+    assert 'bnb_4bit_quant_type="nf4"' in line and sets["trained"] == "qlora"
+    assert ("checkpoint" in sets) == (tokens == 2048) == ("every block" in said)
+    whole = checked(state | sets)
+    run = run_of(whole)
+    assert (run.lora.rank, run.lora.base) == (rank, "nf4")
+    peak = estimate(model_of(whole), recipe_of(whole), run).total()
+    assert text(peak) in said and peak <= told["limit"]
+    assert answered(state | sets, lookup)["fits"]
+
+
 def test_who_serves_is_not_asked_about_adapters(lookup):  # noqa: F811
     """A choice made under "Train" stays in the form, out of sight."""
     for state in SERVED:

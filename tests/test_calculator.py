@@ -395,6 +395,39 @@ def test_lists_of_a_config_reach_the_page():
         assert config_of(config) == config
 
 
+@pytest.mark.parametrize("key", ["rope_scaling", "rope_parameters"])
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        {
+            "rope_type": "llama3",  # as Llama-3.1's config.json has it
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 8192,
+        },
+        {"type": "yarn", "factor": 40, "mscale": 1.0, "beta_fast": 32},
+        {"type": "linear", "factor": 4.0},
+    ],
+    ids=lambda each: each.get("rope_type") or each["type"],
+)
+def test_scaled_positions_of_a_pasted_config_are_whole(lookup, key, scaled):
+    """The page dropped what a kind of scaling cannot be without, and refused each such config."""
+    config = {
+        "model_type": "llama",
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+        "num_hidden_layers": 16,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+        key: scaled,
+    }
+    found = answered({"model": "config", "tokens": 512, "config": config}, lookup)
+    wanted = estimate(Model.from_config(config), "bf16", Run(tokens=512))
+    assert found["peak"] and found["total"] == wanted.total()
+
+
 def test_the_attention_of_a_model_is_its_own(lookup):
     """gemma2 has no SDPA: the page, which says nothing of it, gives what transformers gives."""
     state = {"model": "gemma-2-2b", "tokens": 512}

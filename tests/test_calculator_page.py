@@ -315,6 +315,74 @@ def test_a_refused_question_has_no_verdict(page):
     assert page.locator(".calc-stale").count() == 0
 
 
+@pytest.mark.parametrize("text", ["no JSON", '{"peft_type": "IA3", "target_modules": ["k_proj"]}'])
+def test_a_refused_text_has_no_verdict(page, text):
+    """The answer to the question before stands there no more as if it were that of the text."""
+    assert page.inner_text("#calc-verdict").startswith("✓")
+    page.click("#calc-form summary")
+    page.fill("#calc-config", text)
+    until(page, lambda: page.inner_text("#calc-wrong").startswith("The config: "))
+    assert "fits" not in page.inner_text("#calc-verdict")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+    assert page.locator(".calc-stale").count() == 2
+    page.fill("#calc-config", "")
+    until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
+    assert page.inner_text("#calc-wrong") == "" and page.locator(".calc-stale").count() == 0
+
+
+FOUR_BITS = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+
+
+@pytest.mark.parametrize(
+    ("how", "button", "trained"),
+    [
+        ({"quant_method": "fp8", "fmt": "e4m3"}, "Count it without its quantization_config", "all"),
+        (FOUR_BITS, "Count QLoRA over its base in NF4", "qlora"),
+    ],
+)
+def test_a_quantized_config_is_refused_with_a_way_on(page, roots, how, button, trained):  # noqa: F811
+    """Of some models no other config is published than that of the quantized one."""
+    page.click("#calc-form summary")
+    page.fill("#calc-config", json.dumps(TINY | {"quantization_config": how}))
+    page.wait_for_selector("#calc-wrong .calc-apply")
+    assert "quantization_config='...' is not described" in page.inner_text("#calc-wrong")
+    assert page.get_attribute("#calc-verdict", "data-fits") == ""
+    assert page.inner_text("#calc-wrong .calc-apply") == button
+    page.click("#calc-wrong .calc-apply")
+    until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
+    assert page.inner_text("#calc-wrong") == "" and "quantization_config" not in page.url
+    assert page.input_value("#calc-trained") == trained
+    before = total(page)
+    page.reload()
+    page.wait_for_selector(READY, state="attached", timeout=30_000)
+    assert total(page) == before
+    # With the config as it was the question has no answer either where an address asks it.
+    page.goto("about:blank")
+    words = quote(json.dumps(TINY | {"quantization_config": how}))
+    opened(page, f"{roots['http']}{PAGE}#config={words}")
+    assert page.inner_text("#calc-wrong .calc-apply") == button
+
+
+def test_whether_it_fits_is_said_before_what_would_help(page):
+    """A search over all changes takes up to a hundred times as long as the answer itself."""
+    page.evaluate(
+        """() => {
+            window.heard = [];
+            const note = (name) => () => heard.push([name, performance.now()]);
+            for (const id of ["calc-verdict", "calc-changes-head"])
+                new MutationObserver(note(id)).observe(
+                    document.getElementById(id), { childList: true });
+        }"""
+    )
+    page.select_option("#calc-model", "llama-3.1-405b")
+    page.select_option("#calc-card", "RTX 3060")
+    page.wait_for_selector("#calc-advice:not([inert]) #calc-changes-head:not(:empty)")
+    heard = page.evaluate("heard")
+    last = {name: when for name, when in heard}
+    assert last["calc-verdict"] + 100 < last["calc-changes-head"], heard
+    assert "does not fit RTX 3060" in page.inner_text("#calc-verdict")
+
+
 def test_a_card_of_any_size(page):
     assert page.is_hidden("#calc-gib")
     page.select_option("#calc-card", "other")
@@ -616,6 +684,15 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
         assert "make serve" in watched.page.inner_text("#calc-note")
         assert "Opened" not in watched.page.inner_text("#calc-note")
         assert watched.wrong == []
+
+
+@pytest.mark.parametrize("width", [360, 412, 768, 769, 1440])
+def test_the_verdict_stays_below_the_bar_of_the_page(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("scrollTo(0, 900)")
+    at = "selector => { const box = document.querySelector(selector).getBoundingClientRect(); "
+    top = page.evaluate(at + "return box.top; }", ".calc-top")
+    assert top == page.evaluate(at + "return box.bottom; }", ".bd-header-article") > 0
 
 
 def test_a_phone_on_its_side_is_not_half_covered(page):

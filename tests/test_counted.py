@@ -48,6 +48,7 @@ REFUSED = [
     {"model": "phi-4", "loop": "sft", "trained": "lora"},
     {"model": "phi-4", "trained": "qlora"},
     {"trained": "lora", "lora_dropout": 5},
+    {"trained": "qlora", "targets": "attention", "rank": 8},
     {"trained": "qlora", "lora_dropout": 10, "targets": "qv", "checkpoint": "block"},
     {"trained": "qlora", "lora_dropout": 5, "loop": "sft"},
     {"model": "olmo-2-1b", "data": 8, "zero": 3},

@@ -154,3 +154,26 @@ def test_the_switch_leads_to_the_same_page(browser, roots):  # noqa: F811
         watched.page.locator(f'.memlab-languages a[lang="{LANGUAGES[0]}"]').click()
         watched.page.wait_for_url(f"**/{LANGUAGES[0]}/notebooks/05_activations.html")
         assert watched.wrong == []
+
+
+# Which of its sections is at the top of the window: its place among all.
+AT_TOP = """() => [...document.querySelectorAll(".bd-article section")]
+    .findLastIndex((one) => one.getBoundingClientRect().top < 120)"""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_switch_leads_to_the_same_section(browser, roots, language):  # noqa: F811
+    """An anchor is made of its heading's words: that of one language is none in another."""
+    name = "notebooks/10_step.html#close-the-ledger"
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        page.goto(f"{roots['http']}en/{name}")
+        before = page.evaluate(AT_TOP)
+        assert before > 3
+        for other in (language, "en"):
+            page.locator(".memlab-languages summary").click()
+            page.locator(f'.memlab-languages a[lang="{other}"]').click()
+            page.wait_for_url(f"**/{other}/notebooks/10_step.html#*", wait_until="load")
+            page.wait_for_timeout(200)
+            assert page.evaluate(AT_TOP) == before, page.url
+        assert page.url.endswith(f"en/{name}") and watched.wrong == []

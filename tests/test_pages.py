@@ -521,6 +521,39 @@ def test_the_cheat_sheet_prints_on_two_sheets(browser, roots):
     assert set(around) == {"block"}  # in a flex item, columns would leave the paper unseen
 
 
+# Of everything that scrolls on the screen: what reaches beyond the text's own width on paper.
+BEYOND = """() => {
+  const article = document.querySelector(".bd-article");
+  const edge = article.getBoundingClientRect().right + 1;
+  const wide = [...article.querySelectorAll("pre, table, .memlab-figure svg, .memlab-figure img")];
+  const cut = wide.filter((one) => one.checkVisibility()
+    && (one.getBoundingClientRect().right > edge || one.scrollWidth > one.clientWidth + 1));
+  return [wide.length, cut.map((one) => one.outerHTML.slice(0, 80))];
+}"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "en/intro",
+        "en/calculator",
+        "en/accuracy",
+        "en/notebooks/10_step",
+        "zh-TW/notebooks/05_activations",
+    ],
+)
+def test_nothing_is_cut_at_the_edge_of_the_paper(browser, roots, name):
+    """Paper does not scroll: a line of code that is longer than the sheet goes on in the next."""
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        page.set_viewport_size({"width": 703, "height": 1000})  # A4 less 12 mm on either side
+        page.goto(roots["http"] + name + ".html")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")  # opens what is folded
+        page.emulate_media(media="print")
+        count, cut = page.evaluate(BEYOND)
+    assert count and cut == []
+
+
 class Links(HTMLParser):
     """The ids of a page, where it points, and what it loads by itself."""
 

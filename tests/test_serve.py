@@ -70,7 +70,9 @@ def test_an_engine_is_what_the_command_line_says(asked, tmp_path, capsys):
         room = pool["blocks"] // pool["request_blocks"]
         assert told["fits"] == (state["users"] <= room) and (status == 0) == pool["starts"]
         assert told["fits"] == (told["total"] <= told["limit"])
-        assert f"which is {room:,} conversations of {state['context']:,} tokens" in told["serving"]
+        count = "one conversation" if room == 1 else f"{room:,} conversations"
+        each = f"which is {count} of {state['context']:,} tokens"
+        assert (each if room else f"{state['context']:,} tokens needs more") in told["serving"]
         assert text(max(0, pool["available"])) in told["serving"]
         assert told["limit"] == sum(pool["rows"].values()) + min(0, pool["available"])
         found: dict = {}
@@ -130,7 +132,7 @@ def test_it_can_be_said_in_every_language(asked, language):
         texts = [told[name] for name in ("error",) if name in told]
         if not texts:
             texts = [told[name] for name in ("verdict", "heading", "advice", "scale", "serving")]
-            texts += [*told["steps"], *told["leaves_out"][:3], told["picture"]]
+            texts += [*told["steps"], *told["leaves_out"][:3], told["picture"], told["divides"]]
             texts += [row[key] for row in told["rows"] for key in ("term", "formula")]
         for one in filter(None, texts):
             met.add(one.pattern if isinstance(one, Message) else one)

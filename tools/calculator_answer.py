@@ -48,9 +48,11 @@ def result(found, say):
     heads = "".join(f'<th scope="col">{say(name)}</th>' for name in ("term", "size", "bytes"))
     return f"""<section id="calc-result" aria-label="{say("What it needs, term by term")}">
 <p id="calc-divides">{say(found["divides"])}</p>
+<div id="calc-advice">
 <p id="calc-changes-head">{say(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
 <ul id="calc-over" class="calc-plain">{over}</ul>
+</div>
 <table class="memlab-ledger"><caption id="calc-title">{say(found["heading"])}</caption>
 <thead><tr>{heads}</tr></thead>
 <tbody id="calc-rows">{rows}</tbody>

@@ -88,6 +88,18 @@
     opened();
   }
 
+  // An anchor is made of its heading's words, which another language does not have: there the same
+  // section is the one that stands at the same place, and has its own name again on arrival.
+  const sections = () => [...document.querySelectorAll(".bd-article section")];
+  function placed() {
+    const at = sections().findIndex((one) => one.id && `#${one.id}` === location.hash);
+    return at < 0 ? location.hash : `#section-${at}`;
+  }
+  function arrive() {
+    const at = /^#section-(\d+)$/.exec(location.hash)?.[1];
+    if (at && sections()[at]?.id) location.replace(`#${sections()[at].id}`);
+  }
+
   function start() {
     reachable();
     claims();
@@ -107,7 +119,8 @@
     });
     // The same place of the same page in another language; of the calculator, the same question.
     for (const link of document.querySelectorAll(".memlab-languages a"))
-      link.addEventListener("click", () => { link.hash = location.hash; });
+      link.addEventListener("click", () => { link.hash = placed(); });
+    arrive();
     showProgress();
     // The menus of the page close like any other: by a click beside them, and by Escape.
     for (const menu of document.querySelectorAll(".memlab-menu")) {

@@ -17,6 +17,7 @@ let answer = null;
 let compare = null; // what is told each answer, and keeps one
 let counter = null; // counts what is in no table: count.mjs, once there is such a question
 let asked = 0;
+const PAUSE = 150; // milliseconds without another question before advice is looked for
 
 const named = (name) => form.elements.namedItem(name);
 
@@ -153,12 +154,18 @@ function show(found) {
   find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
   find("calc-script").textContent = found.script;
+  const leftOut = found.leaves_out.map((words) => element("li", say(words)));
+  find("calc-left-out").replaceChildren(...leftOut);
+}
+
+// What would help; while it is looked for, that of the question before keeps its place, and no more.
+function advice(found) {
+  find("calc-advice").inert = !found;
+  if (!found) return;
   const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));
   find("calc-changes").replaceChildren(...changes);
   find("calc-over").replaceChildren(...found.over.map((each) => change(...each)));
   find("calc-changes-head").textContent = say(found.advice);
-  const leftOut = found.leaves_out.map((words) => element("li", say(words)));
-  find("calc-left-out").replaceChildren(...leftOut);
 }
 
 // One change: what it is, its line in the reader's library, and a button that makes it.
@@ -181,28 +188,46 @@ function take(sets) {
   update();
 }
 
+// Whether it fits comes first, and what would help after it: that takes many times as long.
 async function update({ address = true } = {}) {
   if (!answer) return;
   const turn = ++asked;
   const state = stateOfControls();
-  const found = await answer(state);
+  let found = await answer(state, false);
   if (turn !== asked) return;
-  const wrong = find("calc-wrong");
-  wrong.textContent = say(found.error ?? "");
-  for (const place of document.querySelectorAll("#calc-result, .calc-top"))
-    place.classList.toggle("calc-stale", Boolean(found.error));
-  if (found.error) {
-    find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
-    find("calc-verdict").dataset.fits = "";
-    compare.tell(null);
-    offer();
-    return;
-  }
+  if (found.error) return refuse(found.error);
+  find("calc-wrong").textContent = "";
+  stale(false);
   show(found);
+  advice(found.fits ? found : null);
   compare.tell({ found, state });
-  offer();
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
+  if (!found.fits) {
+    await new Promise((then) => setTimeout(then, PAUSE));
+    if (turn !== asked) return;
+    found = await answer(state);
+    if (turn !== asked) return;
+    advice(found);
+    compare.tell({ found, state });
+  }
+  offer();
+}
+
+function stale(is) {
+  for (const place of document.querySelectorAll("#calc-result, .calc-top"))
+    place.classList.toggle("calc-stale", is);
+}
+
+// A question, or a text in place of one, that has no answer: the one before it must not pass for its.
+function refuse(why) {
+  asked += 1;
+  find("calc-wrong").replaceChildren(say(why), ...plainer());
+  stale(true);
+  find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
+  find("calc-verdict").dataset.fits = "";
+  compare.tell(null);
+  offer();
 }
 
 // What is in no table can be counted all the same, if this copy of the site has CPython: the answer
@@ -214,8 +239,23 @@ async function offer() {
   counter(compare.uncounted(), (one) => {
     if (one.kept) return compare.keep(one);
     show(one.found);
+    advice(one.found);
     compare.tell(one);
   });
+}
+
+// Of a config that says how its weights were quantized the rest can be counted, if that is wanted.
+function plainer() {
+  const how = named("model").value === "config" && config.quantization_config;
+  if (!how) return [];
+  const four = how.load_in_4bit && named("use").value === "train";
+  const told = four ? "Count QLoRA over its base in NF4" : "Count it without its quantization_config";
+  const button = element("button", say(told), { type: "button", class: "calc-apply" });
+  button.addEventListener("click", () => {
+    delete config.quantization_config;
+    take(four ? { trained: "qlora" } : {});
+  });
+  return [element("br"), button];
 }
 
 let waiting = false;
@@ -267,23 +307,21 @@ async function readConfig(text) {
       update();
     }
   } catch (error) {
-    find("calc-wrong").textContent = say(["The config: {problem}.", { problem: error.told ?? error.message }]);
+    refuse(["The config: {problem}.", { problem: error.told ?? error.message }]);
   }
 }
 
 async function readFile(file) {
   if (!file) return;
   if (file.size > 1_000_000) {
-    find("calc-wrong").textContent = say(
-      "The config: a file of this size is no config.json.",
-    );
+    refuse("The config: a file of this size is no config.json.");
     return;
   }
   await readConfig(await file.text());
 }
 
 const box = find("calc-config");
-box.addEventListener("input", () => box.value.trim() && readConfig(box.value));
+box.addEventListener("input", () => (box.value.trim() ? readConfig(box.value) : update()));
 find("calc-file").addEventListener("change", (event) => readFile(event.target.files[0]));
 form.addEventListener("dragover", (event) => event.preventDefault());
 form.addEventListener("drop", (event) => {

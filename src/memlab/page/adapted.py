@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ..run import Run
 
 EVERY, USUAL = "all", "qv"  # beside which layers: all linear ones, or those that peft takes alone
-TARGETS = (EVERY, USUAL)
+TARGETS = (EVERY, USUAL)  # of which there are tables
+ATTENTION = "attention"  # beside each of its matrices: queries, keys, values and output
+CHOSEN = TARGETS + (ATTENTION,)
 TIED, EITHER = 6, "either"  # of the parts of a kind's name
 BASES: tuple[str | None, ...] = (None, "nf4")
 # Families whose steps with adapters were counted, and in which precisions over a base that is not
@@ -29,15 +31,18 @@ def targets_of(model: Model, which: str) -> tuple[str, ...]:
     Source      peft 0.21, utils/constants.py: queries and values, or where one matrix makes
                 queries, keys and values that one
     """
-    names = tuple(linear_layers(model))
+    layers = linear_layers(model)
+    names = tuple(layers)
     if which == EVERY:
         return names
+    if which == ATTENTION:
+        return tuple([name for name in names if layers[name].component == "attention"])
     return ("q", "v") if "q" in names else ("qkv",)
 
 
-def which_of(model: Model, lora: Lora) -> str:
-    """The way back from `targets_of`, or nothing for targets that were not counted."""
-    for which in TARGETS:
+def which_of(model: Model, lora: Lora, among: tuple[str, ...] = TARGETS) -> str:
+    """The way back from `targets_of`, or nothing for other targets; among those with tables."""
+    for which in among:
         if sorted(targets_of(model, which)) == sorted(lora.targets):
             return which
     return ""

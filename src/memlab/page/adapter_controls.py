@@ -5,7 +5,7 @@ Each has the name that it has in an address; memlab.page.asked makes a Lora of t
 
 from __future__ import annotations
 
-from .adapted import EVERY, USUAL
+from .adapted import ATTENTION, EVERY, USUAL
 
 WHOLE, LORA, QLORA = "all", "lora", "qlora"
 BASE = {LORA: None, QLORA: "nf4"}
@@ -28,7 +28,11 @@ CHOICES = (
     (
         "targets",
         "Where the adapters are",
-        [(EVERY, "beside every linear layer"), (USUAL, "beside queries and values")],
+        [
+            (EVERY, "beside every linear layer"),
+            (ATTENTION, "beside every matrix of attention"),
+            (USUAL, "beside queries and values"),
+        ],
     ),
 )
 NUMBERS = (

@@ -1,8 +1,8 @@
 """A pasted adapter_config.json: which controls it sets, or the field that this page has none for.
 
 The shell reads more of such a file: memlab.files.adapter_config. What both read they read alike;
-the page knows no patterns, and of targets the two sets that memlab.page.adapted has tables for. It
-is loaded into the page's engine when somebody pastes such a file.
+the page knows no patterns, and of targets the three sets of its control. It is loaded into the
+page's engine when somebody pastes such a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..model.presets import HUB, PRESETS
 from ..terms.lora import Lora, linear_layers
 from . import adapter_words
 from . import words as say
-from .adapted import which_of
+from .adapted import CHOSEN, which_of
 from .adapter_controls import BASE, LORA, QLORA, WHOLE
 from .adapters_kept import THEIRS
 from .asked import model_of
@@ -107,14 +107,14 @@ def percent(share: Any) -> int | None:
 
 
 def which(said: State, state: State) -> str:
-    """Which of the sets of layers that were counted the file's targets are."""
+    """Which of the control's sets of layers the file's targets are."""
     family = model_type(state)
     if family not in THEIRS:
         raise ValueError(Message(say.NO_ADAPTERS, family=family))
     model, told = model_of(state), said.get("target_modules")
     whole = isinstance(told, str) and told.lower() == "all-linear"
     found = every(model) if whole else listed(model, told)
-    name = which_of(model, Lora(RANK, tuple(found))) if found else ""
+    name = which_of(model, Lora(RANK, tuple(found)), CHOSEN) if found else ""
     if not name:
         raise refused("target_modules", state)
     return name

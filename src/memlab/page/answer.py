@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ..base.message import Listed, Message, dumps
-from ..explain.flags import FLAGS, flag
+from ..explain.flags import FLAGS, LOADED, QUANTIZED, flag
 from ..explain.flags import divided as of_cards
 from ..model import Model
 from ..model.shape_keys import KEYS
@@ -24,7 +24,6 @@ from .request import OTHER_MODEL, OWN, START, checked, first
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
-from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def answered(
             found["over"].append([told, line, sets])
         if not found["over"] and top is Highest and divides(recipe, run):
             found["counts"] = CARDS
-        if not best.steps and run.lora is None:
+        if not best.steps and (run.lora is None or not run.lora.base):
             found["over"] += instead(state, model, recipe, run, limit, lookup, top)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"])
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
@@ -144,21 +143,28 @@ def instead(
     lookup: Lookup,
     top: type[Highest],
 ) -> list[list[Any]]:
-    """Adapters in place of all weights, where these fit: what to say, its line, what it sets."""
+    """Adapters in place of all weights, or the same ones over a base in NF4, where these fit.
+
+    Shapes      what to say, its line, what it sets
+    """
 
     def peak(tried: Run) -> int:
         return top(model, recipe, tried, lookup).total
 
-    sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0}
+    whole = run.lora is None
+    sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0} if whole else {}
+    kinds = (LORA, QLORA) if whole else (QLORA,)
     try:
-        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in (LORA, QLORA)]
+        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in kinds]
     except ValueError:
         return []
     made: list[list[Any]] = []
     for kind, tried, size in adapted(run, ways, limit, peak):
         blocks = tried.checkpoint != run.checkpoint
-        told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
-        line = flag(ADAPTERS[kind][1], recipe, tried) or ""
+        told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
+        if whole:
+            told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
+            line = flag(ADAPTERS[kind][1], recipe, tried) or ""
         if blocks:
             line = f"{flag('block checkpointing', recipe, tried)}; {line}"
             sets["checkpoint"] = "block"
@@ -173,10 +179,13 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     Raises      ValueError, Missing as memlab.page.types.Typed
     """
     recipe, run = recipe_of(state), run_of(state)
+    from .types import Typed  # with what it needs, fetched with the first such config
+
     model = Typed(state["config"], lookup)
     found = begun(state, model.name, model.parameter_count)
     summed(found, model.at_rest(recipe, run))
-    found["peak"], found["why"] = False, say.TRACE
+    inside = state["config"].get("text_config.model_type")
+    found["peak"], found["why"] = False, say.OF_TEXT if inside in KEYS else say.TRACE
     found["leaves_out"] = model.left_out(run)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))
     return found

@@ -151,7 +151,9 @@ def _adapters(model: Model, run: Run) -> str:
     if lora.dropout:
         return say.NO_LORA_DROPOUT
     plain = lora == Lora(lora.rank, lora.targets, lora.base)
-    return "" if plain and adapted.which_of(model, lora) else say.NO_KIND
+    if plain and not adapted.which_of(model, lora):
+        return say.NO_TABLE_OF_THESE
+    return "" if plain else say.NO_KIND
 
 
 def _flags(model: Model) -> str:

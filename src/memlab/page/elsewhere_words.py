@@ -37,6 +37,8 @@ OF_ENGINES = (
 )
 SCRIPTS = (
     "No answer to this question: the line above says why.",
+    "Count it without its quantization_config",
+    "Count QLoRA over its base in NF4",
     "The address is too long to be one of this page.",
     "The address: “{name}” is no setting of this page.",
     "The address: “{value}” is no choice for {name}.",

@@ -28,8 +28,7 @@ MODULES = (
     "page/described page/forms page/highest page/loop_controls page/looped page/outside "
     "page/pasted page/peak page/request "
     "page/sentences page/sharded "
-    "page/serving page/serving_controls page/spelled page/sums page/torch_loss "
-    "page/types page/words"
+    "page/serving page/serving_controls page/spelled page/torch_loss page/words"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
@@ -37,11 +36,12 @@ TERMS = (
     "low_rank optimizer optimizer_step packed segments sharding tied weights"
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
-# adapter_config.json, answers about serving, and knows a teacher.
+# adapter_config.json, answers about types that memlab does not describe and about serving, and
+# knows a teacher.
 LATER = (
     "files/adapter_fields model/believed model/config model/module_names model/rotary_keys "
     "page/adapter_file page/adapter_words page/served page/served_words page/serving_words "
-    "run_teacher"
+    "page/sums page/types run_teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

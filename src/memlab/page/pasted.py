@@ -17,7 +17,9 @@ LARGEST = 10**9  # of any whole number that somebody may give
 MOST_LAYERS = 10_000  # more are no model, and take a page too long
 LONGEST = 120  # characters of a name
 ROTARY = ("rope_parameters", "rope_scaling")  # keys of a config with an object inside
-IN_ROTARY = ("rope_type", "type", "partial_rotary_factor")  # of which these change a step
+# Of which these change a step, or are what a kind of scaling cannot be without.
+IN_ROTARY: tuple[str, ...] = ("rope_type", "type", "partial_rotary_factor")
+IN_ROTARY += ("factor", "low_freq_factor", "high_freq_factor")
 LISTS: tuple[str, ...] = ("layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers")
 LISTS += ("short_factor", "long_factor")
 INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes

@@ -58,6 +58,10 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         _packed(found, packing(state, model))
     else:
         of_engine(found, state, model, advise)
+        if state["model"] in IN_FEWER_BITS and not packs(state) and not state["loaded"]:
+            sizes = {"model": found["name"], "dtype": state["dtype"]}
+            sizes["format"] = IN_FEWER_BITS[state["model"]].upper()
+            found["divides"] = Message(told.PUBLISHED, **sizes)
     if config:
         found["leaves_out"] += of_config(config, given["config"])
     return found
@@ -119,9 +123,11 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
+        sizes["dtype"] = text(state["loaded"] * MiB) if state["loaded"] else _format(state)
         found["verdict"] = Message(told.STARTS_NOT, size=text(max(0, there.available)), **sizes)
     else:
-        found["verdict"] = Message(told.SERVES if found["fits"] else told.SERVES_SOME, **sizes)
+        fitting = told.SERVES_ONE if state["users"] == 1 else told.SERVES
+        found["verdict"] = Message(fitting if found["fits"] else told.SERVES_SOME, **sizes)
     found["scale"] = Message(
         told.SHARE, limit=found["limit_text"], card=found["card"], engine=engine
     )
@@ -142,8 +148,9 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
     form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
     found["heading"] = Message(form, dtype=_format(state), cards=state["cards"], **sizes)
+    room = (told.ROOM_FOR_NONE, told.ROOM_FOR_ONE, told.ROOM)[min(count, 2)]
     found["serving"] = Message(
-        told.ROOM,
+        room,
         size=text(left),
         tokens=f"{tokens:,}",
         count=f"{count:,}",

@@ -1,24 +1,40 @@
 """Sentences about serving: as in memlab.page.words, loaded when it is asked about."""
 
 HEADING_OF_CARDS = (
-    "{model} · {engine}, {dtype}: {users} conversations of {each} tokens, one of {cards} cards"
+    "{model} · {engine}, {dtype}: {users} × {each} tokens of conversation, one of {cards} cards"
 )
-HEADING_SERVED = "{model} · {engine}, {dtype}: {users} conversations of {each} tokens"
+HEADING_SERVED = "{model} · {engine}, {dtype}: {users} × {each} tokens of conversation"
 SERVES = (
     "✓ {card} serves them with {engine}: {users} conversations of {each} tokens need {total} of "
     "{limit}, and there is room for {count} at once."
+)
+SERVES_ONE = (
+    "✓ {card} serves it with {engine}: a conversation of {each} tokens needs {total} of {limit}, "
+    "and there is room for {count} at once."
 )
 SERVES_SOME = (
     "✗ {card} does not hold them all at once: with {engine}, {users} conversations of {each} "
     "tokens need {total}, and {limit} are there. There is room for {count}; the others wait."
 )
 STARTS_NOT = (
-    "✗ {engine} does not start on {card}: {size} are left for conversations, and one of {each} "
-    "tokens needs more."
+    "✗ {engine} does not start on {card} with weights in {dtype}: {size} are left for "
+    "conversations, and one of {each} tokens needs more."
 )
 ROOM = (
     "Beside the weights {size} of a card are left for conversations: room for {tokens} tokens, "
     "which is {count} conversations of {each} tokens at once."
+)
+ROOM_FOR_ONE = (
+    "Beside the weights {size} of a card are left for conversations: room for {tokens} tokens, "
+    "which is one conversation of {each} tokens."
+)
+ROOM_FOR_NONE = (
+    "Beside the weights {size} of a card are left for conversations: room for {tokens} tokens, and "
+    "one conversation of {each} tokens needs more."
+)
+PUBLISHED = (
+    "The weights of {model} are published in {format}, which is smaller, and engines serve them as "
+    "they are; here every weight is counted in {dtype}."
 )
 SHARE = "The line: {limit}, the part of {card} that {engine} takes when it starts."
 WEIGHTS_KEPT = "every parameter in the format that was chosen"

@@ -29,6 +29,11 @@ INSTEAD_IN_BLOCKS = (
     "Or train adapters alone, {kind} of rank 16 on every linear layer, and checkpoint every block: "
     "it then needs {size}."
 )
+IN_NF4 = "Or keep the base of these adapters in NF4 (QLoRA): it then needs {size}."
+IN_NF4_IN_BLOCKS = (
+    "Or keep the base of these adapters in NF4 (QLoRA), and checkpoint every block: it then needs "
+    "{size}."
+)
 MICRO_BATCHES = "{passes} micro-batches"
 LESS_PARALLEL = "less parallel work in each"
 
@@ -85,6 +90,7 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 
 # Why there is no peak.
 TRACE = "memlab trace CONFIG runs this model's own code"
+OF_TEXT = "the command below counts the step of its text"
 NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are counted in chapter 32 where matrices or layers are divided, not here"
 DIVIDED_ALONE = (
@@ -117,6 +123,9 @@ NO_ADAPTER_STEP = (
 )
 NO_LORA_DROPOUT = (
     "adapters with dropout are in no table of this page; the command below counts them"
+)
+NO_TABLE_OF_THESE = (
+    "adapters beside these layers are in no table of this page; the command below counts them"
 )
 NO_ADAPTERS = "adapters beside a {family} are not described here"
 ADAPTERS_ALONE = (
