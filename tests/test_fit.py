@@ -464,3 +464,15 @@ def test_the_longest_sequence_says_what_ended_it():
     assert (by_positions.value, by_positions.ended_by) == (tiny.positions, "positions")
     assert "positions end it" in str(by_positions)
     assert longest_sequence(QWEN, "bf16", Run(), on="RTX 3090").ended_by == "memory"
+
+
+def test_a_mixture_is_told_of_adapters_beside_attention_alone():
+    """Its experts are no linear layers, and a base in nf4 leaves them as they are."""
+    mixture = Model.preset("qwen3-30b-a3b")
+    made = cheapest_change(mixture, "bf16", Run(batch=8, tokens=2048), on="H100")
+    name, _, size, line = made[-1]
+    assert name == "LoRA of rank 16 on the linear layers of attention"
+    assert '["q_proj", "k_proj", "v_proj", "o_proj"]' in line
+    said = Run(batch=8, tokens=2048, checkpoint="block", loss="linear_cross_entropy")
+    run = said.replace(lora=Lora(16, ("q", "k", "v", "out")))
+    assert estimate(mixture, "bf16", run).total() == size

@@ -11,7 +11,7 @@ from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
 from .explain.changes import Change, Found, cheapest
-from .explain.resorts import EVERY, every, fewer_tokens, installed, last_of, line_of
+from .explain.resorts import EVERY, beside_experts, every, fewer_tokens, installed, last_of, line_of
 from .explain.several import pipelined
 from .model import Model
 from .recipe import Recipe
@@ -156,6 +156,8 @@ def cheapest_change(
     if run.devices.deepspeed:
         library = "deepspeed"
     last = (*last_of(max(cards, run.devices.data), library), *fewer_tokens(run))
+    if model.experts:
+        last = tuple(beside_experts(change) for change in last)
     first = pipelined(EVERY) if run.devices.pipelined else every(run)
     changes, last = (
         tuple(c for c in some if line_of(c.name, chosen, _after(c, chosen, run)) is not None)

@@ -18,7 +18,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .changes import Turn
 
-EVERY_LINEAR = ("q", "k", "v", "out", "gate", "up", "down")
+ATTENTION = ("q", "k", "v", "out")
+EVERY_LINEAR = (*ATTENTION, "gate", "up", "down")
 FEWEST = 256  # tokens: of shorter sequences a reader would no longer speak as of the same training
 EIGHT, ON_HOST, BOTH_ON_HOST = (
     "8-bit states",
@@ -52,8 +53,8 @@ def _adafactor(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
     return made, run.replace(optimizer_impl="forloop" if own else None)
 
 
-def _adapters(base: str | None) -> Turn:
-    return lambda recipe, run: (recipe, run.replace(lora=Lora(16, EVERY_LINEAR, base)))
+def _adapters(base: str | None, targets: tuple[str, ...] = EVERY_LINEAR) -> Turn:
+    return lambda recipe, run: (recipe, run.replace(lora=Lora(16, targets, base)))
 
 
 def _loss(name: str) -> Turn:
@@ -122,6 +123,12 @@ OTHERWISE = (
     ),
 )
 LAST = (*AWAY, *OTHERWISE)  # of one card
+# Of a mixture, whose experts are no linear layers: peft would write the sum of each tensor of
+# experts and its adapters out, in every layer.
+BESIDE_EXPERTS = {
+    ADAPTERS.name: (None, "LoRA of rank 16 on the linear layers of attention"),
+    OTHERWISE[2].name: ("nf4", "the same LoRA, and linear layers in nf4: experts stay as they are"),
+}
 
 
 def every(run: Run) -> tuple[Change, ...]:
@@ -145,8 +152,22 @@ def last_of(cards: int, of: str | None = None) -> tuple[Change, ...]:
     return (*among, *(change.beside(names) for change in LAST))
 
 
+def beside_experts(change: Change) -> Change:
+    """The same for a mixture: adapters beside attention alone, under a name that says so."""
+    names = tuple(BESIDE_EXPERTS[each][1] for each in change.replaces if each in BESIDE_EXPERTS)
+    if change.name not in BESIDE_EXPERTS:
+        return change.beside(names)
+    base, name = BESIDE_EXPERTS[change.name]
+    return Change(name, _adapters(base, ATTENTION), change.cost, (*change.replaces, *names))
+
+
 def line_of(name: str, recipe: Recipe, run: Run) -> str | None:
     """The line of the reader's library that makes any of these changes; None: it has none."""
+    for every, (_, attention) in BESIDE_EXPERTS.items():
+        if name == attention:
+            told = line_of(every, recipe, run)
+            modules = '["q_proj", "k_proj", "v_proj", "o_proj"]'
+            return told and told.replace('"all-linear"', modules)
     if ours(name):
         return line(name, recipe, run)
     found = other_line(name, recipe, run)
