@@ -157,6 +157,10 @@ CONFIGS = [
     ),
     ({"quant_method": "fp8"}, Quantized(format="fp8")),
     (
+        {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]},
+        Quantized(format="nvfp4"),
+    ),
+    (
         {
             "quant_method": "mxfp4",
             "modules_to_not_convert": ["model.layers.*.self_attn", "model.layers.*.mlp.router"],
@@ -191,6 +195,7 @@ def test_a_quantization_config_is_read(said, how):
 REFUSED = [
     ({"quant_method": "hqq"}, "quant_method='hqq' is not described; known: gptq"),
     ({"bits": 4}, "has no quant_method"),
+    ({"quant_method": "modelopt", "quant_algo": "MIXED"}, "quant_algo='MIXED' is not described"),
     ({"quant_method": "gptq", "bits": 3}, "bits=3 of gptq"),
     ({"quant_method": "awq", "bits": 4, "group_size": 0}, "group_size=0"),
     ({"quant_method": "fp8", "weight_block_size": [64, 64]}, r"weight_block_size=\[64, 64\]"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-METHODS = ("gptq", "awq", "fp8", "mxfp4", "bitsandbytes", "compressed-tensors")
+METHODS = ("gptq", "awq", "fp8", "mxfp4", "bitsandbytes", "compressed-tensors", "modelopt")
 # What stays in 16 bits whatever a list says of it: not a matrix of a layer, or a router.
 ALWAYS = re.compile(
     r"lm_head|embed|norm|router|visual|vision|rotary|(?<!\w)gate(?!_)|shared_expert_gate"
@@ -128,6 +128,13 @@ def _compressed(said: Mapping[str, Any]) -> tuple[str, int | None]:
     return COMPRESSED[kind], _group(group_size) if kind[2] == "group" else None
 
 
+def _modelopt(said: Mapping[str, Any]) -> tuple[str, int | None]:
+    name = said.get("quant_algo")
+    if name not in MODELOPT:
+        raise ValueError(f"quant_algo={name!r} is not described; known: {', '.join(MODELOPT)}")
+    return MODELOPT[name], None
+
+
 _NAMES = ("type", "num_bits", "strategy")
 COMPRESSED = {
     ("float", 8, "channel"): "fp8-channel",
@@ -137,6 +144,7 @@ COMPRESSED = {
     ("int", 4, "group"): "int4-group",
     ("int", 4, "channel"): "int4-group",
 }
+MODELOPT = {"NVFP4": "nvfp4", "FP8": "fp8"}
 _OF = {
     "gptq": _gptq,
     "awq": _awq,
@@ -144,6 +152,7 @@ _OF = {
     "mxfp4": _mxfp4,
     "bitsandbytes": _bitsandbytes,
     "compressed-tensors": _compressed,
+    "modelopt": _modelopt,
 }
 
 
