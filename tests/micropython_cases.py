@@ -526,6 +526,13 @@ TERMS = [
         for more in ("", ", group=64", ", group=-1")
     ),
     "packed.packed(-1, inputs=2, format='awq')",
+    *(
+        f"chunk_rows.chunk_rows({n}, vocab=128256, d_model=4096, format={kind!r}, backend={on!r})"
+        for n in (0, 7, 8192)
+        for kind in ("fp32", "bf16", "fp16")
+        for on in ("cpu", "cuda")
+    ),
+    *(f"chunk_rows.liger_rows({rows}, vocab=128256, d_model=4096)" for rows in (1, 8192, -1)),
     "sharding.gathered((9, 3), ranks=4)",
     *(f"sharding.at_least_one('ranks', {n})" for n in (4, 0, -1, 2.5)),
     "lora.linear_layers(model.Model.preset('gpt2'))['qkv'].count",

@@ -88,7 +88,7 @@ def test_the_loss_is_the_plain_one(kind, family):
 @pytest.mark.parametrize(
     "changes, words",
     [
-        ({"loss": "fused"}, "loss='fused' is not described; known: plain, chunked"),
+        ({"loss": "fused"}, "loss='fused' is not described; known: plain, cross_entropy, chunked"),
         ({"loss": "chunked", "loss_chunks": 0}, "loss_chunks=0; at least 1 is needed"),
         ({"loss": "chunked", "loss_chunks": 17}, "loss_chunks=17; between 1 and 16"),
     ],

@@ -171,7 +171,7 @@ BEYOND = [
     {"tensor": 2, "loop": "sft"},
     {"pipeline": 2, "model": "gpt2"},
     {"tensor": 2, "optimizer": "lion"},
-    {"data": 2, "zero": 2, "precision": "fp32", "loop": "trainer"},
+    {"data": 2, "zero": 2, "precision": "fp32", "loop": "sft"},
     {"data": 2, "zero": 3, "optimizer": "muon"},
     {"model": "gemma-2-2b", "loss": "chunked"},
     {"model": "gemma-2-2b", "attention": "sdpa"},

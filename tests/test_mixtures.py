@@ -442,12 +442,14 @@ def test_the_terms_count_parameters():
         experts.kept(1, d_model=-1, experts=1, experts_per_token=1, expert_ff=1)
 
 
-def test_experts_are_divided_among_data_ranks_alone():
+def test_experts_are_divided_among_data_ranks_and_by_one_plan():
     model = Model.from_config(config("mixtral"))
     recipe = Recipe.named("bf16")
     whole, part = (resident(model, recipe, Sharding(data=n, zero=3)) for n in (1, 2))
     assert whole["weights"] // 2 <= part["weights"] < whole["weights"]
-    with pytest.raises(ValueError, match="tensor=2, pipeline=1: experts are divided among"):
+    with pytest.raises(
+        ValueError, match="tensor=2: the experts of a mixture are cut by plan='transformers' alone"
+    ):
         Sharding(tensor=2).check(model)
 
 

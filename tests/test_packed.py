@@ -139,9 +139,7 @@ def test_ranks_cut_between_groups_or_not_at_all():
     model = Model.preset("qwen2.5-7b")  # F = 18,944 is 148 groups of 128
     kept_weights(model, 4, "bf16", Quantized(format="awq"))
     model = Model.preset("qwen3-30b-a3b")  # experts of 768 inputs
-    with pytest.raises(
-        ValueError, match=r"tensor=4 leaves 192 of experts_\w+, no multiple of the 128"
-    ):
+    with pytest.raises(ValueError, match="cuts a packed matrix at 192, no multiple of the 128"):
         kept_weights(model, 4, "bf16", Quantized(format="fp8-block"))
 
 

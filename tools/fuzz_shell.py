@@ -136,6 +136,7 @@ SERVER: dict[str, Values] = {
     "--gpu-memory-utilization": SHARES,
     "--mem-fraction-static": SHARES,
     "--kv-dtype": ["auto", "fp8", "int8_per_token_head", "x"],
+    "--quantization": ["awq", "fp8-block", "nf4", "none", "x"],
     "--sampler": ["fused", "sort"],
     **dict.fromkeys(("--max-model-len", "--block-size", "--max-num-batched-tokens"), COUNT),
     **dict.fromkeys(("--max-num-seqs", "--shared-prefix"), COUNT),

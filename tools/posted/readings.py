@@ -42,15 +42,15 @@ class Reading:
         return KINDS[self.kind]
 
 
-def sources(folder=FOLDER):
+def sources(folder=None):
     """The head of each file by its name: who, where, licence, date, what is not stated."""
     heads = {}
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted((folder or FOLDER).glob("*.json")):
         heads[path.stem] = json.loads(path.read_text(encoding="utf-8"))
     return heads
 
 
-def read(folder=FOLDER):
+def read(folder=None):
     """All readings, source by source."""
     found = []
     for name, head in sources(folder).items():

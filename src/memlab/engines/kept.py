@@ -168,8 +168,8 @@ def _cut(model: Model, tensor: Tensor, ranks: int, how: Quantized) -> tuple[int,
     groups = how.groups()
     for size, group in ((mine[0], groups[0]), (mine[1], groups[1])):
         if ranks > 1 and size % group:
-            pattern = "tensor={tensor} leaves {size} of {name}, no multiple of the {group} that "
-            pattern += "share a scale in {how}"
-            told = {"tensor": ranks, "size": size, "name": name, "group": group, "how": how.told()}
+            pattern = "tensor={tensor} cuts a packed matrix at {size}, no multiple of the {group} "
+            pattern += "that share a scale"
+            told = {"tensor": ranks, "size": size, "group": group}
             raise ValueError(Message(pattern, **told))
     return mine

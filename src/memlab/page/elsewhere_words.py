@@ -32,8 +32,7 @@ OF_ENGINES = (
     "{engine} does not serve {family}, or not as described here",
     "the chunked attention of llama4_text is not described for an engine",
     "kv_dtype={format} is per head; a latent has none",
-    "tensor={tensor} leaves {size} of {name}, no multiple of the {group} that share a scale in "
-    "{how}",
+    "tensor={tensor} cuts a packed matrix at {size}, no multiple of the {group} that share a scale",
 )
 SCRIPTS = (
     "No answer to this question: the line above says why.",

@@ -21,7 +21,16 @@ from .begun import begun, summed
 from .request import OTHER_MODEL
 from .sentences import cache_of, of_config, pictured
 from .serving_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
-from .serving_words import command, computing, named, packs, quantization, script
+from .serving_words import (
+    capitals,
+    command,
+    computing,
+    format_of,
+    named,
+    packs,
+    quantization,
+    script,
+)
 from .types import Typed
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -60,7 +69,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         of_engine(found, state, model, advise)
         if state["model"] in IN_FEWER_BITS and not packs(state) and not state["loaded"]:
             sizes = {"model": found["name"], "dtype": state["dtype"]}
-            sizes["format"] = IN_FEWER_BITS[state["model"]].upper()
+            sizes["format"] = capitals(IN_FEWER_BITS[state["model"]])
             found["divides"] = Message(told.PUBLISHED, **sizes)
     if config:
         found["leaves_out"] += of_config(config, given["config"])
@@ -78,7 +87,7 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     if not cache:
         raise ValueError(told.NO_CACHE_HERE)
     if state["dtype"] not in PLAIN and state["dtype"] not in (NF4, PUBLISHED):
-        sizes = {"format": state["dtype"], "family": model.family}
+        sizes = {"format": capitals(state["dtype"]), "family": model.family}
         raise ValueError(Message(told.PACKED_OF_TYPE, **sizes))
     found = begun(state, model.name, model.parameter_count)
     alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
@@ -123,7 +132,7 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
-        sizes["dtype"] = text(state["loaded"] * MiB) if state["loaded"] else _format(state)
+        sizes["dtype"] = text(state["loaded"] * MiB) if state["loaded"] else format_of(state)
         found["verdict"] = Message(told.STARTS_NOT, size=text(max(0, there.available)), **sizes)
     else:
         fitting = told.SERVES_ONE if state["users"] == 1 else told.SERVES
@@ -147,7 +156,7 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
     several = state["cards"] > 1 and state["engine"] != NO_ENGINE
     form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
-    found["heading"] = Message(form, dtype=_format(state), cards=state["cards"], **sizes)
+    found["heading"] = Message(form, dtype=format_of(state), cards=state["cards"], **sizes)
     room = (told.ROOM_FOR_NONE, told.ROOM_FOR_ONE, told.ROOM)[min(count, 2)]
     found["serving"] = Message(
         room,
@@ -236,11 +245,4 @@ def _packed(found: dict[str, Any], how: Quantized | None) -> None:
     """Say of the weights how they are packed."""
     if how is not None:
         row = next(row for row in found["rows"] if row["term"] == "weights")
-        row["formula"] = Message(told.WEIGHTS_PACKED, format=how.format)
-
-
-def _format(state: State) -> str:
-    """The format of the weights, by its name."""
-    if state["dtype"] == PUBLISHED:
-        return str(IN_FEWER_BITS.get(state["model"], computing(state)))
-    return str(state["dtype"])
+        row["formula"] = Message(told.WEIGHTS_PACKED, format=capitals(how.format))

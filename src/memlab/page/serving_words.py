@@ -33,6 +33,19 @@ def packs(state: State) -> bool:
     return state["dtype"] not in PLAIN
 
 
+def format_of(state: State) -> str:
+    """The format of the weights, as people write it."""
+    if not packs(state):
+        return computing(state)
+    known = IN_FEWER_BITS[state["model"]] if state["dtype"] == PUBLISHED else state["dtype"]
+    return capitals(known)
+
+
+def capitals(format: str) -> str:
+    """A packed format without its layout: FP8, AWQ."""
+    return format.split("-")[0].upper()
+
+
 def quantization(state: State) -> str | None:
     """What `Engine.quantization` is told; None: nothing, as the model is published."""
     if state["dtype"] == PUBLISHED:

@@ -42,8 +42,9 @@ FORMATS = tuple(
 
 
 def packed(outputs: int, *, inputs: int, format: str, group: int | None = None) -> int:
-    """Bytes of one packed matrix: the sum of its `parts`.
+    """Bytes of one packed matrix, all its tensors together.
 
+    Formula     the sum of `parts`
     Unit        bytes, a whole number
     Raises      as `parts`
     """
@@ -56,7 +57,7 @@ def parts(outputs: int, *, inputs: int, format: str, group: int | None = None) -
     Formula     ceil(O · C · b / 8), scale · G, ceil(zero · G / 8), index · C, once
                 for G = ceil(O / g) · ceil(C / h) groups
                 nf4: ceil(O · C / 2), 4 · S and 64, where S = ceil(O · C / 64); with double
-                quantization ceil(O · C / 2), S, 4 · ceil(S / 256), 4, 1024 and 64
+                quantization ceil(O · C / 2), S, 4 · ceil(S / 256), 4, 1,024 and 64
     Shapes      codes [O, C], several in one int32 or byte; scales and zero points [O / g, C / h];
                 GPTQ's g_idx [C], the group of each input, in int32
     Unit        bytes, whole numbers; a part that the format lacks is left out
