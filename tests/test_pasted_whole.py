@@ -65,4 +65,4 @@ def test_what_it_shows_asks_the_package_the_same(tmp_path, monkeypatch, capsys, 
 def test_a_text_that_says_too_little_stays_with_the_table_of_its_type(lookup):  # noqa: F811
     """gemma-3-4b's config leaves the number of its heads to its class, which the page has not."""
     found = answered({"model": "config", "config": GEMMA, "tokens": 512}, lookup)
-    assert not found["peak"] and found["why"] == words.TRACE and found["parameters"] == TEXT
+    assert not found["peak"] and found["why"] == words.OF_TEXT and found["parameters"] == TEXT
