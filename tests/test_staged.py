@@ -57,7 +57,7 @@ ENGLISH = re.compile(
 NAMED = re.compile(
     r"(?:Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|torchao(?:/optim)?|trl|"
     r"TRL|accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|"
-    r"capability|vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
+    r"peft|capability|vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
 )
 
 

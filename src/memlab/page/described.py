@@ -151,9 +151,9 @@ def _adapters(model: Model, run: Run) -> str:
     if lora.dropout:
         return say.NO_LORA_DROPOUT
     plain = lora == Lora(lora.rank, lora.targets, lora.base)
-    if plain and not adapted.which_of(model, lora):
-        return say.NO_TABLE_OF_THESE
-    return "" if plain else say.NO_KIND
+    if not plain:
+        return say.NO_KIND
+    return "" if adapted.which_of(model, lora) else say.NO_TABLE_OF_THESE
 
 
 def _flags(model: Model) -> str:
@@ -207,11 +207,8 @@ def _keys(model: Model, run: Run) -> str:
     kind = keys.rope_type(config)
     family = model.family
     own = kind == "longrope" and family == "phi3"
-    if (
-        kind == "dynamic"
-        or (kind == "longrope" and not own)
-        or (family == "gpt_neox" and kind != "default")
-    ):
+    other = family == "gpt_neox" and kind != "default"
+    if kind == "dynamic" or (kind == "longrope" and not own) or other:
         key = "rope_parameters" if config.get("rope_parameters") else "rope_scaling"
         return Message(say.ROPE, key=key, value=shown(kind))
     rotary = config.get("rope_parameters") or config.get("rope_scaling") or {}
