@@ -250,3 +250,5 @@ def test_the_shell_reads_what_a_config_says_of_its_weights(tmp_path, capsys):
     assert told["engine"]["quantization"] == "awq, groups of 128"
     assert main([*words, "--quantization", "fp8"]) == 2
     assert "the config says it already: awq" in capsys.readouterr().err
+    assert main(["estimate", str(path), "--tokens", "64"]) == 2
+    assert "--engine vllm --on CARD" in capsys.readouterr().err

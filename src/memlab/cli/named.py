@@ -34,6 +34,11 @@ def model_of(name: str) -> Model:
         if part is None:
             raise
         return part
+    except ValueError as error:
+        if not str(error).startswith("quantization_config="):
+            raise
+        more = "a serving engine loads it as it is: --engine vllm --on CARD"
+        raise ValueError(f"{error}; {more}") from None
 
 
 def _text_part(name: str) -> Model | None:
