@@ -82,8 +82,8 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
 
 
 def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    asks = [state for state, _ in asked]
-    mine = [outcome(json.dumps(state), reader(peaks.kept())) for state in asks]
+    asks, tables = [state for state, _ in asked], reader(peaks.kept())
+    mine = [outcome(json.dumps(state), tables) for state in asks]
     assert there(folder, asks)["answers"] == parts(mine)
 
 
