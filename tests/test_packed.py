@@ -252,3 +252,15 @@ def test_the_shell_reads_what_a_config_says_of_its_weights(tmp_path, capsys):
     assert "the config says it already: awq" in capsys.readouterr().err
     assert main(["estimate", str(path), "--tokens", "64"]) == 2
     assert "--engine vllm --on CARD" in capsys.readouterr().err
+
+
+def test_mxfp4_by_its_name_packs_experts_alone():
+    """As the repositories have it; of a dense model it would pack nothing, which is refused."""
+    oss = Model.preset("gpt-oss-20b")
+    one, other = (
+        pool(oss, Engine(quantization=how, max_model_len=8192), on="H100 80GB").ledger["weights"]
+        for how in (None, "mxfp4")
+    )
+    assert one.derived == other.derived
+    with pytest.raises(ValueError, match="mxfp4 would pack nothing of qwen3-8b"):
+        pool(Model.preset("qwen3-8b"), Engine(quantization="mxfp4"), on="H100 80GB")

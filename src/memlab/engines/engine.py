@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..base.frozen import dataclass
 from ..model import Model
 from ..units import at_least_one, whole
-from .quantized import Quantized, published
+from .quantized import Quantized, named, published
 
 ENGINES = ("vllm", "sglang")
 KV_DTYPES = ("auto", "bf16", "fp16", "fp8", "fp8_e5m2", "fp8_per_token_head", "int8_per_token_head")
@@ -59,7 +59,7 @@ class Engine:
                     f"{field}={getattr(self, field)!r} is not described; known: {', '.join(words)}"
                 )
         if isinstance(self.quantization, str) and self.quantization != UNQUANTIZED:
-            made = Quantized(format=self.quantization)
+            made = named(self.quantization)
             object.__setattr__(self, "quantization", made)
         for field in AT_LEAST_ONE:
             if getattr(self, field) is not None:
@@ -78,7 +78,17 @@ class Engine:
                     raise ValueError(f"{field}={getattr(self, field)} is vllm's; sglang has none")
 
     def loads(self, model: Model) -> Quantized | None:
-        """How the matrices of the weights that it loads are packed; None: not at all."""
+        """How the matrices of the weights that it loads are packed; None: not at all.
+
+        Raises      ValueError where the model has nothing that the format packs
+        """
         if self.quantization is None:
             return published(model)
-        return self.quantization if isinstance(self.quantization, Quantized) else None
+        if not isinstance(self.quantization, Quantized):
+            return None
+        if not any([self.quantization.packs(tensor) for tensor in model.tensors()]):
+            raise ValueError(
+                f"{self.quantization.format} would pack nothing of {model.name}, which has no "
+                "experts; --quantization none, or another format"
+            )
+        return self.quantization

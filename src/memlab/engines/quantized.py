@@ -62,6 +62,8 @@ class Quantized:
 
         Source      vLLM, gptq_marlin.py: of symmetric codes the zero points go when they are
                     packed anew, and without act_order the index too; the rest as in the files
+        Leaves out  cards before compute capability 8.9, where Marlin writes the scales of FP8
+                    blocks out in 16 bits, one for 128 inputs of each output
         """
         made = parts(outputs, inputs=inputs, format=self.format, group=self.group)
         if self.format.startswith("gptq") and self.symmetric:
@@ -121,6 +123,14 @@ def published(model: Model) -> Quantized | None:
     format = PUBLISHED.get(model.name)
     if format is None or model.config:  # a config says itself how its weights are stored
         return None
+    return named(format)
+
+
+def named(format: str) -> Quantized:
+    """What checkpoints of this format usually pack: those in mxfp4 their experts alone.
+
+    Raises      as `Quantized`
+    """
     return Quantized(format=format, keeps=ONLY_EXPERTS if format == "mxfp4" else ())
 
 
