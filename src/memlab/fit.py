@@ -152,7 +152,7 @@ def cheapest_change(
         raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
     if library not in (None, *LIBRARIES):
         raise ValueError(f"library={library!r}; known: {', '.join(LIBRARIES)}, or None for FSDP2")
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     if run.devices.deepspeed:
         library = "deepspeed"
     last = (*last_of(max(cards, run.devices.data), library), *fewer_tokens(run))

@@ -60,13 +60,14 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         model = given.model_of(options.model)
     except UnknownFamily as error:
         return _of_shapes(options, error)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     try:
         ledger = estimate(model, recipe, how)
     except CacheAlone as error:
         return _of_shapes(options, error, model)
     beside = None
-    left_out = given.left_out(options.model, model, recipe) + given.unsaid(options, model)
+    left_out = given.left_out(options.model, model, recipe) + given.taken(options, recipe, how)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
@@ -106,7 +107,8 @@ def _of_shapes(
     from ..lab.causal_cache import after_call
 
     model = Causal(options.model) if described is None else _as_causal(described, options)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     call = how.phase != "train"
     ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)

@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         step.plot().save(options.plot)
     if options.snapshot:
         step.save_snapshot(options.snapshot)
-    unsaid = said.pop("unsaid", [])
+    taken = said.pop("taken", [])
     fits, held = None, ""
     if options.fits is not None:
         spare = SPARED if options.spare is None else parse(options.spare)
@@ -82,9 +82,9 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         held = _verdict(step.reserved(), fits, options.fits, spare)
     status = DOES_NOT_FIT if fits is False else 0
     if options.json:
-        return _json(step, said, fits, unsaid), status
+        return _json(step, said, fits, taken), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
-    lines += [*([held] if held else []), *unsaid]
+    lines += [*([held] if held else []), *taken]
     return "\n".join(lines), status
 
 
@@ -110,11 +110,12 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
     without_torchao()
     model = given.named_or(options.model, read)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
     said |= {"recipe": recipe_fields(recipe), "run": how.to_dict()}
-    return step, said | {"unsaid": given.unsaid(options, model)}
+    return step, said | {"taken": given.taken(options, recipe, how)}
 
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
@@ -146,7 +147,7 @@ def _honest(how: Run) -> dict[str, Any]:
     return {name: value for name, value in how.to_dict().items() if name in OURS}
 
 
-def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str]) -> str:
+def _json(step: Any, said: dict[str, Any], fits: bool | None, taken: list[str]) -> str:
     """The document of `memlab estimate --json`, with figures that were traced."""
     found = step.to_dict()
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
@@ -163,5 +164,5 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str])
         fits=fits,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, *unsaid, KERNELS, CONTEXT],
+        leaves_out=[*step.notes, *taken, KERNELS, CONTEXT],
     )

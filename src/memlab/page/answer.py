@@ -103,8 +103,8 @@ def answered(
             sets: State = {"data": over.devices.data, "zero": 3}
             sets["param_dtype"] = over.devices.param_dtype or OWN
             line, words = of_cards(over), say.OVER
-            if over.checkpoint != run.checkpoint:
-                sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
+            if over.checkpointing != run.checkpointing:
+                sets["checkpoint"], words = over.checkpointing, say.OVER_IN_BLOCKS
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
             told = Message(words, cards=sets["data"], size=text(size))
             found["over"].append([told, line, sets])
@@ -160,7 +160,7 @@ def instead(
         return []
     made: list[list[Any]] = []
     for kind, tried, size in adapted(run, ways, limit, peak):
-        blocks = tried.checkpoint != run.checkpoint
+        blocks = tried.checkpointing != run.checkpointing
         told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
         if whole:
             told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD

@@ -127,7 +127,7 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if model.experts:
         check_mixture(lora, model, run)
     lora.check(model)
-    own = lora.format(weights, peft=peft)
+    own = run.adapters_in(weights)
     if lora.dora and lora.dropout and model.conv1d and own == weights:
         raise ValueError(
             f"dropout={lora.dropout} with dora=True is not described for {model.family} where "

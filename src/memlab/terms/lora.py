@@ -113,14 +113,15 @@ class Lora:
                 return rank
         return self.rank
 
-    def format(self, weights: str, *, peft: bool) -> str:
+    def format(self, weights: str, *, peft: bool, own: str | None = None) -> str:
         """The format of the adapters beside weights of this one.
 
         peft        whether peft makes them, or memlab.lab.lora
+        own         what a program makes of them afterwards, if it does: Run.adapters_in
         Source      peft 0.21, tuners/tuners_utils.py: cast_adapter_dtype
         Raises      ValueError for a format that such code does not make beside these weights
         """
-        usual = "fp32" if peft and weights in ("bf16", "fp16") else weights
+        usual = own or ("fp32" if peft and weights in ("bf16", "fp16") else weights)
         if self.dtype not in (None, weights, usual):
             who = "peft" if peft else "memlab.lab.lora"
             raise ValueError(
