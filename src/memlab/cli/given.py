@@ -41,7 +41,7 @@ WORDS = (
     ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
     (
         "checkpoint",
-        "compute each layer's activations again in backward (default: as the loop does)",
+        "compute each layer's activations again in backward (default: as the loop)",
     ),
     ("loss", "all at once, in chunks of rows, or made by TRL, torch or Liger (default plain)"),
 )

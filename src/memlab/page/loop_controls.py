@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..model.presets import PRESETS
-from ..programs import DISTILLED, TRL
 from ..programs import CLASSES as CLASSES
+from ..programs import DISTILLED, TRL
 
 LABELS = {
     "plain": "a loop of your own",
