@@ -236,9 +236,8 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
         return say.SLIDING
     kinds = layers_of(model, run)
     order = list(sliding or ())
-    if (
-        attention == "eager" and run.checkpointing == "block"
-    ):  # which hold a mask until its last layer
+    # Of these a mask is held until its last layer.
+    if attention == "eager" and run.checkpointing == "block":
         early = order[:2] == [True, False]
         known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):
