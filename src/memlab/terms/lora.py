@@ -52,8 +52,8 @@ class Lora:
     Source      Hu et al. 2021, arXiv:2106.09685, Dettmers et al. 2023, arXiv:2305.14314, and Liu et
                 al. 2024, arXiv:2402.09353; run as peft 0.21, or as memlab.lab.lora and
                 memlab.lab.qlora do
-    Leaves out  scales of scales (bnb_4bit_use_double_quant); a base in nf4 under autocast, and that
-                of memlab.lab on CUDA
+    Leaves out  scales of scales (bnb_4bit_use_double_quant); memlab.lab's base in nf4 under
+                autocast and on CUDA
     Raises      ValueError for rank 0, no targets, a base or a format that is not described
     """
 
