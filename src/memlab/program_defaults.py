@@ -88,35 +88,36 @@ def precision(run: Run) -> str:
     return own.weights or ""
 
 
-def taken(run: Run, recipe: Recipe, *, chosen: bool) -> dict[str, tuple[object, str]]:
-    """By field what a program took where nothing was said: the value, and in words.
+def taken(run: Run, recipe: Recipe, *, chosen: bool) -> list[tuple[str, object, str]]:
+    """What a program took where nothing was said: the field, its value, and in words.
 
     recipe      with which the answer was made
     chosen      whether somebody said that recipe; otherwise it is the program's own
     """
-    own, what = of(run), {}
+    own, what = of(run), []
     if run.phase != "train" or not _programs(run):
-        return {}
+        return []
     if not chosen:
         words = "{weights} weights under bf16 autocast" if recipe.autocast else "{weights} weights"
-        what["precision"] = recipe.name, Message(words, weights=recipe.weights)
+        what.append(("precision", recipe.name, Message(words, weights=recipe.weights)))
     if run.lora is not None and run.lora.base and own.adapters and run.lora.dtype is None:
-        what["lora_dtype"] = own.adapters, Message("adapters in {format}", format=own.adapters)
+        words = Message("adapters in {format}", format=own.adapters)
+        what.append(("lora_dtype", own.adapters, words))
     if run.checkpoint is None:
         words = "gradient checkpointing" if own.checkpoint == "block" else "no checkpointing"
-        what["checkpoint"] = own.checkpoint, words
+        what.append(("checkpoint", own.checkpoint, words))
     if run.clip is None and own.clip:
-        what["clip"] = True, "clipping at 1.0"
+        what.append(("clip", True, "clipping at 1.0"))
     if run.optimizer_impl is None and recipe.optimizer == "adamw" and adamw(run):
-        what["optimizer_impl"] = adamw(run), "fused AdamW"
+        what.append(("optimizer_impl", adamw(run), "fused AdamW"))
     if run.loss == "plain" and own.loss == "fused_head":
-        what["loss"] = own.loss, "logits in tiles"
+        what.append(("loss", own.loss, "logits in tiles"))
     return what
 
 
 def told(run: Run, recipe: Recipe, *, chosen: bool) -> str:
     """The same in one line; "" where nothing was taken."""
-    words = [said for _, said in taken(run, recipe, chosen=chosen).values()]
+    words = [said for _, _, said in taken(run, recipe, chosen=chosen)]
     if not words:
         return ""
     pattern = "{program}'s defaults: {what}"
@@ -127,7 +128,8 @@ def told(run: Run, recipe: Recipe, *, chosen: bool) -> str:
 def _programs(run: Run) -> list[str]:
     """Whose defaults these are; nobody's in a loop that is written by hand."""
     prepared = of(run).prepares and run.implementation == "transformers" and _on_codes(run)
-    return [CLASSES[run.loop]] * (run.loop in CLASSES) + [PREPARED] * prepared
+    found = [CLASSES[run.loop]] if run.loop in CLASSES else []
+    return found + [PREPARED] if prepared else found
 
 
 def _on_codes(run: Run) -> bool:

@@ -144,7 +144,7 @@ def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:
     chosen = bool(options.recipe or options.precision)
     line = program_defaults.told(run, recipe, chosen=chosen)
     found = program_defaults.taken(run, recipe, chosen=chosen)
-    flags = [f"--{name.replace('_', '-')}" for name in found if name in SAID]
+    flags = [f"--{name.replace('_', '-')}" for name, *_ in found if name in SAID]
     if flags:
         line = Message("{defaults}; {flags} say others", defaults=line, flags=Listed(", ", flags))
     return [line] if line else []

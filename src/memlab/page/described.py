@@ -171,6 +171,7 @@ def _flags(model: Model) -> str:
         positions=model.positions,
         tied=model.family in ALWAYS_TIED or model.tied,
         name=model.name,
+        published=model.published,
         config=model.config,
         experts=model.experts,
         experts_per_token=model.experts_per_token,
