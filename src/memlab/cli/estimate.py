@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.extras import missing
 from ..base.table import as_text
 from ..estimate import estimate
 from ..ledger import Comparison, Ledger
@@ -102,7 +103,7 @@ def _of_shapes(
     try:
         from ..lab.causal import Causal
     except ModuleNotFoundError as error:
-        raise ValueError(f"{unknown}; others need {error.name}: 'memlab[torch]'") from error
+        raise ValueError(missing(f"{unknown}; another model", error, "torch")) from error
     from ..lab.causal_at_rest import at_rest
     from ..lab.causal_cache import after_call
 

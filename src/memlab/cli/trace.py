@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 
+from ..base.extras import missing
 from ..base.garbage import no_garbage
 from ..fit import limit_of
 from ..recipe import Recipe
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     try:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
-        raise ValueError(f"tracing needs {error.name}: pip install 'memlab[torch]'") from error
+        raise ValueError(missing("tracing", error, "torch")) from error
     if options.spare is not None and options.fits is None:
         raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
