@@ -1,8 +1,8 @@
 """The inverse of an estimate: the largest batch, the longest sequence that fits a device.
 
 Every answer comes from `memlab.estimate`, so it is as exact as that, and what that leaves out must
-be left free: memlab.verdict says how much, or `spare` does, in bytes. A search asks for peaks alone;
-what it ends with is replayed in the allocator.
+be left free: memlab.verdict says how much, or `spare` does, in bytes. A search asks for peaks
+alone, and what it ends with is replayed in the allocator.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class Fit:
             over = text(self.peak - self.verdict.room.at_most)
             return f"no {self.what} fits {self.device}: the smallest step is {over} too large"
         if not self.value:
-            return f"no {self.what} surely fits {self.device}: the smallest is {self.verdict.told()}"
+            return (
+                f"no {self.what} surely fits {self.device}: the smallest is {self.verdict.told()}"
+            )
         held = f"peak {text(self.peak)} of {text(self.limit)}"
         if self.verdict.room.band:
             held = str(self.verdict.parts())

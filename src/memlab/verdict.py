@@ -26,7 +26,7 @@ FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does not fit"
 # What posted runs of training reserved beyond what their tensors held at most, in thousandths of
 # that: half of RUNS at most MEDIAN, three in four at most BAND. A step that reserved more has not
 # failed for it, as the allocator gives unused blocks back before it does.
-# Source      book/posted-band.json, run by run; tools/posted/band.py wrote it, and a test does again
+# Source      book/posted-band.json, run by run; tools/posted/band.py wrote it, a test does again
 RUNS, MEDIAN, BAND = 25, 105, 132
 
 HEADS = {
@@ -78,14 +78,13 @@ class Room:
         """What is to be said of a step with this peak.
 
         reserved    bytes that a replay of the step in PyTorch's allocator reserves, where there is
-                    one
+                    one; where just what somebody says is left free, it decides
         """
-        if peak > self.at_most:
+        fails = reserved is not None and reserved > self.of_allocator
+        if peak > self.at_most or (fails and not self.band):
             word = DOES_NOT_FIT
-        elif peak <= self.surely and self.most(peak, reserved) <= self.there:
-            word = FITS
         else:
-            word = TIGHT
+            word = TIGHT if peak > self.surely or fails else FITS
         return Verdict(word, self, peak, reserved)
 
     def most(self, peak: int, reserved: int | None = None) -> int:
@@ -142,11 +141,19 @@ class Verdict:
 
 
 def room_for(run: Run, on: str | int | Device, spare: int | None = None) -> Room:
-    """What a card has for one rank of such a run.
+    """What a card has for one rank of such a run; `room_on` says the rest."""
+    return room_on(on, spare, 2 if run.phase == "train" else 1, run.devices.ranks)
+
+
+def room_on(
+    on: str | int | Device, spare: int | None = None, threads: int = 2, ranks: int = 1
+) -> Room:
+    """What a card has for a step.
 
     on          a card ("RTX 4090"), a size ("24 GB"), or bytes as a number of Python's
     spare       None: context, workspaces, NCCL and the band of posted runs. A number of bytes: just
                 these are left free, and a step fits as soon as its tensors do
+    threads     that multiply: 2 where there is a backward pass, else 1
     Unit        bytes
     Leaves out  other programs on the card; communicators of NCCL beyond the first one
     Raises      ValueError for an unknown device or a size that is none
@@ -154,8 +161,8 @@ def room_for(run: Run, on: str | int | Device, spare: int | None = None) -> Room
     found = card(on)
     if spare is not None:
         return Room(found.name, max(0, found.limit - whole("spare", spare)))
-    beside = CONTEXT + workspaces(found, 2 if run.phase == "train" else 1)
-    return Room(found.name, found.limit, beside, NCCL if run.devices.ranks > 1 else 0, BAND)
+    beside = CONTEXT + workspaces(found, threads)
+    return Room(found.name, found.limit, beside, NCCL if ranks > 1 else 0, BAND)
 
 
 def workspaces(found: Device, threads: int) -> int:
