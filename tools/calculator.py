@@ -99,7 +99,7 @@ NOTHING: dict[str, Any] = {
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
 NOTHING["over"] = []
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
-NOTHING |= {"fits": True, "total": 0, "usable": 1, "limit": 1}
+NOTHING |= {"fits": True, "state": "yes", "total": 0, "usable": 1, "limit": 1}
 
 
 def key():

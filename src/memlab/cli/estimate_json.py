@@ -31,6 +31,10 @@ SHARDED_ONLY = (
 )
 AROUND = "what generate() adds: the tokens so far, masks, scores, positions of each sequence"
 KERNELS, CONTEXT = "scratch memory inside one kernel", "the CUDA context of a process"
+WORKSPACES = (
+    "cuBLAS's workspaces, one for each thread that multiplies: 8.125 MiB, on Hopper and Blackwell "
+    "32 MiB (memlab fit --on CARD counts them)"
+)
 WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
@@ -152,7 +156,7 @@ def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak
         config={"read": sorted(model.config), "no effect": [], "not known": []},
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
-        leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, CONTEXT],
+        leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, WORKSPACES, CONTEXT],
     )
 
 
@@ -188,7 +192,8 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
         left.append(SHARDED_ONLY if how.devices.ranks > 1 else RESIDENT_ONLY)
     elif how.phase != "train" and how.implementation == "transformers":
         left.append(AROUND)
-    left += [KERNELS, *([] if replayed else [ALLOCATOR]), CONTEXT]
+    left += [KERNELS, *([] if replayed else [ALLOCATOR])]
+    left += [*([WORKSPACES] if how.backend == "cuda" else []), CONTEXT]
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)
     left += wide_adapters(recipe, how)

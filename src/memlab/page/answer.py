@@ -11,6 +11,7 @@ from ..explain.flags import divided as of_cards
 from ..model import Model
 from ..model.shape_keys import KEYS
 from ..units import text
+from ..verdict import room_for, room_on
 from . import words as say
 from .adapted import EVERY
 from .adapter_controls import ADAPTERS, LORA, QLORA
@@ -92,8 +93,8 @@ def answered(
     name = name_of(state, model)
     check(model, run, name)
     shown = named(name, run)
-    found = begun(state, shown, model.parameter_count)
-    limit = found["limit"]
+    room = room_for(run, card_of(state))
+    found = begun(state, room, shown, model.parameter_count)
     try:
         highest = top(model, recipe, run, lookup)
         rows, hills = highest.rows(), highest.hills
@@ -105,12 +106,16 @@ def answered(
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
         found["peak"], found["why"], found["counts"] = False, why(reason), STEP
-    summed(found, rows)
+    summed(found, rows, room)
     if advise and not found["fits"] and found["peak"]:
-        best = cheapest(model, recipe, run, limit, lookup, top)
+        best = cheapest(model, recipe, run, room.surely, lookup, top)
+        if not best.steps:  # none that fits surely: then one that may
+            best = cheapest(model, recipe, run, room.at_most, lookup, top)
+            found["then"] = "tight"
         changed(found, state, best)
         found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
-        for over, size in divided(model, recipe, run, limit, lookup, top):
+        several = room_on(card_of(state), ranks=2).surely
+        for over, size in divided(model, recipe, run, several, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
             sets["param_dtype"] = over.devices.param_dtype or OWN
             line, words = of_cards(over), say.OVER
@@ -122,8 +127,8 @@ def answered(
         if not found["over"] and top is Highest and divides(recipe, run):
             found["counts"] = CARDS
         if not best.steps and (run.lora is None or not run.lora.base):
-            found["over"] += instead(state, model, recipe, run, limit, lookup, top)
-    found["leaves_out"] = left_out(model, recipe, run, found["peak"])
+            found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
+    found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(state["config"], given["config"])
@@ -213,11 +218,12 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     from .types import Typed  # with what it needs, fetched with the first such config
 
     model = Typed(state["config"], lookup)
-    found = begun(state, model.name, model.parameter_count)
-    summed(found, model.at_rest(recipe, run))
+    room = room_for(run, card_of(state))
+    found = begun(state, room, model.name, model.parameter_count)
     inside = state["config"].get("text_config.model_type")
     found["peak"], found["why"] = False, say.OF_TEXT if inside in KEYS else say.TRACE
-    found["leaves_out"] = model.left_out(run)
+    summed(found, model.at_rest(recipe, run), room)
+    found["leaves_out"] = model.left_out(run, room)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))
     return found
 
