@@ -167,9 +167,11 @@ book.BUILD = book.SITE = out
 for extension in (root / "book" / "_ext").glob("*.py"):
     import_module(extension.stem)
 import_module("jupyter_book.cli.main")
-for language in ("en", "pt-BR"):
-    book.inputs_key(language)
-    book.stage(language)
+source = book.stage("en")
+for path in [*source.glob("*.md"), *source.glob("notebooks/*.ipynb")]:  # a few are enough
+    if path.stem not in ("intro", "status", "01_formats"):
+        path.unlink()
+book.lay.lay("pt-BR", source)
 (out / "pt-BR").mkdir()
 (out / "pt-BR" / book.FIRST).touch()
 book.write_index()
