@@ -59,9 +59,7 @@ def differs(paths, way):
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, encoding="utf-8")
     if done.returncode:
         print(f"{way}:\n{done.stdout}{done.stderr}", flush=True)
-    cells = re.findall(
-        r"^(?:FAILED|ERROR) (\S+?)(?:::ipynb)?::(\S.*?)(?: - .*)?$", done.stdout, re.M
-    )
+    cells = re.findall(r"^(?:FAILED|ERROR) (\S+)::(\S.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
     return cells or [("pytest", f"ended with {done.returncode}")] * bool(done.returncode)
 
 
@@ -93,7 +91,7 @@ def _git(root, *words):
 
 
 def main(arguments):
-    ways, paths = list(WAYS), arguments
+    ways, paths = list(WAYS), [Path(path).resolve() for path in arguments]
     if arguments == ["--changed"]:
         ways = ways[:2]
         try:
@@ -106,9 +104,8 @@ def main(arguments):
     found = {way: differs(paths, way) for way in ways} if paths else {}
     for way, cells in found.items():
         print(f"{way}: chapters run: {len(paths)}, cells that differ: {len(cells)}")
-        print(
-            *(f"    {chapter} {cell}" for chapter, cell in cells), sep="\n", end="\n" * bool(cells)
-        )
+        for chapter, cell in cells:
+            print(f"    {chapter} {cell}")
     if not paths:
         print("chapters on other processors: none changed")
     return int(any(found.values()))
