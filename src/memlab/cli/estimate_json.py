@@ -179,6 +179,8 @@ def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
     """What a figure about adapters takes for granted, where peft makes them wider than the rest."""
     if recipe.weights not in ("bf16", "fp16") or getattr(how.adapters, "dtype", "none") is not None:
         return []
+    if how.adapters_in(recipe.weights) == recipe.weights:  # as the program makes them
+        return []
     return [ADAPTERS.format(weights=recipe.weights)] if how.implementation != "memlab" else []
 
 

@@ -102,7 +102,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "of distillation and gkd: a preset or a config (default: of the student's shape)"
     group.add_argument("--teacher", metavar="CONFIG", help=words)
-    words = "of the teacher (default: as the student's)"
+    words = "of the teacher (default: as its config says)"
     group.add_argument("--teacher-weights", choices=("fp32", "bf16", "fp16"), help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)

@@ -67,6 +67,18 @@ def _config(peft: Any, model: Model, adapters: Any) -> Any:
     )
 
 
+def on_codes(run: Run) -> dict[str, Any]:
+    """What TRL is told of a base in nf4, whose products are in bf16, and of adapters beside it."""
+    transformers, lora = importlib.import_module("transformers"), run.lora
+    assert lora is not None  # who asks has a base of codes
+    how = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    bits = transformers.BitsAndBytesConfig(**how, bnb_4bit_compute_dtype=torch.bfloat16)
+    inside = [f"{name}_proj" for name in lora.targets]
+    said: dict[str, Any] = {"r": lora.rank, "lora_dropout": lora.dropout}
+    config = _peft().LoraConfig(target_modules=inside, task_type="CAUSAL_LM", **said)
+    return {"quantization_config": bits, "peft_config": config}
+
+
 def four_bits(module: nn.Module) -> nn.Module:
     """Every linear layer but the output head as bitsandbytes.nn.Linear4bit in nf4, in place.
 
