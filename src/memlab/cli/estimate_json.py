@@ -46,14 +46,15 @@ def as_json(
     recipe: Recipe,
     how: Run,
     ledger: Ledger,
+    defaults: dict[str, Any],
     posted: dict[str, Any] | None = None,
     parts: Sequence[str] = (),
 ) -> str:
     """The document as text.
 
+    defaults    what the loop's program took by itself: memlab.cli.given.took
     posted      what memlab.cli.posted says of a figure that was given, if one was
-    parts       lines about the parts of a multimodal model that are left out, and about a format
-                that nobody named
+    parts       lines about the parts of a multimodal model that are left out
 
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
@@ -107,6 +108,7 @@ def as_json(
         config=used(model.family, model.config),
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
+        defaults=defaults,
         leaves_out=[*parts, *_left_out(recipe, how, allocator is not None)],
         **more,
     )
@@ -137,7 +139,9 @@ def _peak(peak: Peak) -> dict[str, Any]:
     }
 
 
-def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str) -> str:
+def shapes_as_json(
+    model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str, defaults: dict[str, Any]
+) -> str:
     """The same document of a model that is not described: what stays, and how to get the peak."""
     derived = {row.term: row.derived or 0 for row in ledger.rows}
     return document(
@@ -152,6 +156,7 @@ def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak
         config={"read": sorted(model.config), "no effect": [], "not known": []},
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
+        defaults=defaults,
         leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, CONTEXT],
     )
 

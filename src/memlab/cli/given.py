@@ -150,6 +150,14 @@ def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:
     return [line] if line else []
 
 
+def took(options: argparse.Namespace, recipe: Recipe, run: Run) -> dict[str, Any]:
+    """The same for programs: the line, and each default by its field."""
+    chosen = bool(options.recipe or options.precision)
+    found = program_defaults.taken(run, recipe, chosen=chosen)
+    made: dict[str, Any] = {"told": " ".join(taken(options, recipe, run))}
+    return made | {name: value for name, value, _ in found}
+
+
 def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     """The run that the flags say together; what they do not say stands at its default.
 

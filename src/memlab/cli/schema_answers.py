@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-UNSAID = ("attention", "optimizer_impl", "reference", "compile")
+UNSAID = ("attention", "checkpoint", "optimizer_impl", "reference", "compile")
 # memlab.Run says each in full; a null is what the config or torch says by itself.
 _RUN: dict[str, dict[str, Any]] = {
     name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN
@@ -66,6 +66,10 @@ _STEP = {
     "peak": _PEAK,
     "allocator": _ALLOCATOR,
     "recipe": RECIPE,
+    "defaults": {
+        "type": "object",
+        "description": "what the loop's program took where nothing was said: told, a line; by field",
+    },
     "leaves_out": several({"type": "string"}, "what no figure here holds"),
 }
 _CHANGE = record(

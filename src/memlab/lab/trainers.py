@@ -27,7 +27,7 @@ from .lora import adapt
 from .quiet import quiet
 from .train import one_thread
 from .trainer_rows import ROLLED_OUT, STEPS, rows_of
-from .with_peft import on_codes, wrapped
+from .with_peft import on_codes, scales_of, unfused, wrapped
 
 # A config.json that is small enough for a test.
 CONFIG = {
@@ -112,6 +112,8 @@ def watched(
         for model in (trainer.model, *others):
             if model is not None:
                 tracker.label(model)
+                tracker.label(scales_of(model), "weights")
+        stack.enter_context(unfused(trainer.model))
         trainer.train()
     return tracker, found["first"], found["last"]
 
@@ -134,13 +136,15 @@ def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:
 
 
 def named(run: Run, folder: Any, config: Any) -> Any:
-    """The folder of a model in bf16, whose name TRL's trainers take; what Trainer is given of it."""
+    """The folder of a model in bf16, whose name TRL's trainers take; for Trainer that model."""
     transformers = hugging_face()
     made = transformers.AutoConfig.for_model(**config)
     model = transformers.AutoModelForCausalLM.from_config(made, dtype=torch.bfloat16)
     path = str(Path(folder, "model"))
     model.save_pretrained(path)
-    return transformers.AutoModelForCausalLM.from_pretrained(path) if run.loop == "trainer" else path
+    if run.loop != "trainer":
+        return path
+    return transformers.AutoModelForCausalLM.from_pretrained(path)
 
 
 def _how(precision: str | None, run: Run, folder: Any) -> dict[str, Any]:
