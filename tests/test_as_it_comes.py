@@ -1,4 +1,4 @@
-"""memlab's figure of a loop of which nothing is said, and the real trainer as it comes, in bytes."""
+"""A loop of which nothing is said, and the real trainer as it comes, to the byte."""
 
 import pytest
 

@@ -66,10 +66,6 @@ _STEP = {
     "peak": _PEAK,
     "allocator": _ALLOCATOR,
     "recipe": RECIPE,
-    "defaults": {
-        "type": "object",
-        "description": "what the loop's program took where nothing was said: told, a line; by field",
-    },
     "leaves_out": several({"type": "string"}, "what no figure here holds"),
 }
 _CHANGE = record(
@@ -105,6 +101,10 @@ ANSWERS: dict[str, dict[str, Any]] = {
             "description": "its keys: read, no effect, not known; all empty for a preset",
         },
         "run": RUN,
+        "defaults": {
+            "type": "object",
+            "description": "what the loop's program takes where nothing is said: told, and by field",
+        },
     },
     "estimate --against": {
         "unit": UNIT,
