@@ -103,7 +103,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "run": RUN,
         "defaults": {
             "type": "object",
-            "description": "what the loop's program takes where nothing is said: told, and by field",
+            "description": "what the loop takes where nothing is said: told, a line; by field",
         },
     },
     "estimate --against": {
