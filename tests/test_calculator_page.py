@@ -193,7 +193,7 @@ def test_adapters_are_asked_about_where_they_are_trained(page):
     assert page.is_visible("#calc-rank") and page.is_visible("#calc-targets")
     told = estimate(
         Model.preset("llama-3-8b"),
-        "bf16",
+        None,
         Run(tokens=4096, lora=Lora(16, ("q", "k", "v", "out", "gate", "up", "down"), "nf4")),
     )
     assert changed == f"{told.total():,}"
