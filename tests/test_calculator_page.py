@@ -220,9 +220,7 @@ def test_the_program_that_trains_is_asked_for_by_its_name(page, roots):  # noqa:
     assert changed == f"{told.total():,}" and "SFTTrainer" in page.inner_text("#calc-title")
     page.fill("#calc-completion", "512")
     changed = settled(page, changed)
-    told = estimate(
-        Model.preset("llama-3-8b"), None, Run(tokens=4096, loop="sft", completion=512)
-    )
+    told = estimate(Model.preset("llama-3-8b"), None, Run(tokens=4096, loop="sft", completion=512))
     assert changed == f"{told.total():,}"
     assert [name for name in files if name.endswith(".json")] == ["sft.llama.autocast.json"]
     assert "loop=sft" in page.url and "completion=512" in page.url
