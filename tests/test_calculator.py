@@ -37,7 +37,7 @@ from memlab.page.files import MODULES, OF_PRINTS, TERMS, files, later, of_types
 from memlab.page.highest import BUCKETS
 from memlab.page.pasted import config_of
 from memlab.page.peak_files import reader
-from memlab.page.request import PRECISIONS, checked, first
+from memlab.page.request import OWN, PRECISIONS, checked, first
 from memlab.page.sentences import cache_of
 from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
@@ -284,7 +284,8 @@ def test_the_cheapest_change_is_that_of_the_package(lookup):
         refused += not found["changes"]
         if not found["changes"] and refused > 2:
             continue  # the package tries for long before it gives up
-        recipe = PRECISIONS[state["precision"]][1]
+        own = state["precision"] == OWN
+        recipe = None if own else PRECISIONS[state["precision"]][1]
         try:
             wanted = cheapest_change(model_of(state), recipe, run, on=state["card"])
         except CannotFit:

@@ -22,7 +22,7 @@ from memlab.model import Model
 from memlab.page import cheaper
 from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, run_of
-from memlab.page.request import CHOICES, PRECISIONS, checked
+from memlab.page.request import CHOICES, OWN, PRECISIONS, checked
 from memlab.units import text
 
 QUESTIONS = 60
@@ -44,6 +44,11 @@ def questions():
             said |= {"model": chance.choice(models), "tokens": chance.choice((128, 512, 1000))}
         found.append(said)
     return found
+
+
+def named(state):
+    """The recipe that a state names; None: what the program takes by itself."""
+    return None if state["precision"] == OWN else PRECISIONS[state["precision"]][1]
 
 
 def _choices(name):
@@ -82,7 +87,7 @@ def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
 def test_memlab_estimate_answers_the_same(asked):
     for state, told in asked:
         whole = checked(state)
-        ledger = estimate(model_of(whole), PRECISIONS[whole["precision"]][1], run_of(whole))
+        ledger = estimate(model_of(whole), named(whole), run_of(whole))
         assert ledger.total() == told["total"], state
         assert ledger.title.endswith(f": the peak, in {told['moment']}"), state
         assert told["heading"].endswith(f": the peak, in {told['moment']}")
@@ -107,8 +112,8 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
         if told["fits"] or not told["changes"]:
             continue
         whole = checked(state)
-        recipe = PRECISIONS[whole["precision"]][1]
-        wanted = cheapest_change(model_of(whole), recipe, run_of(whole), on=state["card"])
+        how = {"on": state["card"]}
+        wanted = cheapest_change(model_of(whole), named(whole), run_of(whole), **how)
         if any(name in PACKAGE_ONLY for name, *_ in wanted):
             continue
         told_here = [[name, cost, text(size)] for name, cost, size, _ in wanted]

@@ -68,7 +68,8 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     except CacheAlone as error:
         return _of_shapes(options, error, model)
     beside = None
-    left_out = given.left_out(options.model, model, recipe) + given.taken(options, recipe, how)
+    parts = given.left_out(options.model, model, recipe)
+    left_out = parts + given.taken(options, recipe, how)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
@@ -83,7 +84,8 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         return "\n".join([_side_by_side(comparison, recipe.name, other.name), *left_out])
     _plot(ledger, options.plot)
     if options.json:
-        return as_json(model, recipe, how, ledger, beside, left_out)
+        took = given.took(options, recipe, how)
+        return as_json(model, recipe, how, ledger, took, beside, parts)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
     return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
 
@@ -121,7 +123,7 @@ def _of_shapes(
         tokens=how.tokens or 4096,
     )
     if options.json:
-        return shapes_as_json(model, recipe, how, ledger, line)
+        return shapes_as_json(model, recipe, how, ledger, line, given.took(options, recipe, how))
     return "\n".join([str(ledger), *model.left_out_line(), line])
 
 

@@ -51,14 +51,15 @@ def as_json(
     recipe: Recipe,
     how: Run,
     ledger: Ledger,
+    defaults: dict[str, Any],
     posted: dict[str, Any] | None = None,
     parts: Sequence[str] = (),
 ) -> str:
     """The document as text.
 
+    defaults    what the loop's program took by itself: memlab.cli.given.took
     posted      what memlab.cli.posted says of a figure that was given, if one was
-    parts       lines about the parts of a multimodal model that are left out, and about a format
-                that nobody named
+    parts       lines about the parts of a multimodal model that are left out
 
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
@@ -113,6 +114,7 @@ def as_json(
         config=used(model.family, model.config),
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
+        defaults=defaults,
         leaves_out=[*parts, *_left_out(recipe, how, allocator is not None)],
         **more,
     )
@@ -143,7 +145,9 @@ def _peak(peak: Peak) -> dict[str, Any]:
     }
 
 
-def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str) -> str:
+def shapes_as_json(
+    model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str, defaults: dict[str, Any]
+) -> str:
     """The same document of a model that is not described: what stays, and how to get the peak."""
     derived = {row.term: row.derived or 0 for row in ledger.rows}
     return document(
@@ -159,6 +163,7 @@ def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
         leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, WORKSPACES, CONTEXT],
+        defaults=defaults,
     )
 
 
@@ -184,6 +189,8 @@ def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
 def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
     """What a figure about adapters takes for granted, where peft makes them wider than the rest."""
     if recipe.weights not in ("bf16", "fp16") or getattr(how.adapters, "dtype", "none") is not None:
+        return []
+    if how.adapters_in(recipe.weights) == recipe.weights:  # as the program makes them
         return []
     return [ADAPTERS.format(weights=recipe.weights)] if how.implementation != "memlab" else []
 
