@@ -91,18 +91,26 @@ def own_loss(module: nn.Module, ids: torch.Tensor, labels: torch.Tensor) -> torc
 
 def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     """What trl.SFTTrainer.compute_loss does with a batch whose labels are all its tokens."""
-    try:
-        from trl.trainer.utils import add_fused_lm_head
-    except ModuleNotFoundError as error:
-        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
     model: Any = module
     if not hasattr(model, "fused_head_is_there"):
-        add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
+        trl_head()(model, outputs=("log_probs", "entropy", "is_top1"))
         model.fused_head_is_there = True
     outputs = module(input_ids=ids, labels=ids, fused_lm_head=True)
     per_token = -outputs.log_probs
     count = outputs.label_mask.sum()
     return per_token.sum() / count.clamp(min=1)
+
+
+def trl_head() -> Any:
+    """TRL's function that gives a model its fused head.
+
+    Raises      ValueError where TRL is not there
+    """
+    try:
+        from trl.trainer.utils import add_fused_lm_head
+    except ModuleNotFoundError as error:
+        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
+    return add_fused_lm_head
 
 
 def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
