@@ -11,21 +11,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def simulated(model: Model, recipe: Recipe, how: Run, *, every_layer: bool = False) -> Any:
+def simulated(model: Model, recipe: Recipe, how: Run) -> Any:
     """A Step, or the Call of an inference; None where a closed form answers, or there is no step.
 
-    The loop's own bytes (`Run.holds`) are not in it: memlab.estimate adds them.
+    The loop's own bytes (`Run.holds`) are not in it but for its output: memlab.estimate adds them,
+    and `held_at`.
     """
     if how.tokens is None or (how.phase != "train" and how.implementation == "memlab"):
         return None
     if how.phase == "train":
         from ..step.loop import step_of
-        from ..step.simulate import simulate
 
-        if every_layer:
-            return simulate(model, recipe, how.replace(holds=()), every_layer=True)
         return step_of(model, recipe, how)
     from ..step import calls
 
     call = calls.prefill if how.phase == "prefill" else calls.decode
-    return call(model, recipe, how, every_layer=every_layer)
+    return call(model, recipe, how)
+
+
+def held_at(model: Model, recipe: Recipe, how: Run, found: Any) -> dict[str, int]:
+    """Bytes at the quiet moments of a step, with what its loop holds, and first_step, its peak."""
+    if not how.holds:
+        return {**found.held, "first_step": found.peak.first_step_bytes}
+    from ..step.loop import quiet  # only a loop that holds more needs it
+
+    return quiet(model, recipe, how)
