@@ -17,7 +17,7 @@ from ..units import text
 from . import engine, given, posted
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
-from .simulated import held_at, simulated
+from .simulated import held_at, kept_keys, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     if options.json:
         return as_json(model, recipe, how, ledger, beside, left_out)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
+    lines += kept_keys(model, recipe, how)
     return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
 
 

@@ -15,6 +15,7 @@ from ..recipe.chosen import recipe_for
 from ..run import Run
 from ..step.described import attentions
 from ..step.windows import windows
+from ..terms.adapters import Prompt
 from .causal import Causal
 from .library_loss import library_loss
 from .models import TinyGPT, TinyLlama
@@ -137,7 +138,7 @@ def _adapted(module: nn.Module, run: Run) -> nn.Module:
 
 
 def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
-    from .with_peft import with_peft
+    from .with_peft import numbers_on_host, with_peft
 
     if isinstance(model, Causal):
         raise ValueError(f"adapters are not built beside {model.family}, which is not described")
@@ -146,7 +147,14 @@ def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
             f"base={run.lora.base!r} under peft's adapters is not built here: bitsandbytes makes "
             "codes of values, and a trace has none; estimate() describes the step"
         )
-    return with_peft(module, model, run)
+    made = with_peft(module, model, run)
+    if isinstance(run.adapter, Prompt) and run.backend == "cuda" and _on_meta(made):
+        numbers_on_host(made)
+    return made
+
+
+def _on_meta(module: nn.Module) -> bool:
+    return next(module.parameters()).is_meta
 
 
 def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
