@@ -4,15 +4,15 @@ A field that is told and never asked for gives another question's answer: the ta
 witness, every event of it. That the net holds is shown by dropping each field on purpose.
 """
 
-import json
 from functools import cache
 
 import pytest
 
 from memlab import Model, Run
-from memlab.cli import main
-from memlab.lab import trace_call, trace_run
-from memlab.measure import trace
+from memlab.cli import main, parser
+from memlab.cli.trace import BESIDE_FILE
+from memlab.lab import trace_run
+from memlab.lab.causal import Causal
 from memlab.measure.trace import OURS
 from memlab.recipe.parallelism import Sharding
 from memlab.run import FIELDS, KNOWN
@@ -68,7 +68,6 @@ USUAL = {
     ("dropout", 0.0),
     ("window", 0),
 }
-DOORS = {"train": (trace_run, "_traced"), "prefill": (trace_run, "trace_call")}
 
 
 def subject(field):
@@ -77,15 +76,18 @@ def subject(field):
 
 @cache
 def tape(model, run):
-    """Every event of a trace; a call's tells too whether inference_mode was on."""
+    """Every event of a trace."""
     found = trace_run.trace_run(model, "bf16", run).tracker
     return [(event.kind, event.bytes, event.op) for event in found.timeline]
 
 
-def answered(field, value, phase="train", ask=tape):
-    """Whether the field changed what was traced, "refused", or "ignored"."""
+def answered(field, value, ask=tape, **more):
+    """Whether the field "changed" what was traced, is "refused" by name, "usual", or "ignored"."""
     try:
-        base = Run(**{"phase": phase} | BASE | WITH.get(field, {}))
+        base = Run(**BASE | WITH.get(field, {}) | more)
+    except ValueError:
+        return "refused"  # what it means nothing without
+    try:
         told = base.replace(**{field: value})
         found = ask(subject(field), told)
     except ValueError as error:
@@ -125,3 +127,38 @@ def test_a_field_that_is_dropped_is_seen(field, monkeypatch):
     found = {value: answered(field, value, ask=tape.__wrapped__) for value in kept}
     assert "changed" in kept.values()
     assert [v for v in kept if kept[v] == "changed" and found[v] != "ignored"] == []
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("batch", 3), ("tokens", 32), ("logits", "last"), ("attention", "eager"), ("kernel", "math")],
+)
+def test_a_field_changes_the_tape_of_a_call(field, value):
+    assert answered(field, value, phase="prefill") == "changed"
+
+
+def test_a_field_of_a_model_that_nobody_described_is_refused_where_it_is_zero_too():
+    """0 is said as well: it was taken for nothing."""
+    phi = {"model_type": "phi", "hidden_size": 32, "num_hidden_layers": 1, "vocab_size": 64}
+    phi |= {"num_attention_heads": 2, "intermediate_size": 32}
+    for field in ("dropout", "window"):
+        with pytest.raises(ValueError, match=f"{field}=0"):
+            trace_run.trace_run(Causal(phi), "bf16", Run(**BASE, **{field: 0}))
+
+
+ACTIONS = [
+    action
+    for action in parser("trace").of._actions
+    if action.option_strings and action.dest not in (*BESIDE_FILE, *OURS, "help")
+]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.dest)
+def test_beside_a_file_a_flag_that_its_function_says_itself_is_refused(action, capsys):
+    """Also where it stands at its default, as --batch 1 does: the file has another batch."""
+    flag = action.option_strings[0]
+    value = [] if action.nargs == 0 else [str((action.choices or ["1"])[0])]
+    assert main(["trace", "program.py:step", flag, *value]) == 2
+    assert f"{flag}{' ' if value else ''}{''.join(value)}: what step() returns says" in (
+        capsys.readouterr().err
+    )

@@ -36,6 +36,12 @@ WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
 WIDE = f"the replay of a step whose loop holds {WIDE_LOGITS}, which no log of memlab has"
+# Freed at one moment, tensors go in the order of Python's names in a trace, and of a simulation's in
+# an estimate: the same bytes leave other holes. Peak and held are equal to the byte.
+ORDER = (
+    "the order of what is freed at one moment, which a trace and an estimate have apart: their "
+    "reserved bytes may differ by a segment or two (2 MiB, or 20 MiB)"
+)
 STREAMS = "blocks that DeepSpeed's stream of reductions holds longer: one stream is replayed"
 ADAPTERS = (
     "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
@@ -197,6 +203,7 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR]), CONTEXT]
     left += [WIDE] * (not replayed and WIDE_LOGITS in how.holds)
+    left += [ORDER] * replayed
     left += [STREAMS] * (replayed and how.devices.deepspeed)
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)

@@ -14,7 +14,7 @@ from ..terms.context import CONTEXT as SPARED
 from ..units import parse, text
 from . import given
 from .document import document
-from .estimate_json import CONTEXT, KERNELS, TERMS, recipe_fields
+from .estimate_json import CONTEXT, KERNELS, ORDER, TERMS, recipe_fields
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str])
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
     rows["other"] = sum(size for name, size in found["rows"].items() if name not in TERMS[:-1])
     recipe, how = said.pop("recipe"), said.pop("run")
+    on_card = how["backend"] == "cuda"
     return document(
         "trace",
         **said,
@@ -170,9 +171,9 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str])
         rows=rows,
         held=found["held"],
         peak=found["peak"],
-        allocator=_allocator(step) if how["backend"] == "cuda" else None,
+        allocator=_allocator(step) if on_card else None,
         fits=fits,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, *unsaid, KERNELS, CONTEXT],
+        leaves_out=[*step.notes, *unsaid, KERNELS, CONTEXT, *([ORDER] if on_card else [])],
     )
