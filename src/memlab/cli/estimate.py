@@ -18,7 +18,7 @@ from ..units import text
 from . import engine, given, posted
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
-from .simulated import simulated
+from .simulated import held_at, kept_keys, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         took = given.took(options, recipe, how)
         return as_json(model, recipe, how, ledger, took, beside, parts)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
+    lines += kept_keys(model, recipe, how)
     return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
 
 
@@ -178,7 +179,8 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
     if found is None:
         return []
     if how.phase == "train":
-        moments = {**found.held, "peak of the first step": found.peak.first_step_bytes}
+        moments = held_at(model, recipe, how, found)
+        moments["peak of the first step"] = moments.pop("first_step")
     else:
         moments = {**found.held, "each new token adds": found.per_token}
     lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]

@@ -11,7 +11,7 @@ from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from .document import document
-from .simulated import simulated
+from .simulated import held_at, kept_keys, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..step import Peak
 
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
+WIDE_LOGITS = "wide_logits"
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
@@ -38,6 +39,13 @@ WORKSPACES = (
 WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
+WIDE = f"the replay of a step whose loop holds {WIDE_LOGITS}, which no log of memlab has"
+# Tensors that are freed at one moment go in the order of Python's names in a trace, and of a
+# simulation's in an estimate: the same bytes leave other holes. Peak and held are equal to the byte.
+ORDER = (
+    "the order of what is freed at one moment, which a trace and an estimate have apart: their "
+    "reserved bytes may differ by a segment or two (2 MiB, or 20 MiB)"
+)
 STREAMS = "blocks that DeepSpeed's stream of reductions holds longer: one stream is replayed"
 ADAPTERS = (
     "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
@@ -65,11 +73,11 @@ def as_json(
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
     host        of one rank under CPUOffloadPolicy or ZeRO-Offload: its highest moment, its terms
-    allocator   both steps, or the call, replayed in PyTorch's caching allocator, on cuda; of several
-                devices those of the rank that holds most
+    allocator   both steps, or the call, replayed in PyTorch's caching allocator, on cuda; of
+                several devices those of the rank that holds most
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
-    found = simulated(model, recipe, how)
+    found, keys = simulated(model, recipe, how), kept_keys(model, recipe, how)
     rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
     held = peak = allocator = None
     more: dict[str, Any] = {} if posted is None else {"posted": posted}
@@ -86,11 +94,12 @@ def as_json(
     if found is not None:
         assert peak is not None
         held, allocator = dict(found.held), _allocator(model, recipe, how)
+        if how.phase == "train":
+            held = held_at(model, recipe, how, found)
+            peak["first_step_bytes"] = held.pop("first_step")
         if getattr(found, "host", None) is not None:
             more["host"] = _peak(found.host)
-        if how.phase == "train":
-            peak["first_step_bytes"] = found.peak.first_step_bytes
-        else:  # of the cache, by all sequences of the batch together
+        if how.phase != "train":  # of the cache, by all sequences of the batch together
             more["growth"] = {"per_token": found.per_token}
     if how.devices.ranks > 1:  # the rows are those of one rank: the fullest
         stage = fullest_stage(model, recipe, how)
@@ -115,7 +124,7 @@ def as_json(
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
         defaults=defaults,
-        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None)],
+        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None), *keys],
         **more,
     )
 
@@ -180,6 +189,8 @@ def _key(term: str) -> str:
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
     if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
         return None
+    if WIDE_LOGITS in how.holds or (how.implementation == "memlab" and "output" in how.holds):
+        return None
     from ..step.replayed import replayed  # only a step on CUDA needs it
 
     done = replayed(model, recipe, how)
@@ -203,6 +214,8 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR])]
     left += [*([WORKSPACES] if how.backend == "cuda" else []), CONTEXT]
+    left += [WIDE] * (not replayed and WIDE_LOGITS in how.holds)
+    left += [ORDER] * replayed
     left += [STREAMS] * (replayed and how.devices.deepspeed)
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)

@@ -84,6 +84,32 @@ def on_codes(run: Run) -> dict[str, Any]:
     return {"quantization_config": bits, "peft_config": config}
 
 
+class OnHost:
+    """Numbers of a prompt's virtual tokens: on a host, of which each call has a copy on the card.
+
+    Source      peft 0.21, peft_model.py: get_prompt; they are in no parameter and in no buffer, so
+                no `.to("cuda")` moves them
+    """
+
+    def __init__(self, count: int, rows: int = 1) -> None:
+        self.count, self.rows = count, rows
+
+    def unsqueeze(self, place: int) -> "OnHost":
+        return self
+
+    def expand(self, rows: int, *_: int) -> "OnHost":
+        return OnHost(self.count, rows)
+
+    def to(self, device: torch.device) -> torch.Tensor:
+        return torch.zeros((self.rows, self.count), dtype=torch.long, device=device)
+
+
+def numbers_on_host(module: Any) -> None:
+    """Let a trace of a run on a card see the copies of a prompt's numbers alone."""
+    for name, numbers in module.prompt_tokens.items():
+        module.prompt_tokens[name] = OnHost(len(numbers))
+
+
 def four_bits(module: nn.Module) -> nn.Module:
     """Every linear layer but the output head as bitsandbytes.nn.Linear4bit in nf4, in place.
 

@@ -8,7 +8,8 @@ from ..base.frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from .loop import nearest, step_of
+from ..terms.replay import replay
+from .loop import apart, nearest, sizes_of, step_of
 from .simulate import simulate
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -47,6 +48,7 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
     if the third and the fourth are alike in it, event by event, in what is asked for, allocated
     and reserved: then so are those that would follow, up to the last.
 
+    Held        what the program's loop holds beside the step (`Run.holds`) is there all along
     Several     the rank that holds most, by its own log; under FSDP2 each of its streams has its
                 own free blocks. DDP's, DeepSpeed's and a pipeline's are replayed on one stream
     Unit        bytes
@@ -61,6 +63,10 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
         call = calls.prefill if run.phase == "prefill" else calls.decode
         return _most(call(model, recipe, run, every_layer=True).replay())
     recipe = nearest(recipe, run)
+    run, beside = apart(run)
+    if beside:
+        step = simulate(model, recipe, run, every_layer=True)
+        return _most(replay(_held(step, model, recipe, run, beside)))
     if run.micro_batches == 1 and run.devices.deepspeed:
         return _most(step_of(model, recipe, run).replay())  # every layer is in it: buckets differ
     if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
@@ -69,6 +75,26 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
         if all(_alike(few.log, done, step) for step in ("first", "second")):
             return _most(done)
     return _most(simulate(model, recipe, run, every_layer=True).replay())
+
+
+def _held(
+    step: Any, model: Model, recipe: Recipe, run: Run, beside: tuple[str, ...]
+) -> list[tuple[str, Any, int]]:
+    """The events of a step among what its loop holds, which is there before the first of them.
+
+    gradients   are let go of in no step, and the second one adds to those of the first
+    Raises      ValueError for what no log of memlab has: memlab's own logits
+    """
+    log, second = step.log, step.log.marks["second.forward"]
+    kept = ("gradients",) if "gradients" in beside else ()
+    events: list[tuple[str, Any, int]] = []
+    for what in beside:
+        sizes = [] if what in kept else sizes_of(what, step, model, recipe, run)
+        events += [("alloc", (what, len(events) + place), n) for place, n in enumerate(sizes)]
+    for index, (record, change, _) in enumerate(log.events):
+        if change and not (record.category in kept and (change < 0 or index >= second)):
+            events.append(("alloc" if change > 0 else "free", id(record), abs(change)))
+    return events
 
 
 def _most(done: Any) -> Replayed:
