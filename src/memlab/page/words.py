@@ -204,4 +204,8 @@ NO_PARTS = "the page needs {whole} to be a multiple of {parts}"
 NO_LAYERS = "the page needs {key} to be a list of {layers} layers"
 NO_ORDER = "the layers of this config are in an order that is not described on this page"
 ONE_DEVICE = "a {family} is counted on one device here"
+NOT_BESIDE = (
+    "{field}: what stays of a {family} is counted without it; the command line has the families "
+    "that are described with it (memlab models)"
+)
 NO_MUON = "{optimizer} treats hidden matrices apart; which those of a {family} are is not described"
