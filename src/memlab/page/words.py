@@ -192,7 +192,6 @@ NO_OBJECT = "{key}={value} is not a JSON object"
 NO_SIZE = "{key}={value} is no size of a model: at most {most}"
 BEYOND = "{key}: a number beyond all measure"
 NO_VALUE = "{key} holds no number, text, true or false"
-THIS_VALUE = "this value"
 TOO_DEEP = "{layers} layers: this page counts up to {most}"
 NO_TABLE = (
     "the page has no table of the tensors of a {family}; where transformers is installed, "
