@@ -30,7 +30,7 @@ def top(found, say):
     """The verdict and the bar, which stay in sight while the form is used."""
     return f"""<section class="calc-top" aria-label="{say("Does it fit?")}">
 <p id="calc-wrong" role="alert"></p>
-<p id="calc-verdict" role="status" tabindex="-1" data-fits="{"yes" if found["fits"] else "no"}">\
+<p id="calc-verdict" role="status" tabindex="-1" data-fits="{found["state"]}">\
 {say(found["verdict"])}</p>
 {count(say) if cpython.there() else ""}
 <svg id="calc-bar" role="img" aria-label="{say(found["picture"])}" viewBox="0 0 1000 60" \

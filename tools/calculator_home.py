@@ -29,11 +29,10 @@ DOORS = (
 
 def step(found, say):
     """The block, with an answer to what HOME asks."""
-    fits = "yes" if found["fits"] else "no"
     return f"""<form id="calc-form" autocomplete="off" hidden>
 {"".join(control(name, say) for name in HOME)}</form>
 <p id="calc-wrong" role="alert"></p>
-<p id="calc-verdict" role="status" data-fits="{fits}">{say(found["verdict"])}</p>
+<p id="calc-verdict" role="status" data-fits="{found["state"]}">{say(found["verdict"])}</p>
 {hills(found, say)}
 <p id="calc-scale">{say(found["scale"])}</p>
 <p id="calc-title">{say(found["heading"])}</p>

@@ -39,7 +39,7 @@ async function update() {
   verdict.textContent = say(
     found.error ? "No answer to this question: the line above says why." : found.verdict,
   );
-  verdict.dataset.fits = found.error ? "" : found.fits ? "yes" : "no";
+  verdict.dataset.fits = found.error ? "" : found.state;
   if (found.error) return;
   showHills(found, table, say);
   find("calc-scale").textContent = say(found.scale);

@@ -148,8 +148,7 @@ function show(found) {
   find("calc-total-bytes").textContent = count(found.total);
   find("calc-title").textContent = say(found.heading);
   find("calc-verdict").textContent = say(found.verdict);
-  const open = found.fits && found.why; // what stays fits, and of the step nothing is known
-  find("calc-verdict").dataset.fits = open ? "" : found.fits ? "yes" : "no";
+  find("calc-verdict").dataset.fits = found.state;
   showHills(found, table, say);
   find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;

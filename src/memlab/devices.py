@@ -27,7 +27,10 @@ class Device:
     driver      bytes that nvidia-smi or amdgpu reports, or None where no reading with a source was
                 found
     usable      bytes that a program of CUDA or ROCm sees in all, or None likewise
+    capability  major number of CUDA's compute capability; None of ROCm, and of a card that somebody
+                describes
     sources     where the two were read: users' own output in public threads
+    Source      of the capability: https://developer.nvidia.com/cuda-gpus and /cuda-legacy-gpus
     Leaves out  the CUDA context of each process (hundreds of MiB, by card, driver and library),
                 other programs, a desktop on the same card
     """
@@ -36,6 +39,7 @@ class Device:
     marketed: int
     driver: int | None
     usable: int | None
+    capability: int | None = None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -73,61 +77,61 @@ def _gib(hundredths: int) -> int:
 
 
 _DEVICES = (
-    Device("GTX 1080 Ti", 11, None, _gib(1092)),
-    Device("RTX 2080 Ti", 11, None, _gib(1076)),
-    Device("RTX 2080 SUPER", 8, _mib(8192), None),
-    Device("TITAN RTX", 24, _mib(24576), None),
-    Device("RTX 3060", 12, _mib(12288), _gib(1176)),
-    Device("RTX 3070", 8, _mib(8192), _gib(778)),
-    Device("RTX 3080", 10, None, _gib(978)),
-    Device("RTX 3080 Ti", 12, None, _gib(1200)),
-    Device("RTX 3090", 24, _mib(24576), _gib(2356)),
-    Device("RTX 3090 Ti", 24, _mib(24564), None),
-    Device("RTX 4060", 8, _mib(8188), None),
-    Device("RTX 4070", 12, _mib(12282), None),
-    Device("RTX 4070 SUPER", 12, None, _gib(1199)),
-    Device("RTX 4070 Ti", 12, None, _gib(1173)),
-    Device("RTX 4070 Ti SUPER", 16, _mib(16376), None),
-    Device("RTX 4080", 16, None, _mib(16076)),
-    Device("RTX 4080 SUPER", 16, _mib(16376), None),
-    Device("RTX 4090", 24, _mib(24564), _gib(2364)),
-    Device("RTX 5070", 12, _mib(12227), None),
-    Device("RTX 5070 Ti", 16, _mib(16303), None),
-    Device("RTX 5080", 16, None, _gib(1548)),
-    Device("RTX 5090", 32, _mib(32607), 33677180928),
-    Device("RTX 5060 Ti 16GB", 16, None, _mib(15816)),
-    Device("RTX 4060 Ti 16GB", 16, None, _gib(1555)),
-    Device("RTX 4060 Laptop", 8, None, _gib(775)),
-    Device("RTX 4070 Laptop", 8, None, _mib(7805)),
-    Device("DGX Spark GB10", 128, None, _gib(12169)),
-    Device("Quadro RTX 8000", 48, None, _gib(4746)),
-    Device("RTX A2000 12GB", 12, None, _gib(1153)),
-    Device("RTX A4000", 16, _mib(16376), _gib(1561)),
-    Device("RTX A5000", 24, None, _gib(2367)),
-    Device("RTX A6000", 48, _mib(49140), _gib(4754)),
-    Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443)),
-    Device("RTX PRO 6000", 96, _mib(97887), _gib(9497)),
-    Device("T4", 16, _mib(15360), _gib(1456)),
-    Device("P40", 24, _mib(24576), _gib(2238)),
-    Device("P100 16GB", 16, _mib(16384), None),
-    Device("V100 16GB", 16, None, _gib(1578)),
-    Device("V100 32GB", 32, None, _gib(3174)),
-    Device("L4", 24, _mib(23034), None),
-    Device("A10", 24, _mib(23028), None),
-    Device("A10G", 24, None, _gib(2220)),
-    Device("A30", 24, None, _gib(2353)),
-    Device("A40", 48, _mib(46068), _gib(4440)),
-    Device("L40", 48, None, _gib(4440)),
-    Device("L40S", 48, _mib(46068), _gib(4442)),
-    Device("A100 40GB", 40, _mib(40960), 42298834944),
-    Device("A100 80GB", 80, _mib(81920), _gib(7925)),
-    Device("H100 80GB", 80, _mib(81559), _gib(7911)),
-    Device("H100 NVL", 94, None, _gib(9300)),
-    Device("GH200 96GB", 96, _mib(97871), _gib(9450)),
-    Device("H200", 141, _mib(143771), None),
-    Device("B200", 180, _mib(183359), _gib(17835)),
-    Device("GB200", 186, _mib(189471), _gib(18431)),
-    Device("B300", 288, None, _gib(26770)),
+    Device("GTX 1080 Ti", 11, None, _gib(1092), 6),
+    Device("RTX 2080 Ti", 11, None, _gib(1076), 7),
+    Device("RTX 2080 SUPER", 8, _mib(8192), None, 7),
+    Device("TITAN RTX", 24, _mib(24576), None, 7),
+    Device("RTX 3060", 12, _mib(12288), _gib(1176), 8),
+    Device("RTX 3070", 8, _mib(8192), _gib(778), 8),
+    Device("RTX 3080", 10, None, _gib(978), 8),
+    Device("RTX 3080 Ti", 12, None, _gib(1200), 8),
+    Device("RTX 3090", 24, _mib(24576), _gib(2356), 8),
+    Device("RTX 3090 Ti", 24, _mib(24564), None, 8),
+    Device("RTX 4060", 8, _mib(8188), None, 8),
+    Device("RTX 4070", 12, _mib(12282), None, 8),
+    Device("RTX 4070 SUPER", 12, None, _gib(1199), 8),
+    Device("RTX 4070 Ti", 12, None, _gib(1173), 8),
+    Device("RTX 4070 Ti SUPER", 16, _mib(16376), None, 8),
+    Device("RTX 4080", 16, None, _mib(16076), 8),
+    Device("RTX 4080 SUPER", 16, _mib(16376), None, 8),
+    Device("RTX 4090", 24, _mib(24564), _gib(2364), 8),
+    Device("RTX 5070", 12, _mib(12227), None, 12),
+    Device("RTX 5070 Ti", 16, _mib(16303), None, 12),
+    Device("RTX 5080", 16, None, _gib(1548), 12),
+    Device("RTX 5090", 32, _mib(32607), 33677180928, 12),
+    Device("RTX 5060 Ti 16GB", 16, None, _mib(15816), 12),
+    Device("RTX 4060 Ti 16GB", 16, None, _gib(1555), 8),
+    Device("RTX 4060 Laptop", 8, None, _gib(775), 8),
+    Device("RTX 4070 Laptop", 8, None, _mib(7805), 8),
+    Device("DGX Spark GB10", 128, None, _gib(12169), 12),
+    Device("Quadro RTX 8000", 48, None, _gib(4746), 7),
+    Device("RTX A2000 12GB", 12, None, _gib(1153), 8),
+    Device("RTX A4000", 16, _mib(16376), _gib(1561), 8),
+    Device("RTX A5000", 24, None, _gib(2367), 8),
+    Device("RTX A6000", 48, _mib(49140), _gib(4754), 8),
+    Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443), 8),
+    Device("RTX PRO 6000", 96, _mib(97887), _gib(9497), 12),
+    Device("T4", 16, _mib(15360), _gib(1456), 7),
+    Device("P40", 24, _mib(24576), _gib(2238), 6),
+    Device("P100 16GB", 16, _mib(16384), None, 6),
+    Device("V100 16GB", 16, None, _gib(1578), 7),
+    Device("V100 32GB", 32, None, _gib(3174), 7),
+    Device("L4", 24, _mib(23034), None, 8),
+    Device("A10", 24, _mib(23028), None, 8),
+    Device("A10G", 24, None, _gib(2220), 8),
+    Device("A30", 24, None, _gib(2353), 8),
+    Device("A40", 48, _mib(46068), _gib(4440), 8),
+    Device("L40", 48, None, _gib(4440), 8),
+    Device("L40S", 48, _mib(46068), _gib(4442), 8),
+    Device("A100 40GB", 40, _mib(40960), 42298834944, 8),
+    Device("A100 80GB", 80, _mib(81920), _gib(7925), 8),
+    Device("H100 80GB", 80, _mib(81559), _gib(7911), 9),
+    Device("H100 NVL", 94, None, _gib(9300), 9),
+    Device("GH200 96GB", 96, _mib(97871), _gib(9450), 9),
+    Device("H200", 141, _mib(143771), None, 9),
+    Device("B200", 180, _mib(183359), _gib(17835), 10),
+    Device("GB200", 186, _mib(189471), _gib(18431), 10),
+    Device("B300", 288, None, _gib(26770), 10),
     Device("RX 7900 XTX", 24, _mib(24560), None),
     Device("MI300X", 192, None, 206141652992),
     Device("MI325X", 256, None, _gib(25598)),
@@ -168,14 +172,23 @@ def device(name: str | Device) -> Device:
 def room(on: str | int | Device) -> tuple[int, str]:
     """The bytes that a program may use on a device, and a name for it.
 
+    Raises      ValueError as `card`
+    """
+    found = card(on)
+    return found.limit, found.name
+
+
+def card(on: str | int | Device) -> Device:
+    """A device, or one of the size that was said.
+
     on          a card ("RTX 4090"), a size ("24 GB"), or bytes as a number of Python's
     Raises      ValueError for an unknown card, and for a size that is none: 4090 has no unit
     """
     if isinstance(on, int):
-        return whole("on", on), text(on)
+        return Device(text(on), 0, None, whole("on", on))
     if isinstance(on, str) and on.strip()[:1] in tuple("+-.0123456789"):
         try:
-            return whole("on", parse(on)), on
+            return Device(on, 0, None, whole("on", parse(on)))
         except ValueError as error:
             try:
                 close = device(on)  # "4060 Laptop", but also a "4090" that may be any unit's
@@ -183,8 +196,7 @@ def room(on: str | int | Device) -> tuple[int, str]:
                 raise error from None
             if on.strip().isdigit():
                 raise ValueError(f"{error} Or did you mean {close.name}?") from None
-    found = device(on)
-    return found.limit, found.name
+    return device(on)
 
 
 def _words(name: str) -> list[str]:

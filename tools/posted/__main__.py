@@ -7,6 +7,7 @@ python tools/posted --record FILE           print what `memlab record` wrote as 
 python tools/posted --trace [NAME ...]      write book/posted-traces.json: see posted/traced.py
 python tools/posted --reserved  write book/posted-reserved.json: see posted/torchtune_reserved.py
 python tools/posted --compiled  write book/posted-compiled.json: see posted/torchtune_compiled.py
+python tools/posted --band      write book/posted-band.json: see posted/band.py
 python tools/posted --unseen    write today's answers into book/posted-unseen.json: see
                                 posted/unseen; first answers stay as they are
 """
@@ -29,6 +30,11 @@ def main(arguments):
         from posted import torchtune_compiled, torchtune_reserved  # which need torch
 
         (torchtune_reserved if arguments == ["--reserved"] else torchtune_compiled).write()
+        return
+    if arguments == ["--band"]:
+        from posted import band
+
+        band.write()
         return
     if arguments == ["--unseen"]:
         from posted.unseen import answers as unseen

@@ -54,7 +54,7 @@ def devices(options: argparse.Namespace) -> str:
     from ..devices import devices as known
 
     if options.json:
-        fields = ("name", "marketed", "driver", "usable", "limit", "sources")
+        fields = ("name", "marketed", "driver", "usable", "limit", "capability", "sources")
         rows = [{field: getattr(one, field) for field in fields} for one in known()]
         return document("devices", unit="bytes", devices=rows)
     table = [["device", "on the box", "driver", "usable", "read by"]]

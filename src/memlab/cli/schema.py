@@ -45,6 +45,7 @@ DEVICE = record(
         ),
         "usable": field("bytes?", "what a CUDA program sees in all; null likewise"),
         "limit": field("bytes", "usable, else driver: what --on holds a step against"),
+        "capability": field("count?", "major number of CUDA's compute capability; null: no CUDA"),
         "sources": several({"type": "string"}, "where the two were read"),
     }
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..run import FIELDS as RUN_FIELDS
 from ..run import KNOWN, LORA
 from ..run_adapters import KINDS
+from ..verdict import DOES_NOT_FIT, FITS, TIGHT
 from .estimate_json import TERMS
 from .schema_parts import UNIT, field, record, several
 
@@ -92,6 +93,7 @@ _SUM = record(
         "left": field("integer", "of the gap; negative where they overshoot"),
     }
 )
+WORDS = [FITS, TIGHT, DOES_NOT_FIT]
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "estimate": _STEP
@@ -139,14 +141,18 @@ ANSWERS: dict[str, dict[str, Any]] = {
     },
     "trace": _STEP
     | {
-        "fits": field("flag?", "on the device of --fits; null: none was named"),
+        "verdict": field(
+            "text?", "on the device of --fits; null: none was named", enum=[*WORDS, None]
+        ),
+        "fits": field("flag?", "whether that is fits"),
         "run": {"type": "object", "description": "as estimate; of a file, what is counted of it"},
     },
     "fit": {
         "unit": UNIT,
         "device": field("text", "its name"),
-        "limit": field("bytes", "what a step may take there"),
-        "fits": field("flag", "whether the step fits as it is, or a smallest one does"),
+        "limit": field("bytes", "the largest peak that fits there"),
+        "verdict": field("text", "on the step as it is, or on the smallest one", enum=WORDS),
+        "fits": field("flag", "whether that is fits"),
         "what": field("text?", "batch or sequence; null: --batch and --tokens were both given"),
         "value": field("count?", "the largest that fits; 0: none"),
         "peak": field("bytes?", "of the step with that value"),
@@ -158,6 +164,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
             "description": "the cheapest that make it fit, in order",
             "items": _CHANGE,
         },
+        "then": field(
+            "text?", "on the step with all changes; null: none suffices", enum=[*WORDS, None]
+        ),
         "least": field("bytes?", "what is needed with every change, where none suffices"),
         "leaves_out": several({"type": "string"}, "parts of a multimodal model that are not text"),
         "run": RUN,

@@ -6,21 +6,22 @@ import argparse
 import sys
 import warnings
 
+from ..base.extras import missing
 from ..base.garbage import no_garbage
-from ..fit import limit_of
 from ..recipe import Recipe
 from ..run import Run
-from ..terms.context import CONTEXT as SPARED
 from ..units import parse, text
 from . import given
 from .document import document
-from .estimate_json import CONTEXT, KERNELS, TERMS, recipe_fields
+from .estimate_json import CONTEXT, KERNELS, TERMS, WORKSPACES, recipe_fields
+from .fit import SPARE, STATUS, STATUSES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-DOES_NOT_FIT = 1  # exit status
+    from ..verdict import Verdict
+
 TARGET = (
     "a preset (`memlab models`); a config.json of any causal language model of transformers, or "
     "its folder; or a function of a file that returns a module and its inputs, a module and a "
@@ -32,14 +33,14 @@ TARGET = (
 def add_parser(commands: Any) -> None:
     """Hook the command into `memlab`."""
     words = "Trace a step, or a call, on tensors without values: every byte, every moment, no GPU."
-    parser = commands.add_parser("trace", help=words, description=words)
+    more = f"With --fits: {STATUSES[0].lower()}{STATUSES[1:]}"
+    parser = commands.add_parser("trace", help=words, description=f"{words} {more}")
     parser.set_defaults(run=run)
     parser.usage = f"{parser.prog} CONFIG|FILE.py:FUNCTION [OPTIONS]"
     parser.add_argument("model", metavar="CONFIG|FILE.py:FUNCTION", help=TARGET)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--fits", metavar="DEVICE", help="say whether the step fits: 'RTX 4090'")
-    words = f"left free on it (default {text(SPARED)}: a CUDA context as others read it)"
-    parser.add_argument("--spare", metavar="SIZE", help=words)
+    parser.add_argument("--spare", metavar="SIZE", help=SPARE)
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the step")
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
     given.add_recipe(parser)
@@ -48,7 +49,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:
-    """What the command prints; status 1 where --fits names a device that it does not fit."""
+    """What the command prints; with --fits the STATUS of the verdict, else 0."""
     # What torch and transformers make while they are imported stays, so looking through it for
     # cycles again and again finds nothing: it took a sixth of the time of a trace.
     with no_garbage(collect=False):
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     try:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
-        raise ValueError(f"tracing needs {error.name}: pip install 'memlab[torch]'") from error
+        raise ValueError(missing("tracing", error, "torch")) from error
     if options.spare is not None and options.fits is None:
         raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
@@ -74,27 +75,25 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         step.plot().save(options.plot)
     if options.snapshot:
         step.save_snapshot(options.snapshot)
-    unsaid = said.pop("unsaid", [])
-    fits, held = None, ""
+    taken = said.pop("taken", [])
+    found = None
     if options.fits is not None:
-        spare = SPARED if options.spare is None else parse(options.spare)
-        fits = step.fits(options.fits, spare=spare)
-        held = _verdict(step.reserved(), fits, options.fits, spare)
-    status = DOES_NOT_FIT if fits is False else 0
+        spare = None if options.spare is None else parse(options.spare)
+        found = step.verdict(options.fits, spare=spare)
+    status = 0 if found is None else STATUS[found.word]
     if options.json:
-        return _json(step, said, fits, unsaid), status
+        return _json(step, said, found, taken), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
-    lines += [*([held] if held else []), *unsaid]
+    lines += [*([] if found is None else [_told(step.reserved(), found)]), *taken]
     return "\n".join(lines), status
 
 
-def _verdict(reserved: int, fits: bool, card: str, spare: int) -> str:
-    """Whether the step fits the device, and what of it was left free."""
-    limit, name = limit_of(card, spare)
-    said = "it fits" if fits else "out of memory"
-    if fits and reserved > limit:
-        said += ": before it fails, the allocator gives back what it keeps unused"
-    return f"{name}, {text(limit)} beside {text(spare)} left free: {said}"
+def _told(reserved: int, found: Verdict) -> str:
+    """Whether the step fits the device."""
+    said = str(found.told())
+    if found.reserved is not None and found.reserved < reserved:
+        said += "; before it fails, the allocator gives back what it keeps unused"
+    return said
 
 
 def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
@@ -110,11 +109,12 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
     without_torchao()
     model = given.named_or(options.model, read)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
     said |= {"recipe": recipe_fields(recipe), "run": how.to_dict()}
-    return step, said | {"unsaid": given.unsaid(options, model)}
+    return step, said | {"taken": given.taken(options, recipe, how)}
 
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
@@ -146,7 +146,7 @@ def _honest(how: Run) -> dict[str, Any]:
     return {name: value for name, value in how.to_dict().items() if name in OURS}
 
 
-def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str]) -> str:
+def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, taken: list[str]) -> str:
     """The document of `memlab estimate --json`, with figures that were traced."""
     found = step.to_dict()
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
@@ -160,8 +160,9 @@ def _json(step: Any, said: dict[str, Any], fits: bool | None, unsaid: list[str])
         held=found["held"],
         peak=found["peak"],
         allocator={"allocated": step.allocated(), "reserved": step.reserved()},
-        fits=fits,
+        fits=None if verdict is None else verdict.fits,
+        verdict=None if verdict is None else verdict.word,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, *unsaid, KERNELS, CONTEXT],
+        leaves_out=[*step.notes, *taken, KERNELS, WORKSPACES, CONTEXT],
     )

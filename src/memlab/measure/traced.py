@@ -7,10 +7,9 @@ from typing import Any
 
 from ..base import titles
 from ..base.table import as_html, as_text, cell
-from ..fit import limit_of
 from ..ledger import Ledger
-from ..terms.context import CONTEXT
 from ..units import text
+from ..verdict import Verdict, room_on
 from .log import Event
 from .recorded import CATEGORIES
 from .tracker import Tracker
@@ -32,8 +31,11 @@ class Trace:
     tracker             every event of every step; `timeline` has those of the last
     parameters          of the model, where a config was traced; tied ones count once
     notes               what a reader of the figures must know, a line each
+    threads             that multiply, each with a workspace of cuBLAS
     Unit                bytes as tensors ask for them; `reserved()` is what an allocator makes of it
     """
+
+    threads = 2
 
     def __init__(
         self,
@@ -112,17 +114,30 @@ class Trace:
 
         return replay_tracker(self.tracker, capacity, expandable=expandable)
 
-    def fits(self, card: Any, *, spare: int = CONTEXT, expandable: bool = False) -> bool:
-        """Whether the step runs on `card` without an out-of-memory error.
+    def fits(self, card: Any, *, spare: int | None = None, expandable: bool = False) -> bool:
+        """Whether the step surely runs on `card` without an out-of-memory error.
 
         card        the name of one, such as "RTX 4090", a number of bytes, or "24 GiB"
-        spare       bytes left free on it, as in `fit`: by default, the CUDA context of a process
-        Source      the trace is replayed through the caching allocator with the bytes that stay
+        spare       bytes left free on it, as in `fit`; None: as `verdict`
+        Raises      ValueError for a name that is not known
+        """
+        return self.verdict(card, spare=spare, expandable=expandable).fits
+
+    def verdict(self, card: Any, *, spare: int | None = None, expandable: bool = False) -> Verdict:
+        """Whether the step fits `card`, is tight there, or does not fit: memlab.verdict.
+
+        spare       a number of bytes: just these are left free, and the trace is replayed through
+                    the caching allocator with the others, which decides
+        Source      the trace in the caching allocator: `reserved`
         Leaves out  other programs on the card
         Raises      ValueError for a name that is not known
         """
-        limit, _ = limit_of(card, spare)
-        return self._replayed(limit, expandable).fits
+        room = room_on(card, spare, self.threads)
+        done = self._replayed(None, expandable)
+        if done.peak_reserved > room.of_allocator:  # unused blocks are given back before it fails
+            limited = self._replayed(room.of_allocator, expandable)
+            done = limited if limited.fits else done
+        return room.verdict(self.peak, done.peak_reserved)
 
     def save_snapshot(self, path: str | Path) -> Path:
         """Write all steps, in the caching allocator, for https://docs.pytorch.org/memory_viz."""

@@ -14,6 +14,8 @@ class TracedCall(Trace):
     growth      bytes that the call added to the cache, of all sequences; None for a prompt
     """
 
+    threads = 1
+
     def __init__(
         self,
         title: str,

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import json
 
+from .. import program_defaults
 from ..base.message import Listed, Message, dumps
 from ..explain.flags import FLAGS, LOADED, QUANTIZED, flag
 from ..explain.flags import divided as of_cards
 from ..model import Model
 from ..model.shape_keys import KEYS
 from ..units import text
+from ..verdict import room_for, room_on
 from . import words as say
 from .adapted import EVERY
 from .adapter_controls import ADAPTERS, LORA, QLORA
-from .asked import card_of, controls_of, lora_of, model_of, name_of, recipe_name, recipe_of, run_of
+from .asked import (
+    card_of,
+    controls_of,
+    lora_of,
+    model_of,
+    name_of,
+    precision_of,
+    recipe_name,
+    recipe_of,
+    run_of,
+)
 from .begun import ORDER as ORDER
 from .begun import begun, summed
 from .cheaper import adapted, cheapest, divided
 from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
-from .request import OTHER_MODEL, OWN, START, checked, first
+from .request import OTHER_MODEL, OWN, START, checked
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
@@ -81,8 +93,8 @@ def answered(
     name = name_of(state, model)
     check(model, run, name)
     shown = named(name, run)
-    found = begun(state, shown, model.parameter_count)
-    limit = found["limit"]
+    room = room_for(run, card_of(state))
+    found = begun(state, room, shown, model.parameter_count)
     try:
         highest = top(model, recipe, run, lookup)
         rows, hills = highest.rows(), highest.hills
@@ -94,30 +106,43 @@ def answered(
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
         found["peak"], found["why"], found["counts"] = False, why(reason), STEP
-    summed(found, rows)
+    summed(found, rows, room)
     if advise and not found["fits"] and found["peak"]:
-        best = cheapest(model, recipe, run, limit, lookup, top)
+        best = cheapest(model, recipe, run, room.surely, lookup, top)
+        if not best.steps:  # none that fits surely: then one that may
+            best = cheapest(model, recipe, run, room.at_most, lookup, top)
+            found["then"] = "tight"
         changed(found, state, best)
         found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
-        for over, size in divided(model, recipe, run, limit, lookup, top):
+        several = room_on(card_of(state), ranks=2).surely
+        for over, size in divided(model, recipe, run, several, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
             sets["param_dtype"] = over.devices.param_dtype or OWN
             line, words = of_cards(over), say.OVER
-            if over.checkpoint != run.checkpoint:
-                sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
+            if over.checkpointing != run.checkpointing:
+                sets["checkpoint"], words = over.checkpointing, say.OVER_IN_BLOCKS
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
             told = Message(words, cards=sets["data"], size=text(size))
             found["over"].append([told, line, sets])
         if not found["over"] and top is Highest and divides(recipe, run):
             found["counts"] = CARDS
         if not best.steps and (run.lora is None or not run.lora.base):
-            found["over"] += instead(state, model, recipe, run, limit, lookup, top)
-    found["leaves_out"] = left_out(model, recipe, run, found["peak"])
+            found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
+    found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))
+    took = defaults(recipe, run, state["precision"] != OWN)
+    beside = found["divides"]
+    found["divides"] = Listed(" ", [beside, took]) if beside and took else beside or took
     return found
+
+
+def defaults(recipe: Recipe, run: Run, chosen: bool) -> str:
+    """What the program took by itself, and that the controls say others."""
+    line = program_defaults.told(run, recipe, chosen=chosen)
+    return Message(say.OTHERS, defaults=line) if line else ""
 
 
 def named(model: str, run: Run) -> str:
@@ -160,17 +185,28 @@ def instead(
         return []
     made: list[list[Any]] = []
     for kind, tried, size in adapted(run, ways, limit, peak):
-        blocks = tried.checkpoint != run.checkpoint
+        blocks = tried.checkpointing != run.checkpointing
         told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
         if whole:
             told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
             line = flag(ADAPTERS[kind][1], recipe, tried) or ""
         if blocks:
             line = f"{flag('block checkpointing', recipe, tried)}; {line}"
-            sets["checkpoint"] = "block"
         name = ADAPTERS[kind][0]
-        made.append([Message(told, kind=name, size=text(size)), line, {"trained": kind} | sets])
+        sets["trained"] = kind
+        sets.update(kept(state | sets, recipe, tried))
+        made.append([Message(told, kind=name, size=text(size)), line, sets])
     return made
+
+
+def kept(state: State, recipe: Recipe, run: Run) -> State:
+    """What has to be said for a state to be of this recipe and this run, not of a program's own."""
+    sets: State = {}
+    if precision_of(recipe_of(state)) != precision_of(recipe):
+        sets["precision"] = precision_of(recipe)
+    if run_of(state).checkpointing != run.checkpointing:
+        sets["checkpoint"] = run.checkpointing
+    return sets
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
@@ -182,19 +218,19 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     from .types import Typed  # with what it needs, fetched with the first such config
 
     model = Typed(state["config"], lookup)
-    found = begun(state, model.name, model.parameter_count)
-    summed(found, model.at_rest(recipe, run))
+    room = room_for(run, card_of(state))
+    found = begun(state, room, model.name, model.parameter_count)
     inside = state["config"].get("text_config.model_type")
     found["peak"], found["why"] = False, say.OF_TEXT if inside in KEYS else say.TRACE
-    found["leaves_out"] = model.left_out(run)
+    summed(found, model.at_rest(recipe, run), room)
+    found["leaves_out"] = model.left_out(run, room)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))
     return found
 
 
 def changed(found: dict[str, Any], state: State, best: Found) -> None:
     """Put the changes into an answer, with what each sets, and its line in the reader's library."""
-    now = first()
-    now.update(state)
+    now = controls_of(recipe_of(state), run_of(state))
     for i in range(len(best.steps)):
         name, cost, size = best.steps[i]
         recipe, run = best.reached[i]

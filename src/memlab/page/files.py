@@ -13,8 +13,8 @@ HERE = "page/there/"
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "units devices programs run_adapters run_fields run_checks run formats/__init__ "
-    "formats/format_table "
+    "units devices verdict program_defaults programs run_adapters run_fields run_checks run "
+    "formats/__init__ formats/format_table "
     "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
     "model/parameters model/presets model/shape_keys model/fields model/values "
     "model/model recipe/__init__ recipe/recipe_table "
@@ -33,7 +33,7 @@ MODULES = (
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
     "adapters allocator chunk_rows context engine_pool expandable experts gradients kv_cache lora "
-    "low_rank optimizer optimizer_step packed segments sharding tied weights"
+    "low_rank optimizer optimizer_step packed segments sharding tied weights workspaces"
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
 # adapter_config.json, answers about types that memlab does not describe and about serving, and
@@ -52,6 +52,7 @@ FROZEN = (
     "model.tensors.Tensor",
     "recipe.Recipe",
     "recipe.parallelism.Sharding",
+    "program_defaults.Defaults",
     "run.Run",
     "run_teacher.Teacher",
     "terms.lora.Lora",
@@ -65,6 +66,8 @@ FROZEN = (
     "engines.engine.Engine",
     "engines.pool.Pool",
     "engines.quantized.Quantized",
+    "verdict.Room",
+    "verdict.Verdict",
 )
 
 

@@ -8,10 +8,10 @@ from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from ..step.windows import windows
-from ..terms.context import CONTEXT
 from ..terms.kv_cache import mla_cache, windowed_cache
 from ..terms.optimizer import managed
 from ..units import text
+from ..verdict import BAND, RUNS, percent
 from . import adapters_kept, looped
 from . import words as say
 from .highest import HILLS
@@ -21,6 +21,8 @@ from .pasted import WHOLE
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..verdict import Room
 
     Said = dict[str, Any]
 
@@ -83,30 +85,51 @@ def undivided(run: Run, zero: int) -> str:
 
 
 def verdict(found: Said) -> str:
-    """Whether it fits."""
-    figures = {
+    """Whether it fits, or that only what stays is known to."""
+    if found["fits"] and not found["peak"]:
+        return Message(say.FITS_SO_FAR, why=found["why"], **figures(found))
+    return known(found)
+
+
+def known(found: Said) -> str:
+    """Whether it fits, is tight, or does not fit."""
+    more: Said = {}
+    if found["state"] == "tight":
+        more = {"most": found["most"], "percent": percent(BAND), "runs": RUNS}
+    tight = say.TIGHT_RANKS if found["ranks"] else say.TIGHT
+    told = {"yes": say.FITS, "tight": tight, "no": say.TOO_MUCH}[found["state"]]
+    return Message(told, **figures(found), **more)
+
+
+def figures(found: Said) -> Said:
+    """What each of these sentences names."""
+    return {
         "card": found["card"],
         "limit": found["limit_text"],
         "total": found["total_text"],
         "left": found["left"],
     }
-    if not found["fits"]:
-        return Message(say.TOO_MUCH, **figures)
-    if found["peak"]:
-        return Message(say.FITS, **figures)
-    return Message(say.FITS_SO_FAR, why=found["why"], **figures)
+
+
+def beside(room: Room) -> str:
+    """What of a card no total holds."""
+    return Message(say.WITHOUT, size=text(room.beside), percent=percent(BAND), runs=RUNS)
 
 
 def advice(found: Said) -> str:
     """What stands before the changes, or that none helps."""
     if found["fits"] or not found["peak"] or "never" not in found:  # nobody looked for any
         return ""
-    return say.CHEAPEST if found["changes"] else Message(say.NO_CHANGE, never=found["never"])
+    if not found["changes"]:
+        return Message(say.NO_CHANGE, never=found["never"])
+    return say.CHEAPEST_TIGHT if found.get("then") else say.CHEAPEST
 
 
-def left_out(model: Model, recipe: Recipe, run: Run, peak: bool) -> list[str]:
+def left_out(model: Model, recipe: Recipe, run: Run, peak: bool, room: Room) -> list[str]:
     """What the total does not hold, one line each."""
-    told: list[str] = [Message(say.WITHOUT, size=text(CONTEXT))]
+    told: list[str] = [beside(room)]
+    if room.nccl:
+        told.append(Message(say.OF_NCCL, size=text(room.nccl)))
     paged = paged_of(model, recipe, run)
     if paged:
         told.append(Message(say.PAGED, size=text(paged)))

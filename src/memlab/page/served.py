@@ -12,14 +12,14 @@ from ..model import Model
 from ..model.shape_keys import KEYS
 from ..recipe import Recipe
 from ..run import Run
-from ..terms.context import CONTEXT
 from ..units import MiB, text
+from ..verdict import room_on
 from . import served_words as told
 from . import words as say
 from .asked import card_of, model_of, name_of
 from .begun import begun, summed
 from .request import OTHER_MODEL
-from .sentences import cache_of, of_config, pictured
+from .sentences import beside, cache_of, known, of_config, pictured
 from .serving_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
 from .serving_words import (
     capitals,
@@ -37,6 +37,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..verdict import Room
     from .asked import State
     from .highest import Lookup
 
@@ -57,16 +58,18 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
         sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
         raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
-    found = begun(state, name_of(state, model), model.parameter_count)
+    room = room_on(card_of(state), threads=1)
+    found = begun(state, room, name_of(state, model), model.parameter_count)
     if state["engine"] == NO_ENGINE:
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
         if not cache:
             raise ValueError(told.NO_CACHE_HERE)
-        alone(found, state, checkpoint(model, packing(state, model), computing(state)), cache)
+        weights = checkpoint(model, packing(state, model), computing(state))
+        alone(found, state, room, weights, cache)
         _packed(found, packing(state, model))
     else:
-        of_engine(found, state, model, advise)
+        of_engine(found, state, room, model, advise)
         if state["model"] in IN_FEWER_BITS and not packs(state) and not state["loaded"]:
             sizes = {"model": found["name"], "dtype": state["dtype"]}
             sizes["format"] = capitals(IN_FEWER_BITS[state["model"]])
@@ -89,28 +92,27 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     if state["dtype"] not in PLAIN and state["dtype"] not in (NF4, PUBLISHED):
         sizes = {"format": capitals(state["dtype"]), "family": model.family}
         raise ValueError(Message(told.PACKED_OF_TYPE, **sizes))
-    found = begun(state, model.name, model.parameter_count)
-    alone(found, state, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
-    found["leaves_out"] += model.left_out(run)[3:]
+    room = room_on(card_of(state), threads=1)
+    found = begun(state, room, model.name, model.parameter_count)
+    alone(found, state, room, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
+    found["leaves_out"] += model.left_out(run, room)[3:]
     return found
 
 
-def alone(found: dict[str, Any], state: State, weights: int, cache: int) -> None:
+def alone(found: dict[str, Any], state: State, room: Room, weights: int, cache: int) -> None:
     """Put in what transformers keeps between two tokens: the weights, and the cache."""
     users = state["users"]
     each = cache // users
     rows = {"weights": (weights, told.WEIGHTS_KEPT), "KV cache": (cache, told.CACHE_KEPT)}
-    summed(found, rows)
-    left = max(0, found["limit"] - weights)
+    summed(found, rows, room)
+    left = max(0, room.surely - weights)
     shown(found, state, left // each, left // each * state["context"], left)
-    figures = {"card": found["card"], "limit": found["limit_text"]}
-    figures.update({"total": found["total_text"], "left": found["left"]})
-    found["verdict"] = Message(say.FITS if found["fits"] else say.TOO_MUCH, **figures)
+    found["verdict"] = known(found)
     found["scale"] = Message(say.SCALE, limit=found["limit_text"], card=found["card"])
-    found["leaves_out"] = [Message(say.WITHOUT, size=text(CONTEXT)), told.ONLY_IN_A_CALL]
+    found["leaves_out"] = [beside(room), told.ONLY_IN_A_CALL]
 
 
-def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -> None:
+def of_engine(found: dict[str, Any], state: State, card: Room, model: Model, advise: bool) -> None:
     """Put in what an engine takes when it starts, and how many conversations its pool holds."""
     there = pool_of(state, model)
     engine, figures = named(state["engine"]), {row.term: row.derived for row in there.ledger.rows}
@@ -125,8 +127,9 @@ def of_engine(found: dict[str, Any], state: State, model: Model, advise: bool) -
     taken = sum([rows[name][0] for name in rows]) - needed
     found["limit"] = taken + there.available  # the engine's share
     found["limit_text"] = text(max(0, found["limit"]))
-    summed(found, rows)
-    found["fits"] = state["users"] <= room
+    summed(found, rows, card)
+    found["fits"] = state["users"] <= room  # the engine has its own share, and keeps to it
+    found["state"] = "yes" if found["fits"] else "no"
     shown(found, state, room, there.tokens, max(0, there.available))
     sizes = {"card": found["card"], "users": f"{state['users']:,}", "count": f"{room:,}"}
     sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})

@@ -13,14 +13,13 @@ from ..model.shape_keys import KEYS
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
 from ..run_checks import BETWEEN
-from ..terms.context import CONTEXT
 from ..terms.optimizer import numel, shared_state
 from ..units import text
 from . import words as say
 from .highest import Missing
 from .outside import shown
 from .pasted import MOST_LAYERS, REFUSED
-from .sentences import of_keys
+from .sentences import beside, of_keys
 from .spelled import stored
 from .sums import Sizes, cache, tensors
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from ..recipe import Recipe
     from ..run import Run
+    from ..verdict import Room
     from .highest import Lookup, Rows
 
     Config = dict[str, Any]
@@ -98,10 +98,10 @@ class Typed:
         """
         return cache(self._table, self._sizes, run.batch, run.tokens or 0, width)
 
-    def left_out(self, run: Run) -> list[str]:
+    def left_out(self, run: Run, room: Room) -> list[str]:
         """What the total does not hold, and what of the config was not read: one line each."""
         held = self.cache(run)
-        told: list[str] = [Message(say.WITHOUT, size=text(CONTEXT))]
+        told: list[str] = [beside(room)]
         told.append(Message(say.CACHE, size=text(held)) if held else say.NO_CACHE)
         told.append(say.ONLY_IN_A_STEP)
         if self._table["inside"]:

@@ -11,8 +11,18 @@ FITS_SO_FAR = (
     "This much fits {card}: {total} of {limit}. {left} are left for the step itself, whose peak is "
     "not known here: {why}."
 )
+TIGHT = (
+    "≈ Tight on {card}: it needs {total} of {limit}, and may take up to {most} with what the "
+    "allocator keeps for itself, {percent}% in {runs} posted runs. It may run out of memory."
+)
+TIGHT_RANKS = (
+    "≈ Tight on {card}: it needs {total} of {limit}, and may take up to {most} with NCCL's buffers "
+    "and what the allocator keeps for itself, {percent}% in {runs} posted runs. It may run out of "
+    "memory."
+)
 TOO_MUCH = "✗ It does not fit {card}: it needs {total}, and {limit} are there. {left} too much."
 CHEAPEST = "The cheapest changes that make it fit:"
+CHEAPEST_TIGHT = "No change makes it fit for sure; with these it is tight:"
 NO_CHANGE = "No change helps: {never}."
 NEVER = (
     "with every change that this page knows it still needs {size}, as long as the same weights are "
@@ -40,7 +50,7 @@ LESS_PARALLEL = "less parallel work in each"
 # Around the bar and the ledger.
 HILLS = "The hills of the step: {hills}"
 PICTURE = "A bar of {size}: {parts}. A line at {limit}."
-SCALE = "The line: {limit}, what {card} gives a program beside a CUDA context."
+SCALE = "The line: {limit}, what {card} gives a program beside a CUDA context and cuBLAS."
 HEADING = "{model} · {recipe} · {tokens}: the peak, in {moment}"
 HEADING_AT_REST = "{model} · {recipe}: what stays from step to step"
 BATCHES_OF_PAIRS = "{passes} batches of {batch} × 2 × {tokens} tokens, in pairs"
@@ -72,14 +82,16 @@ SMALLER = "{size} in {count} smaller products"
 
 # Left out of the total.
 WITHOUT = (
-    "the CUDA context, scratch memory inside kernels and what the allocator adds: {size} of the "
-    "card are left free, a CUDA context as others have read it"
+    "the CUDA context and cuBLAS's workspaces, {size} of the card; scratch memory inside kernels; "
+    "what the allocator keeps for itself, in three of four among {runs} posted runs at most "
+    "{percent}% of the total: a step fits where that is free as well"
 )
+OF_NCCL = "NCCL's buffers, for which {size} are left free as well, the most that somebody has read"
 ONLY_IN_A_STEP = "everything that lives only during a step: activations, logits, temporaries"
 PAGED = "states that the driver moves between host and card: {size}, in managed memory"
 LEFT_BY_FSDP = (
-    "blocks that FSDP2's streams leave unused in the reserved memory, and buffers of NCCL: no GPU "
-    "has measured this step here yet"
+    "blocks that FSDP2's streams leave unused in the reserved memory: no GPU has measured this "
+    "step here yet"
 )
 CACHE = "the KV cache, which a step does not have: {size} for the same tokens in bf16"
 NO_CACHE = "the KV cache, which is not described for this model"
@@ -133,7 +145,7 @@ ADAPTERS_ALONE = (
     "under FSDP2"
 )
 NO_COPY = "adapters beside an fp32 copy of the weights are not described"
-NO_AUTOCAST = "a base in NF4 under autocast is not described"
+OTHERS = "{defaults}; the controls say others."
 NO_BASE = "a base in NF4 is not described for {family}"
 NF4_LEAVES_OUT = (
     "scales of the scales (bnb_4bit_use_double_quant), and the kernel without a copy that "

@@ -63,3 +63,11 @@ READINGS = (
 # What is left free on a card for it unless somebody says otherwise: the largest of the readings
 # with lazy loading, which is what PyTorch does by itself. Give what your own machine shows.
 CONTEXT = max(reading.context for reading in READINGS if reading.loading == "LAZY")
+
+# What NCCL takes on each GPU for the first communicator, once a collective has run. It grows with
+# the channels that a machine's links are worth, and is next to nothing over PCIe; an all-to-all
+# opens a connection to each peer: 3.28 GB more on 8 H100 (NVIDIA/nccl issue 1685).
+# Source      https://github.com/NVIDIA/nccl/issues/ 964: 4 A100 with NVLink, 544 and 688 MB; 864:
+#             "about 1.6GB" after an all-reduce, with the context of the process if that is in it
+NCCL_READINGS = (544 * MiB, 688 * MiB, 1600 * 10**6)
+NCCL = max(NCCL_READINGS)
