@@ -15,7 +15,7 @@ import shlex
 import pytest
 
 from memlab import Model, Run, Sharding, cli
-from memlab.cli import asked, given, main
+from memlab.cli import asked, estimate_json, given, main
 from memlab.cli import explain as cli_explain
 from memlab.cli.engine import OF_ENGINE
 from memlab.estimate import estimate
@@ -83,8 +83,8 @@ TABLE = {
     "ia3": (T, "--ia3 k,v"),
     "vera_rank": (T, "--vera-rank 8"),
     "prompt_tokens": (T, "--prompt-tokens 5"),
-    "phase": (T, "--phase prefill"),
-    "logits": (f"{T} --phase prefill", "--logits last"),
+    "phase": (f"{T} --precision bf16", "--phase prefill"),
+    "logits": (f"{T} --precision bf16 --phase prefill", "--logits last"),
     "inference_mode": (f"{T} --phase prefill --precision autocast-bf16", "--inference-mode"),
     "fsdp": (T, "--fsdp 4"),
     "param_dtype": (FSDP, "--param-dtype bf16"),
@@ -111,10 +111,10 @@ TABLE = {
     "max_live_parameters": (ZERO3, "--max-live-parameters 100"),
     "max_reuse_distance": (ZERO3, "--max-reuse-distance 10"),
     "sub_group_size": (ZERO3, "--sub-group-size 1000"),
-    "no_memory_efficient_linear": (ZERO3, "--no-memory-efficient-linear"),
+    "no_memory_efficient_linear": (ZERO3.replace("--tokens 2", T) + " --reduce-bucket-size 1000", "--no-memory-efficient-linear"),
     "tensor_parallel": (f"{T} --optimizer-impl forloop", "--tensor 2"),
     "pipeline_parallel": (f"{T} --micro-batches 4", "--pipeline 2"),
-    "context_parallel": (T, "--context-parallel 2"),
+    "context_parallel": (f"{T} --zero 3 --ranks 4", "--context-parallel 2"),
     "sequence": (f"{T} --optimizer-impl forloop --tensor 2", "--sequence"),
     "plan": (f"{T} --optimizer-impl forloop --tensor 2", "--plan transformers"),
     "schedule": (PIPE, "--schedule gpipe"),
@@ -132,7 +132,7 @@ TABLE = {
     "max_model_len": (ENGINE, "--max-model-len 128"),
     "block_size": (ENGINE, "--block-size 32"),
     "max_num_batched_tokens": (ENGINE, "--max-num-batched-tokens 4096"),
-    "max_num_seqs": (ENGINE, "--max-num-seqs 4"),
+    "max_num_seqs": (ENGINE, "--max-num-seqs 2048"),
     "shared_prefix": (f"{ENGINE} --max-model-len 128", "--shared-prefix 64"),
     "loaded": (ENGINE, "--loaded 1GiB"),
     "activation_peak": (ENGINE, "--activation-peak 1GiB"),
@@ -144,8 +144,13 @@ SHOWN = {"help", "json", "plot"}
 # Where an option leaves an answer as it was, and why it has to: (family or door, option).
 STILL = {
     ("*", "max_reuse_distance"): "a weight of these sizes is used again before ten values",
-    ("gpt2", "loss_chunks"): "two chunks of 64 rows: the peak is elsewhere",
+    ("gpt2", "loss_chunks"): "the rows of two chunks are fewer bytes than the peak, in backward",
+    ("gpt2", "dropout"): "its class drops out already; another probability takes as many bytes",
+    ("gpt2", "clip"): "its norms are fewer bytes than the peak takes at another moment",
+    ("qwen3_moe", "clip"): "its norms are fewer bytes than the peak takes at another moment",
 }
+# What is refused of a llama, by name; all else is answered.
+REFUSED = {"window", "kernel", "compile", "expert", "routing"}
 # What an answer repeats of the question, and sentences about it.
 ECHOES = ("run", "recipe", "config", "leaves_out", "engine", "model")
 
@@ -162,7 +167,10 @@ def folder(tmp_path_factory):
     (made / "deepspeed.json").write_text(json.dumps(deepspeed), encoding="utf-8")
     Asking.folder = made
     answer.cache_clear()
-    return made
+    # The allocator's replay takes most of the time of an answer, and is held by tests of its own.
+    kept, estimate_json._allocator = estimate_json._allocator, lambda *asked: None
+    yield made
+    estimate_json._allocator = kept
 
 
 class Asking:
@@ -235,6 +243,10 @@ def of_door(door):
 @pytest.mark.parametrize("family", DESCRIBED)
 def test_every_option_counts_or_is_refused(family):
     assert ignored("estimate", family) == []
+    told = {o: answer("estimate", family, " ".join(TABLE[o])) for o in of_door("estimate")}
+    refused = {option for option, said in told.items() if said.startswith("refused")}
+    assert refused >= REFUSED - {"expert", "routing"}
+    assert refused == REFUSED or family != "llama"
 
 
 def test_windows_count_where_a_family_has_them():
@@ -409,9 +421,7 @@ def test_the_command_that_is_advised_asks_the_same(question):
 
 
 def test_a_command_carries_no_option_that_the_other_does_not_take():
-    whole = cli.parser("estimate")
-    options = whole.parse_args(["estimate", "llama-3-8b", "--fsdp", "2"], asked.Asked())
-    options.of = "estimate"
+    options = cli.parser("estimate").parse_args(["estimate", "llama-3-8b", "--fsdp", "2"])
     with pytest.raises(ValueError, match="--fsdp 2: memlab trace does not take it"):
         asked.command("trace", options)
 

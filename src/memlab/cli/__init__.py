@@ -11,7 +11,7 @@ from importlib import import_module
 
 from .. import __version__
 from ..base.safe_text import narrowed, printable
-from .asked import Asked, check_read
+from .asked import answered
 from .examples import epilog
 from .interrupt import Interruptible
 from .slips import Formatter, Parser, did_you_mean
@@ -57,16 +57,11 @@ def _run(words: list[str]) -> int:
         near = did_you_mean(words[0], COMMANDS)
         _say(f"no command {words[0]!r}; {near}known: {', '.join(COMMANDS)}")
         return 2
-    whole = parser(words[0])
-    options = whole.parse_args(words, Asked())
-    options.of = words[0]
-    options.read.clear()  # what argparse itself looked at
+    options = parser(words[0]).parse_args(words)
     try:
-        answer = options.run(options)
+        answer = answered(options)
         if isinstance(answer, int):
             return answer
-        if whole.of is not None:
-            check_read(options, whole.of)
         said, status = answer if isinstance(answer, tuple) else (answer, 0)
         print(printable(said, keep="\n"), flush=True)
         return status

@@ -18,25 +18,41 @@ SHOWN = ("json", "plot")
 
 
 class Asked(argparse.Namespace):
-    """The options of a command, which know which of them were read."""
+    """The options of a command, which know which of them were read.
 
-    __slots__ = ("read",)
-    read: set[str]
+    read        the names of those
+    of          the parser that they are from; None: of no command
+    """
+
+    __slots__ = ("of", "read")
 
     def __init__(self, **options: Any) -> None:
-        self.read = set()
+        self.read: set[str] = set()
+        self.of: argparse.ArgumentParser | None = None
         super().__init__(**options)
 
     def __getattribute__(self, name: str) -> Any:
-        if name[:1] != "_" and name != "read":
+        if name[:1] != "_" and name not in Asked.__slots__:
             self.read.add(name)
         return super().__getattribute__(name)
 
 
-def given(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Iterator[Any]:
-    """Each option of the parser that was given, and its value."""
+def answered(options: Any) -> Any:
+    """What the command makes of its options.
+
+    Raises      ValueError for an option that was given and that nothing read; what the command
+                raises
+    """
+    answer = options.run(options)
+    if not isinstance(answer, int):  # the status of a command that has said all it had to
+        _check_read(options)
+    return answer
+
+
+def given(options: Any) -> Iterator[Any]:
+    """Each option that was given, and its value."""
     said = vars(options)
-    for action in parser._actions:
+    for action in options.of._actions if options.of else ():
         value = said.get(action.dest)
         if value is not None and value is not False and value != action.default:
             yield action, value
@@ -44,12 +60,8 @@ def given(options: argparse.Namespace, parser: argparse.ArgumentParser) -> Itera
             yield action, value
 
 
-def check_read(options: Asked, parser: argparse.ArgumentParser) -> None:
-    """Refuse an option that was given and that nothing read.
-
-    Raises      ValueError that names it
-    """
-    for action, value in given(options, parser):
+def _check_read(options: Any) -> None:
+    for action, value in given(options):
         if action.dest not in options.read:
             flag = " ".join(words(action, value))
             raise ValueError(f"{flag}: nothing in this answer depends on it; leave it out")
@@ -64,7 +76,7 @@ def words(action: Any, value: Any) -> list[str]:
     return [action.option_strings[0]] + ([] if action.nargs == 0 else [str(value)])
 
 
-def command(name: str, options: argparse.Namespace, **more: Any) -> str:
+def command(name: str, options: Any, **more: Any) -> str:
     """`memlab NAME` with every option that was given, as a shell takes it.
 
     more        options that were not given, and what they shall be
@@ -74,11 +86,11 @@ def command(name: str, options: argparse.Namespace, **more: Any) -> str:
 
     from . import parser
 
-    asked, theirs = parser(vars(options)["of"]).of, parser(name).of
-    assert asked is not None and theirs is not None
+    theirs = parser(name).of
+    assert theirs is not None
     known = {action.dest: action for action in theirs._actions}
     said = ["memlab", name]
-    for action, value in given(options, asked):
+    for action, value in given(options):
         if action.dest in SHOWN:
             continue
         if action.dest not in known:

@@ -175,6 +175,8 @@ def _key(term: str) -> str:
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
     if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
         return None
+    if how.holds:  # what a program keeps beside the step is in no log
+        return None
     from ..step.replayed import replayed  # only a step on CUDA needs it
 
     done = replayed(model, recipe, how)
