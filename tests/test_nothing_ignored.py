@@ -111,7 +111,10 @@ TABLE = {
     "max_live_parameters": (ZERO3, "--max-live-parameters 100"),
     "max_reuse_distance": (ZERO3, "--max-reuse-distance 10"),
     "sub_group_size": (ZERO3, "--sub-group-size 1000"),
-    "no_memory_efficient_linear": (ZERO3.replace("--tokens 2", T) + " --reduce-bucket-size 1000", "--no-memory-efficient-linear"),
+    "no_memory_efficient_linear": (
+        ZERO3.replace("--tokens 2", T) + " --reduce-bucket-size 1000",
+        "--no-memory-efficient-linear",
+    ),
     "tensor_parallel": (f"{T} --optimizer-impl forloop", "--tensor 2"),
     "pipeline_parallel": (f"{T} --micro-batches 4", "--pipeline 2"),
     "context_parallel": (f"{T} --zero 3 --ranks 4", "--context-parallel 2"),
@@ -289,7 +292,9 @@ def test_every_field_of_a_run_is_set_by_an_option():
             continue
         for family in ("llama", "qwen3_moe"):
             with contextlib.suppress(ValueError):
-                before, after = (run_of(family, words) for words in (question, f"{question} {said}"))
+                before, after = (
+                    run_of(family, words) for words in (question, f"{question} {said}")
+                )
                 run |= {f for f in FIELDS if getattr(before, f) != getattr(after, f)}
                 these = (before.devices, after.devices)
                 shared |= {f for f in DEVICES if getattr(these[0], f) != getattr(these[1], f)}

@@ -64,8 +64,8 @@ def as_json(
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
     host        of one rank under CPUOffloadPolicy or ZeRO-Offload: its highest moment, its terms
-    allocator   both steps, or the call, replayed in PyTorch's caching allocator, on cuda; of several
-                devices those of the rank that holds most
+    allocator   both steps, or the call, replayed in PyTorch's caching allocator, on cuda; of
+                several devices those of the rank that holds most
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
     found = simulated(model, recipe, how)

@@ -40,9 +40,9 @@ class Causal:
     family      the model_type
     config      what the file says
     positions   the most tokens of a sequence that the config says, or None
-    Raises      WrongKind for a model that is no causal one; ValueError for a type that the installed transformers does not know, for a config
-                of weights that are quantized, for more layers than any model has, or none, and for
-                a config that its class refuses
+    Raises      WrongKind for a model that is no causal one; ValueError for a type that the
+                installed transformers does not know, for a config of weights that are quantized,
+                for more layers than any model has, or none, and for a config that its class refuses
     """
 
     def __init__(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> None:

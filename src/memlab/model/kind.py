@@ -1,4 +1,4 @@
-"""What kind of model a config.json is of, by what it says of itself: causal ones are described here.
+"""What kind of model a config.json is of, by what it says: causal ones are described here.
 
 Class names of transformers end with what they are made for: BertForMaskedLM, GPT2LMHeadModel.
 """
