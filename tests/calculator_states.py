@@ -266,6 +266,8 @@ TYPED = [
         {"config": _PHI | {"rotary": 1}},
         {"config": _PHI, "optimizer": "muon"},
         {"config": _PHI, "data": 2},
+        {"config": _PHI, "micro_batches": 2},
+        {"config": _PHI | {"architectures": ["PhiForSequenceClassification"]}},
         {"config": _PHI | {"num_attention_heads": 5}},
         {"config": _PHI | {"num_hidden_layers": 10_001}},
         {"config": _PHI | {"vocab_size": 0}},

@@ -11,7 +11,7 @@ from real_steps import allocations, deep, random_configs, real_step, simulated
 from test_step import apart
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from memlab import Model, Run, trace
+from memlab import Model, Run, Sharding, trace
 from memlab.lab.library_loss import library_loss, opened
 from memlab.lab.models.common import next_tokens
 from memlab.measure import Tracker
@@ -218,7 +218,14 @@ def test_liger_counted_by_hand():
     [
         ({"loss": "liger", "backend": "cpu"}, "loss='liger': its kernels are Triton's, for a GPU"),
         ({"loss": "liger", "implementation": "memlab"}, "is described for models of transformers"),
-        ({"loss": "liger", "loop": "trainer"}, "loss='liger' with loop='trainer' is not described"),
+        (
+            {"loss": "liger", "loop": "trainer"},
+            "loss='liger' is described with loop='plain' on one",
+        ),
+        (
+            {"loss": "liger", "loop": "trainer", "devices": Sharding(data=8, zero=2)},
+            "this is loop='trainer', on 8 devices",
+        ),
         ({"loss": "linear_cross_entropy", "loop": "dpo"}, "its loss is the fused head's"),
         ({"loss": "linear_cross_entropy", "texts": "padded"}, "texts='padded' with loss='linear_c"),
         ({"loss": "linear_cross_entropy", "loss_chunks": 4}, "loss_chunks=4 without loss='chunked"),

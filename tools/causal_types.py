@@ -135,7 +135,12 @@ def small(family: str) -> dict[str, Any]:
         usual = transformers.AutoConfig.for_model(family).to_dict()
     except Exception:  # some classes refuse their own defaults, each with an error of its own
         usual = {}
-    return _shrunk(usual | {"model_type": family})
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL
+
+    made = _shrunk(usual | {"model_type": family})
+    if usual.get("is_decoder") is False or usual.get("is_encoder_decoder"):
+        made["architectures"] = [CAUSAL[family]]  # an encoder's causal form, and a decoder alone
+    return made
 
 
 def _shrunk(usual: dict[str, Any]) -> dict[str, Any]:

@@ -197,7 +197,8 @@ def _own_call(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, in
         raise ValueError(f"autocast={recipe.autocast!r} is not described for memlab's calls")
     for field in ("window", "devices"):
         if (value := getattr(run, field)) != getattr(NOTHING, field):
-            raise ValueError(f"{field}={value!r} is not described for memlab's calls")
+            said = run_adapters.shown(value)
+            raise ValueError(f"{field}={said} is not described for memlab's calls")
     assert run.tokens is not None  # a call has them
     call = prefill if run.phase == "prefill" else decode
     sizes: dict[str, Any] = {"batch": run.batch, "tokens": run.tokens, "format": recipe.weights}

@@ -99,7 +99,12 @@ def _check_library_loss(run: Run) -> None:
     if run.implementation != "transformers":
         raise ValueError(f"loss={loss!r} is described for models of transformers, not memlab's")
     if run.loop != "plain":
-        raise ValueError(f"loss={loss!r} with loop={run.loop!r} is not described; loop='plain' is")
+        ranks = run.devices.ranks
+        where = f", on {ranks:,} devices" if ranks > 1 else ""
+        raise ValueError(
+            f"loss={loss!r} is described with loop='plain' on one device; this is "
+            f"loop={run.loop!r}{where}"
+        )
     if run.devices.ranks > 1:
         raise ValueError(Message("loss={loss}: one device alone is described", loss=loss))
     if loss == "liger" and run.backend == "cpu":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .recipe.parallelism import Sharding
 from .terms.adapters import Ia3, Prompt, Vera
 from .terms.lora import Lora
 
@@ -29,6 +30,8 @@ def check(run: Run) -> None:
 
 def shown(value: Any) -> str:
     """What a message says of a field's value: of adapters what a title would, not all they hold."""
+    if isinstance(value, Sharding):
+        return str(value)
     return value.told() if hasattr(value, "told") else repr(value)
 
 

@@ -9,6 +9,8 @@ from .recipe.parallelism import Sharding
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .run import Run
 
 # Fields that only a training step has.
@@ -35,6 +37,38 @@ OF_TRAINING = (
     "offload",
     "holds",
 )
+
+
+# Of these, fields that leave what stays from step to step as it is, whatever they say: how the step
+# between is cut, computed and counted.
+BETWEEN = (
+    "batch",
+    "tokens",
+    "backend",
+    "attention",
+    "kernel",
+    "compile",
+    "checkpoint",
+    "texts",
+    "loss",
+    "loss_chunks",
+    "optimizer_impl",
+)
+
+
+def only(run: Run, fields: Collection[str], what: str, remedy: str) -> None:
+    """Refuse every field that a run says and an answer does not use: none may be passed over.
+
+    fields      those that the answer uses, and those that cannot change it; a field that is new to
+                Run is refused until it stands there
+    what        the answer, and of which model
+    remedy      what would be right
+    Raises      ValueError that names the field and its value
+    """
+    for field, value in run.said().items():
+        if field not in fields:
+            said = run_adapters.shown(value)
+            raise ValueError(f"{field}={said} is not described for {what}; {remedy}")
 
 
 def asked(model: object, run: object) -> None:

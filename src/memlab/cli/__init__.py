@@ -11,6 +11,7 @@ from importlib import import_module
 
 from .. import __version__
 from ..base.safe_text import narrowed, printable
+from .asked import answered
 from .examples import epilog
 from .interrupt import Interruptible
 from .slips import Formatter, Parser, did_you_mean
@@ -58,7 +59,7 @@ def _run(words: list[str]) -> int:
         return 2
     options = parser(words[0]).parse_args(words)
     try:
-        answer = options.run(options)
+        answer = answered(options)
         if isinstance(answer, int):
             return answer
         said, status = answer if isinstance(answer, tuple) else (answer, 0)

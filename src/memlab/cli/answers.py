@@ -8,6 +8,7 @@ import json
 import shlex
 
 from ..base.frozen import dataclass
+from .asked import answered
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _asked(given: list[str]) -> dict[str, Any]:
         if getattr(options, name, None) is not None:
             raise ValueError(f"--{name} is for a reader at a shell; leave it out")
     options.json = True
-    said = options.run(options)
+    said = answered(options)
     return json.loads(said[0] if isinstance(said, tuple) else said)
 
 

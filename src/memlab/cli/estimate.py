@@ -16,6 +16,7 @@ from ..recipe.chosen import recipe_for
 from ..run import CacheAlone, Run
 from ..units import text
 from . import engine, given, posted
+from .asked import command
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
 from .simulated import held_at, kept_keys, simulated
@@ -27,10 +28,8 @@ if TYPE_CHECKING:
     from ..lab.causal import Causal
 
 
-PEAK = (
-    "the peak of a {what}, which is not described for a {family}: "
-    "memlab trace {config} {phase}--tokens {tokens}"
-)
+PEAK = "the peak of a {what}, which is not described for a {family}: {command}"
+USUAL = 4096  # tokens in a command that is advised where none were said
 
 
 def add_parser(commands: Any) -> None:
@@ -100,7 +99,7 @@ def _of_shapes(
 
     Raises      ValueError for what needs a described model, and where torch is not there to ask
     """
-    for flag in ("against", "posted", "ranks"):
+    for flag in ("against", "posted"):
         if getattr(options, flag) is not None:
             raise ValueError(f"--{flag}: {unknown}")
     try:
@@ -114,15 +113,13 @@ def _of_shapes(
     how = given.run_of(options, model)
     recipe = given.recipe_of(options, model, how)
     call = how.phase != "train"
-    ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
+    if described is not None:
+        how = how.replace(window=None)  # which the config says now
+    ledger = after_call(model, recipe, how) if call else at_rest(model, recipe, how)
     _plot(ledger, options.plot)
-    line = PEAK.format(
-        what="call" if call else "step",
-        family=model.family,
-        config=options.model,
-        phase=f"--phase {how.phase} " if call else "",
-        tokens=how.tokens or 4096,
-    )
+    asked = command("trace", options, tokens=min(USUAL, model.positions or USUAL))
+    what = "call" if call else "step"
+    line = PEAK.format(what=what, family=model.family, command=asked)
     if options.json:
         return shapes_as_json(model, recipe, how, ledger, line, given.took(options, recipe, how))
     return "\n".join([str(ledger), *model.left_out_line(), line])

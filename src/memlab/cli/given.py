@@ -18,7 +18,7 @@ from .given_adapters import adapters_of, add_adapters
 from .given_deepspeed import read_flags
 from .given_devices import add_devices as add_devices
 from .given_devices import add_fsdp as add_fsdp
-from .given_devices import devices_of
+from .given_devices import devices_of, none_of
 from .named import left_out as left_out
 from .named import model_of as model_of
 from .named import named_or as named_or
@@ -164,16 +164,19 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
     Raises      ValueError for flags that mean nothing without another one; what Run raises
     """
     read_flags(options, model)
-    told = vars(options)
     names = [flag.replace("-", "_") for flag, *_ in (*NUMBERS, *WORDS)]
     names += ["compile", "step_in_backward", "clip", "phase", "logits", "inference_mode"]
-    said: dict[str, Any] = {n: told[n] for n in names if told.get(n) is not None}
+    said: dict[str, Any] = {}
+    for name in names:
+        if (value := getattr(options, name, None)) is not None:
+            said[name] = value
     for name in ("frozen", "offload", "holds"):
-        if told.get(name) is not None:
-            said[name] = _names(told[name])
+        if (value := getattr(options, name)) is not None:
+            said[name] = _names(value)
     said |= adapters_of(options, model) | teacher_of(options)
-    if isinstance(model, Model) and "fsdp" in told:
-        said["devices"] = devices_of(options, model)
+    if hasattr(options, "fsdp"):
+        devices = devices_of if isinstance(model, Model) else none_of
+        said["devices"] = devices(options, model)
     return Run(**said)
 
 

@@ -142,6 +142,25 @@ def devices_of(options: argparse.Namespace, model: Model) -> Sharding:
     return Sharding(data=ranks // one.ranks, zero=one.zero, **sizes, **policy)
 
 
+def none_of(options: argparse.Namespace, model: Any) -> Sharding:
+    """One device, for a model that memlab does not describe: what several divide is not known.
+
+    Raises      ValueError for every flag of `add_devices` that was given
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    add_devices(parser)
+    for action in parser._actions:
+        value = getattr(options, action.dest, None)
+        if value is not None:
+            said = action.option_strings[0] + ("" if value is True else f" {value}")
+            family = getattr(model, "family", "model")
+            raise ValueError(
+                f"{said}: what devices divide is described for the families of `memlab models`, "
+                f"not for a {family}"
+            )
+    return Sharding()
+
+
 def _needs(options: argparse.Namespace, one: Sharding) -> None:
     """Refuse words about ranks that nothing made: their default says the same, and none is there.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from .asked import Asked
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +27,9 @@ class Parser(argparse.ArgumentParser):
 
         Raises      SystemExit for a slip, after one line about it
         """
-        found, left = self.parse_known_args(args, namespace)
+        found, left = self.parse_known_args(args, namespace or Asked())
+        found.of = self.of
+        found.read.clear()  # what argparse itself looked at
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}; {self._near(left[0])}")
         return found

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..model import Model
+from ..model import Model, kind
 from ..model.config import KEYS, load
 from ..model.model import MOST_LAYERS
 from ..run import Run
@@ -40,13 +40,14 @@ class Causal:
     family      the model_type
     config      what the file says
     positions   the most tokens of a sequence that the config says, or None
-    Raises      ValueError for a type that the installed transformers does not know, for a config
-                of weights that are quantized, for more layers than any model has, or none, and for
-                a config that its class refuses
+    Raises      WrongKind for a model that is no causal one; ValueError for a type that the
+                installed transformers does not know, for a config of weights that are quantized,
+                for more layers than any model has, or none, and for a config that its class refuses
     """
 
     def __init__(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> None:
         config, name = load(source)
+        kind.check(config)
         family = config.get("model_type")
         if not isinstance(family, str):
             raise ValueError("the config has no 'model_type' that is text")
@@ -58,6 +59,7 @@ class Causal:
         self.family, self.name = family, name or family
         self.config: Mapping[str, Any] = MappingProxyType(dict(config))
         self.settings = _settings(family, self.config)
+        _check_kind(self.settings, self.config)
         text_part = self.settings.get_text_config(decoder=True)
         inside = type(text_part) is not type(self.settings)  # else a copy of one that also encodes
         self.text = text_part if inside else self.settings
@@ -170,6 +172,25 @@ def _settings(family: str, config: Mapping[str, Any]) -> Any:
         return found.from_dict(asked)
 
 
+def _check_kind(settings: Any, config: Mapping[str, Any]) -> None:
+    """Refuse what its class makes of a config that does not say its architecture.
+
+    An encoder has a causal form too, whose config says is_decoder: true; so do the decoders of some
+    encoder-decoders. What is made for masked words, and is told no such thing, is an encoder.
+
+    Raises      WrongKind
+    """
+    import transformers
+
+    if config.get("architectures") or config.get("is_decoder"):
+        return
+    if getattr(settings, "is_encoder_decoder", False):
+        raise kind.wrong(settings.model_type, kind.ENCODER_DECODER)
+    masked = type(settings) in transformers.AutoModelForMaskedLM._model_mapping
+    if masked and getattr(settings, "is_decoder", None) is False:
+        raise kind.wrong(settings.model_type, kind.ENCODER)
+
+
 def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, Any]) -> Any:
     """A causal language model of text; of a type that has none, the whole without its towers."""
     import transformers
@@ -184,8 +205,7 @@ def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, An
             own = made.config_class.__name__
             raise ValueError(f"{made.__name__} is made of a {own}; give the config of that part")
     if part is settings:
-        kind = settings.model_type
-        raise ValueError(f"it has no causal language model of {kind!r}")
+        raise ValueError(f"it has no causal language model of {settings.model_type!r}")
     whole: Any = _whole(settings, dtype, asked)
     body = whole.base_model
     for name in [name for name, _ in body.named_children()]:

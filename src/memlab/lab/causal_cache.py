@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import run_checks
 from ..base import titles
 from ..base.message import Message
 from ..ledger import Ledger
@@ -16,11 +17,15 @@ from ..run import Run
 from ..terms import recurrent
 from ..terms.kv_cache import mla_cache, windowed_cache
 from .causal import Causal
-from .causal_at_rest import at_rest
+from .causal_at_rest import REMEDY, at_rest, check_positions
 
 FULL = ("full_attention",)
 WINDOWED = ("sliding_attention", "chunked_attention")
 RECURRENT = ("linear_attention",)
+# What says how much is read, and what leaves a cache as it is: how a call is computed, and of which
+# tokens it gives logits.
+CALL = ("phase", "batch", "tokens")
+CALL += ("backend", "attention", "kernel", "logits", "inference_mode")
 PLAIN = ("bf16", "fp16", "fp32")
 # Families whose layers keep something else than their config's kinds of layers say.
 OTHERWISE = ("beam", "mimo_v2_flash", "mllama")
@@ -43,8 +48,16 @@ def after_call(model: Causal, recipe: Recipe, run: Run) -> Ledger:
 
     Unit        bytes; column `derived`
     Leaves out  buffers, logits, and all that lives only during the call
-    Raises      ValueError as `cache` and `at_rest`, and for weights in a format that no cache has
+    Raises      ValueError as `cache` and `at_rest`, for weights in a format that no cache has, for
+                autocast, and for a field of the run that says another call
     """
+    run_checks.only(run, CALL, f"the cache of a {model.family}", REMEDY)
+    check_positions(model, run)
+    if recipe.autocast:
+        raise ValueError(
+            f"autocast={recipe.autocast!r}: the cache of a {model.family} is described without it; "
+            "memlab trace runs it"
+        )
     if recipe.weights not in PLAIN:
         raise ValueError(f"weights in {recipe.weights}: a cache is described in {', '.join(PLAIN)}")
     prompt = run.phase == "prefill"

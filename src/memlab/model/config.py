@@ -6,7 +6,7 @@ Every key has its row in memlab.model.fields; what a value may be stands in meml
 from __future__ import annotations
 
 from ..base.message import Message
-from . import believed, latent, mixtures
+from . import believed, kind, latent, mixtures
 from .families import LATENTS, MIXTURES
 from .shape_keys import KEYS as KEYS
 from .shape_keys import NULLABLE, OTHER_NAMES
@@ -26,10 +26,11 @@ class UnknownFamily(ValueError):
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     """Keyword arguments of `Model` from a config.json: a file, the folder it is in, or a dict.
 
-    Raises      UnknownFamily, ValueError for a missing key or a file that is not JSON,
+    Raises      UnknownFamily, WrongKind, ValueError for a missing key or a file that is not JSON,
                 FileNotFoundError, TypeError for a source of another kind
     """
     config, name = load(source)
+    kind.check(config)
     family = config.get("model_type")
     if family is None:
         raise ValueError(f"the config has no 'model_type'; known families: {', '.join(KEYS)}")
@@ -97,13 +98,13 @@ def _value(config: Mapping[str, Any], family: str, key: str, default: Any) -> An
     value = config.get(key, default)
     if value is REQUIRED or (value is None and default is REQUIRED):
         raise ValueError(Message("the {family} config has no {key}", family=family, key=repr(key)))
-    kind = bool if isinstance(default, bool) else int
+    whole = bool if isinstance(default, bool) else int
     if value is None:
         if default is not None and (family, key) not in NULLABLE:
-            raise TypeError(f"{key} is null; {kind.__name__} is needed, or leave it out")
+            raise TypeError(f"{key} is null; {whole.__name__} is needed, or leave it out")
         return None
-    if type(value) is not kind:
-        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; {kind.__name__} is needed")
+    if type(value) is not whole:
+        raise TypeError(f"{key}={value!r} is a {type(value).__name__}; {whole.__name__} is needed")
     return value
 
 

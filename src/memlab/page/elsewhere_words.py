@@ -23,6 +23,13 @@ ELSEWHERE = (
     "H={size} (width of a head) is odd; rotary positions turn pairs",
     "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
     "loss={loss}: one device alone is described",
+    "{name} is {kind}: memlab describes causal language models, which predict the next token; of "
+    "one the config says architectures ...ForCausalLM, or is_decoder true",
+    "a part of a diffusers pipeline",
+    "an encoder-decoder",
+    "an encoder",
+    "made for another task",
+    "a model without an output head",
 )
 # What memlab.engines says to a state that asks about serving.
 OF_ENGINES = (

@@ -39,9 +39,9 @@ TERMS = (
 # adapter_config.json, answers about types that memlab does not describe and about serving, and
 # knows a teacher.
 LATER = (
-    "files/adapter_fields model/believed model/config model/module_names model/rotary_keys "
-    "page/adapter_file page/adapter_words page/served page/served_words page/serving_words "
-    "page/sums page/types run_teacher"
+    "files/adapter_fields model/believed model/config model/kind model/module_names "
+    "model/rotary_keys page/adapter_file page/adapter_words page/served page/served_words "
+    "page/serving_words page/sums page/types run_teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

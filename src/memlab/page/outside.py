@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from . import words as say
-
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
+MOST = 20  # values of a list: more than a line repeats
 # First and last of what has no shape of its own: controls, marks that turn the direction of a line,
 # halves of characters, private ones. MicroPython has no str.isprintable.
 UNSEEN = (
@@ -34,15 +33,19 @@ def visible(words: str) -> str:
     return "".join(["?" if any([a <= ord(c) <= z for a, z in UNSEEN]) else c for c in words])
 
 
+def spelled(value: Any) -> str:
+    """A value of JSON as text, the same in CPython, in MicroPython and from a browser's hands."""
+    if isinstance(value, float):
+        whole = abs(value) < 1e15 and value == int(value)  # which a browser hands over as one
+        return str(int(value)) if whole else f"{value:g}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join([spelled(each) for each in value[:MOST]])}]"
+    if isinstance(value, dict):
+        return "{...}"
+    return str(value)
+
+
 def shown(value: Any) -> str:
-    """A value as one short line may repeat it: text only, and only its beginning."""
-    if isinstance(value, str):
-        words = value
-    elif value is None or isinstance(value, (bool, int)):
-        words = str(value)
-    elif value in (0.0, 1.0):  # which a browser hands over as whole numbers
-        words = str(int(value))
-    else:
-        return say.THIS_VALUE
-    words = visible(words)
+    """A value as one short line may repeat it: only its beginning."""
+    words = visible(value if isinstance(value, str) else spelled(value))
     return f"“{words[:40]}…”" if len(words) > 40 else f"“{words}”"

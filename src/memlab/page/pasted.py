@@ -34,6 +34,9 @@ def config_of(config: Any) -> dict[str, Any]:
     """
     if not isinstance(config, dict):
         raise ValueError(say.NO_CONFIG)
+    from ..model.kind import check  # with what reads a config, fetched with the first one
+
+    check(config)
     family = config.get("model_type")
     if not isinstance(family, str):
         raise ValueError(say.NO_FAMILY)

@@ -12,6 +12,7 @@ from ..base.message import Message
 from ..model.shape_keys import KEYS
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
+from ..run_checks import BETWEEN
 from ..terms.optimizer import numel, shared_state
 from ..units import text
 from . import words as say
@@ -76,6 +77,9 @@ class Typed:
         """
         if run.devices.ranks > 1:
             raise ValueError(Message(say.ONE_DEVICE, family=self.family))
+        for field in run.said():
+            if field not in BETWEEN:
+                raise ValueError(Message(say.NOT_BESIDE, field=field, family=self.family))
         if recipe.optimizer.startswith("muon"):
             raise ValueError(Message(say.NO_MUON, optimizer=recipe.optimizer, family=self.family))
         figures: dict[str, int] = {}

@@ -204,7 +204,6 @@ NO_OBJECT = "{key}={value} is not a JSON object"
 NO_SIZE = "{key}={value} is no size of a model: at most {most}"
 BEYOND = "{key}: a number beyond all measure"
 NO_VALUE = "{key} holds no number, text, true or false"
-THIS_VALUE = "this value"
 TOO_DEEP = "{layers} layers: this page counts up to {most}"
 NO_TABLE = (
     "the page has no table of the tensors of a {family}; where transformers is installed, "
@@ -216,4 +215,8 @@ NO_PARTS = "the page needs {whole} to be a multiple of {parts}"
 NO_LAYERS = "the page needs {key} to be a list of {layers} layers"
 NO_ORDER = "the layers of this config are in an order that is not described on this page"
 ONE_DEVICE = "a {family} is counted on one device here"
+NOT_BESIDE = (
+    "{field}: what stays of a {family} is counted without it; the command line has the families "
+    "that are described with it (memlab models)"
+)
 NO_MUON = "{optimizer} treats hidden matrices apart; which those of a {family} are is not described"

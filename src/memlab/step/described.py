@@ -13,6 +13,7 @@ from ..programs import keeps_output
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS, step_name
 from ..run import Run
+from ..run_adapters import shown
 from ..terms.adapters import Prompt
 from . import keys
 from .networks import DROPOUT, NETWORKS
@@ -91,7 +92,7 @@ def check_copies(recipe: Recipe, run: Run) -> None:
         return
     for field in ("lora", "adapter", "frozen", "step_in_backward", "offload"):
         if value := getattr(run, field):
-            raise ValueError(f"{field}={value!r} beside a master copy is not described")
+            raise ValueError(f"{field}={shown(value)} beside a master copy is not described")
     if run.loop in ("trainer", "sft") and not run.devices.deepspeed:
         raise ValueError(
             f"loop={run.loop!r} beside a master copy: it is DeepSpeed's or Megatron's to update"

@@ -7,6 +7,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..recipe.tensor_plan import MIXTURES, one_rank
 from ..run import Run
+from ..run_adapters import shown
 from . import keys
 from .described import attention_of, check_config, check_shape, dtype_of
 from .networks import LLAMAS, MIXED
@@ -53,7 +54,7 @@ def check_said(run: Run, fields: Sequence[str], beside: str) -> None:
     for field in fields:
         value = getattr(run, field)
         if value != getattr(Run, field):
-            raise undescribed(f"{field}={value!r}", beside)
+            raise undescribed(f"{field}={shown(value)}", beside)
 
 
 def check_pipelined(model: Model, recipe: Recipe, run: Run) -> None:

@@ -1,0 +1,103 @@
+"""What was asked on a command line: that all of it was used, and how another command is asked it.
+
+An option that nothing read while a command was answered is refused by name: whoever adds an option
+and forgets it in one of the answers finds it here.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+# How an answer is shown, which is no part of the question.
+SHOWN = ("json", "plot")
+
+
+class Asked(argparse.Namespace):
+    """The options of a command, which know which of them were read.
+
+    read        the names of those
+    of          the parser that they are from; None: of no command
+    """
+
+    __slots__ = ("of", "read")
+
+    def __init__(self, **options: Any) -> None:
+        self.read: set[str] = set()
+        self.of: argparse.ArgumentParser | None = None
+        super().__init__(**options)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name[:1] != "_" and name not in Asked.__slots__:
+            self.read.add(name)
+        return super().__getattribute__(name)
+
+
+def answered(options: Any) -> Any:
+    """What the command makes of its options.
+
+    Raises      ValueError for an option that was given and that nothing read; what the command
+                raises
+    """
+    answer = options.run(options)
+    if not isinstance(answer, int):  # the status of a command that has said all it had to
+        _check_read(options)
+    return answer
+
+
+def given(options: Any) -> Iterator[Any]:
+    """Each option that was given, and its value."""
+    said = vars(options)
+    for action in options.of._actions if options.of else ():
+        value = said.get(action.dest)
+        if value is not None and value is not False and value != action.default:
+            yield action, value
+        elif value is False and isinstance(action, argparse.BooleanOptionalAction):
+            yield action, value
+
+
+def _check_read(options: Any) -> None:
+    for action, value in given(options):
+        if action.dest not in options.read:
+            flag = " ".join(words(action, value))
+            raise ValueError(f"{flag}: nothing in this answer depends on it; leave it out")
+
+
+def words(action: Any, value: Any) -> list[str]:
+    """An option and its value, as they are typed."""
+    if not action.option_strings:
+        return [str(value)]
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return [action.option_strings[0 if value else -1]]
+    return [action.option_strings[0]] + ([] if action.nargs == 0 else [str(value)])
+
+
+def command(name: str, options: Any, **more: Any) -> str:
+    """`memlab NAME` with every option that was given, as a shell takes it.
+
+    more        options that were not given, and what they shall be
+    Raises      ValueError for an option that this command does not take
+    """
+    import shlex
+
+    from . import parser
+
+    theirs = parser(name).of
+    assert theirs is not None
+    known = {action.dest: action for action in theirs._actions}
+    said = ["memlab", name]
+    for action, value in given(options):
+        if action.dest in SHOWN:
+            continue
+        if action.dest not in known:
+            flag = " ".join(words(action, value))
+            raise ValueError(f"{flag}: memlab {name} does not take it")
+        said += words(known[action.dest], value)
+    for dest, value in more.items():
+        if vars(options).get(dest) is None:
+            said += words(known[dest], value)
+    return shlex.join(said)
