@@ -6,6 +6,7 @@ SHELL := /bin/sh
 PORT ?= 8000
 BOOK_LANG ?= en
 PYTHON ?=
+CANDIDATES = $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 VENV := .venv
 RUN := $(VENV)/bin/python
 ENGLISH := README.md CONTRIBUTING.md benchmarks book notebooks src tests tools
@@ -13,7 +14,7 @@ ENGLISH := README.md CONTRIBUTING.md benchmarks book notebooks src tests tools
 # A stamp's name carries what an install depends on: the pins, the extras and the place of the checkout.
 # Change one of them and the name changes, so the next make installs; otherwise it installs nothing.
 KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' ' -f 1)
-FITS := import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
 .PHONY: help book pdf serve lab test check notebooks clean
@@ -68,15 +69,25 @@ $(VENV)/.dev-$(KEY):
 	@$(call install,dev)
 	@touch $@ $(VENV)/.book-$(KEY) $(VENV)/.pdf-$(KEY)
 
+# What goes wrong on a machine is said in its own words: where this may not write, why no Python serves.
 define install
 set -e; \
+if ! [ -w . ]; then \
+	echo 'This folder may not be written, and _build, node_modules and $(VENV) belong here: copy it to a place that is yours' >&2; \
+	exit 1; \
+fi; \
+if ! mkdir -p $(VENV) 2>/dev/null || ! [ -w $(VENV) ]; then \
+	echo '$(VENV) may not be written. Name another folder for it: make $(MAKECMDGOALS) VENV=/path/to/a/folder' >&2; \
+	exit 1; \
+fi; \
 if ! $(RUN) -c '$(FITS)' 2>/dev/null || ! $(RUN) -m pip --version >/dev/null 2>&1; then \
 	found=''; \
-	for candidate in $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python); do \
+	for candidate in $(CANDIDATES); do \
 		if "$$candidate" -c '$(FITS)' >/dev/null 2>&1; then found="$$candidate"; break; fi; \
 	done; \
 	if [ -z "$$found" ]; then \
-		echo 'No Python 3.11, 3.12 or 3.13 (with its venv module) was found among: $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)' >&2; \
+		echo 'No Python 3.11, 3.12 or 3.13 with its venv module was found:' >&2; \
+		for candidate in $(CANDIDATES); do printf '%s: %s\n' "$$candidate" "$$("$$candidate" -c '$(FITS)' 2>&1)" >&2; done; \
 		echo 'Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python' >&2; \
 		exit 1; \
 	fi; \

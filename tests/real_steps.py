@@ -226,7 +226,7 @@ def _prepared(step: Question) -> torch.nn.Module:
         return four_bits(_theirs(step))
     from peft import prepare_model_for_kbit_training
 
-    again = step.run.checkpoint == "block"
+    again = step.run.checkpointing == "block"
     return prepare_model_for_kbit_training(
         four_bits(_theirs(step.replace(precision="bf16", checkpoint="none"))),
         use_gradient_checkpointing=again,
@@ -278,7 +278,7 @@ def component(name: str) -> str:
 
 def _ours(step: Question) -> torch.nn.Module:
     torch.manual_seed(0)
-    again, chunks = step.run.checkpoint == "block", step.run.chunks
+    again, chunks = step.run.checkpointing == "block", step.run.chunks
     module: torch.nn.Module
     if step.family == "gpt2":
         p = step.run.dropout or 0.0
@@ -307,7 +307,7 @@ def _theirs(step: Question) -> torch.nn.Module:
             dtype=DTYPES[step.recipe.weights],
             attn_implementation=step.run.attention or "sdpa",
         )
-    if step.run.checkpoint == "block":
+    if step.run.checkpointing == "block":
         module.gradient_checkpointing_enable({"use_reentrant": False})
     return module.train()
 

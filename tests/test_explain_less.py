@@ -14,10 +14,10 @@ from memlab.explain.explanation import BETWEEN, explain
 from memlab.explain.findings import cause_of
 from memlab.explain.less import LESS
 from memlab.explain.less.turns import nearest
-from memlab.explain.reserved import reserved
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
 from memlab.step import simulate
+from memlab.step.replayed import replayed
 
 QWEN, SMALL = Model.preset("qwen3-0.6b"), Model.preset("tinyllama-1.1b")
 TINY = Model.preset("tiny-llama")
@@ -162,7 +162,7 @@ def test_what_a_card_shows_has_hidden_a_part(context):
     """nvidia-smi's MiB: what is less by checkpoints, and a context and an allocator more."""
     told = Run(batch=4, tokens=1024)
     true = told.replace(checkpoint="block")
-    more = reserved(QWEN, Recipe.named("bf16"), true) + context
+    more = replayed(QWEN, Recipe.named("bf16"), true).added + context
     seen = (simulate(QWEN, "bf16", true).peak.bytes + more) // 2**20 * 2**20
     found = explain(QWEN, "bf16", told, seen=seen, level="device")
     names = [cause_of(one.name) for one in found.causes]

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from memlab.base.extras import PACKAGES, missing
+
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -138,3 +140,33 @@ def test_relative_imports_lead_to_their_modules():
         "memlab.lab.shard",
     }
     assert "memlab.lab.text" in imported("from . import text", "memlab.lab", package=True)
+
+
+def test_the_advice_names_the_packages_of_each_extra():
+    for extra, words in PACKAGES.items():
+        assert words.split() == [re.match(r"[\w-]+", need)[0] for need in EXTRAS[extra]]
+    error = ModuleNotFoundError(name="torch")
+    assert missing("tracing", error, "torch") == "tracing needs torch: pip install torch numpy"
+
+
+# A name that pip would look up on an index: not `memlab @ address`, no file and no folder.
+BY_NAME = re.compile(r"pip install[^\n]{0,40}[ '\"]memlab(?![\w./-]|\[\w+\] @)|memlab\[(?!\w+\] @)")
+
+
+def texts():
+    """What a reader meets: the package, the pages, the chapters and the doors of the repository."""
+    for folder in ("src", "book", "notebooks", "benchmarks"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".ipynb", ".mjs", ".js", ".html"):
+                yield path
+    yield from ROOT.glob("*.md")
+
+
+def test_memlab_is_installed_from_a_place_and_never_by_its_name():
+    """It is on no index: whoever takes the name there would be installed instead."""
+    found = {path: BY_NAME.search(path.read_text(encoding="utf-8")) for path in texts()}
+    assert len(found) > 300
+    assert {str(path): hit[0] for path, hit in found.items() if hit} == {}
+    for wrong in ("pip install memlab", "pip install 'memlab[torch]'", "needs 'memlab[torch]'"):
+        assert BY_NAME.search(wrong)
+    assert not BY_NAME.search('%pip install "memlab[notebooks] @ git+https://example.org/memlab"')

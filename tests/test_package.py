@@ -15,7 +15,7 @@ import memlab
 from memlab.cli import COMMANDS
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = ("pyproject.toml", "README.md", "LICENSE")
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in")
 BUILD = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv[1])"
 # What each command is asked where Python is all there is; what it prints, or what it lacks.
 ANSWERS = {
@@ -61,9 +61,12 @@ def wheels(tmp_path_factory):
     shutil.copytree(ROOT / "src", tree / "src", ignore=away)
     for name in PARTS:
         shutil.copy(ROOT / name, tree)
+    (tree / "tests").mkdir()
+    shutil.copy(__file__, tree / "tests")
     with tarfile.open(built("sdist", tree, place / "sdist")) as archive:
         archive.extractall(place / "unpacked", filter="data")
     (unpacked,) = (place / "unpacked").iterdir()
+    assert not (unpacked / "tests").exists(), "half of the tests, without what they import"
     folders = {"wheel": tree, "sdist": unpacked}
     return {name: built("wheel", each, place / f"from-{name}") for name, each in folders.items()}
 
@@ -95,6 +98,7 @@ def test_a_wheel_holds_every_file_of_the_package(wheels):
     info = f"memlab-{memlab.__version__}.dist-info/"
     assert {name for name in found if not name.startswith(info)} == wanted
     assert {"memlab/py.typed", "memlab/data/claims/004.json"} <= wanted
+    assert b"](" not in found[f"{info}METADATA"], "a link of the checkout is dead there"
 
 
 def test_every_command_has_its_help(installed, tmp_path):

@@ -73,7 +73,7 @@ def test_a_figure_that_changed_by_itself_breaks_the_seal(tmp_path):
 
 def test_what_other_code_made_is_refused_and_stays_as_it_is(tmp_path, monkeypatch):
     (tmp_path / "key").write_text("of other code\n")
-    monkeypatch.setattr(peaks, "TARGET", tmp_path)
+    monkeypatch.setattr(peaks_seal, "TARGET", tmp_path)
     with pytest.raises(SystemExit, match="run python tools/peaks.py"):
         peaks.kept()
     assert (tmp_path / "key").read_text() == "of other code\n" and not peaks.stands()

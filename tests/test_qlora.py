@@ -43,6 +43,11 @@ STEPS = [
         (LLAMA, "transformers", "fp32", 16, Lora(4, ("up",), "nf4", dropout=0.1), "none"),
         (LLAMA, "transformers", "fp32", 16, Lora(4, ALL, "nf4"), "block"),
         (QWEN, "transformers", "bf16", 16, Lora(4, ("q", "down"), "nf4", dtype="bf16"), "none"),
+        (LLAMA, "transformers", "autocast-bf16", 16, Lora(4, ALL, "nf4"), "block"),
+        (LLAMA, "transformers", "autocast-bf16", 16, Lora(4, ("q", "v"), "nf4"), "none"),
+        (LLAMA, "transformers", "autocast-bf16", 16, Lora(2, ("up",), "nf4", dropout=0.1), "none"),
+        (QWEN, "transformers", "autocast-bf16", 21, Lora(4, ALL, "nf4"), "none"),
+        (QWEN, "transformers", "autocast-bf16", 21, Lora(2, ("q", "down"), "nf4"), "block"),
         (GPT, "memlab", "bf16", 16, Lora(4, ("qkv", "down"), "nf4"), "none"),
         (GPT, "memlab", "fp32", 16, Lora(4, ("up",), "nf4", keep_wide=True), "none"),
     ]
@@ -159,7 +164,6 @@ def test_widened_it_computes_the_same_and_can_be_merged():
 @pytest.mark.parametrize(
     "config, recipe, how, lora, words",
     [
-        (LLAMA, "autocast", {}, Lora(4, base="nf4"), "not described under autocast"),
         (LLAMA, "bf16", {"implementation": "memlab"}, Lora(4, base="nf4"), "or on cuda"),
         (LLAMA, "bf16", {}, Lora(4, base="nf4", keep_wide=True), "bitsandbytes has it not"),
         (GPT, "bf16", {}, Lora(4, ("qkv",), "nf4"), "not described for transformers gpt2"),

@@ -176,3 +176,38 @@ def test_no_two_scripts_answer_to_one_import():
     names = [path.stem for folder in (*folders, ROOT / "tests") for path in folder.glob("*.py")]
     assert len(names) > 50
     assert sorted(set(names)) == sorted(names)
+
+
+def workflows():
+    """Each workflow by its name; YAML reads the word `on` as true."""
+    found = [yaml.safe_load(p.read_text()) for p in (ROOT / ".github" / "workflows").iterdir()]
+    return {each["name"]: each for each in found}
+
+
+def test_a_workflow_runs_no_code_that_others_can_exchange():
+    for workflow in workflows().values():
+        for job in workflow["jobs"].values():
+            for step in job["steps"]:
+                assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step.get("uses", "a@" + "0" * 40))
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] is False
+
+
+def test_the_pages_wait_for_the_tests_and_what_builds_them_may_not_publish():
+    pages = workflows()["pages"]
+    assert pages[True] == {
+        "workflow_run": {"workflows": ["test"], "types": ["completed"], "branches": ["main"]}
+    }
+    build, deploy = pages["jobs"]["build"], pages["jobs"]["deploy"]
+    assert "conclusion == 'success'" in build["if"] and "event == 'push'" in build["if"]
+    assert pages["permissions"] == {"contents": "read"} and "permissions" not in build
+    assert "make book" in [step.get("run") for step in build["steps"]]
+    assert deploy["needs"] == "build" and not any("run" in step for step in deploy["steps"])
+
+
+def test_every_version_of_python_that_is_promised_is_tested():
+    least, most = re.search(r"Python 3\.(\d+)-3\.(\d+)", (ROOT / "Makefile").read_text()).groups()
+    promised = [f"3.{minor}" for minor in range(int(least), int(most) + 1)]
+    assert workflows()["test"]["jobs"]["test"]["strategy"]["matrix"]["python"] == promised
+    named = [x.rpartition(" ")[2] for x in project()["classifiers"] if "Python :: 3." in x]
+    assert named == promised

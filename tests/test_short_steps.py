@@ -7,10 +7,10 @@ import pytest
 
 from memlab import Model, Recipe, Run, Sharding
 from memlab.explain.explanation import explain
-from memlab.explain.reserved import FEW, reserved
 from memlab.step import pipelined, simulate
 from memlab.step.loop import nearest
 from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.step.replayed import FEW, replayed
 from memlab.step.result import term
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4}
@@ -87,7 +87,7 @@ def test_what_is_reserved_is_that_of_all_micro_batches(recipe, run):
     chosen = Recipe.named(recipe)
     assert run.micro_batches > FEW
     done = simulate(LLAMA, nearest(chosen, run), run, every_layer=True).replay()
-    assert reserved(LLAMA, chosen, run) == done.peak_reserved - done.peak_requested
+    assert replayed(LLAMA, chosen, run).added == done.peak_reserved - done.peak_requested
 
 
 def test_a_pipeline_is_simulated_once_for_each_cause_and_rank(monkeypatch):

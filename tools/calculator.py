@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import cpython
-import peaks
+import peaks_seal
 from calculator_answer import e, result, speaker, top
 from calculator_home import HOME, HOME_CHOICES, step
 
@@ -104,7 +104,7 @@ NOTHING |= {"fits": True, "state": "yes", "total": 0, "usable": 1, "limit": 1}
 
 def key():
     """A hash over what the page is made from."""
-    made = hashlib.sha256(peaks.key().encode())
+    made = hashlib.sha256(peaks_seal.key().encode())
     made.update(json.dumps([files(), later(), cpython.there()]).encode())
     for name in ENGINE_FILES:
         if (ENGINE / name).exists():
@@ -168,7 +168,7 @@ def stage(source, words=None, language="en"):
     for name, texts in (("python", files()), ("later", later())):
         (target / f"{name}.json").write_text(json.dumps(texts), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
-    shutil.copytree(peaks.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
+    shutil.copytree(peaks_seal.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
     if has_engine():
         for name in ENGINE_FILES:
             shutil.copy(ENGINE / name, target)
@@ -180,7 +180,7 @@ def raw(text):
 
 def whole(words=None, language="en"):
     """The page's form and its answer to the defaults."""
-    found, say = answered({}, reader(peaks.kept())), speaker(words, language)
+    found, say = answered({}, reader(peaks_seal.kept())), speaker(words, language)
     engine = "yes" if has_engine() else "no"
     note = LOADING if has_engine() else NO_ENGINE
     return f"""<div class="calc">
@@ -195,7 +195,7 @@ def whole(words=None, language="en"):
 
 def home(words=None, language="en"):
     """The first page's three controls and its answer to what they show."""
-    found = answered(HOME, reader(peaks.kept()))
+    found = answered(HOME, reader(peaks_seal.kept()))
     choices = {name: [(v, parts(label)) for v, label in HOME_CHOICES[name]] for name in HOME}
     given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": choices}
     engine = "yes" if has_engine() else "no"

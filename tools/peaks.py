@@ -16,12 +16,11 @@ import json
 import os
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-import code_key
 import layered
 import peaks_seal
+from peaks_seal import KEY, TARGET, kept, key, stands
 from products import interned
 
 from memlab.model import Model
@@ -33,9 +32,6 @@ from memlab.page.peak import SHARDED, TERMS, dropped, letters
 from memlab.run import Run
 from memlab.step.simulate import log_of, term
 from memlab.step.storage_log import SIZES
-
-ROOT = Path(__file__).resolve().parent.parent
-TARGET = ROOT / "book" / "calculator" / "peaks"
 
 FIXED_HEADS = ("gpt2", "opt", "gpt_neox")  # N = K, and D = N · H
 ALWAYS_TIED = ("gpt2", "opt")
@@ -329,30 +325,9 @@ def one(pair):
     (TARGET / "{}.{}.json".format(*pair)).write_text(text_of(*pair), encoding="utf-8")
 
 
-def key():
-    """A hash over what the moments are made from."""
-    return code_key.key(Path(__file__).resolve())
-
-
-def stands():
-    """Whether the files were made by the code as it is."""
-    stamp = TARGET / "key"
-    return stamp.exists() and stamp.read_text().strip() == key()
-
-
-def kept():
-    """The folder, as the repository keeps it.
-
-    A build of the book or a test does not make it anew: what is committed would stay unseen.
-    """
-    if not stands():
-        raise SystemExit("other code made book/calculator/peaks: run python tools/peaks.py")
-    return TARGET
-
-
 def build():
     """Write what is missing; returns the folder."""
-    stamp, made_by = TARGET / "key", key()
+    stamp, made_by = TARGET / KEY, key()
     if not stands():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
@@ -361,7 +336,7 @@ def build():
             list(pool.map(one, pairs))
         stamp.write_text(made_by + "\n")
         peaks_seal.seal(TARGET)
-    return TARGET
+    return kept()
 
 
 if __name__ == "__main__":

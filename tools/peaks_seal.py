@@ -1,16 +1,42 @@
-"""The seal of the page's tables: a hash over their bytes, so that none changes by itself.
+"""The page's tables as the repository keeps them: whether they are those that the code makes.
 
     python tools/peaks_seal.py    seal the tables as they stand
 
-The keys beside it bind the tables to the code that makes them. They say nothing of the tables: a
-figure that a merge or a hand changed keeps its key, and a test makes only some of them again.
+A key binds the tables to the code that makes them. It says nothing of the tables: a figure that a
+merge or a hand changed keeps its key, and a test makes only some of them again. So a seal stands
+beside it, a hash over their bytes. Reading them needs nothing of what makes them (tools/peaks.py:
+NumPy), so that `make book` works where the book's own packages are all there is.
 """
 
 import hashlib
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parent.parent / "book" / "calculator" / "peaks"
-SEAL = "seal"
+import code_key
+
+MAKER = Path(__file__).resolve().parent / "peaks.py"
+TARGET = MAKER.parent.parent / "book" / "calculator" / "peaks"
+KEY, SEAL = "key", "seal"
+
+
+def key():
+    """A hash over what the moments are made from."""
+    return code_key.key(MAKER)
+
+
+def stands():
+    """Whether the files were made by the code as it is."""
+    stamp = TARGET / KEY
+    return stamp.exists() and stamp.read_text().strip() == key()
+
+
+def kept():
+    """The folder, as the repository keeps it.
+
+    A build of the book or a test does not make it anew: what is committed would stay unseen.
+    """
+    if not stands():
+        raise SystemExit("other code made book/calculator/peaks: run python tools/peaks.py")
+    return TARGET
 
 
 def digest(folder=TARGET):

@@ -36,10 +36,10 @@ from memlab.explain.causes import CAUSES, CONTEXTS
 from memlab.explain.explanation import rounding
 from memlab.explain.findings import cause_of
 from memlab.explain.less import LESS
-from memlab.explain.reserved import reserved
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
 from memlab.step.loop import stored_as
+from memlab.step.replayed import replayed
 
 MODELS = ("tiny-llama", "qwen3-0.6b", "llama-3-8b")
 RECIPES = ("fp32", "bf16", "autocast", "adamw8bit")
@@ -107,7 +107,9 @@ def asked(base, cause, case, level="tensors", watched=None, printed=1, more=0):
 def on_a_card(base, cause, case):
     """As nvidia-smi shows it."""
     drawn = random.Random(f"{base} {cause.name}")
-    more = reserved(case.model, case.recipe, case.run.replace(holds=())) + drawn.choice(CONTEXTS)
+    more = replayed(case.model, case.recipe, case.run.replace(holds=())).added + drawn.choice(
+        CONTEXTS
+    )
     return asked(base, cause, case, level="device", printed=MIB, more=more)
 
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 if not find_spec("memlab"):
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    wheels = sorted(map(str, Path().glob("memlab-*.whl")))
-    wheel = wheels[-1] if wheels else {address!r}
+    wheels = sorted(Path().glob("memlab-*.whl"))
+    wheel = wheels[-1].resolve().as_uri() if wheels else {address!r}
     if not wheel:
         raise SystemExit("Put {name} beside this notebook: the chapter's page offers it.")
     subprocess.run([*pip, "--no-deps", wheel], check=True)
-    if subprocess.run([*pip, "memlab[notebooks]"]).returncode:
+    if subprocess.run([*pip, f"memlab[notebooks] @ {{wheel}}"]).returncode:
         print("memlab is installed; what the chapters use besides could not be fetched.")"""
 
 

@@ -44,7 +44,7 @@ def estimate(
                 is executed
     """
     run_checks.asked(model, run)
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     shaped = tied_as(model, chosen)
     if run.tokens is not None:
         if stage is not None and not run.devices.pipelined:
@@ -132,8 +132,8 @@ def fullest_stage(model: Model, recipe: Recipe | str | None, run: Run) -> int:
     if run.tokens is not None and run.devices.pipelined:
         from .step.pipelined import fullest as highest
 
-        return highest(model, recipe_for(model, recipe), run)
-    return fullest(model, recipe_for(model, recipe), run.devices)[0]
+        return highest(model, recipe_for(model, recipe, run), run)
+    return fullest(model, recipe_for(model, recipe, run), run.devices)[0]
 
 
 def by_component(

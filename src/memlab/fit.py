@@ -128,7 +128,7 @@ def _largest(
     most: int,
 ) -> Fit:
     """The largest that fits; once more for less, where its replay shows that it is tight."""
-    chosen, named = recipe_for(model, recipe), "tokens" if what == "sequence" else what
+    chosen, named = recipe_for(model, recipe, run), "tokens" if what == "sequence" else what
     known: dict[int, int] = {}
 
     def held(n: int) -> int:

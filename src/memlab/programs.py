@@ -12,19 +12,19 @@ DISTILLED = ("distillation", "gkd")  # of TRL, which ask a teacher
 TRAINERS = ("trainer", "sft", "dpo", "grpo") + DISTILLED  # transformers' and what is made from it
 LOOPS = ("plain", "keeps-outputs", "nanogpt") + TRAINERS
 TRL = ("sft", "dpo", "grpo")  # whose loss is the fused head's
+# What people call them in their own programs.
+CLASSES = {
+    "trainer": "Trainer",
+    "sft": "SFTTrainer",
+    "dpo": "DPOTrainer",
+    "grpo": "GRPOTrainer",
+    "distillation": "DistillationTrainer",
+    "gkd": "GKDTrainer",
+    "nanogpt": "nanoGPT",
+}
 JUDGED = ("dpo", "grpo")  # which compare the model with a reference
 REFERENCES = ("model", "precomputed")
 TEXTS = ("full", "padded", "packed")  # how the rows of a batch are filled
-
-
-def adamw(run: Run) -> str:
-    """The loop of AdamW that a program asks for; nothing: torch's own choice.
-
-    Source      transformers 5.23, training_args.py: optim="adamw_torch_fused"; nanoGPT, model.py:
-                configure_optimizers
-    """
-    asked = run.loop in TRAINERS or (run.loop == "nanogpt" and run.backend == "cuda")
-    return "fused" if asked else ""
 
 
 def reference_model(run: Run) -> str:

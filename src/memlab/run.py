@@ -9,7 +9,7 @@ run_checks. The module is long because each field of a run is told here.
 
 from __future__ import annotations
 
-from . import programs, run_adapters, run_checks, run_fields
+from . import program_defaults, programs, run_adapters, run_checks, run_fields
 from .base.frozen import dataclass, replace
 from .recipe.parallelism import Sharding
 from .run_fields import CHUNKS as CHUNKS
@@ -54,7 +54,8 @@ class Run:
                 no window; None: what the config says, else the class
     compile     the backend of torch.compile(model), which memlab.measure.trace alone asks: inductor
                 (torch's default), or the partitioner's two graphs run operator by operator
-    checkpoint  block: each layer's activations are computed again in backward
+    checkpoint  block: each layer's activations are computed again in backward; none: they are
+                saved; None: as the program does by itself (memlab.program_defaults)
     teacher     memlab.run_teacher.Teacher, of distillation and gkd: another model; None: one of the
                 student's own shape
     loss        plain: the model's own, with all logits at once, in fp32; cross_entropy: that of a
@@ -132,7 +133,7 @@ class Run:
     dropout: float | None = None
     window: int | None = None
     compile: str | None = None
-    checkpoint: str = "none"
+    checkpoint: str | None = None
     loop: str = "plain"
     texts: str = "full"
     eval_batch: int | None = None
@@ -174,7 +175,7 @@ class Run:
         own = "foreach" if alone else "forloop"
         if self.tokens is not None and self.devices.deepspeed and self.backend == "cuda":
             own = "fused"  # DeepSpeed's FusedAdam
-        return self.optimizer_impl or (programs.adamw(self) or own)
+        return self.optimizer_impl or (program_defaults.adamw(self) or own)
 
     @property
     def steps_on(self) -> str:
@@ -184,7 +185,12 @@ class Run:
     @property
     def clips(self) -> bool:
         """Whether the gradients are clipped: as it was said, or as the loop does by itself."""
-        return (self.loop not in ("plain", "keeps-outputs")) if self.clip is None else self.clip
+        return program_defaults.of(self).clip if self.clip is None else self.clip
+
+    @property
+    def checkpointing(self) -> str:
+        """What is computed again in backward: as it was said, or as the program does by itself."""
+        return self.checkpoint or program_defaults.of(self).checkpoint
 
     @property
     def chunks(self) -> int:
@@ -204,12 +210,24 @@ class Run:
     @property
     def fused_head(self) -> bool:
         """Whether the loss is TRL's."""
-        return self.loss == "fused_head" or (self.loop in programs.TRL and self.loss == "plain")
+        own = program_defaults.of(self).loss
+        return (own if self.loss == "plain" else self.loss) == "fused_head"
 
     @property
     def adapters(self) -> Any:
         """What is trained beside a frozen model, of whichever kind; None: the model itself."""
         return self.lora or self.adapter
+
+    def adapters_in(self, weights: str) -> str:
+        """The format of the adapters beside weights of this one: their own, or the program's.
+
+        Raises      ValueError for a format that such code does not make beside these weights
+        """
+        peft = self.implementation == "transformers"
+        if self.lora is None:
+            return self.adapter.format(weights, peft=peft)  # type: ignore[union-attr]
+        own = program_defaults.of(self).adapters if self.lora.base else None
+        return self.lora.format(weights, peft=peft, own=own)
 
     @property
     def reference_model(self) -> str:

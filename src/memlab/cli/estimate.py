@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.extras import missing
 from ..base.table import as_text
 from ..estimate import estimate
 from ..ledger import Comparison, Ledger
@@ -60,13 +61,14 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         model = given.model_of(options.model)
     except UnknownFamily as error:
         return _of_shapes(options, error)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     try:
         ledger = estimate(model, recipe, how)
     except CacheAlone as error:
         return _of_shapes(options, error, model)
     beside = None
-    left_out = given.left_out(options.model, model, recipe) + given.unsaid(options, model)
+    left_out = given.left_out(options.model, model, recipe) + given.taken(options, recipe, how)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
@@ -101,12 +103,13 @@ def _of_shapes(
     try:
         from ..lab.causal import Causal
     except ModuleNotFoundError as error:
-        raise ValueError(f"{unknown}; others need {error.name}: 'memlab[torch]'") from error
+        raise ValueError(missing(f"{unknown}; another model", error, "torch")) from error
     from ..lab.causal_at_rest import at_rest
     from ..lab.causal_cache import after_call
 
     model = Causal(options.model) if described is None else _as_causal(described, options)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     call = how.phase != "train"
     ledger = after_call(model, recipe, how) if call else at_rest(model, recipe)
     _plot(ledger, options.plot)

@@ -38,6 +38,7 @@ WORKSPACES = (
 WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
+STREAMS = "blocks that DeepSpeed's stream of reductions holds longer: one stream is replayed"
 ADAPTERS = (
     "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
     "autocast_adapter_dtype=False (--lora-dtype {weights}) takes less"
@@ -63,7 +64,8 @@ def as_json(
                 what it returns and what is alive at its peak
     peak        the ledger: its bytes, its moment, its terms
     host        of one rank under CPUOffloadPolicy or ZeRO-Offload: its highest moment, its terms
-    allocator   both steps replayed in PyTorch's caching allocator, on cuda
+    allocator   both steps, or the call, replayed in PyTorch's caching allocator, on cuda; of several
+                devices those of the rank that holds most
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
     found = simulated(model, recipe, how)
@@ -173,10 +175,10 @@ def _key(term: str) -> str:
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
     if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
         return None
-    if how.devices.ranks > 1:  # FSDP2 has blocks on several streams; one is what is replayed
-        return None
-    done = simulated(model, recipe, how, every_layer=True).replay()
-    return {"allocated": done.peak_allocated, "reserved": done.peak_reserved}
+    from ..step.replayed import replayed  # only a step on CUDA needs it
+
+    done = replayed(model, recipe, how)
+    return {"allocated": done.allocated, "reserved": done.reserved}
 
 
 def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
@@ -194,6 +196,7 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR])]
     left += [*([WORKSPACES] if how.backend == "cuda" else []), CONTEXT]
+    left += [STREAMS] * (replayed and how.devices.deepspeed)
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)
     left += wide_adapters(recipe, how)

@@ -17,7 +17,7 @@ from .given import (
     model_of,
     recipe_of,
     run_of,
-    unsaid,
+    taken,
 )
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -54,7 +54,8 @@ def run(options: argparse.Namespace) -> str:
     Raises      ValueError for more than the card has, and what `explain` raises
     """
     model = model_of(options.model)
-    recipe, how = recipe_of(options, model), run_of(options, model)
+    how = run_of(options, model)
+    recipe = recipe_of(options, model, how)
     told = {name: getattr(options, name) for name in ("weights", "master")}
     changes: dict[str, Any] = {name: value for name, value in told.items() if value}
     if options.states:
@@ -78,8 +79,7 @@ def run(options: argparse.Namespace) -> str:
         level=found.level,
         predicted=options.predicted,
     )
-    parts = left_out(options.model, model, recipe)
-    parts += [] if options.weights else unsaid(options, model)
+    parts = left_out(options.model, model, recipe) + taken(options, recipe, how)
     if options.json:
         told = done.as_dict()
         told["notes"] = [*told["notes"], *parts]

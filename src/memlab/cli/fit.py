@@ -57,8 +57,6 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     Raises      ValueError without --batch and without --tokens
     """
     model = given.model_of(options.model)
-    recipe = given.recipe_of(options, model)
-    parts = given.left_out(options.model, model, recipe) + given.unsaid(options, model)
     room: dict[str, Any] = {"on": options.on}
     room["spare"] = None if options.spare is None else parse(options.spare)
     # With --cards it is what shall be advised, with --zero what is there already.
@@ -67,12 +65,15 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         options.deepspeed = None
     if options.batch is None and options.tokens is None:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
-    if options.tokens is None:
+    longest = options.tokens is None
+    if longest:
         options.tokens = 2  # any number will do where the search says its own
-        how = given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
+    parts = given.left_out(options.model, model, recipe) + given.taken(options, recipe, how)
+    if longest:
         _cards(options, "the longest sequence")
         return _answer(longest_sequence(model, recipe, how, **room), how, options.json, parts)
-    how = given.run_of(options, model)
     if options.batch is None:
         _cards(options, "the largest batch")
         return _answer(largest_batch(model, recipe, how, **room), how, options.json, parts)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 
+from .. import program_defaults
+from ..base.message import Listed, Message
 from ..model import Model
-from ..model.presets import HUB
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
@@ -38,7 +39,10 @@ WORDS = (
     ("loop", "whose program runs the steps, and what it holds beside them (default plain)"),
     ("texts", "rows that are full, padded, or several texts packed into one (default full)"),
     ("reference", "of dpo and grpo: a second model, or its numbers alone (default the trainer's)"),
-    ("checkpoint", "compute each layer's activations again in backward (default none)"),
+    (
+        "checkpoint",
+        "compute each layer's activations again in backward (default: as the loop)",
+    ),
     ("loss", "all at once, in chunks of rows, or made by TRL, torch or Liger (default plain)"),
 )
 NUMBERS = (
@@ -57,13 +61,11 @@ LISTS = (
     ("offload", f"what waits on a host: {', '.join(OFFLOAD)}"),
     ("holds", f"what the loop keeps beside the step: {', '.join(HOLDS)}"),
 )
-# TRL's trainers load a model that is given by its name in fp32 (create_model_from_path, 1.16);
-# from_pretrained() of transformers 5 has dtype="auto".
-LOADS_FP32 = ("sft", "dpo", "grpo", "distillation", "gkd")
-UNSAID = (
-    "no format was named, and a preset has no dtype: counted in fp32; from_pretrained() takes the "
-    "checkpoint's own, bf16 for most: --precision bf16"
-)
+
+
+# Defaults of a program that a flag of the same name turns into others: none ends clipping, or
+# TRL's own loss.
+SAID = ("precision", "checkpoint", "optimizer_impl", "lora_dtype")
 
 
 def add_model(parser: argparse.ArgumentParser, needed: str = "") -> None:
@@ -79,7 +81,8 @@ def add_model(parser: argparse.ArgumentParser, needed: str = "") -> None:
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """Formats and optimizer."""
-    group = parser.add_argument_group("formats", "default: the config's dtype, else fp32")
+    words = "default: what the loop takes by itself: the config's dtype, else fp32"
+    group = parser.add_argument_group("formats", words)
     group.add_argument("--recipe", help="see `memlab recipes`")
     group.add_argument("--precision", choices=sorted(PRECISIONS))
     group.add_argument("--optimizer", help="default: the recipe's")
@@ -118,8 +121,8 @@ def add_call(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--inference-mode", action="store_true", default=None, help=words)
 
 
-def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
-    """The recipe that --recipe, --precision and --optimizer say together, else the config's.
+def recipe_of(options: argparse.Namespace, model: Configured, run: Run) -> Recipe:
+    """The recipe that --recipe, --precision and --optimizer say together, else the program's.
 
     Raises      ValueError for --recipe beside --precision, which would say the same thing twice
     """
@@ -129,19 +132,22 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
     if options.precision:
         recipe = PRECISIONS[options.precision]
     else:
-        recipe = recipe_for(model, options.recipe)
+        recipe = recipe_for(model, options.recipe, run)
     if options.optimizer and options.optimizer != recipe.optimizer:
         name = f"{recipe.name}, {options.optimizer}"
         recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
     return recipe
 
 
-def unsaid(options: argparse.Namespace, model: Any) -> list[str]:
-    """That no format was named where the model has none: its own config.json may say another."""
-    published = getattr(model, "name", "") in HUB.values() and model.family != "gpt2"  # fp32
-    named = options.recipe or options.precision or options.loop in LOADS_FP32
-    said = model.config.get("dtype") or model.config.get("torch_dtype")
-    return [UNSAID] if published and not named and not said else []
+def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:
+    """The defaults that the loop's program took where no flag said another one: a line, or none."""
+    chosen = bool(options.recipe or options.precision)
+    line = program_defaults.told(run, recipe, chosen=chosen)
+    found = program_defaults.taken(run, recipe, chosen=chosen)
+    flags = [f"--{name.replace('_', '-')}" for name, *_ in found if name in SAID]
+    if flags:
+        line = Message("{defaults}; {flags} say others", defaults=line, flags=Listed(", ", flags))
+    return [line] if line else []
 
 
 def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:

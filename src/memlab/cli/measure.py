@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from math import prod
 
+from ..base.extras import missing
 from ..base.machine import free_bytes
 from ..estimate import estimate
 from ..model import Model
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     try:
         from ..lab.train import train
     except ModuleNotFoundError as error:
-        raise ValueError(f"measuring needs {error.name}: pip install torch numpy") from error
+        raise ValueError(missing("measuring", error, "torch")) from error
 
     done = train(model, recipe, steps=options.steps, batch=BATCH, tokens=TOKENS)
     ledger = estimate(model, recipe).beside(done.ledger)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..base.extras import missing
 from .document import document
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         from ..recording.suite import cases, chosen_device, on_terminal
         from ..recording.write import recorded
     except ModuleNotFoundError as error:
-        raise ValueError(f"measuring needs {error.name}: pip install torch numpy") from error
+        raise ValueError(missing("measuring", error, "torch")) from error
     chosen = cases(options.only)
     if options.list:
         width = max(len(case.name) for case in chosen)

@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 
+from ..base.extras import missing
 from ..base.garbage import no_garbage
 from ..recipe import Recipe
 from ..run import Run
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     try:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
-        raise ValueError(f"tracing needs {error.name}: pip install 'memlab[torch]'") from error
+        raise ValueError(missing("tracing", error, "torch")) from error
     if options.spare is not None and options.fits is None:
         raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
@@ -74,16 +75,16 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         step.plot().save(options.plot)
     if options.snapshot:
         step.save_snapshot(options.snapshot)
-    unsaid = said.pop("unsaid", [])
+    taken = said.pop("taken", [])
     found = None
     if options.fits is not None:
         spare = None if options.spare is None else parse(options.spare)
         found = step.verdict(options.fits, spare=spare)
     status = 0 if found is None else STATUS[found.word]
     if options.json:
-        return _json(step, said, found, unsaid), status
+        return _json(step, said, found, taken), status
     lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
-    lines += [*([] if found is None else [_told(step.reserved(), found)]), *unsaid]
+    lines += [*([] if found is None else [_told(step.reserved(), found)]), *taken]
     return "\n".join(lines), status
 
 
@@ -108,11 +109,12 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
     without_torchao()
     model = given.named_or(options.model, read)
-    recipe, how = given.recipe_of(options, model), given.run_of(options, model)
+    how = given.run_of(options, model)
+    recipe = given.recipe_of(options, model, how)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
     said |= {"recipe": recipe_fields(recipe), "run": how.to_dict()}
-    return step, said | {"unsaid": given.unsaid(options, model)}
+    return step, said | {"taken": given.taken(options, recipe, how)}
 
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
@@ -144,7 +146,7 @@ def _honest(how: Run) -> dict[str, Any]:
     return {name: value for name, value in how.to_dict().items() if name in OURS}
 
 
-def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, unsaid: list[str]) -> str:
+def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, taken: list[str]) -> str:
     """The document of `memlab estimate --json`, with figures that were traced."""
     found = step.to_dict()
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
@@ -162,5 +164,5 @@ def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, unsaid: list
         verdict=None if verdict is None else verdict.word,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, *unsaid, KERNELS, WORKSPACES, CONTEXT],
+        leaves_out=[*step.notes, *taken, KERNELS, WORKSPACES, CONTEXT],
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.extras import missing
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
@@ -69,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         from ..watch.run import watch
     except ModuleNotFoundError as error:
-        raise ValueError(f"watching needs {error.name}: pip install psutil nvidia-ml-py") from error
+        raise ValueError(missing("watching", error, "watch")) from error
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     return watch(

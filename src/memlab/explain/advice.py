@@ -98,7 +98,7 @@ def advice(
         raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
     if library not in (None, *LIBRARIES):
         raise ValueError(f"library={library!r}; known: {', '.join(LIBRARIES)}, or None for FSDP2")
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     known: dict[tuple[Recipe, Run], int] = {}
 
     def held(recipe: Recipe, run: Run) -> int:

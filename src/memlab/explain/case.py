@@ -11,9 +11,9 @@ from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
 from ..step.loop import at_moment, stored_as, tops
+from ..step.replayed import replayed
 from ..terms import loading
 from ..terms.context import READINGS
-from .reserved import reserved
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _contents(case: Case) -> dict[str, int]:
             held["other"] = held.get("other", 0) + READINGS[0].context
     top = max(found.values(), key=lambda held: sum(held.values()))
     if "allocator" in case.beside:
-        top["allocator"] = reserved(case.model, case.recipe, case.run.replace(holds=()))
+        top["allocator"] = replayed(case.model, case.recipe, case.run.replace(holds=())).added
     return {term: size for term, size in top.items() if size}
 
 

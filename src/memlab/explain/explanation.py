@@ -95,7 +95,7 @@ def predicted(model: Model, recipe: Recipe | str | None, run: Run) -> Ledger:
 
 
 def _case(model: Model, recipe: Recipe | str | None, run: Run) -> Case:
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     if run.tokens is None:  # refuses what would change a step
         estimate(model, chosen, run)
     return Case(tied_as(model, chosen), chosen, run, stored=stored_as(chosen))

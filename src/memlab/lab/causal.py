@@ -83,7 +83,7 @@ class Causal:
             module = _text_part(self.settings, self.text, dtype, asked or {})
             if hasattr(module.config, "use_cache"):
                 module.config.use_cache = False
-            if run.checkpoint == "block":
+            if run.checkpointing == "block":
                 module.gradient_checkpointing_enable({"use_reentrant": False})
         return module
 

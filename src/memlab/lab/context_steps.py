@@ -156,7 +156,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     if dist.get_world_size() != devices.ranks:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {devices.ranks}")
     torch.manual_seed(0)
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     sizes = (devices.data, devices.context)
     mesh = init_device_mesh("cpu", sizes, mesh_dim_names=("data", "context"))
     tracker = StepTracker()

@@ -35,7 +35,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run, view: bool = False) -> d
     Leaves out  scratch memory inside one operator, buffers of gloo
     """
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     net = subject(model, recipe, run)
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     tracker = StepTracker("cpu")

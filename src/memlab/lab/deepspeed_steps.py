@@ -60,7 +60,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> dict[str, Any]:
     deepspeed = deepspeed_here()
     torch.nn.functional.linear = TORCHS  # DeepSpeed's function stays after a run that had it
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     third = run.devices.zero == 3
     with deepspeed.zero.Init(config_dict_or_path=config_of(recipe, run), enabled=third):
         net = subject(model, recipe, run)

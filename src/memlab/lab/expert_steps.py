@@ -106,7 +106,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     tracker = ExchangeTracker()
     net: Any = subject(model, recipe, run)
     route(net, model, run, run.devices.routing)

@@ -123,7 +123,7 @@ def steps(
     if dist.get_world_size() != ranks:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {ranks}")
     torch.manual_seed(0)
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     tracker = StepTracker()
     schedule, modules = pipeline(model, recipe, run, shapes=shapes, routing=routing)
     named = {

@@ -95,7 +95,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe, sync = recipe_for(model, recipe), run.devices.gradient_sync
+    recipe, sync = recipe_for(model, recipe, run), run.devices.gradient_sync
     tracker = StepTracker()
     net: Any = shard(subject(model, recipe, run), model.layers, run.devices, tracker)
     named = dict(net.named_parameters())

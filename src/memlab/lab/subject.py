@@ -40,7 +40,7 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
     run         whose code it is, its attention, dropout, checkpoints, chunks, window and adapters
     Raises      ValueError for a combination that neither implementation builds
     """
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     if chosen.weights not in DTYPES:
         known = ", ".join(DTYPES)
         raise ValueError(f"weights in {chosen.weights} are not built here; known: {known}")
@@ -108,7 +108,7 @@ def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
 def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
     if run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
-    how: dict[str, Any] = {"checkpoint": run.checkpoint == "block", "loss_chunks": run.chunks}
+    how: dict[str, Any] = {"checkpoint": run.checkpointing == "block", "loss_chunks": run.chunks}
     if model.family == "gpt2":
         return TinyGPT(model, dropout=run.dropout or 0.0, **how).to(dtype)
     if run.dropout:
@@ -170,7 +170,7 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             dtype=dtype,
             attn_implementation="sdpa" if attention == "flash" else attention,
         )
-        if run.checkpoint == "block":
+        if run.checkpointing == "block":
             module.gradient_checkpointing_enable({"use_reentrant": False})
     return module
 

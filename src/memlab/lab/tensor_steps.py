@@ -172,7 +172,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, routing: str | None =
     if here % ranks:
         raise ValueError(f"{here} ranks are here; the run has {ranks}")
     torch.manual_seed(0)
-    recipe = recipe_for(model, recipe)
+    recipe = recipe_for(model, recipe, run)
     mesh = init_device_mesh("cpu", (here // ranks, ranks), mesh_dim_names=("others", "tensor"))
     tracker = DividedTracker()
     net: Any = subject(model, recipe, run)

@@ -51,7 +51,7 @@ def trace_call(
             raise ValueError(f"{field}={value!r} cannot be traced in a call")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     shaped = tied_as(model, chosen) if isinstance(model, Model) else model
     if shaped.positions is not None and run.tokens > shaped.positions:
         raise ValueError(f"tokens={run.tokens:,} is more than its {shaped.positions:,} positions")

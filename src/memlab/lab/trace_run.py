@@ -82,7 +82,7 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
         )
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     described.dtype_of(chosen)
     if chosen.master or step_name(chosen) == "wide_adamw":
         raise ValueError(

@@ -135,7 +135,7 @@ def _how(precision: str, run: Run, folder: Any) -> dict[str, Any]:
         output_dir=str(folder),
         per_device_train_batch_size=run.batch,
         gradient_accumulation_steps=run.micro_batches,
-        gradient_checkpointing=run.checkpoint == "block",
+        gradient_checkpointing=run.checkpointing == "block",
         bf16=precision == "autocast",
         max_steps=STEPS,
         use_cpu=True,

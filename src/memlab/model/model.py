@@ -49,6 +49,7 @@ class Model:
     vocab: int
     family: str = "llama"
     name: str = FILLED  # the family's
+    published: str | None = None  # of a preset: the format that its config.json says
     # Left out, these are filled in from the fields above; after construction none of them is None.
     kv_heads: int = FILLED  # N
     head_dim: int = FILLED  # D / N

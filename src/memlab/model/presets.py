@@ -457,6 +457,26 @@ PRESETS: dict[str, dict[str, Any]] = _OWN | {
     name: {"family": family} | dict(zip(SIZES, sizes)) | more  # noqa: B905
     for name, _, family, sizes, more in _ROWS
 }
+# torch_dtype (dtype) of the published config.json, which from_pretrained() of transformers 5 takes.
+# It says float32 of the base models of gemma-2 and OLMo-2, and nothing of gpt2 and of memlab's own.
+# gpt-oss names no dtype; what is no mxfp4 in its checkpoint is bf16. Of starcoder2-3b and
+# tinyllama-1.1b it is not known here, and none is taken: fp32, as of a config without one.
+_BF16 = """
+llama-3-8b llama-3-70b llama-3.1-8b llama-3.1-70b llama-3.1-405b llama-3.2-1b llama-3.2-3b
+llama-4-scout llama-4-maverick smollm2-135m smollm2-360m smollm2-1.7b smollm3-3b mistral-7b-v0.1
+mistral-7b-v0.3 mistral-nemo-12b mistral-small-24b mixtral-8x7b mixtral-8x22b qwen1.5-moe-a2.7b
+qwen2.5-0.5b qwen2.5-1.5b qwen2.5-3b qwen2.5-7b qwen2.5-14b qwen2.5-32b qwen2.5-72b qwen3-0.6b
+qwen3-1.7b qwen3-4b qwen3-8b qwen3-14b qwen3-32b qwen3-30b-a3b qwen3-235b-a22b gemma-2b gemma-7b
+gemma-3-1b phi-3-mini-4k phi-4 glm-4-9b command-r7b olmoe-1b-7b gpt-oss-20b gpt-oss-120b
+deepseek-v2-lite deepseek-v2 deepseek-v3
+"""
+_FP16 = """
+opt-125m opt-1.3b opt-6.7b pythia-160m pythia-1.4b pythia-6.9b pythia-12b llama-2-7b llama-2-13b
+llama-2-70b
+"""
+for _format, _names in (("bf16", _BF16), ("fp16", _FP16)):
+    for _name in _names.split():
+        PRESETS[_name] = PRESETS[_name] | {"published": _format}
 # What a repository, in small letters, is called here.
 HUB = {
     "openai-community/gpt2": "gpt2",

@@ -10,7 +10,6 @@ from ..formats import bytes_per_value, storage
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.loops import loop_of
-from ..recipe.parallelism import Sharding
 from ..recipe.resident import resident
 from ..run import Run
 from ..terms.lora import Lora, linear_layers
@@ -46,19 +45,19 @@ def check(model: Model, recipe: Recipe, run: Run) -> None:
         raise ValueError(say.ADAPTERS_ALONE)
     if recipe.master:
         raise ValueError(say.NO_COPY)
-    if lora.base and recipe.autocast:
-        raise ValueError(say.NO_AUTOCAST)
     if lora.base and model.conv1d:
         raise ValueError(Message(say.NO_BASE, family=model.family))
     lora.check(model)
 
 
-def rows(model: Model, recipe: Recipe, lora: Lora, devices: Sharding) -> Rows:
+def rows(model: Model, recipe: Recipe, run: Run) -> Rows:
     """The rows that stay from step to step: the base, the adapters, their gradients and states.
 
     Unit        bytes; under FSDP2 those of one rank's rows of each matrix
     """
-    own = lora.format(recipe.weights, peft=True)
+    lora, devices = run.lora, run.devices
+    assert lora is not None  # who asks has adapters
+    own = run.adapters_in(recipe.weights)
     wide = widened(recipe, own)
     base = lora.base_bytes(model, recipe.weights)
     if lora.base:
@@ -71,7 +70,7 @@ def rows(model: Model, recipe: Recipe, lora: Lora, devices: Sharding) -> Rows:
         count += copies * numel(part)
         states += copies * wide.state_bytes(part, _hidden(recipe))
     return {
-        "weights": (base + storage(count, own), _spelled(model, recipe, lora)),
+        "weights": (base + storage(count, own), _spelled(model, recipe, lora, own)),
         "gradients": (storage(count, own), stored("gradients", count, wide)),
         "optimizer": (states, stored("optimizer", count, wide)),
     }
@@ -85,7 +84,7 @@ def room(model: Model, recipe: Recipe, run: Run) -> int:
     every = [
         (shape, _hidden(recipe)) for _ in range(model.layers) for shape, _ in tensors(model, lora)
     ]
-    own = lora.format(recipe.weights, peft=True)
+    own = run.adapters_in(recipe.weights)
     return step_room(recipe.optimizer, every, format=own, loop=loop_of(recipe, run))
 
 
@@ -118,9 +117,9 @@ def _hidden(recipe: Recipe) -> bool:
     return not recipe.optimizer.startswith("muon")
 
 
-def _spelled(model: Model, recipe: Recipe, lora: Lora) -> str:
+def _spelled(model: Model, recipe: Recipe, lora: Lora, own: str) -> str:
     """The bytes of the weights, format by format."""
-    own, wide = lora.format(recipe.weights, peft=True), recipe.weights
+    wide = recipe.weights
     narrow = 0
     said = []
     if lora.base:

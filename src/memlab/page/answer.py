@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from .. import program_defaults
 from ..base.message import Listed, Message, dumps
 from ..explain.flags import FLAGS, LOADED, QUANTIZED, flag
 from ..explain.flags import divided as of_cards
@@ -14,14 +15,24 @@ from ..verdict import room_for, room_on
 from . import words as say
 from .adapted import EVERY
 from .adapter_controls import ADAPTERS, LORA, QLORA
-from .asked import card_of, controls_of, lora_of, model_of, name_of, recipe_name, recipe_of, run_of
+from .asked import (
+    card_of,
+    controls_of,
+    lora_of,
+    model_of,
+    name_of,
+    precision_of,
+    recipe_name,
+    recipe_of,
+    run_of,
+)
 from .begun import ORDER as ORDER
 from .begun import begun, summed
 from .cheaper import adapted, cheapest, divided
 from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
-from .request import OTHER_MODEL, OWN, START, checked, first
+from .request import OTHER_MODEL, OWN, START, checked
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
@@ -108,8 +119,8 @@ def answered(
             sets: State = {"data": over.devices.data, "zero": 3}
             sets["param_dtype"] = over.devices.param_dtype or OWN
             line, words = of_cards(over), say.OVER
-            if over.checkpoint != run.checkpoint:
-                sets["checkpoint"], words = over.checkpoint, say.OVER_IN_BLOCKS
+            if over.checkpointing != run.checkpointing:
+                sets["checkpoint"], words = over.checkpointing, say.OVER_IN_BLOCKS
                 line = f"{flag('block checkpointing', recipe, over)}; {line}"
             told = Message(words, cards=sets["data"], size=text(size))
             found["over"].append([told, line, sets])
@@ -122,7 +133,16 @@ def answered(
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))
+    took = defaults(recipe, run, state["precision"] != OWN)
+    beside = found["divides"]
+    found["divides"] = Listed(" ", [beside, took]) if beside and took else beside or took
     return found
+
+
+def defaults(recipe: Recipe, run: Run, chosen: bool) -> str:
+    """What the program took by itself, and that the controls say others."""
+    line = program_defaults.told(run, recipe, chosen=chosen)
+    return Message(say.OTHERS, defaults=line) if line else ""
 
 
 def named(model: str, run: Run) -> str:
@@ -165,17 +185,28 @@ def instead(
         return []
     made: list[list[Any]] = []
     for kind, tried, size in adapted(run, ways, limit, peak):
-        blocks = tried.checkpoint != run.checkpoint
+        blocks = tried.checkpointing != run.checkpointing
         told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
         if whole:
             told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
             line = flag(ADAPTERS[kind][1], recipe, tried) or ""
         if blocks:
             line = f"{flag('block checkpointing', recipe, tried)}; {line}"
-            sets["checkpoint"] = "block"
         name = ADAPTERS[kind][0]
-        made.append([Message(told, kind=name, size=text(size)), line, {"trained": kind} | sets])
+        sets["trained"] = kind
+        sets.update(kept(state | sets, recipe, tried))
+        made.append([Message(told, kind=name, size=text(size)), line, sets])
     return made
+
+
+def kept(state: State, recipe: Recipe, run: Run) -> State:
+    """What has to be said for a state to be of this recipe and this run, not of a program's own."""
+    sets: State = {}
+    if precision_of(recipe_of(state)) != precision_of(recipe):
+        sets["precision"] = precision_of(recipe)
+    if run_of(state).checkpointing != run.checkpointing:
+        sets["checkpoint"] = run.checkpointing
+    return sets
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
@@ -199,8 +230,7 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
 
 def changed(found: dict[str, Any], state: State, best: Found) -> None:
     """Put the changes into an answer, with what each sets, and its line in the reader's library."""
-    now = first()
-    now.update(state)
+    now = controls_of(recipe_of(state), run_of(state))
     for i in range(len(best.steps)):
         name, cost, size = best.steps[i]
         recipe, run = best.reached[i]

@@ -8,6 +8,7 @@ from ..model import Model
 from ..model.shape_keys import KEYS
 from ..programs import DISTILLED
 from ..recipe import Recipe
+from ..recipe.chosen import recipe_for
 from ..recipe.loops import LOOPS
 from ..recipe.parallelism import Sharding
 from ..run import Run
@@ -20,6 +21,7 @@ from .loop_controls import ALL, LEARNS, LIKE
 from .looped import PLAIN
 from .outside import visible
 from .request import (
+    BY_THEMSELVES,
     OF_DEVICES,
     OF_RUN,
     OPTIMIZERS,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     State = dict[str, Any]
 
+HALF = "fp16, weights and all"  # of published configs
 FORMATS = ("weights", "other", "head", "master", "gradients", "accumulator", "autocast")
 
 
@@ -67,16 +70,39 @@ def name_of(state: State, model: Model) -> str:
 
 
 def recipe_of(state: State) -> Recipe:
-    """The recipe that precision and optimizer say together."""
-    label, named = PRECISIONS[state["precision"]]
-    name = f"{label}, {OPTIMIZERS[state['optimizer']]}"
-    return Recipe.named(named).replace(name=name, optimizer=state["optimizer"])
+    """The recipe that precision and optimizer say together, or what the program takes by itself.
+
+    Raises      ValueError for a dtype in the config that no recipe has
+    """
+    recipe = _formats(state)
+    name = f"{_label(recipe)}, {OPTIMIZERS[state['optimizer']]}"
+    return recipe.replace(name=name, optimizer=state["optimizer"])
 
 
 def recipe_name(state: State) -> str:
     """What to call it in a sentence."""
-    label = PRECISIONS[state["precision"]][0]
-    return Message(label + ", {optimizer}", optimizer=OPTIMIZERS[state["optimizer"]])
+    optimizer = OPTIMIZERS[state["optimizer"]]
+    return Message(_label(_formats(state)) + ", {optimizer}", optimizer=optimizer)
+
+
+def _formats(state: State) -> Recipe:
+    """The formats alone, of which the page's optimizer is another."""
+    if state["precision"] != OWN:
+        return Recipe.named(PRECISIONS[state["precision"]][1])
+    whole = state["model"] != OTHER_MODEL
+    return recipe_for(model_of(state) if whole else Config(state["config"]), None, run_of(state))
+
+
+def _label(recipe: Recipe) -> str:
+    name = precision_of(recipe)
+    return PRECISIONS[name][0] if name else HALF
+
+
+class Config:
+    """A config that was pasted, also of a type that memlab does not describe."""
+
+    def __init__(self, config: State) -> None:
+        self.config = config
 
 
 def run_of(state: State) -> Run:
@@ -161,12 +187,18 @@ def card_of(state: State) -> Device:
 def controls_of(recipe: Recipe, run: Run) -> State:
     """What the controls show for a recipe and a run: the way back from recipe_of and run_of."""
     made: State = {name: getattr(run, name) for name in OF_RUN}
-    made["attention"] = run.attention or OWN
-    made["optimizer_impl"] = run.optimizer_impl or OWN
+    for name in BY_THEMSELVES:
+        made[name] = getattr(run, name) or OWN
     made["completion"] = run.completion or ALL
     made["optimizer"] = recipe.optimizer
+    made["precision"] = precision_of(recipe) or OWN
+    return made
+
+
+def precision_of(recipe: Recipe) -> str:
+    """The control's value that has these formats; "" for those of fp16, which it does not offer."""
     for name in PRECISIONS:
         usual = Recipe.named(PRECISIONS[name][1])
         if all([getattr(recipe, each) == getattr(usual, each) for each in FORMATS]):
-            made["precision"] = name
-    return made
+            return name
+    return ""

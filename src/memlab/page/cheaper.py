@@ -44,7 +44,7 @@ def adapted(
     ways        kind and adapters, from what costs least
     Shapes      without checkpoints first, then with every block checkpointed
     """
-    for checkpoint in ("none", "block") if run.checkpoint == "none" else ("block",):
+    for checkpoint in ("none", "block") if run.checkpointing == "none" else ("block",):
         for kind, lora in ways:
             tried = run.replace(lora=lora, checkpoint=checkpoint)
             try:

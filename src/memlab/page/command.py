@@ -32,7 +32,8 @@ RANKS = {"tensor": "tensor-parallel", "pipeline": "pipeline-parallel"}
 def command(state: State) -> str:
     """`memlab estimate` with every flag that this state needs, and no other."""
     name, changed = formats(state)
-    words = ["memlab estimate", model(state), "--recipe", name]
+    words = ["memlab estimate", model(state)]
+    words += ["--recipe", name] if name else []
     if changed:
         words += ["--optimizer", changed]
     for field, value in said(state):
@@ -66,7 +67,7 @@ def script(state: State) -> str:
     """The same in Python."""
     name, changed = formats(state)
     maker = "from_config" if state["model"] == OTHER_MODEL else "preset"
-    recipe = f'Recipe.named("{name}")'
+    recipe = f'Recipe.named("{name}")' if name else "recipe_for(model, None, run)"
     if changed:
         recipe += f'.replace(optimizer="{changed}")'
     fields = [f"{field}={quoted(value)}" for field, value in said(state)]
@@ -82,10 +83,11 @@ def script(state: State) -> str:
     if shared:
         fields.append(f"devices=Sharding({', '.join(shared)})")
         names = "Model, Recipe, Run, Sharding, estimate"
-    more = ""
+    more = "" if name else "from memlab.recipe.chosen import recipe_for\n"
     made = f'Model.{maker}("{model(state)}")'
     if state.get("config", {}).get(WHOLE):
-        more, made = "from memlab.lab.text_part import text_part\n", f'text_part("{CONFIG}")'
+        more += "from memlab.lab.text_part import text_part\n"
+        made = f'text_part("{CONFIG}")'
     if run.lora is not None:
         more += "from memlab.terms.lora import Lora\n"
         base = f", {quoted(run.lora.base)}" if run.lora.base else ""
@@ -100,11 +102,12 @@ def script(state: State) -> str:
         given = "model" if own else f'Model.preset("{state["teacher"]}")'
         given += f", {quoted(teacher.weights)}" if teacher.weights else ""
         fields.append(f"teacher=Teacher({given})")
+    lines = [f"recipe = {recipe}", f"run = Run({', '.join(fields)})"]
+    made_of = "\n".join(lines if name else lines[::-1])  # a program's own recipe asks the run
     return f"""from memlab import {names}
 {more}
 model = {made}
-recipe = {recipe}
-run = Run({", ".join(fields)})
+{made_of}
 print(estimate(model, recipe, run))"""
 
 
@@ -114,9 +117,14 @@ def model(state: State) -> str:
 
 
 def formats(state: State) -> tuple[str, str]:
-    """The name of the recipe, and the optimizer where it is not that recipe's own."""
-    name = PRECISIONS[state["precision"]][1]
+    """The name of the recipe, and the optimizer where it is not that recipe's own.
+
+    The name is nothing where it is the program's own, with AdamW
+    """
     wanted = recipe_of(state).optimizer
+    if state["precision"] == OWN:
+        return "", "" if wanted == Recipe.named("fp32").optimizer else wanted
+    name = PRECISIONS[state["precision"]][1]
     return name, "" if wanted == Recipe.named(name).optimizer else wanted
 
 

@@ -171,6 +171,7 @@ def _flags(model: Model) -> str:
         positions=model.positions,
         tied=model.family in ALWAYS_TIED or model.tied,
         name=model.name,
+        published=model.published,
         config=model.config,
         experts=model.experts,
         experts_per_token=model.experts_per_token,
@@ -196,7 +197,7 @@ def _keys(model: Model, run: Run) -> str:
         near, sliding = windows(model, run.window)
     except ValueError as error:
         return why(error)
-    if config.get("gradient_checkpointing") and run.checkpoint != "block":
+    if config.get("gradient_checkpointing") and run.checkpointing != "block":
         return Message(say.KEY, key="gradient_checkpointing", value=True)
     if keys.router_loss(config):
         return Message(say.KEY, key="output_router_logits", value=shown(True))
@@ -236,7 +237,8 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
         return say.SLIDING
     kinds = layers_of(model, run)
     order = list(sliding or ())
-    if attention == "eager" and run.checkpoint == "block":  # which hold a mask until its last layer
+    # Of these a mask is held until its last layer.
+    if attention == "eager" and run.checkpointing == "block":
         early = order[:2] == [True, False]
         known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):

@@ -13,8 +13,8 @@ HERE = "page/there/"
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "units devices verdict programs run_adapters run_fields run_checks run formats/__init__ "
-    "formats/format_table "
+    "units devices verdict program_defaults programs run_adapters run_fields run_checks run "
+    "formats/__init__ formats/format_table "
     "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
     "model/parameters model/presets model/shape_keys model/fields model/values "
     "model/model recipe/__init__ recipe/recipe_table "
@@ -52,6 +52,7 @@ FROZEN = (
     "model.tensors.Tensor",
     "recipe.Recipe",
     "recipe.parallelism.Sharding",
+    "program_defaults.Defaults",
     "run.Run",
     "run_teacher.Teacher",
     "terms.lora.Lora",

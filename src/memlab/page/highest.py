@@ -125,7 +125,7 @@ class Highest:
 def at_rest(model: Model, recipe: Recipe, run: Run) -> Rows:
     """The rows that stay from step to step, of the pipeline stage that holds most."""
     if run.lora is not None:
-        kept = adapters_kept.rows(model, recipe, run.lora, run.devices)
+        kept = adapters_kept.rows(model, recipe, run)
         return with_others(kept, model, recipe, run)
     _, figures = fullest(model, recipe, run.devices)
     count = model.parameter_count
@@ -166,7 +166,7 @@ def room_of(model: Model, recipe: Recipe, run: Run, kept: Rows) -> int:
 
 def width_of(recipe: Recipe, run: Run) -> float:
     """Bytes of a number in the format of the gradients."""
-    own = recipe.weights if run.lora is None else run.lora.format(recipe.weights, peft=True)
+    own = recipe.weights if run.lora is None else run.adapters_in(recipe.weights)
     return bytes_per_value(own)
 
 

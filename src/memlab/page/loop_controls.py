@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..model.presets import PRESETS
+from ..programs import CLASSES as CLASSES
 from ..programs import DISTILLED, TRL
 
 LABELS = {
@@ -15,15 +16,6 @@ LABELS = {
     "grpo": "TRL: GRPOTrainer, after the rollout",
     "distillation": "TRL: DistillationTrainer, after the generation",
     "gkd": "TRL: GKDTrainer, all logits of student and teacher",
-}
-CLASSES = {
-    "trainer": "Trainer",
-    "sft": "SFTTrainer",
-    "dpo": "DPOTrainer",
-    "grpo": "GRPOTrainer",
-    "distillation": "DistillationTrainer",
-    "gkd": "GKDTrainer",
-    "nanogpt": "nanoGPT",
 }
 ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.

@@ -181,7 +181,7 @@ def kind_of(model: Model, recipe: Recipe, run: Run) -> str:
         (
             precision_of(recipe),
             attention_of(model, run),
-            run.checkpoint,
+            run.checkpointing,
             run.loss,
             "one" if run.batch == 1 else "many",
             "all" if model.kv_heads == model.heads else shared,

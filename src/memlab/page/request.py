@@ -21,10 +21,11 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-OWN = "own"  # the attention that transformers gives a model of which nothing is said
+OWN = "own"  # what model and program take where nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
 OTHER_CARD = "other"  # of the size that is told beside it
 
+BY_ITSELF = "what the program takes by itself"
 # Label, and the name of memlab.Recipe's formats.
 PRECISIONS = {
     "bf16": ("bf16, weights and all", "bf16"),
@@ -60,14 +61,14 @@ CHOICES = (
     (
         "precision",
         "Precision",
-        [(n, PRECISIONS[n][0]) for n in ("bf16", "autocast", "fp32", "zero")],
+        [(OWN, BY_ITSELF)] + [(n, PRECISIONS[n][0]) for n in ("bf16", "autocast", "fp32", "zero")],
     ),
     ("optimizer", "Optimizer", [(n, OPTIMIZERS[n]) for n in sorted(OPTIMIZERS)]),
     (
         "optimizer_impl",
         "AdamW's loop",
         [
-            (OWN, "what the program takes by itself"),
+            (OWN, BY_ITSELF),
             ("foreach", "all tensors at once"),
             ("fused", "one kernel"),
         ],
@@ -77,7 +78,7 @@ CHOICES = (
         "Attention",
         [(OWN, "the model's own"), ("sdpa", "SDPA (flash)"), ("eager", "eager, written out")],
     ),
-    ("checkpoint", "Checkpointing", [("none", "none"), ("block", "every block")]),
+    ("checkpoint", "Checkpointing", [(OWN, BY_ITSELF), ("none", "none"), ("block", "every block")]),
     ("loss", "Loss", LOSSES),
     (
         "card",
@@ -108,10 +109,11 @@ OF_RUN = (
     "loop",
 )
 OF_DEVICES = ("data", "zero", "tensor", "pipeline")
+BY_THEMSELVES = ("optimizer_impl", "attention", "checkpoint")
 # What the form shows at first where a run has no default: what is trained, on what, how much of it.
 START = {
     "model": "llama-3-8b",
-    "precision": "bf16",
+    "precision": OWN,
     "optimizer": "adamw",
     "card": "H100 80GB",
     "gib": 24,
@@ -125,7 +127,7 @@ def first() -> dict[str, Any]:
     run = Run()
     made = {name: getattr(run, name) for name in OF_RUN}
     made |= {name: getattr(run.devices, name) for name in OF_DEVICES}
-    made |= {"attention": run.attention or OWN, "optimizer_impl": run.optimizer_impl or OWN}
+    made |= {name: OWN for name in BY_THEMSELVES}
     made["completion"] = run.completion or loops.ALL
     made |= START | {"param_dtype": OWN}
     order = [each[0] for each in CHOICES] + [each[0] for each in NUMBERS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import program_defaults
 from ..model import Model
 from .recipe import Recipe
 from .recipe_table import NAMED
@@ -10,6 +11,8 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
+
+    from ..run import Run
 
     class Configured(Protocol):
         """What has a config: a described model, or one that only its own code knows."""
@@ -29,10 +32,14 @@ PRECISIONS = {
 DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
-def recipe_for(model: Configured, recipe: Recipe | str | None = None) -> Recipe:
-    """The recipe itself, the one of that name, or the precision that the model's config says.
+def recipe_for(
+    model: Configured, recipe: Recipe | str | None = None, run: Run | None = None
+) -> Recipe:
+    """The recipe itself, the one of that name, or what a program takes by itself.
 
-    None        fp32 where the config has no dtype, as transformers' from_config makes it
+    None        the precision of the run's program (memlab.program_defaults), where it has one; or
+                that of the model's config or, of a preset, of the published one; fp32 where there
+                is no dtype, as transformers' from_config makes it
     Raises      ValueError for an unknown name, and for a dtype in the config that no recipe has
     """
     if isinstance(recipe, Recipe):
@@ -40,7 +47,11 @@ def recipe_for(model: Configured, recipe: Recipe | str | None = None) -> Recipe:
     if recipe is not None:
         known = recipe in PRECISIONS and recipe not in NAMED
         return PRECISIONS[recipe] if known else Recipe.named(recipe)
-    said = model.config.get("dtype") or model.config.get("torch_dtype") or "float32"
+    if run is not None and (own := program_defaults.precision(run)):
+        return PRECISIONS[own]
+    said = model.config.get("dtype") or model.config.get("torch_dtype")
+    if said is None:
+        return PRECISIONS[getattr(model, "published", None) or "fp32"]
     name = str(said).split(".")[-1]
     if name not in DTYPES:
         known_types = ", ".join(sorted(DTYPES))

@@ -45,7 +45,7 @@ def least(model: Model, recipe: Recipe, run: Run, stage: int | None = None) -> d
 
 def _adapted(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
     """A frozen base, and adapters whose values are those of the format that they are stored in."""
-    theirs = run.adapters.format(recipe.weights, peft=run.implementation != "memlab")
+    theirs = run.adapters_in(recipe.weights)
     trained = storage(run.adapters.parameter_count(model), theirs)
     if run.lora is not None and run.devices.fsdp:
         trained = storage(part_count(run.lora, model, run.devices), theirs)

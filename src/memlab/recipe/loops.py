@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import programs
+from .. import program_defaults
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def loop_of(recipe: Recipe, run: Run) -> str:
         if run.devices.tensor_parallel:
             return "forloop"  # plain weights stand beside DTensors, which foreach refuses
         zero = run.devices.deepspeed and name == "adamw" and where == "cuda"
-        return (programs.adamw(run) if name == "adamw" else "") or ("fused" if zero else own[where])
+        asked = program_defaults.adamw(run) if name == "adamw" else ""
+        return asked or ("fused" if zero else own[where])
     if run.optimizer_impl not in (loops or (own[where],)):
         has = ", ".join(loops) or f"{own[where]} on {where}"
         raise ValueError(f"optimizer_impl={run.optimizer_impl!r}: {name} has {has}")

@@ -21,9 +21,9 @@ def check_offload(run: Run) -> None:
             f"offload of {', '.join(mine)} under transformers' code is described for the plain "
             "loop on one device, without adapters"
         )
-    if "saved" in off and run.checkpoint != "none":
+    if "saved" in off and run.checkpointing != "none":
         raise ValueError(
-            f"offload of saved tensors beside checkpoint={run.checkpoint!r}: describe one"
+            f"offload of saved tensors beside checkpoint={run.checkpointing!r}: describe one"
         )
     if "states" in off and (run.step_in_backward or run.optimizer_loop != "forloop"):
         raise ValueError(

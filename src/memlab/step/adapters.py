@@ -127,7 +127,7 @@ def check(lora: Lora, model: Model, run: Run, weights: str) -> None:
     if model.experts:
         check_mixture(lora, model, run)
     lora.check(model)
-    own = lora.format(weights, peft=peft)
+    own = run.adapters_in(weights)
     if lora.dora and lora.dropout and model.conv1d and own == weights:
         raise ValueError(
             f"dropout={lora.dropout} with dora=True is not described for {model.family} where "
@@ -183,16 +183,21 @@ def _peft(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str, base: Bas
 def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) -> Tensor:
     """peft.tuners.lora.bnb.Linear4bit.forward: the base's result is copied, the product cast.
 
+    Under autocast it leaves casts to autocast; torch.is_autocast_enabled(), which it asks, knows
+    CUDA's alone.
+
     Source      peft 0.21, tuners/lora/bnb.py
     """
     a, b = weights[f"{name}.a"], weights[f"{name}.b"]
     result = _base(f, x, weights, name)
     result = f.copy(result)
-    cast = f.to(x, a.dtype)
+    converts = not f.autocast or f.backend == "cpu"
+    cast = f.to(x, a.dtype) if converts else x
     if f"{name}.magnitude" in weights:
-        return f.to(dora(f, cast, weights, name, result), result.dtype)
+        made = dora(f, cast, weights, name, result)
+        return f.to(made, result.dtype) if converts else made
     output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
-    output = f.to(output, result.dtype)
+    output = f.to(output, result.dtype) if converts else output
     result = f.add(result, output)
     return result
 

@@ -20,7 +20,7 @@ def check_built(model: Model, built: int, dtype: str, run: Run) -> None:
     cut = run.devices.tensor_parallel
     wanted = _stored(run.devices.tensors(model) if cut else model.tensors(), dtype, run)
     if (lora := run.lora) is not None:
-        theirs = lora.format(dtype, peft=run.implementation == "transformers")
+        theirs = run.adapters_in(dtype)
         if run.devices.fsdp:
             wanted = weight_bytes(lora, model, dtype, theirs, run.devices)
             return _check_weights(model, built, wanted)

@@ -101,7 +101,7 @@ class Reader(Ops):
 
 
 def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool) -> Call:
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     shaped = tied_as(model, chosen)
     # Dropout and skipped layers are for training.
     said = {k: v for k, v in shaped.config.items() if k not in ("attention_dropout", "layerdrop")}

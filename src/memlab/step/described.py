@@ -280,7 +280,7 @@ def check_config(model: Model, run: Run) -> None:
         raise ValueError(f"{what} on a CPU: the soft cap of gemma2's logits is not described there")
     if keys.router_loss(model.config):
         check_router_loss(model, run)
-    if model.config.get("gradient_checkpointing") and run.checkpoint != "block":
+    if model.config.get("gradient_checkpointing") and run.checkpointing != "block":
         raise ValueError(
             "gradient_checkpointing=True in the config: say checkpoint='block', or set it to false"
         )

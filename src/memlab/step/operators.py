@@ -44,7 +44,7 @@ def operators(
     check_sharded(model, recipe, run)
     told: dict[str, Any] = {"stored": dtype, "devices": run.devices, **options}
     if run.lora is not None:
-        told["beside"] = run.lora.format(dtype, peft=run.implementation == "transformers")
+        told["beside"] = run.adapters_in(dtype)
     if run.devices.expert > 1:
         f: Sharded = Dispatched(recipe.autocast, tied=model.tied, **told)
     elif run.devices.context > 1:

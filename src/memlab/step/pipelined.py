@@ -65,7 +65,7 @@ def _played(
     model: Model, recipe: Recipe | str | None, run: Run, stage: int, whole: bool, short: bool
 ) -> _Rank:
     """A rank when both steps are over."""
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     check_pipelined(model, chosen, run)
     rank = _Rank(model, chosen, run, stage, whole)
     rank.step("first", short)
@@ -123,7 +123,7 @@ class _Rank:
                 attention,
                 extra=model.config,
                 window=near,
-                checkpoint=run.checkpoint == "block",
+                checkpoint=run.checkpointing == "block",
                 sliding=sliding and sliding[: len(layers)],  # looked up by their number here
                 **dropouts,
             )

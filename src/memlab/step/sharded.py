@@ -31,7 +31,8 @@ Rank            the fullest one, rank 0; the last ones may have fewer rows in th
 CUDA            the same order: PyTorch's allocator counts a block as free as soon as the program
                 lets go of it, on whichever stream, and FSDP2 holds what a stream still reads.
                 Buffers made on another stream leave holes there, which only the reserved bytes
-                show. Derived from the source and counted on CPUs; not yet measured on a GPU
+                show: an all-gather's are made on the stream of its copies, what a reduce-scatter
+                gives on its own. Derived from the source and counted on CPUs; not yet measured on a GPU
 Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order,
                 _init_mp_dtypes), _fsdp_collectives.py (buffers, bytes, foreach_reduce),
                 _fsdp_param.py (padding, all_gather_inputs), _fsdp_state.py (root)
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
 BYTES = "uint8"  # in which parts of several formats are sent together
 ALL_GATHER, REDUCE_SCATTER = "all-gather buffers", "reduce-scatter buffers"
 GATHERED, WHOLE = "gathered weights", "whole gradients"
+COPY_IN = "all_gather_copy_in_stream"
+REDUCED, ALL_REDUCED = "reduce_scatter_stream", "all_reduce_stream"
 
 
 class Sharded(Ops):
@@ -89,6 +92,7 @@ class Sharded(Ops):
         self.stored, self.ranks, self.devices = stored, devices.sharers, devices
         self.beside = beside or stored
         self.on_host = False  # whether what is made now is the host's
+        self.stream = ""  # on which it is made
         self.computed = devices.param_dtype or stored
         self.groups: dict[int | None, Group] = {None: Group(self.ranks)}
         self.order: list[Group] = []  # in which the groups' forward passes ended
@@ -138,7 +142,7 @@ class Sharded(Ops):
                 f"param_dtype={dtype!r}: {op}, a buffer of {self.stored}, is not described"
             )
         made = super().new(op, shape, dtype, category)
-        made.record.on_host = self.on_host
+        made.record.on_host, made.record.stream = self.on_host, self.stream
         return made
 
     def there(self, function: Callable[[], Any]) -> Callable[[], Any]:
@@ -206,6 +210,7 @@ class Sharded(Ops):
         both = list(zip(group.parts, group.wholes, strict=True))
         cast = [part for part, whole in both if part.dtype != whole.dtype]
         sent: list[Tensor] = []
+        self.stream = COPY_IN
         if self.devices.cpu_offload:
             sent += [self._brought(part, whole.dtype) for part, whole in both]
         elif cast:
@@ -217,6 +222,7 @@ class Sharded(Ops):
         values = size if dtype == BYTES else size // storage(1, dtype)
         group.waiting = self.new("all_gather", (group.ranks * values,), dtype, ALL_GATHER)
         sent.clear()
+        self.stream = ""
 
     def _brought(self, part: Parameter, dtype: str) -> Tensor:
         """A part on the device, in the format that is sent."""
@@ -314,6 +320,7 @@ class Sharded(Ops):
         waits = self.devices.gradient_sync == "shards" and not self.last_pass
         stays = waits or (reduced == stored and not self.devices.cpu_offload)
         kind = "gradients" if stays and parts[0].grad is None else REDUCE_SCATTER
+        self.stream = REDUCED
         mine = self.new("reduce_scatter", (values,), reduced, kind)
         if group.ranks == 1:  # a copy of the quotient
             quotient = self.new("div", shape, reduced, REDUCE_SCATTER)
@@ -324,11 +331,14 @@ class Sharded(Ops):
         self.sent = buffer
         if waits:
             group.partial = group.partial or mine  # or it is added to what is there
+            self.stream = ""
             return
         if self.devices.replicas > 1:
             group.guarded = mine
+            self.stream = ALL_REDUCED
         if reduced != stored:
             mine = self.new("to", (values,), stored, "gradients")
+        self.stream = ""
         if self.devices.cpu_offload:
             self._send_away(parts)
         for part in parts:

@@ -88,7 +88,7 @@ def simulate(
     Raises      ValueError for a combination that is not described, which it names
     """
     run_checks.asked(model, run)
-    keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe).weights)
+    keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe, run).weights)
     # Nothing that is made here is garbage yet, and to look for it takes as long as the step itself.
     with no_garbage(collect=False):
         if run.devices.pipelined:
@@ -155,7 +155,7 @@ def _played(
     """These steps, and the number of the last micro-batch that was simulated in each."""
     if run.phase != "train":
         raise ValueError(f"phase={run.phase!r}: memlab.step.calls simulates a call")
-    chosen = recipe_for(model, recipe)
+    chosen = recipe_for(model, recipe, run)
     if run.loop == "distillation":  # its bodies are called past accelerate's autocast
         chosen = chosen.replace(autocast=None)
     shaped = tied_as(model, chosen)
@@ -200,7 +200,7 @@ def _played(
         attention,
         extra=shaped.config,
         window=near,
-        checkpoint=run.checkpoint == "block",
+        checkpoint=run.checkpointing == "block",
         loss_chunks=run.chunks,
         library_loss=run.library_loss,
         own_loss=run.loss == "cross_entropy",
@@ -214,7 +214,7 @@ def _played(
         lora=run.lora,
         adapter=run.adapter,
         peft=theirs,
-        adapter_dtype=f.adapters_in if isinstance(f, Sharded) else None,
+        adapter_dtype=_adapters_in(f, run, dtype),
         sliding=sliding,
         **dropouts,
     )
@@ -258,6 +258,13 @@ def _played(
     del shared, buckets
     f.let_go()
     return f, setting, passes[-1]
+
+
+def _adapters_in(f: Ops, run: Run, dtype: str) -> str | None:
+    """The format of the adapters; None where there are none."""
+    if isinstance(f, Sharded):
+        return f.adapters_in
+    return None if run.adapters is None else run.adapters_in(dtype)
 
 
 def _step_one(f: Ops, update: Any, loop: str, parameter: Parameter) -> None:

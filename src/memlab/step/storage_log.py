@@ -40,14 +40,15 @@ class Record:
     """What is known of one storage; the category may still change, as with memlab.measure.
 
     on_host     whether it is a host's, beside those of a device: `Log.seen` tells them apart
+    stream      of CUDA, on which it is made; "": the program's own
     """
 
-    __slots__ = ("bytes", "category", "dtype", "name", "on_host", "op", "part", "shape")
+    __slots__ = ("bytes", "category", "dtype", "name", "on_host", "op", "part", "shape", "stream")
 
     def __init__(self, op: str, shape: tuple[int, ...], dtype: str, category: str, part: str):
         self.bytes = count(shape) * SIZES[dtype]
         self.op, self.shape, self.dtype, self.category, self.part = op, shape, dtype, category, part
-        self.name, self.on_host = op, False
+        self.name, self.on_host, self.stream = op, False, ""
 
 
 class Storage:
@@ -109,7 +110,7 @@ class Log:
         self.entered.append((len(self.events), layer))
 
     def replay(self, capacity: int | None, expandable: bool) -> Any:
-        """All events in PyTorch's caching allocator.
+        """All events in PyTorch's caching allocator, which has blocks of each stream apart.
 
         Raises      ValueError for a log in which layers are only counted
         """
@@ -122,8 +123,9 @@ class Log:
             for record, change, _ in self.events
             if change
         )
+        streams = {id(record): record.stream for record, *_ in self.events if record.stream}
         with no_garbage(collect=False):  # none is made, and many objects are
-            return replay(events, capacity=capacity, expandable=expandable)
+            return replay(events, streams=streams, capacity=capacity, expandable=expandable)
 
     def seen(self, size: Callable[[Record], int]) -> Log:
         """The same events in the same order, each storage as large as `size` says, or nothing."""

@@ -46,10 +46,7 @@ def linear_4bit(f: Ops, x: Tensor, codes: Tensor) -> Tensor:
                 backends/default/ops.py: _gemm_4bit_default_impl
     Leaves out  CUDA's fused kernel for up to 1,536 rows, which some cards take in forward: it
                 writes no weight out
-    Raises      ValueError under autocast, where it is not described
     """
-    if f.autocast:
-        raise ValueError("a base in nf4 is not described under autocast")
     before = x.dtype
     compute = "bf16" if before == "fp32" else before
     x = f.to(x, compute)

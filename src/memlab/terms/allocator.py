@@ -6,10 +6,10 @@
 
 Sources     torch/include/c10/core/AllocatorConfig.h (PyTorch 2.13) for the sizes,
             c10/cuda/CUDACachingAllocator.cpp for the rules; functions in [brackets]
-Leaves out  several streams and record_stream; the options max_split_size_mb,
-            roundup_power2_divisions, garbage_collection_threshold, per_process_memory_fraction and
-            throw_on_cudamalloc_oom, all off by default, and any large_segment_size_mb but the
-            default; private pools (CUDA graphs, MemPool); cudaMallocAsync; and everything outside
+Leaves out  record_stream, after which a block waits for what another stream does; the options
+            max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold,
+            per_process_memory_fraction and throw_on_cudamalloc_oom, all off by default, and any
+            large_segment_size_mb but the default; private pools (CUDA graphs, MemPool); cudaMallocAsync; and everything outside
             the allocator: the CUDA context, NCCL, libraries. New segments get ever higher
             addresses; the real driver may reuse those of segments it got back, which can decide
             between two equal blocks.
@@ -112,16 +112,8 @@ class CachingAllocator:
         self._tell = tell or _silent
         self._driver = Driver(capacity, self._tell)
         self._blocks: dict[Hashable, Block | None] = {}
-        self._small: Pool
-        self._large: Pool
+        self._pools: dict[tuple[str, bool], Pool] = {}  # by stream, of small blocks and of large
         self.expandable = bool(expandable)
-        if expandable:
-            self._small = ExpandablePool(self._driver, True, MIN_BLOCK, SMALL_SEGMENT)
-            self._large = ExpandablePool(self._driver, False, MIN_BLOCK, LARGE_SEGMENT)
-        else:
-            self._small = Pool(self._driver, True, MIN_BLOCK)
-            # "remaining > kSmallSize", and every size is a multiple of 512
-            self._large = Pool(self._driver, False, SMALL_SIZE + MIN_BLOCK)
         self.requested = self.allocated = self.peak_requested = self.peak_allocated = 0
         self.retries = self.ooms = 0
 
@@ -137,10 +129,11 @@ class CachingAllocator:
     def peak_reserved(self) -> int:
         return self._driver.peak_reserved
 
-    def malloc(self, ident: Hashable, size: int) -> int | None:
+    def malloc(self, ident: Hashable, size: int, stream: str = "") -> int | None:
         """Give `ident` a block of at least `size` bytes; returns its address, None for 0 bytes.
 
-        Source      [malloc]
+        stream      whose it is: no other stream gets a block that this one has let go of
+        Source      [malloc], [get_free_block]: "if (... (*it)->stream != p.stream()) return false"
         Raises      OutOfMemory; ValueError if `ident` holds a block already or is None
         """
         if ident is None or ident in self._blocks:
@@ -150,7 +143,7 @@ class CachingAllocator:
         if need == 0:
             self._blocks[ident] = None
             return None
-        pool = self._small if need <= SMALL_SIZE else self._large
+        pool = self._pool(stream, need <= SMALL_SIZE)
         block = pool.best_fit(need) or pool.grow(need, segment_for(need))
         if block is None:
             self.retries += 1
@@ -168,7 +161,7 @@ class CachingAllocator:
                 reserved=self.reserved,
             )
         pool.cut(block, need)
-        block.ident, block.requested = ident, size
+        block.ident, block.requested, block.pool = ident, size, pool
         self._blocks[ident] = block
         self.requested += size
         self.allocated += block.size
@@ -190,7 +183,7 @@ class CachingAllocator:
             self.requested -= block.requested
             self.allocated -= block.size
             self._tell("free", block.address, block.requested)
-            self._pool_of(block).put_back(block)
+            block.pool.put_back(block)  # type: ignore[union-attr]
 
     def resize(self, ident: Hashable, size: int) -> None:
         """Move `ident` to another size: the new block is there before the old one goes.
@@ -211,8 +204,8 @@ class CachingAllocator:
 
         Source      [release_cached_blocks]; torch.cuda.empty_cache() does the same
         """
-        self._large.release()
-        self._small.release()
+        for _, pool in sorted(self._pools.items()):  # large ones first
+            pool.release()
 
     def segments(self) -> list[tuple[bool, list[Block]]]:
         """What is reserved, as (small, blocks in order); the blocks of one tuple adjoin.
@@ -220,9 +213,9 @@ class CachingAllocator:
         An expandable segment shows as one for each stretch that has memory [snapshot].
         """
         found = []
-        for pool in (self._small, self._large):
+        for pool in self._pools.values():
             blocks = [pool.free[place] for place in range(len(pool.free))]
-            blocks += [b for b in self._blocks.values() if b and self._pool_of(b) is pool]
+            blocks += [b for b in self._blocks.values() if b and b.pool is pool]
             for block in blocks:
                 if block.before is None or not block.before.mapped:
                     run: list[Block] = []
@@ -233,8 +226,18 @@ class CachingAllocator:
                     found.append((pool.small, run))
         return sorted(found, key=lambda segment: segment[1][0].address)
 
-    def _pool_of(self, block: Block) -> Pool:
-        return self._small if rounded(block.requested) <= SMALL_SIZE else self._large
+    def _pool(self, stream: str, small: bool) -> Pool:
+        if (stream, small) not in self._pools:
+            # "remaining > kSmallSize", and every size is a multiple of 512
+            least = MIN_BLOCK if small or self.expandable else SMALL_SIZE + MIN_BLOCK
+            made: Pool
+            if self.expandable:
+                page = SMALL_SEGMENT if small else LARGE_SEGMENT
+                made = ExpandablePool(self._driver, small, least, page)
+            else:
+                made = Pool(self._driver, small, least)
+            self._pools[stream, small] = made
+        return self._pools[stream, small]
 
 
 def _silent(action: str, address: int, size: int) -> None:

@@ -52,8 +52,8 @@ class Lora:
     Source      Hu et al. 2021, arXiv:2106.09685, Dettmers et al. 2023, arXiv:2305.14314, and Liu et
                 al. 2024, arXiv:2402.09353; run as peft 0.21, or as memlab.lab.lora and
                 memlab.lab.qlora do
-    Leaves out  scales of scales (bnb_4bit_use_double_quant); a base in nf4 under autocast, and that
-                of memlab.lab on CUDA
+    Leaves out  scales of scales (bnb_4bit_use_double_quant); memlab.lab's base in nf4 under
+                autocast and on CUDA
     Raises      ValueError for rank 0, no targets, a base or a format that is not described
     """
 
@@ -113,14 +113,15 @@ class Lora:
                 return rank
         return self.rank
 
-    def format(self, weights: str, *, peft: bool) -> str:
+    def format(self, weights: str, *, peft: bool, own: str | None = None) -> str:
         """The format of the adapters beside weights of this one.
 
         peft        whether peft makes them, or memlab.lab.lora
+        own         what a program makes of them afterwards, if it does: Run.adapters_in
         Source      peft 0.21, tuners/tuners_utils.py: cast_adapter_dtype
         Raises      ValueError for a format that such code does not make beside these weights
         """
-        usual = "fp32" if peft and weights in ("bf16", "fp16") else weights
+        usual = own or ("fp32" if peft and weights in ("bf16", "fp16") else weights)
         if self.dtype not in (None, weights, usual):
             who = "peft" if peft else "memlab.lab.lora"
             raise ValueError(

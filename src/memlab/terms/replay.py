@@ -11,7 +11,7 @@ from .allocator import CachingAllocator, OutOfMemory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping
 
     from .segments import Tell
 
@@ -61,6 +61,7 @@ class Replay:
 def replay(
     events: Iterable[tuple[str, Hashable, int]],
     *,
+    streams: Mapping[Hashable, str] | None = None,
     capacity: int | None = None,
     expandable: bool = False,
     tell: Tell | None = None,
@@ -69,11 +70,13 @@ def replay(
 
     events      (kind, ident, bytes): alloc (or seen) and resize say the size from then on; the
                 bytes of a free are not read
+    streams     by ident, of what is made on another stream than the program's own
     Source      `CachingAllocator`, whose other arguments these are
     Raises      ValueError for an unknown kind, or an event that the ones before make impossible
     """
     allocator = CachingAllocator(capacity, expandable=expandable, tell=tell)
     done = Replay(allocator)
+    apart = streams or {}
     for index, (kind, ident, size) in enumerate(events):
         try:
             if kind == "free":
@@ -81,7 +84,7 @@ def replay(
             elif kind == "resize":
                 allocator.resize(ident, size)
             elif kind in KINDS:
-                allocator.malloc(ident, size)
+                allocator.malloc(ident, size, apart.get(ident, ""))
             else:
                 raise ValueError(f"event {index} is of kind {kind!r}; known: {', '.join(KINDS)}")
         except OutOfMemory as error:

@@ -29,6 +29,7 @@ class Block:
         self.after: Block | None = None
         self.ident: Hashable = None  # whose it is; None when free
         self.requested = 0  # bytes asked for, at most `size`
+        self.pool: Pool | None = None  # that it goes back to, while it is in use
 
     def link(self, before: Block | None, after: Block | None) -> None:
         """Stand between two neighbours, either of which may be None [splice]."""

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import psutil
 
+from ..base.extras import missing
 from .guard import Guard
 from .limits import limit, machine_bytes, seconds
 from .live_line import Live
@@ -112,8 +113,7 @@ def _cards(of: str | None) -> Cards | None:
         if of == "process":
             return None
         raise ValueError(
-            f"there is an NVIDIA card, and asking its driver needs {error.name}: "
-            "pip install psutil nvidia-ml-py"
+            missing("there is an NVIDIA card, and asking its driver", error, "watch")
         ) from error
     except LookupError as error:
         if of == "device":

@@ -1,0 +1,87 @@
+"""What PyTorch's caching allocator makes of a step or of a call: its whole log, replayed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..base.frozen import dataclass
+from ..model import Model
+from ..recipe import Recipe
+from ..run import Run
+from .loop import nearest, step_of
+from .simulate import simulate
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+# Loops whose micro-batches come one by one: none of their tensors is the larger the more there are.
+ONE_BY_ONE = ("plain", "keeps-outputs")
+FEW = 5  # micro-batches in which two may be alike that are neither the first, the second nor last
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The most bytes of both steps at each level of the allocator.
+
+    requested   by tensors
+    allocated   blocks that they got, in multiples of 512
+    reserved    segments that hold the blocks, what a card has to have
+    """
+
+    requested: int
+    allocated: int
+    reserved: int
+
+    @property
+    def added(self) -> int:
+        """What is reserved beyond what is asked for, each at its own highest moment."""
+        return self.reserved - self.requested
+
+
+@lru_cache(maxsize=64)
+def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
+    """What the allocator of one device holds over two steps, or over a call.
+
+    Every layer and micro-batch goes through the allocator. Of many micro-batches five are enough
+    if the third and the fourth are alike in it, event by event, in what is asked for, allocated
+    and reserved: then so are those that would follow, up to the last.
+
+    Several     the rank that holds most, by its own log; under FSDP2 each of its streams has its
+                own free blocks. DDP's, DeepSpeed's and a pipeline's are replayed on one stream
+    Unit        bytes
+    Source      memlab.terms.replay
+    Leaves out  record_stream, after which a block comes back late; buffers of the communication
+                library, cuBLAS's workspaces, scratch memory inside one kernel
+    Raises      ValueError for a step that is not described
+    """
+    if run.phase != "train":
+        from . import calls  # only who asks about one needs it
+
+        call = calls.prefill if run.phase == "prefill" else calls.decode
+        return _most(call(model, recipe, run, every_layer=True).replay())
+    recipe = nearest(recipe, run)
+    if run.micro_batches == 1 and run.devices.deepspeed:
+        return _most(step_of(model, recipe, run).replay())  # every layer is in it: buckets differ
+    if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
+        few = simulate(model, recipe, run.replace(micro_batches=FEW), every_layer=True)
+        done = few.replay()
+        if all(_alike(few.log, done, step) for step in ("first", "second")):
+            return _most(done)
+    return _most(simulate(model, recipe, run, every_layer=True).replay())
+
+
+def _most(done: Any) -> Replayed:
+    return Replayed(done.peak_requested, done.peak_allocated, done.peak_reserved)
+
+
+def _alike(log: Any, done: Any, step: str) -> bool:
+    """Whether the third micro-batch of a step and the fourth are one to the allocator."""
+    places = [0]  # of each event of the log among those that the allocator sees
+    for _, change, _ in log.events:
+        places.append(places[-1] + bool(change))
+    third, fourth, end = (places[log.marks[f"{step}.forward.{number}"]] for number in (3, 4, 5))
+    return all(
+        series[third:fourth] == series[fourth:end]
+        for series in (done.requested, done.allocated, done.reserved)
+    )

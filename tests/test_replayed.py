@@ -1,0 +1,77 @@
+"""What the allocator holds of a step: one function for each door, on one device and on several."""
+
+import json
+
+import pytest
+
+from memlab import Model, Recipe, Run
+from memlab.cli import main
+from memlab.cli.estimate_json import ALLOCATOR
+from memlab.recipe.parallelism import Sharding
+from memlab.step.loop import tops
+from memlab.step.replayed import replayed
+from memlab.step.simulate import simulate
+from memlab.terms.replay import replay
+
+MiB = 2**20
+LLAMA = Model.preset("tiny-llama")
+HOW = {"batch": 4, "tokens": 64}
+SEVERAL = [
+    ("bf16", Run(**HOW, devices=Sharding(data=4))),
+    ("bf16", Run(**HOW, devices=Sharding(data=4, zero=3))),
+    ("fp32", Run(**HOW, devices=Sharding(data=2, zero=3, param_dtype="bf16"))),
+    ("zero", Run(**HOW, devices=Sharding(data=4, zero=2))),
+    ("bf16", Run(**HOW, devices=Sharding(tensor=2))),
+    ("bf16", Run(**HOW, micro_batches=4, devices=Sharding(pipeline=2, schedule="gpipe"))),
+]
+
+
+@pytest.mark.parametrize(("recipe", "run"), SEVERAL, ids=str)
+def test_of_several_devices_it_is_that_of_the_rank_that_holds_most(recipe, run):
+    chosen = Recipe.named(recipe)
+    done = replayed(LLAMA, chosen, run)
+    highest = max(sum(held.values()) for held in tops(LLAMA, chosen, run).values())
+    assert done.requested == highest <= done.allocated <= done.reserved
+
+
+def test_no_stream_gets_what_another_has_let_go_of():
+    """By hand: 30 MiB that the copies' stream let go of stay its own, and are taken twice."""
+    events = [("alloc", "a", 30 * MiB), ("free", "a", 0), ("alloc", "b", 30 * MiB)]
+    assert replay(events).peak_reserved == 30 * MiB
+    apart = replay(events, streams={"a": "copies"})
+    assert apart.peak_reserved == 60 * MiB and apart.peak_allocated == 30 * MiB
+    again = replay([*events, ("alloc", "c", 30 * MiB)], streams={"a": "copies", "c": "copies"})
+    assert again.peak_reserved == 60 * MiB
+
+
+def test_fsdp2_takes_its_buffers_from_streams_of_their_own():
+    """torch, _fsdp_collectives.py: foreach_all_gather and foreach_reduce."""
+    run = Run(**HOW, devices=Sharding(data=4, zero=3, param_dtype="bf16", reduce_dtype="fp32"))
+    log = simulate(LLAMA, "fp32", run, every_layer=True).log
+    streams = {}
+    for record, change, _ in log.events:
+        if change > 0:
+            streams.setdefault((record.op, record.category), set()).add(record.stream)
+    copies, reduced = {"all_gather_copy_in_stream"}, {"reduce_scatter_stream"}
+    assert streams["all_gather", "all-gather buffers"] == copies
+    assert streams["all_gather_copy_in", "all-gather buffers"] == copies
+    assert streams["reduce_scatter", "gradients"] == reduced
+    assert streams["reduce_scatter_copy_in", "reduce-scatter buffers"] == {""}
+    named = {stream for found in streams.values() for stream in found}
+    assert named == {"", *copies, *reduced}
+    one = replay([("alloc" if n > 0 else "free", id(r), abs(n)) for r, n, _ in log.events if n])
+    assert log.replay(None, False).peak_reserved >= one.peak_reserved
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["--ranks 4", "--fsdp 4", "--tensor 2", "--pipeline 2 --schedule gpipe --micro-batches 4"],
+)
+def test_estimate_prints_it_for_several_devices(capsys, said):
+    """It was null for them, though explain replays the same logs."""
+    words = f"estimate tiny-llama --precision bf16 --batch 4 --tokens 64 {said} --json"
+    assert main(words.split()) == 0
+    document = json.loads(capsys.readouterr().out)
+    found = document["allocator"]
+    assert document["peak"]["bytes"] <= found["allocated"] <= found["reserved"]
+    assert ALLOCATOR not in document["leaves_out"]
