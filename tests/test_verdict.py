@@ -10,7 +10,6 @@ import pytest
 from memlab import GiB, Model, Recipe, Run
 from memlab.cli import main
 from memlab.devices import card, devices
-from memlab.explain.replayed import reserved_on
 from memlab.fit import advice, largest_batch
 from memlab.terms.context import CONTEXT
 from memlab.terms.workspaces import LARGE, SMALL
