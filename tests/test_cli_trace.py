@@ -10,12 +10,10 @@ import causal_types
 import pytest
 import torch
 
-from memlab import Model, Run, fit
+from memlab import Model, Run
 from memlab.cli import main
 from memlab.lab.subject import subject
 from memlab.measure import resident
-from memlab.terms.context import CONTEXT
-from memlab.units import text
 
 SOURCE = """
 import torch

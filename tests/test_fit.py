@@ -26,6 +26,8 @@ from memlab.run import MOST
 from memlab.step import simulate
 from memlab.terms.context import CONTEXT
 from memlab.terms.lora import Lora
+from memlab.terms.workspaces import LARGE
+from memlab.verdict import FITS, room_on
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
 QWEN_4B, TINYLLAMA = Model.preset("qwen3-4b"), Model.preset("tinyllama-1.1b")
@@ -251,12 +253,12 @@ def test_a_mixture_divides_its_experts_where_gathering_them_is_too_much():
     ways = [Sharding(data=8, zero=3, **more) for more in ({}, {"expert": 8})]
     whole, divided = (peak(mixture, "bf16", **how, devices=way) for way in ways)
     assert divided < whole
-    made = cheapest_change(mixture, "bf16", run, on=divided + CONTEXT, cards=8)
+    made = cheapest_change(mixture, "bf16", run, on=divided, spare=0, cards=8)
     name, _, size, line = made[-1]
     assert name == "FSDP2 over 8 cards, experts divided among them" and size == divided
     assert "DistributedConfig(fsdp_size=8, ep_size=8)" in line
     assert (
-        cheapest_change(mixture, "bf16", run.replace(devices=ways[0]), on=divided + CONTEXT) == made
+        cheapest_change(mixture, "bf16", run.replace(devices=ways[0]), on=divided, spare=0) == made
     )
 
 
@@ -444,9 +446,12 @@ def test_no_cap_ends_the_search_for_a_batch():
     assert peak(tiny, "fp32", batch=fit.value + 1, tokens=64) > fit.limit
 
 
-def test_a_context_is_spared_unless_another_size_is_said():
+def test_what_stands_beside_tensors_is_left_free_unless_a_size_is_said():
     plain = largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB")
-    assert plain.limit == 24 * GiB - CONTEXT
+    room = room_on("24 GiB")
+    assert plain.limit == room.surely and plain.verdict.word == FITS
+    assert room.beside == CONTEXT + 2 * LARGE  # of a card that nobody names the larger ones
+    assert largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB", spare=0).limit == 24 * GiB
 
 
 def test_what_fits_in_no_way_says_the_least():

@@ -22,9 +22,9 @@ from memlab.model import Model
 from memlab.page import cheaper
 from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, run_of
+from memlab.page.begun import SIGNS
 from memlab.page.request import CHOICES, PRECISIONS, checked
 from memlab.units import text
-from memlab.page.begun import SIGNS
 from memlab.verdict import DOES_NOT_FIT, FITS, TIGHT, room_for
 
 QUESTIONS = 60
