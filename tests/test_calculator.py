@@ -25,7 +25,7 @@ from memlab.engines import Engine, pool
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
 from memlab.explain.resorts import EVERY, INSIDE, SFT, TORCHS
-from memlab.fit import CannotFit, cheapest_change, limit_of
+from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
@@ -44,6 +44,7 @@ from memlab.recipe.resident import fullest, resident
 from memlab.step import simulate
 from memlab.step.moments import hills
 from memlab.units import text as sized
+from memlab.verdict import room_on
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
@@ -267,7 +268,7 @@ def test_a_name_of_any_script_stays_a_name(lookup, folder):
 
 def test_the_limit_is_that_of_the_package(lookup):
     for card in devices():
-        assert answered({"card": card.name}, lookup)["limit"] == limit_of(card.name)[0]
+        assert answered({"card": card.name}, lookup)["limit"] == room_on(card.name).at_most
 
 
 def test_the_cheapest_change_is_that_of_the_package(lookup):

@@ -101,8 +101,12 @@ def test_fit_answers_three_questions(capsys):
     both = ("--batch", "8", "--tokens", "1024")
     assert "the cheapest changes that make it fit" in run(capsys, *words, *both)[1]
     changes = json.loads(run(capsys, *words, *both, "--json")[1])
-    assert changes["fits"] is False and changes["changes"][-1]["peak"] < 24 * 2**30
-    assert "as it is" in run(capsys, *words, "--batch", "1", "--tokens", "64")[1]
+    assert (
+        changes["fits"] is False
+        and changes["then"] == "fits"
+        and changes["changes"][-1]["peak"] < 24 * 2**30
+    )
+    assert "it fits RTX 4090: " in run(capsys, *words, "--batch", "1", "--tokens", "64")[1]
     assert json.loads(run(capsys, *words, "--batch", "2", "--json")[1])["value"] > 1000
 
 
