@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.near import spelled
 from ..model import Model
 from ..model.presets import HUB
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
+from ..terms.optimizer import OPTIMIZERS
 from .given_adapters import adapters_of, add_adapters
 from .given_deepspeed import read_flags
 from .given_devices import add_devices as add_devices
@@ -130,10 +132,21 @@ def recipe_of(options: argparse.Namespace, model: Configured) -> Recipe:
         recipe = PRECISIONS[options.precision]
     else:
         recipe = recipe_for(model, options.recipe)
-    if options.optimizer and options.optimizer != recipe.optimizer:
-        name = f"{recipe.name}, {options.optimizer}"
-        recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
+    optimizer = options.optimizer and _optimizer(options.optimizer)
+    if optimizer and optimizer != recipe.optimizer:
+        name = f"{recipe.name}, {optimizer}"
+        recipe = recipe.replace(name=name, optimizer=optimizer, states=None)
     return recipe
+
+
+def _optimizer(word: str) -> str:
+    """The optimizer that a word stands for.
+
+    Raises      ValueError for a word that is none
+    """
+    if word.lower().startswith("galore/"):
+        return word.lower()
+    return spelled("optimizer", word, sorted(OPTIMIZERS), ", galore/<rank>")
 
 
 def unsaid(options: argparse.Namespace, model: Any) -> list[str]:
