@@ -12,12 +12,13 @@ NO_OPTION = "a method of PEFT that memlab has no option for"
 
 
 def of_peft(reading):
-    """PEFT's comparison: a bf16 base, padded batches of at most 768 tokens, clipped gradients."""
+    """PEFT's comparison: a bf16 base, padded batches of at most 768 tokens, clipped gradients.
+
+    One command has both readings of a run: at the peak, and after a step.
+    """
     what = reading.what
-    told = {"precision": "bf16", **adapters_of_peft(what["method"])}
-    if reading.id.endswith("/max"):
-        told |= {"batch": what["batch"], "tokens": 768, "texts": "padded", "clip": True}
-    return command("llama-3.2-3b", **told)
+    told = {"precision": "bf16", "batch": what["batch"], "tokens": 768, "texts": "padded"}
+    return command("llama-3.2-3b", **told, clip=True, **adapters_of_peft(what["method"]))
 
 
 def adapters_of_peft(name):

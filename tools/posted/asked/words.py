@@ -80,7 +80,7 @@ def figure(reading, said):
     Raises      Refused where the answer has none of them
     """
     counter, rows = reading.counter, said["rows"]
-    if re.search("weights|footprint", counter) or reading.what.get("moment"):
+    if re.search("weights|footprint|loading", counter) or reading.what.get("moment"):
         return rows["weights"]
     if reading.kind.startswith("resident"):
         held = said.get("held") or {}
