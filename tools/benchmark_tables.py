@@ -2,10 +2,11 @@
 
 import json
 
+from posted import headline as posted
+
 from memlab.model.presets import PRESETS
 from memlab.page.request import OPTIMIZERS
 from memlab.units import text
-from posted import headline as posted
 
 
 def results(root):

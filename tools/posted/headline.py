@@ -54,7 +54,9 @@ def _told(summary):
 def shares(root):
     """Of the figures: how many lie within 5 %, how many are too low by more, how many composed."""
     lines = ["| | figures of one command | within 5% | more than 5% too low | "]
-    lines[0] += "more than 5% too high | figures with a source's own terms | with bytes added by hand |"
+    lines[0] += (
+        "more than 5% too high | figures with a source's own terms | with bytes added by hand |"
+    )
     lines.append("|---" * 7 + "|")
     for name, alone, own in _both():
         errors = [a.error for a in alone if a.counted]
@@ -136,14 +138,15 @@ def beside(others):
 
 
 def sentence():
-    """What README says, so that it says what the page says."""
+    """What README says, so that it says what the page says: a line for each kind of runs."""
     fresh, _ = asked.stored()
-    told = []
+    lines = []
     for group in dict.fromkeys(a.reading.group for a in fresh):
         some = [a for a in fresh if a.reading.group == group]
         figures, median, worst = _told(middle(some))
-        told.append(f"{group}: {median} at the median, {worst} at worst ({figures} of {len(some)} readings answered)")
-    return "; ".join(told)
+        lines.append(f"- {group}: {figures} of {len(some)} readings answered, {median} off at the")
+        lines[-1] += f" median, {worst} at worst"
+    return "\n".join(lines)
 
 
 def readme():

@@ -1,8 +1,8 @@
 """All commands and what they answer: asked, stored in book/posted-commands.json, and read again."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
 from .. import answers as worked
@@ -71,14 +71,30 @@ class Asked:
         return (self.bytes - self.reading.bytes) / self.reading.bytes
 
 
-def ask(reading, mapping):
-    """Ask one command; `mapping` is the source's own, which says what it adds by hand."""
-    line, found, reason = "", None, ""
+def line_of(reading):
+    """(command, reason): one of the two."""
     try:
-        line = SOURCES[reading.source](reading)
-        found = figure(reading, answer(line)) * summed(reading)
+        return SOURCES[reading.source](reading), ""
     except Refused as refused:
-        reason = str(refused)
+        return "", str(refused)
+
+
+def said(line):
+    """What a command answers, or the reason why it does not."""
+    try:
+        return answer(line), ""
+    except Refused as refused:
+        return None, str(refused)
+
+
+def asked(reading, mapping, line, reason, document):
+    """One row; `mapping` is the source's own, which says what it adds by hand."""
+    found = None
+    if document is not None:
+        try:
+            found = figure(reading, document) * summed(reading)
+        except Refused as refused:
+            reason = str(refused)
     return Asked(reading, line, found, reason, *added(reading, mapping))
 
 
@@ -100,27 +116,31 @@ def added(reading, mapping):
 def every():
     """(reading, its source's own mapping), those that nobody had worked on first."""
     for found, mappings in ((unseen.read(), unseen.MAPPINGS), (readings.read(), worked.MAPPINGS)):
-        yield from ((reading, mappings[reading.source]) for reading in found)
+        for reading in found:
+            if reading.source in SOURCES:  # not memlab's own record, whose prediction is with it
+                yield reading, mappings[reading.source]
 
 
 def write():
     """Ask all and store it: a line each with command, bytes, reason and what else Asked has."""
-    lines = []
-    for reading, mapping in every():
-        if reading.source == "memlab":  # its own record has its prediction with it
-            continue
-        a = ask(reading, mapping)
-        said = [a.command, a.bytes, a.reason, a.composed, a.traced]
-        lines.append(f" {json.dumps(reading.id)}: {json.dumps(said)}")
-    PATH.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    told = [(reading, mapping, *line_of(reading)) for reading, mapping in every()]
+    lines = list(dict.fromkeys(line for _, _, line, _ in told if line))
+    with ProcessPoolExecutor() as pool:
+        found = dict(zip(lines, pool.map(said, lines), strict=True))
+    rows = []
+    for reading, mapping, line, reason in told:
+        document, refused = found[line] if line else (None, reason)
+        a = asked(reading, mapping, line, refused, document)
+        row = [a.command, a.bytes, a.reason, a.composed, a.traced]
+        rows.append(f" {json.dumps(reading.id)}: {json.dumps(row)}")
+    PATH.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
 
 
 def stored():
     """(of sources that nobody had worked on, of the others), as the file holds them."""
     rows = json.loads(PATH.read_text(encoding="utf-8"))
-    kept = partial(filter, lambda reading: reading.source != "memlab")
     return tuple(
-        [Asked(reading, *rows[reading.id]) for reading in kept(found)]
+        [Asked(reading, *rows[reading.id]) for reading in found if reading.id in rows]
         for found in (unseen.read(), readings.read())
     )
 
