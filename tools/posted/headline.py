@@ -10,20 +10,20 @@ from collections import Counter
 
 from .asked import answers as asked
 from .asked.answers import middle
-from .misses import REASONS
+from .misses import KINDS, REASONS, UNEXPLAINED
 from .readings import ROOT
 from .stored import stored
 from .unseen import answers as unseen
 
-NEAR, MOST = 0.05, 12
+NEAR, MOST, FEW = 0.05, 12, 5
 README = ROOT / "README.md"
 SENTENCE = re.compile(r"(<!-- posted -->\n).*?(\n<!-- /posted -->)", re.S)
 
 
 def headline(root):
     """Kinds of runs: the product alone, the sources' own terms, traces; unseen sources first."""
-    lines = ["| | readings | **product alone** | median | worst | with its source's own terms | "]
-    lines[0] += "median | trace of its code | median |"
+    head = "| | readings | **product alone** | median | worst | with own terms | median | traced |"
+    lines = [f"{head} median |"]
     lines.append("|---" * 9 + "|")
     for name, alone, own in _both():
         lines.append(f"| **{name}** | | | | | | | | |")
@@ -75,17 +75,17 @@ def shares(root):
 
 
 def examples(root):
-    """One command of each source that has a figure: as it is typed, and what came out."""
-    lines = ["| source | readings | answered | median | worst | one of its commands |"]
-    lines.append("|---" * 6 + "|")
+    """One command of each source that has a figure, as it is typed, and how the source fares."""
+    lines = []
     for found in asked.stored():
         for name in dict.fromkeys(a.reading.source for a in found):
             some = [a for a in found if a.reading.source == name]
             first = next((a for a in some if a.counted), None)
-            line = "—" if first is None else f"`{first.command}`"
-            cells = [str(len(some)), *_told(middle(some)), line]
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            if first is not None:
+                figures, median, worst = _told(middle(some))
+                said = f"{figures} of {len(some)} readings, {median} at the median, worst {worst}"
+                lines += [f"# {name}: {said}", f"$ {first.command}"]
+    return "\n".join(["```console", *lines, "```"])
 
 
 def misses(root):
@@ -111,21 +111,25 @@ def _reason(a):
     for pattern, what, why in REASONS:
         if re.search(pattern, a.reading.id):
             return what, why
-    return f"{a.reading.source}, {a.reading.group}", "Not explained yet."
+    return f"{a.reading.source}, {a.reading.group}", UNEXPLAINED
 
 
 def refused(root):
-    """Why readings have no figure, and how many each."""
+    """Why readings have no figure, and how many each; what few have in common is one row."""
     lines = ["| why there is no figure | unseen | worked on |", "|---|---|---|"]
     counts = [Counter(kind(a.reason) for a in found if a.reason) for found in asked.stored()]
-    for reason, _ in sum(counts, Counter()).most_common():
-        lines.append(f"| {reason} | {counts[0][reason] or '—'} | {counts[1][reason] or '—'} |")
-    return "\n".join(lines)
+    every = sum(counts, Counter()).most_common()
+    told = [reason for reason, count in every if count > FEW]
+    rest = [reason for reason, count in every if count <= FEW]
+    for reason in told:
+        lines.append(f"| {reason} | {counts[0][reason]} | {counts[1][reason]} |")
+    others = " | ".join(str(sum(count[reason] for reason in rest)) for count in counts)
+    return "\n".join([*lines, f"| {len(rest)} other reasons | {others} |"])
 
 
 def kind(reason):
-    """A refusal without what differs from row to row: names, figures, lists of what is known."""
-    return reason
+    """A refusal in the words of the page, without what differs from row to row."""
+    return next((words for pattern, words in KINDS if re.search(pattern, reason)), reason)
 
 
 def beside(others):
