@@ -5,7 +5,7 @@ import re
 from collections import Counter
 
 import pytest
-from posted import headline, picture, readings
+from posted import headline, kinds, picture, readings
 from posted.asked import answers as asked
 from posted.asked.words import answer, command, described, figure
 from posted.described import Refused
@@ -106,16 +106,16 @@ def test_the_tables_say_what_is_stored():
         told = f"| all | {len(found)} | {figures} | {median:.1%} | {headline.signed(worst)} |"
         assert told in said
     without = Counter(bool(a.reason) for a in ROWS)[True]
-    numbers = re.findall(r"(\d+) \| (\d+) \|$", headline.refused(None), re.M)
+    numbers = re.findall(r"(\d+) \| (\d+) \|$", kinds.refused(None), re.M)
     assert sum(int(n) for pair in numbers for n in pair) == without
     answered = {a.reading.source for a in ROWS if a.counted}
-    assert headline.examples(None).count("\n$ memlab ") == len(answered)
+    assert kinds.examples(None).count("\n$ memlab ") == len(answered)
 
 
 def test_every_kind_of_a_large_miss_has_its_rows():
     """A sentence whose rows are all met says nothing; one that is missing is said to be."""
     far = [a.reading.id for a in ROWS if a.counted and abs(a.error) > headline.NEAR]
-    for pattern, what, why in headline.REASONS:
+    for pattern, what, why in kinds.REASONS:
         assert what and why and any(re.search(pattern, name) for name in far), pattern
 
 

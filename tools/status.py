@@ -16,6 +16,7 @@ from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
 from posted import headline
+from posted import kinds as rows
 from posted import tables as posted
 from posted.unseen import tables as unseen
 
@@ -67,9 +68,9 @@ def fill(text, root):
         "waits": waits,
         "posted_headline": headline.headline,
         "posted_shares": headline.shares,
-        "posted_misses": headline.misses,
-        "posted_refused": headline.refused,
-        "posted_examples": headline.examples,
+        "posted_misses": rows.misses,
+        "posted_refused": rows.refused,
+        "posted_examples": rows.examples,
         "posted_sources": posted.by_source,
         "posted_impossible": posted.impossible,
         "unseen_sources": unseen.by_source,

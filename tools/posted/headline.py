@@ -6,16 +6,14 @@ Traced      those of them whose figure is a trace of the source's own code
 """
 
 import re
-from collections import Counter
 
 from .asked import answers as asked
 from .asked.answers import middle
-from .misses import KINDS, REASONS, UNEXPLAINED
 from .readings import ROOT
 from .stored import stored
 from .unseen import answers as unseen
 
-NEAR, MOST, FEW = 0.05, 12, 5
+NEAR = 0.05
 README = ROOT / "README.md"
 SENTENCE = re.compile(r"(<!-- posted -->\n).*?(\n<!-- /posted -->)", re.S)
 
@@ -31,8 +29,8 @@ def headline(root):
             some = [a for a in alone if group in (a.reading.group, "all")]
             theirs = [a for a in own if group in (a.reading.group, "all")]
             traced = {a.reading.id for a in some if a.traced}
-            cells = [*_told(middle(some)), *_told(middle(theirs))[:2]]
-            cells += _told(middle([a for a in theirs if a.reading.id in traced]))[:2]
+            cells = [*told(middle(some)), *told(middle(theirs))[:2]]
+            cells += told(middle([a for a in theirs if a.reading.id in traced]))[:2]
             lines.append(f"| {group} | {len(some)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -43,7 +41,7 @@ def _both():
     yield "sources that were worked on", worked, stored()
 
 
-def _told(summary):
+def told(summary):
     """Figures, their median and the worst, as cells."""
     _, figures, median, worst = summary
     if not figures:
@@ -74,69 +72,11 @@ def shares(root):
     return "\n".join(lines)
 
 
-def examples(root):
-    """One command of each source that has a figure, as it is typed, and how the source fares."""
-    lines = []
-    for found in asked.stored():
-        for name in dict.fromkeys(a.reading.source for a in found):
-            some = [a for a in found if a.reading.source == name]
-            first = next((a for a in some if a.counted), None)
-            if first is not None:
-                figures, median, worst = _told(middle(some))
-                said = f"{figures} of {len(some)} readings, {median} at the median, worst {worst}"
-                lines += [f"# {name}: {said}", f"$ {first.command}"]
-    return "\n".join(["```console", *lines, "```"])
-
-
-def misses(root):
-    """The kinds of rows that one command misses most, with the reason; unseen sources first."""
-    lines = ["| rows | figures | from | to | why |", "|---|---|---|---|---|"]
-    for found in asked.stored():
-        kinds = {}
-        for a in found:
-            if a.counted and abs(a.error) > NEAR:
-                kinds.setdefault(_reason(a), []).append(a)
-        for (what, why), some in sorted(kinds.items(), key=lambda kind: -_far(kind[1]))[:MOST]:
-            errors = [a.error for a in some]
-            low, high = signed(min(errors)), signed(max(errors))
-            lines.append(f"| {what} | {len(some)} | {low} | {high} | {why} |")
-    return "\n".join(lines)
-
-
-def _far(some):
-    return max(abs(a.error) for a in some)
-
-
-def _reason(a):
-    for pattern, what, why in REASONS:
-        if re.search(pattern, a.reading.id):
-            return what, why
-    return f"{a.reading.source}, {a.reading.group}", UNEXPLAINED
-
-
-def refused(root):
-    """Why readings have no figure, and how many each; what few have in common is one row."""
-    lines = ["| why there is no figure | unseen | worked on |", "|---|---|---|"]
-    counts = [Counter(kind(a.reason) for a in found if a.reason) for found in asked.stored()]
-    every = sum(counts, Counter()).most_common()
-    told = [reason for reason, count in every if count > FEW]
-    rest = [reason for reason, count in every if count <= FEW]
-    for reason in told:
-        lines.append(f"| {reason} | {counts[0][reason]} | {counts[1][reason]} |")
-    others = " | ".join(str(sum(count[reason] for reason in rest)) for count in counts)
-    return "\n".join([*lines, f"| {len(rest)} other reasons | {others} |"])
-
-
-def kind(reason):
-    """A refusal in the words of the page, without what differs from row to row."""
-    return next((words for pattern, words in KINDS if re.search(pattern, reason)), reason)
-
-
 def beside(others):
     """Rows for the table of calculators: what this page's answers are worth, and dashes."""
     fresh, _ = asked.stored()
     for group in dict.fromkeys(a.reading.group for a in fresh):
-        figures, median, worst = _told(middle([a for a in fresh if a.reading.group == group]))
+        figures, median, worst = told(middle([a for a in fresh if a.reading.group == group]))
         what = f"[errors on strangers' GPUs, one command each: {group}](#posted)"
         yield [what, f"{median}, {worst} ({figures})", *["—"] * others]
 
@@ -147,7 +87,7 @@ def sentence():
     lines = []
     for group in dict.fromkeys(a.reading.group for a in fresh):
         some = [a for a in fresh if a.reading.group == group]
-        figures, median, worst = _told(middle(some))
+        figures, median, worst = told(middle(some))
         lines.append(f"- {group}: {figures} of {len(some)} readings answered, {median} off at the")
         lines[-1] += f" median, {worst} at worst"
     return "\n".join(lines)

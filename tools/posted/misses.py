@@ -81,9 +81,10 @@ REASONS = (
         "The readings cannot be: they lie below weights, gradients and states.",
     ),
     (r"^litgpt.*(qlora|nf4)", "LitGPT, QLoRA", f"{TWICE} Lightning hands on outputs in fp32."),
+    (r"^litgpt-tables/.*A100", "LitGPT of 2023, LoRA under FSDP", UNEXPLAINED),
     (
-        r"^litgpt.*(4xA10G|2xA100)",
-        "LitGPT under FSDP",
+        r"^litgpt-hub/(gemma-2b|stablelm.*)/full/4xA10G",
+        "LitGPT, full fine-tunes under FSDP",
         "FSDP's first version; before a step's last micro-batch no gradient is divided.",
     ),
     (r"^litgpt", "LitGPT, others", "Lightning hands on outputs in fp32, and the loop keeps them."),
