@@ -32,7 +32,7 @@ from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.qlora import quantize_base
 from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
 from memlab.lab.train import one_thread
-from memlab.lab.with_peft import four_bits, with_peft
+from memlab.lab.with_peft import four_bits, scales_of, unfused, with_peft
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
@@ -232,32 +232,6 @@ def _prepared(step: Question) -> torch.nn.Module:
         use_gradient_checkpointing=again,
         gradient_checkpointing_kwargs={"use_reentrant": False} if again else None,
     )
-
-
-def scales_of(module: torch.nn.Module) -> list[torch.Tensor]:
-    """What bitsandbytes keeps beside its codes, in no parameter and no buffer."""
-    states = [getattr(p, "quant_state", None) for p in module.parameters()]
-    return [tensor for state in states if state for tensor in (state.absmax, state.code)]
-
-
-@contextmanager
-def unfused(module: torch.nn.Module) -> Iterator[None]:
-    """bitsandbytes' product as the operators that it is made of, which a tracker sees one by one.
-
-    Source      bitsandbytes 0.50, backends/default/ops.py: _gemm_4bit_default_impl
-    """
-    if not scales_of(module):
-        yield
-        return
-    from bitsandbytes.backends.default.ops import _gemm_4bit_default_impl
-
-    packet = torch.ops.bitsandbytes.gemm_4bit
-    before = packet.default
-    packet.default = lambda *given, **named: _gemm_4bit_default_impl(*given, **named)
-    try:
-        yield
-    finally:
-        packet.default = before
 
 
 def component(name: str) -> str:

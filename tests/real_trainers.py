@@ -64,7 +64,7 @@ def trained(precision: str, run: Run, folder: Any, config: Any = CONFIG) -> Peak
 def _nanogpt(precision: str, run: Run) -> tuple[StepTracker, int, int]:
     """nanoGPT's train.py around a model of transformers, line by line; the third step of four."""
     model = decoder(precision, run).train()
-    if run.checkpoint == "block":
+    if run.checkpointing == "block":
         model.gradient_checkpointing_enable({"use_reentrant": False})
     model.config.use_cache = False
     optimizer = torch.optim.AdamW(model.parameters(), foreach=False)

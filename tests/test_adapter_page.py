@@ -217,7 +217,6 @@ def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
         ({"tensor": 2}, words.ADAPTERS_ALONE),
         ({"data": 2, "zero": 3}, words.ADAPTERS_ALONE),
         ({"precision": "zero"}, words.NO_COPY),
-        ({"precision": "autocast"}, words.NO_AUTOCAST),
         ({"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
         ({"model": "gpt2", "tokens": 512}, words.NO_BASE.format(family="gpt2")),
         ({"rank": 0}, "Rank of the adapters: “0” is no whole number from 1 to 4,096"),

@@ -25,7 +25,7 @@ from memlab.engines import Engine, pool
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
 from memlab.explain.resorts import EVERY, INSIDE, SFT, TORCHS
-from memlab.fit import CannotFit, cheapest_change, limit_of
+from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
 from memlab.model.config import KEYS
 from memlab.model.fields import STEP, kinds
@@ -37,13 +37,14 @@ from memlab.page.files import MODULES, OF_PRINTS, TERMS, files, later, of_types
 from memlab.page.highest import BUCKETS
 from memlab.page.pasted import config_of
 from memlab.page.peak_files import reader
-from memlab.page.request import PRECISIONS, checked, first
+from memlab.page.request import OWN, PRECISIONS, checked, first
 from memlab.page.sentences import cache_of
 from memlab.recipe.parallelism import Sharding
 from memlab.recipe.resident import fullest, resident
 from memlab.step import simulate
 from memlab.step.moments import hills
 from memlab.units import text as sized
+from memlab.verdict import room_on
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
@@ -267,7 +268,7 @@ def test_a_name_of_any_script_stays_a_name(lookup, folder):
 
 def test_the_limit_is_that_of_the_package(lookup):
     for card in devices():
-        assert answered({"card": card.name}, lookup)["limit"] == limit_of(card.name)[0]
+        assert answered({"card": card.name}, lookup)["limit"] == room_on(card.name).at_most
 
 
 def test_the_cheapest_change_is_that_of_the_package(lookup):
@@ -284,7 +285,8 @@ def test_the_cheapest_change_is_that_of_the_package(lookup):
         refused += not found["changes"]
         if not found["changes"] and refused > 2:
             continue  # the package tries for long before it gives up
-        recipe = PRECISIONS[state["precision"]][1]
+        own = state["precision"] == OWN
+        recipe = None if own else PRECISIONS[state["precision"]][1]
         try:
             wanted = cheapest_change(model_of(state), recipe, run, on=state["card"])
         except CannotFit:

@@ -193,7 +193,7 @@ def test_adapters_are_asked_about_where_they_are_trained(page):
     assert page.is_visible("#calc-rank") and page.is_visible("#calc-targets")
     told = estimate(
         Model.preset("llama-3-8b"),
-        "bf16",
+        None,
         Run(tokens=4096, lora=Lora(16, ("q", "k", "v", "out", "gate", "up", "down"), "nf4")),
     )
     assert changed == f"{told.total():,}"
@@ -202,7 +202,7 @@ def test_adapters_are_asked_about_where_they_are_trained(page):
     page.fill("#calc-rank", "64")
     until(page, lambda: "QLoRA r=64" in page.inner_text("#calc-title"))
     tables = [name for name in files if name.endswith(".json")]
-    assert tables == ["llama.bf16.nf4-all.json", "llama.bf16.nf4-qv.json"]
+    assert tables == ["llama.fp32.nf4-all.json", "llama.fp32.nf4-qv.json"]
     assert "trained=qlora" in page.url and "rank=64" in page.url and "targets=qv" in page.url
 
 
@@ -216,15 +216,13 @@ def test_the_program_that_trains_is_asked_for_by_its_name(page, roots):  # noqa:
     page.select_option("#calc-loop", "sft")
     changed = settled(page, before)
     assert page.is_visible("#calc-completion")
-    told = estimate(Model.preset("llama-3-8b"), "bf16", Run(tokens=4096, loop="sft"))
+    told = estimate(Model.preset("llama-3-8b"), None, Run(tokens=4096, loop="sft"))
     assert changed == f"{told.total():,}" and "SFTTrainer" in page.inner_text("#calc-title")
     page.fill("#calc-completion", "512")
     changed = settled(page, changed)
-    told = estimate(
-        Model.preset("llama-3-8b"), "bf16", Run(tokens=4096, loop="sft", completion=512)
-    )
+    told = estimate(Model.preset("llama-3-8b"), None, Run(tokens=4096, loop="sft", completion=512))
     assert changed == f"{told.total():,}"
-    assert [name for name in files if name.endswith(".json")] == ["sft.llama.bf16.json"]
+    assert [name for name in files if name.endswith(".json")] == ["sft.llama.autocast.json"]
     assert "loop=sft" in page.url and "completion=512" in page.url
     address = page.url
     page.goto("about:blank")

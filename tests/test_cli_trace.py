@@ -10,12 +10,10 @@ import causal_types
 import pytest
 import torch
 
-from memlab import Model, Run, fit
+from memlab import Model, Run
 from memlab.cli import main
 from memlab.lab.subject import subject
 from memlab.measure import resident
-from memlab.terms.context import CONTEXT
-from memlab.units import text
 
 SOURCE = """
 import torch
@@ -86,10 +84,9 @@ def test_it_prints_a_ledger_the_moments_and_the_answer(run):
     assert out.startswith("tiny-llama · fp32 · 1 x 16 tokens, transformers on cuda: the peak, in ")
     for words in ("traced", "optimizer", "after forward", "reserved by"):
         assert words in out
-    # As `memlab fit` has it: beside the bytes that are left free for a CUDA context.
-    limit = fit.limit_of("RTX 4090")[0]
-    assert out.endswith(f"\nRTX 4090, {text(limit)} beside {text(CONTEXT)} left free: it fits\n")
-    assert "out of memory" in run("tiny-llama", "--tokens", 16, "--fits", "1 MiB")[1]
+    assert "\nit fits RTX 4090: " in out and "495.5 MiB CUDA context and cuBLAS" in out
+    status, out, _ = run("tiny-llama", "--tokens", 16, "--fits", "1 MiB")
+    assert status == 1 and "it does not fit 1 MiB: " in out
 
 
 def test_json_has_the_keys_of_estimate(run):

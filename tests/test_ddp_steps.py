@@ -22,7 +22,7 @@ CASES = (
     ("fp32", RUN.replace(lora=Lora(4, ("q", "v")))),
 )
 TRAINED = (RUN.replace(loop="trainer"), RUN.replace(loop="trainer", micro_batches=2))
-TRAINED += (RUN.replace(loop="sft"),)
+TRAINED += (RUN.replace(loop="sft", checkpoint="none"),)
 
 
 def over(run, ranks=2):

@@ -32,16 +32,55 @@ TEACHER = Teacher(Model.from_config(WIDER))
 @pytest.mark.parametrize(
     ("precision", "said"),
     [
-        ("fp32", {"loop": "distillation", "teacher": TEACHER, "completion": 20}),
-        ("autocast", {"loop": "distillation", "teacher": TEACHER, "micro_batches": 2}),
+        (
+            "fp32",
+            {"loop": "distillation", "checkpoint": "none", "teacher": TEACHER, "completion": 20},
+        ),
+        (
+            "autocast",
+            {"loop": "distillation", "checkpoint": "none", "teacher": TEACHER, "micro_batches": 2},
+        ),
         ("bf16", {"loop": "distillation", "checkpoint": "block", "completion": 9, "batch": 1}),
-        ("fp32", {"loop": "distillation", "teacher": Teacher(TEACHER.model, "bf16")}),
-        ("bf16", {"loop": "distillation", "teacher": Teacher(Model.from_config(OTHER), "fp32")}),
-        ("fp32", {"loop": "distillation", "teacher": TEACHER, "lora": Lora(4)}),
-        ("fp32", {"loop": "gkd", "teacher": TEACHER, "micro_batches": 2, "completion": 9}),
-        ("autocast", {"loop": "gkd", "teacher": TEACHER, "micro_batches": 2}),
+        (
+            "fp32",
+            {
+                "loop": "distillation",
+                "checkpoint": "none",
+                "teacher": Teacher(TEACHER.model, "bf16"),
+            },
+        ),
+        (
+            "bf16",
+            {
+                "loop": "distillation",
+                "checkpoint": "none",
+                "teacher": Teacher(Model.from_config(OTHER), "fp32"),
+            },
+        ),
+        (
+            "fp32",
+            {"loop": "distillation", "checkpoint": "none", "teacher": TEACHER, "lora": Lora(4)},
+        ),
+        (
+            "fp32",
+            {
+                "loop": "gkd",
+                "checkpoint": "none",
+                "teacher": TEACHER,
+                "micro_batches": 2,
+                "completion": 9,
+            },
+        ),
+        ("autocast", {"loop": "gkd", "checkpoint": "none", "teacher": TEACHER, "micro_batches": 2}),
         ("bf16", {"loop": "gkd", "checkpoint": "block", "completion": 20, "batch": 1}),
-        ("autocast", {"loop": "gkd", "teacher": Teacher(Model.from_config(OTHER), "bf16")}),
+        (
+            "autocast",
+            {
+                "loop": "gkd",
+                "checkpoint": "none",
+                "teacher": Teacher(Model.from_config(OTHER), "bf16"),
+            },
+        ),
         ("fp32", {"loop": "gkd", "teacher": TEACHER, "lora": Lora(4), "checkpoint": "block"}),
     ],
     ids=str,
@@ -52,7 +91,7 @@ def test_a_trainer_that_distils_takes_what_is_derived(tmp_path, precision, said)
 
 
 def test_bf16_true_changes_nothing_for_the_distillation_trainer(tmp_path):
-    run = Run.cpu(batch=2, tokens=32, loop="distillation", teacher=TEACHER)
+    run = Run.cpu(batch=2, tokens=32, loop="distillation", checkpoint="none", teacher=TEACHER)
     assert trained("autocast", run, tmp_path) == trained("fp32", run, tmp_path)
     student = Model.from_config(CONFIG)
     sizes = [simulate(student, name, run).peak.bytes for name in ("autocast", "fp32")]
@@ -62,7 +101,9 @@ def test_bf16_true_changes_nothing_for_the_distillation_trainer(tmp_path):
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_many_tiles_take_what_is_derived(tmp_path, precision):
     """Of 16 tokens by 400 words, so that the last ones are cut on both sides."""
-    run = Run.cpu(batch=3, tokens=32, loop="distillation", teacher=TEACHER, completion=13)
+    run = Run.cpu(
+        batch=3, tokens=32, loop="distillation", checkpoint="none", teacher=TEACHER, completion=13
+    )
     with quiet():
         from trl.kernels import chunked_divergence as theirs
     own = mock.patch.multiple(divergence, TOKENS=16, WORDS=400)
@@ -72,7 +113,14 @@ def test_many_tiles_take_what_is_derived(tmp_path, precision):
 
 def test_on_cuda_a_step_holds_two_tiles_and_the_heads_gradient_in_fp32():
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("llama-3.2-3b"))
-    run = Run(batch=8, tokens=1024, loop="distillation", teacher=teacher, completion=1000)
+    run = Run(
+        batch=8,
+        tokens=1024,
+        loop="distillation",
+        checkpoint="none",
+        teacher=teacher,
+        completion=1000,
+    )
     step = simulate(model, "bf16", run)
     events, start = step.log.events, step.log.marks["second.backward"]
     names = [None if record is None else record.op for record, _, _ in events[start:]]
@@ -85,7 +133,7 @@ def test_on_cuda_a_step_holds_two_tiles_and_the_heads_gradient_in_fp32():
 
 def test_all_logits_of_both_models_are_seventeen_tensors():
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("llama-3.2-3b"))
-    run = Run(batch=4, tokens=1024, loop="gkd", teacher=teacher)
+    run = Run(batch=4, tokens=1024, loop="gkd", checkpoint="none", teacher=teacher)
     peak = simulate(model, "bf16", run).peak
     whole, shifted = (2 * 4 * tokens * model.vocab for tokens in (1024, 1023))
     assert peak.moment == "loss" and peak.contents["logits"] == 2 * whole + 15 * shifted
@@ -99,7 +147,7 @@ def test_all_logits_of_both_models_are_seventeen_tensors():
 def test_the_page_repeats_what_is_derived():
     page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("llama-3.2-3b"))
-    run = Run(batch=4, tokens=1024, loop="distillation", teacher=teacher)
+    run = Run(batch=4, tokens=1024, loop="distillation", checkpoint="none", teacher=teacher)
     tiles, whole = (estimate(model, "bf16", run.replace(loop=loop)) for loop in DISTILLED)
     assert f"takes {text(tiles.total())} with `DistillationTrainer` and 4 sequences" in page
     assert f"teacher's weights are {text(tiles['reference'].derived)}. With" in page

@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 import sys
 import tomllib
 from importlib import metadata
@@ -140,6 +141,56 @@ def test_relative_imports_lead_to_their_modules():
         "memlab.lab.shard",
     }
     assert "memlab.lab.text" in imported("from . import text", "memlab.lab", package=True)
+
+
+# `make book` as far as Jupyter Book itself, where nothing can be imported that is refused.
+BOOK = """
+import sys
+from importlib import import_module
+from pathlib import Path
+
+root, out, refused = Path(sys.argv[1]), Path(sys.argv[2]), set(sys.argv[3].split())
+
+
+class Refusing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in refused:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Refusing)
+sys.path[:0] = [str(root / folder) for folder in ("tools", "tools/i18n", "book/_ext")]
+import book
+
+book.BUILD = book.SITE = out
+for extension in (root / "book" / "_ext").glob("*.py"):
+    import_module(extension.stem)
+import_module("jupyter_book.cli.main")
+source = book.stage("en")
+for path in [*source.glob("*.md"), *source.glob("notebooks/*.ipynb")]:  # a few are enough
+    if path.stem not in ("intro", "status", "01_formats"):
+        path.unlink()
+book.lay.lay("pt-BR", source)
+(out / "pt-BR").mkdir()
+(out / "pt-BR" / book.FIRST).touch()
+book.write_index()
+"""
+
+
+def book_builds(folder, refused):
+    command = [sys.executable, "-c", BOOK, ROOT, folder, " ".join(refused)]
+    return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=ROOT).stderr
+
+
+def test_the_extra_of_the_book_brings_all_that_make_book_imports(tmp_path):
+    pytest.importorskip("sphinx", reason="no book: Sphinx is not installed")
+    brought = {"memlab", *(name.lower().replace("_", "-") for name in installed("book"))}
+    owners = metadata.packages_distributions().items()
+    others = {p for p, of in owners if not {x.lower().replace("_", "-") for x in of} & brought}
+    others |= {"numpy", "torch"}  # whatever is installed here
+    assert book_builds(tmp_path / "book", others) == ""
+    assert "No module named 'latex2mathml'" in book_builds(tmp_path / "less", {"latex2mathml"})
 
 
 def test_the_advice_names_the_packages_of_each_extra():

@@ -26,6 +26,8 @@ from memlab.run import MOST
 from memlab.step import simulate
 from memlab.terms.context import CONTEXT
 from memlab.terms.lora import Lora
+from memlab.terms.workspaces import LARGE
+from memlab.verdict import FITS, room_on
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
 QWEN_4B, TINYLLAMA = Model.preset("qwen3-4b"), Model.preset("tinyllama-1.1b")
@@ -251,12 +253,12 @@ def test_a_mixture_divides_its_experts_where_gathering_them_is_too_much():
     ways = [Sharding(data=8, zero=3, **more) for more in ({}, {"expert": 8})]
     whole, divided = (peak(mixture, "bf16", **how, devices=way) for way in ways)
     assert divided < whole
-    made = cheapest_change(mixture, "bf16", run, on=divided + CONTEXT, cards=8)
+    made = cheapest_change(mixture, "bf16", run, on=divided, spare=0, cards=8)
     name, _, size, line = made[-1]
     assert name == "FSDP2 over 8 cards, experts divided among them" and size == divided
     assert "DistributedConfig(fsdp_size=8, ep_size=8)" in line
     assert (
-        cheapest_change(mixture, "bf16", run.replace(devices=ways[0]), on=divided + CONTEXT) == made
+        cheapest_change(mixture, "bf16", run.replace(devices=ways[0]), on=divided, spare=0) == made
     )
 
 
@@ -270,7 +272,7 @@ def test_a_pipeline_is_told_of_other_schedules(capsys):
 
     gpipe, other = size("gpipe"), size("1f1b")
     assert other < gpipe
-    assert main(["fit", "tinyllama-1.1b", "--on", f"{other + CONTEXT} B", *how.split()]) == 1
+    assert main(["fit", "tinyllama-1.1b", "--on", f"{other} B", "--spare", "0", *how.split()]) == 1
     out = capsys.readouterr().out
     assert "after the schedule 1F1B" in out and "Schedule1F1B(stage, n_microbatches=4)" in out
     assert "--parallelism.pipeline_parallel_schedule 1F1B" in out
@@ -279,10 +281,10 @@ def test_a_pipeline_is_told_of_other_schedules(capsys):
 def test_the_command_says_what_it_takes_and_what_is_there(capsys):
     words = "fit qwen3-0.6b --batch 1 --tokens 512 --precision bf16 --on"
     assert main([*words.split(), "H100"]) == 0
-    assert "as it is: its peak is " in capsys.readouterr().out
+    assert "it fits H100 80GB: " in capsys.readouterr().out
     asked = "fit llama-3-8b --precision bf16 --batch 1 --tokens 4096 --on A100-40GB --cards 8"
     assert main([*asked.split(), "--deepspeed"]) == 1
-    assert "are there; the cheapest changes" in capsys.readouterr().out
+    assert "are there\nthe cheapest changes" in capsys.readouterr().out
     assert main([*asked.split(), "--ranks", "8", "--zero", "2"]) == 2
     assert "--cards 8 beside --ranks 8; give one of them" in capsys.readouterr().err
 
@@ -444,9 +446,12 @@ def test_no_cap_ends_the_search_for_a_batch():
     assert peak(tiny, "fp32", batch=fit.value + 1, tokens=64) > fit.limit
 
 
-def test_a_context_is_spared_unless_another_size_is_said():
+def test_what_stands_beside_tensors_is_left_free_unless_a_size_is_said():
     plain = largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB")
-    assert plain.limit == 24 * GiB - CONTEXT
+    room = room_on("24 GiB")
+    assert plain.limit == room.surely and plain.verdict.word == FITS
+    assert room.beside == CONTEXT + 2 * LARGE  # of a card that nobody names the larger ones
+    assert largest_batch(QWEN, "bf16", Run(tokens=1024), on="24 GiB", spare=0).limit == 24 * GiB
 
 
 def test_what_fits_in_no_way_says_the_least():

@@ -89,7 +89,7 @@ def test_a_real_step_around_the_stand_in_takes_what_is_derived(asked):
     [
         {"loop": "trainer"} | PACKED,
         {"loop": "trainer", "checkpoint": "block", "micro_batches": 2},
-        {"loop": "sft"} | PACKED,
+        {"loop": "sft", "checkpoint": "none"} | PACKED,
         {"loop": "sft", "checkpoint": "block"} | PACKED,
     ],
     ids=str,

@@ -14,7 +14,8 @@ from memlab import Model
 from memlab.lab import fp8
 from memlab.lab.fp8 import E4M3, E5M2, FP8Recipe, cast, product
 from memlab.lab.models import TinyLlama
-from memlab.measure import Saved, Tracker
+from memlab.lab.scaled_mm import quick_on_a_cpu, scaled_mm
+from memlab.measure import Saved, Tracker, storage_bytes
 from memlab.terms import activations
 from memlab.terms import fp8 as terms
 
@@ -79,6 +80,22 @@ def test_the_kernel_and_its_emulation_agree(scaling):
     assert off(kernel, product(a, b, torch.float32, emulate=True)) < 1e-3
     plain = (a[0].float() * a[1]) @ (b[0].float() * b[1])
     assert off(kernel, plain) < 1e-3
+
+
+@pytest.mark.parametrize("along", [None, -1])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_on_a_cpu_the_operator_gives_the_numbers_of_torchs_own_kernel(along, dtype):
+    a, b = cast(torch.randn(48, 64), E5M2, along), cast(torch.randn(32, 64), E4M3, along)
+    factors = a[0], b[0].t(), a[1], b[1].t()
+    quick_on_a_cpu()
+    # Torch's kernel with a place for its result is another operator, which nobody replaced.
+    wanted = torch.empty(48, 32, dtype=dtype)
+    torch._scaled_mm(*factors, out_dtype=dtype, out=wanted)
+    with Tracker() as tracker:
+        found = torch._scaled_mm(*factors, out_dtype=dtype)
+    assert torch.equal(found, scaled_mm(*factors, out_dtype=dtype))
+    assert found.dtype == dtype and off(found, wanted) < (1e-2 if dtype == torch.bfloat16 else 1e-3)
+    assert tracker.peak == storage_bytes(*factors, found)  # dequantized copies are its own affair
 
 
 @pytest.mark.parametrize("shape", [(48, 60, 32), (48, 64, 40)])

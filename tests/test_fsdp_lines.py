@@ -119,6 +119,6 @@ def test_each_reader_gets_the_lines_of_the_own_loop():
         plain.replace(devices=Sharding()),
         plain.replace(devices=Sharding(**OVER, library="deepspeed")),
         plain.replace(implementation="memlab"),
-        plain.replace(loop="sft"),
+        plain.replace(loop="sft", checkpoint="none"),
     ):
         assert fsdp_line(FP32, run) is None

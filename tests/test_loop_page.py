@@ -189,7 +189,7 @@ def test_pairs_are_two_sequences_and_a_second_model(lookup):  # noqa: F811
         rows["reference"] == rows["weights"] and "1 × 2 × 4,096 tokens, in pairs" in told["heading"]
     )
     assert "llama-3-8b, DPOTrainer ·" in told["heading"]
-    held = estimate(model_of(checked({})), "bf16", run_of(checked({"loop": "dpo"})))
+    held = estimate(model_of(checked({})), None, run_of(checked({"loop": "dpo"})))
     assert held.total() == told["total"]
 
 

@@ -26,15 +26,18 @@ ROOT = Path(__file__).resolve().parent.parent
         ("autocast", {"loop": "nanogpt", "clip": False}),
         ("fp32", {"loop": "trainer", "micro_batches": 2}),
         ("bf16", {"loop": "trainer", "checkpoint": "block"}),
-        ("autocast", {"loop": "sft"}),
+        ("autocast", {"loop": "sft", "checkpoint": "none"}),
         ("fp32", {"loop": "sft", "micro_batches": 2, "checkpoint": "block"}),
-        ("fp32", {"loop": "dpo", "micro_batches": 2, "completion": 20}),
+        ("fp32", {"loop": "dpo", "checkpoint": "none", "micro_batches": 2, "completion": 20}),
         ("bf16", {"loop": "dpo", "checkpoint": "block"}),
-        ("autocast", {"loop": "dpo", "completion": 9}),
-        ("fp32", {"loop": "dpo", "reference": "precomputed", "micro_batches": 2}),
-        ("fp32", {"loop": "grpo", "micro_batches": 2, "completion": 12}),
+        ("autocast", {"loop": "dpo", "checkpoint": "none", "completion": 9}),
+        (
+            "fp32",
+            {"loop": "dpo", "checkpoint": "none", "reference": "precomputed", "micro_batches": 2},
+        ),
+        ("fp32", {"loop": "grpo", "checkpoint": "none", "micro_batches": 2, "completion": 12}),
         ("bf16", {"loop": "grpo", "checkpoint": "block", "completion": 20}),
-        ("autocast", {"loop": "grpo", "reference": "model", "completion": 9}),
+        ("autocast", {"loop": "grpo", "checkpoint": "none", "reference": "model", "completion": 9}),
         ("autocast", {"loop": "dpo", "lora": Lora(4), "checkpoint": "block"}),
     ],
     ids=str,
@@ -66,20 +69,20 @@ def test_loops_are_asked_at_every_door():
     nanogpt = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="nanogpt")).total()
     # X and Y of the next batch, beside the X that the graph holds; of two losses one is dropped.
     assert nanogpt - kept == 2 * 8 * 4 * 1024
-    sft = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft")).total()
+    sft = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft", checkpoint="none")).total()
     assert sft < plain  # fp32 logits cost more than the head's gradient in fp32
 
 
 def test_the_page_repeats_what_is_derived():
     page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
     model = Model.preset("Llama-3.2-1B")
-    pairs = estimate(model, "bf16", Run(batch=2, tokens=1024, loop="dpo"))
+    pairs = estimate(model, "bf16", Run(batch=2, tokens=1024, loop="dpo", checkpoint="none"))
     rows = {row.term: row.derived for row in pairs.rows}
-    alone = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft"))
+    alone = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft", checkpoint="none"))
     assert f"2 pairs of 1,024 tokens take {text(pairs.total())} where" in page
     assert f"`SFTTrainer` takes {text(alone.total())} with 4 sequences" in page
     assert f"the second model, {text(rows['reference'])} that" in page
-    said = Run(batch=4, tokens=1024, loop="grpo", completion=256)
+    said = Run(batch=4, tokens=1024, loop="grpo", checkpoint="none", completion=256)
     after, judged = (
         estimate(model, "bf16", run).total() for run in (said, said.replace(reference="model"))
     )
@@ -91,7 +94,7 @@ def test_the_page_repeats_what_is_derived():
 
 def test_what_a_reference_costs_depends_on_how_it_is_asked():
     model = Model.preset("Llama-3.2-1B")
-    said = Run(batch=2, tokens=1024, loop="dpo")
+    said = Run(batch=2, tokens=1024, loop="dpo", checkpoint="none")
     second = estimate(model, "bf16", said).total()
     numbers = estimate(model, "bf16", said.replace(reference="precomputed")).total()
     whole = 2 * model.parameter_count

@@ -17,13 +17,15 @@ from memlab.devices import devices
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
 from memlab.explain.resorts import EVERY, LAST, TORCHS
-from memlab.fit import CannotFit, cheapest_change, limit_of
+from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
 from memlab.page import cheaper
 from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, run_of
-from memlab.page.request import CHOICES, PRECISIONS, checked
+from memlab.page.begun import SIGNS
+from memlab.page.request import CHOICES, OWN, PRECISIONS, checked
 from memlab.units import text
+from memlab.verdict import DOES_NOT_FIT, FITS, TIGHT, room_for
 
 QUESTIONS = 60
 PACKAGE_ONLY = [change.name for change in (*EVERY, *LAST) if change not in CHANGES]
@@ -44,6 +46,11 @@ def questions():
             said |= {"model": chance.choice(models), "tokens": chance.choice((128, 512, 1000))}
         found.append(said)
     return found
+
+
+def named(state):
+    """The recipe that a state names; None: what the program takes by itself."""
+    return None if state["precision"] == OWN else PRECISIONS[state["precision"]][1]
 
 
 def _choices(name):
@@ -82,7 +89,7 @@ def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
 def test_memlab_estimate_answers_the_same(asked):
     for state, told in asked:
         whole = checked(state)
-        ledger = estimate(model_of(whole), PRECISIONS[whole["precision"]][1], run_of(whole))
+        ledger = estimate(model_of(whole), named(whole), run_of(whole))
         assert ledger.total() == told["total"], state
         assert ledger.title.endswith(f": the peak, in {told['moment']}"), state
         assert told["heading"].endswith(f": the peak, in {told['moment']}")
@@ -95,10 +102,11 @@ def test_memlab_estimate_answers_the_same(asked):
 
 def test_the_verdict_is_that_of_the_package(asked):
     for state, told in asked:
-        limit, name = limit_of(state["card"])
-        assert (limit, name) == (told["limit"], told["card"])
-        assert told["fits"] == (told["total"] <= limit)
-        assert told["verdict"].startswith("✓" if told["fits"] else "✗")
+        room = room_for(run_of(checked(state)), state["card"])
+        assert (room.at_most, room.name) == (told["limit"], told["card"])
+        word = room.verdict(told["total"]).word
+        assert told["fits"] == (word == FITS) and told["state"] == SIGNS[word]
+        assert told["verdict"][0] == {FITS: "✓", TIGHT: "≈", DOES_NOT_FIT: "✗"}[word]
 
 
 def test_the_cheapest_changes_are_those_of_the_package(asked):
@@ -107,8 +115,8 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
         if told["fits"] or not told["changes"]:
             continue
         whole = checked(state)
-        recipe = PRECISIONS[whole["precision"]][1]
-        wanted = cheapest_change(model_of(whole), recipe, run_of(whole), on=state["card"])
+        how = {"on": state["card"]}
+        wanted = cheapest_change(model_of(whole), named(whole), run_of(whole), **how)
         if any(name in PACKAGE_ONLY for name, *_ in wanted):
             continue
         told_here = [[name, cost, text(size)] for name, cost, size, _ in wanted]

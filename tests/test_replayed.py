@@ -6,9 +6,9 @@ import pytest
 
 from memlab import Model, Recipe, Run
 from memlab.cli import main
-from memlab.cli.estimate_json import ALLOCATOR
+from memlab.cli.estimate_json import ALLOCATOR, WIDE
 from memlab.recipe.parallelism import Sharding
-from memlab.step.loop import tops
+from memlab.step.loop import quiet, tops
 from memlab.step.replayed import replayed
 from memlab.step.simulate import simulate
 from memlab.terms.replay import replay
@@ -75,3 +75,48 @@ def test_estimate_prints_it_for_several_devices(capsys, said):
     found = document["allocator"]
     assert document["peak"]["bytes"] <= found["allocated"] <= found["reserved"]
     assert ALLOCATOR not in document["leaves_out"]
+
+
+HELD = ("graph", "logits", "output", "gradients", "state_dict", "model", "fp32_model", "batch")
+
+
+@pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
+@pytest.mark.parametrize("what", HELD)
+def test_what_the_loop_holds_goes_through_the_allocator(what, recipe):
+    """It was left out: less was reserved than the peak that was printed above it."""
+    chosen, run = Recipe.named(recipe), Run(**HOW, holds=(what,))
+    done = replayed(LLAMA, chosen, run)
+    highest = max(sum(held.values()) for held in tops(LLAMA, chosen, run).values())
+    assert done.requested == highest <= done.allocated <= done.reserved
+    assert done.reserved > replayed(LLAMA, chosen, Run(**HOW)).reserved or what == "batch"
+
+
+@pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
+@pytest.mark.parametrize("more", [{}, {"micro_batches": 2}, {"checkpoint": "block"}], ids=str)
+def test_a_loop_that_holds_its_output_is_one_that_keeps_outputs(recipe, more):
+    """One program had two answers: only the total of one of them had the logits in it."""
+    chosen = Recipe.named(recipe)
+    held = Run(**HOW, **more, holds=("output",))
+    kept = Run(**HOW, **more, loop="keeps-outputs")
+    assert tops(LLAMA, chosen, held) == tops(LLAMA, chosen, kept)
+    assert quiet(LLAMA, chosen, held) == quiet(LLAMA, chosen, kept)
+    assert quiet(LLAMA, chosen, held) != quiet(LLAMA, chosen, Run(**HOW, **more))
+    assert replayed(LLAMA, chosen, held) == replayed(LLAMA, chosen, kept)
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_the_quiet_moments_have_what_the_loop_holds(capsys, what):
+    words = f"estimate tiny-llama --precision bf16 --batch 4 --tokens 64 --holds {what} --json"
+    found = json.loads((main(words.split()), capsys.readouterr().out)[1])
+    plain = quiet(LLAMA, Recipe.named("bf16"), Run(**HOW))
+    assert sum(found["held"].values()) > sum(plain.values()) - plain["first_step"]
+    assert found["allocator"]["allocated"] >= found["peak"]["bytes"]
+
+
+def test_what_no_log_has_is_not_replayed_and_said_so(capsys):
+    words = "estimate tiny-llama --precision bf16 --tokens 64 --implementation memlab --json"
+    main([*words.split(), "--holds", "wide_logits"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["allocator"] is None and WIDE in found["leaves_out"]
+    with pytest.raises(ValueError, match="holds 'output' twice"):
+        tops(LLAMA, Recipe.named("bf16"), Run(**HOW, loop="keeps-outputs", holds=("output",)))

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -84,6 +85,45 @@ def test_help_lists_every_target():
     phony = re.search(r"^\.PHONY: (.*)$", text, re.M)[1].split()
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
     assert re.findall(r"^  make (\w+)", told, re.M) == phony
+
+
+@pytest.fixture
+def make(tmp_path):
+    """`make book` in a folder of our Makefile, up to where it would install anything."""
+    if not shutil.which("make"):
+        pytest.skip("no make")
+    folder = tmp_path / "um espaço 書"
+    folder.mkdir()
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
+
+    def said(*words):
+        done = subprocess.run(["make", "book", *words], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 2 and "Traceback" not in done.stderr
+        return done.stderr
+
+    said.folder = folder
+    return said
+
+
+def test_make_says_why_it_takes_no_python(make):
+    broken = make.folder / "broken"
+    broken.write_text("#!/bin/sh\necho libpython3.12.so.1.0: cannot open >&2\nexit 127\n")
+    broken.chmod(0o755)
+    said = make("PYTHON=./broken")
+    assert "./broken: libpython3.12.so.1.0: cannot open\n" in said
+    assert "make book PYTHON=/path/to/python" in said
+    broken.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -c "import sys; sys.exit(\'too old\')"\n'
+    )
+    assert "./broken: too old\n" in make("PYTHON=./broken")
+
+
+def test_make_says_where_nothing_may_be_written(make):
+    assert "make book VENV=/path/to/a/folder\n" in make("VENV=/dev/null/none")
+    if os.geteuid():  # root may write anywhere
+        make.folder.chmod(0o500)
+        assert "copy it to a place that is yours" in make()
 
 
 def test_every_chapter_is_in_the_book():

@@ -23,7 +23,7 @@ STEPS = (
     ("fp32", Run(**HOW, micro_batches=3)),
     ("bf16", Run(**HOW, micro_batches=2, loop="trainer")),
     ("autocast", Run(**HOW, micro_batches=4, checkpoint="block", loop="keeps-outputs")),
-    ("bf16", Run(**HOW, micro_batches=3, loop="sft", lora=None)),
+    ("bf16", Run(**HOW, micro_batches=3, loop="sft", checkpoint="none", lora=None)),
     ("fp32", Run(**HOW, micro_batches=3, loop="trainer", eval_batch=8, eval_logits=2)),
     ("bf16", Run(**HOW, micro_batches=3, implementation="memlab", loss="chunked")),
     ("fp32", Run(**HOW, micro_batches=3, devices=Sharding(data=2, zero=3, gradient_sync="last"))),

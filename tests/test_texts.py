@@ -159,9 +159,9 @@ def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
     [
         ("fp32", {"loop": "trainer", "texts": "padded", "micro_batches": 2}),
         ("autocast", {"loop": "trainer", "texts": "packed"}),
-        ("bf16", {"loop": "sft", "texts": "padded", "completion": 30}),
-        ("fp32", {"loop": "sft", "texts": "packed", "micro_batches": 2}),
-        ("fp32", {"loop": "dpo", "texts": "padded", "completion": 20}),
+        ("bf16", {"loop": "sft", "checkpoint": "none", "texts": "padded", "completion": 30}),
+        ("fp32", {"loop": "sft", "checkpoint": "none", "texts": "packed", "micro_batches": 2}),
+        ("fp32", {"loop": "dpo", "checkpoint": "none", "texts": "padded", "completion": 20}),
     ],
     ids=str,
 )

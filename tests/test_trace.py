@@ -22,7 +22,6 @@ from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
 from memlab.measure.shapes_mode import shapes_mode
-from memlab.terms.context import CONTEXT
 
 TINY = Model(
     family="llama", layers=3, d_model=64, d_ff=96, heads=4, kv_heads=2, vocab=61, positions=32
@@ -164,8 +163,10 @@ def test_it_fits_or_not():
     assert step.reserved() >= step.peak
     assert step.fits(step.reserved(), spare=0) and not step.fits(step.peak - 1, spare=0)
     assert step.fits("24 GiB") and not step.fits("1 KiB")
-    # A CUDA context is left free, as `memlab fit` leaves it.
-    assert step.fits(step.reserved() + CONTEXT) and not step.fits(step.peak + CONTEXT - 1)
+    # What a CUDA context and cuBLAS take is left free, as `memlab fit` leaves it.
+    beside = room_on(0).beside
+    assert step.verdict(step.peak + beside).word == TIGHT
+    assert step.verdict(step.peak + beside - 1).word == DOES_NOT_FIT
     assert step.fits("RTX 4090") and step.fits("h100")
     with pytest.raises(ValueError, match="unknown device 'RTX 4099'; did you mean RTX 4090"):
         step.fits("RTX 4099")
@@ -434,6 +435,7 @@ import re, torch
 from memlab import Model
 from memlab.lab.models import TinyLlama
 from memlab.measure import trace
+from memlab.verdict import DOES_NOT_FIT, TIGHT, room_on
 ids = torch.empty(1, 4096, dtype=torch.long, device="meta")
 model = Model.preset("llama-3-8b")
 step = trace(lambda: TinyLlama(model).to(torch.bfloat16), (ids, ids))

@@ -35,7 +35,7 @@ def test_defaults_are_those_that_the_chapter_lists(tmp_path):
 
 
 def test_autocast_over_bf16_weights_takes_no_more_than_bf16_alone(tmp_path):
-    run = Run.cpu(batch=2, tokens=32, loop="sft", checkpoint="block")
+    run = Run.cpu(batch=2, tokens=32, loop="sft")
     alone = simulate(Model.from_config(CONFIG), "bf16", run).peak.bytes
     assert highest("bf16", run, tmp_path) == alone
     assert highest("bf16", run, tmp_path, bf16=True) == alone

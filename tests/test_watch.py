@@ -22,13 +22,23 @@ import psutil
 import pytest
 from fake_nvml import Nvml, NVMLError
 
-from memlab import MiB
+from memlab import MiB, text
 from memlab.cli import main
+from memlab.files.seen import seen
 from memlab.files.timelines import read_timeline
 from memlab.plot.watched import watched
 from memlab.watch import limits, samplers
+from memlab.watch.program import Program
+from memlab.watch.record import Record
 from memlab.watch.tree import Tree
 
+HEAD = {
+    "command": ["true"],
+    "started": "2026-11-27T00:00:00+00:00",
+    "source": "process",
+    "device": None,
+    "total_bytes": 2**34,
+}
 HERE = Path(__file__).parent
 MACHINES = json.loads((HERE / "nvml.json").read_text())
 LAST = r"memlab watch: peak [\d.,]+ \w+ in [\d.,]+ s, exit code {}\n"
@@ -213,10 +223,46 @@ def test_a_leak_is_warned_of_and_stopped(tmp_path):
     assert soft["at"] <= hard["at"] <= end["at"] and hard["bytes"] >= 80 * MiB
     assert (end["kind"], end["code"]) == ("exit", 143) and found["exit"] == 121
     assert end["largest_process_bytes"] > 40 * MiB
-    assert found["peak_bytes"] == max(held for _, held, _ in found["samples"]) >= 80 * MiB
+    looks = max(held for _, held, _ in found["samples"])
+    assert found["peak_bytes"] == max(looks, end["largest_process_bytes"]) >= 80 * MiB
     assert found["started"] and found["process_counts"] in ("PSS", "RSS")
     drawn = out.with_suffix(".svg").read_text()
     assert "hard limit 80 MiB" in drawn and "peak " in drawn and drawn.rstrip().endswith("</svg>")
+
+
+def test_a_peak_between_two_looks_is_the_kernels(tmp_path):
+    """It printed 202 KiB for a program of 700 MiB, stored that, and explain took it."""
+    out = tmp_path / "run.json"
+    grows = f"import time; time.sleep(0.3); kept = b'x' * {64 * MiB}; time.sleep(0.3)"
+    done = run("--every", "60", "--out", str(out), program=grows)
+    found = read_timeline(out)
+    counted = found["events"][-1]["largest_process_bytes"]
+    assert max(held for _, held, _ in found["samples"]) < 64 * MiB < counted
+    assert found["peak_bytes"] == counted == seen(str(out)).amount
+    assert f"peak {text(counted)} in " in done.stderr
+
+
+def test_who_ended_before_the_first_look_has_no_peak(tmp_path):
+    """The system counts our own bytes of a program that was a copy of us until it began."""
+    out = tmp_path / "run.json"
+    record = Record(str(out), HEAD, {})
+    record.publish()
+    program = Program(["true"], dict(os.environ))
+    while program.code is None:
+        time.sleep(0.01)
+        program.reap()
+    program.close()
+    assert 0 < program.largest <= program.own and program.least == 0
+    record.known(program.least)
+    record.close(0)
+    assert read_timeline(out)["peak_bytes"] == record.peak == 0
+
+
+def test_what_the_kernel_counts_of_processes_is_no_floor_of_a_card(tmp_path):
+    record = Record(None, HEAD | {"source": "device", "device": "a card"}, {})
+    record.look(0.0, 5 * MiB, 2 * MiB)
+    record.known(700 * MiB)
+    assert record.peak == 2 * MiB
 
 
 def test_who_ignores_the_polite_signal_gets_the_firm_one(tmp_path):

@@ -48,7 +48,7 @@ for _number, _sizes in enumerate(layered.SAMPLES):
 def files():
     """What there is a file of: family, precision, format of the base, which layers."""
     for base in BASES:
-        yield from product(FAMILIES, PRECISIONS[base], [base], TARGETS)
+        yield from product(FAMILIES, PRECISIONS, [base], TARGETS)
 
 
 def sizes_of(family, kind, base):

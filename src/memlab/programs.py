@@ -27,6 +27,15 @@ REFERENCES = ("model", "precomputed")
 TEXTS = ("full", "padded", "packed")  # how the rows of a batch are filled
 
 
+def keeps_output(run: Run) -> bool:
+    """Whether what the model returns lives until the next forward pass is over.
+
+    A loop that `holds` its output is the same program as loop="keeps-outputs".
+    """
+    held = "output" in run.holds and run.implementation == "transformers"
+    return held or run.loop in ("keeps-outputs", "nanogpt")
+
+
 def reference_model(run: Run) -> str:
     """What judges beside the policy: "model", "adapters off", or nothing that is called.
 

@@ -24,8 +24,8 @@ class Teacher:
     """A model whose distribution over the next token the trained one learns, and its format.
 
     model       its shape; it needs the vocabulary of the student
-    weights     fp32, bf16 or fp16; None: the student's. A teacher that is named by a string has
-                what its config says, where a student that TRL loads is in fp32
+    weights     fp32, bf16 or fp16; None: what its config says, where a student that TRL loads is
+                in fp32; the student's where it says nothing
     Source      trl 1.16, trainer/distillation_trainer.py: __init__, which gives dtype=None to
                 create_model_from_path; transformers 5.23, from_pretrained: dtype="auto" then
     Raises      ValueError and TypeError that name the field, its value and what would be right

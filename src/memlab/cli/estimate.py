@@ -19,7 +19,7 @@ from . import engine, given, posted
 from .asked import command
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
-from .simulated import simulated
+from .simulated import held_at, kept_keys, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
     except CacheAlone as error:
         return _of_shapes(options, error, model)
     beside = None
-    left_out = given.left_out(options.model, model, recipe) + given.taken(options, recipe, how)
+    parts = given.left_out(options.model, model, recipe)
+    left_out = parts + given.taken(options, recipe, how)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
@@ -82,8 +83,10 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         return "\n".join([_side_by_side(comparison, recipe.name, other.name), *left_out])
     _plot(ledger, options.plot)
     if options.json:
-        return as_json(model, recipe, how, ledger, beside, left_out)
+        took = given.took(options, recipe, how)
+        return as_json(model, recipe, how, ledger, took, beside, parts)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
+    lines += kept_keys(model, recipe, how)
     return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
 
 
@@ -118,7 +121,7 @@ def _of_shapes(
     what = "call" if call else "step"
     line = PEAK.format(what=what, family=model.family, command=asked)
     if options.json:
-        return shapes_as_json(model, recipe, how, ledger, line)
+        return shapes_as_json(model, recipe, how, ledger, line, given.took(options, recipe, how))
     return "\n".join([str(ledger), *model.left_out_line(), line])
 
 
@@ -173,7 +176,8 @@ def _moments(model: Model, recipe: Recipe, how: Run) -> list[str]:
     if found is None:
         return []
     if how.phase == "train":
-        moments = {**found.held, "peak of the first step": found.peak.first_step_bytes}
+        moments = held_at(model, recipe, how, found)
+        moments["peak of the first step"] = moments.pop("first_step")
     else:
         moments = {**found.held, "each new token adds": found.per_token}
     lines = [f"{name.replace('_', ' '):22} {text(size)}" for name, size in moments.items()]

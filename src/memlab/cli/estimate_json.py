@@ -11,7 +11,7 @@ from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from .document import document
-from .simulated import simulated
+from .simulated import held_at, kept_keys, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..step import Peak
 
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
+WIDE_LOGITS = "wide_logits"
 REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
@@ -38,6 +39,13 @@ WORKSPACES = (
 WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
+WIDE = f"the replay of a step whose loop holds {WIDE_LOGITS}, which no log of memlab has"
+# Tensors that are freed at one moment go in the order of Python's names in a trace, and of a
+# simulation's in an estimate: the same bytes leave other holes. Peak and held are equal.
+ORDER = (
+    "the order of what is freed at one moment, which a trace and an estimate have apart: their "
+    "reserved bytes may differ by a segment or two (2 MiB, or 20 MiB)"
+)
 STREAMS = "blocks that DeepSpeed's stream of reductions holds longer: one stream is replayed"
 ADAPTERS = (
     "adapters are counted in fp32, as peft makes them by itself beside weights in {weights}; "
@@ -51,14 +59,15 @@ def as_json(
     recipe: Recipe,
     how: Run,
     ledger: Ledger,
+    defaults: dict[str, Any],
     posted: dict[str, Any] | None = None,
     parts: Sequence[str] = (),
 ) -> str:
     """The document as text.
 
+    defaults    what the loop's program took by itself: memlab.cli.given.took
     posted      what memlab.cli.posted says of a figure that was given, if one was
-    parts       lines about the parts of a multimodal model that are left out, and about a format
-                that nobody named
+    parts       lines about the parts of a multimodal model that are left out
 
     rows        without tokens what stays; of a step what stays and what autograd keeps, of a call
                 what it returns and what is alive at its peak
@@ -68,7 +77,7 @@ def as_json(
                 several devices those of the rank that holds most
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
-    found = simulated(model, recipe, how)
+    found, keys = simulated(model, recipe, how), kept_keys(model, recipe, how)
     rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
     held = peak = allocator = None
     more: dict[str, Any] = {} if posted is None else {"posted": posted}
@@ -85,11 +94,12 @@ def as_json(
     if found is not None:
         assert peak is not None
         held, allocator = dict(found.held), _allocator(model, recipe, how)
+        if how.phase == "train":
+            held = held_at(model, recipe, how, found)
+            peak["first_step_bytes"] = held.pop("first_step")
         if getattr(found, "host", None) is not None:
             more["host"] = _peak(found.host)
-        if how.phase == "train":
-            peak["first_step_bytes"] = found.peak.first_step_bytes
-        else:  # of the cache, by all sequences of the batch together
+        if how.phase != "train":  # of the cache, by all sequences of the batch together
             more["growth"] = {"per_token": found.per_token}
     if how.devices.ranks > 1:  # the rows are those of one rank: the fullest
         stage = fullest_stage(model, recipe, how)
@@ -113,7 +123,8 @@ def as_json(
         config=used(model.family, model.config),
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
-        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None)],
+        defaults=defaults,
+        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None), *keys],
         **more,
     )
 
@@ -143,7 +154,9 @@ def _peak(peak: Peak) -> dict[str, Any]:
     }
 
 
-def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str) -> str:
+def shapes_as_json(
+    model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak: str, defaults: dict[str, Any]
+) -> str:
     """The same document of a model that is not described: what stays, and how to get the peak."""
     derived = {row.term: row.derived or 0 for row in ledger.rows}
     return document(
@@ -159,6 +172,7 @@ def shapes_as_json(model: Causal, recipe: Recipe, how: Run, ledger: Ledger, peak
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
         leaves_out=[peak, *model.left_out_line(), KERNELS, ALLOCATOR, WORKSPACES, CONTEXT],
+        defaults=defaults,
     )
 
 
@@ -175,7 +189,7 @@ def _key(term: str) -> str:
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
     if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
         return None
-    if how.holds:  # what a program keeps beside the step is in no log
+    if WIDE_LOGITS in how.holds or (how.implementation == "memlab" and "output" in how.holds):
         return None
     from ..step.replayed import replayed  # only a step on CUDA needs it
 
@@ -186,6 +200,8 @@ def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
 def wide_adapters(recipe: Recipe, how: Run) -> list[str]:
     """What a figure about adapters takes for granted, where peft makes them wider than the rest."""
     if recipe.weights not in ("bf16", "fp16") or getattr(how.adapters, "dtype", "none") is not None:
+        return []
+    if how.adapters_in(recipe.weights) == recipe.weights:  # as the program makes them
         return []
     return [ADAPTERS.format(weights=recipe.weights)] if how.implementation != "memlab" else []
 
@@ -198,6 +214,8 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
         left.append(AROUND)
     left += [KERNELS, *([] if replayed else [ALLOCATOR])]
     left += [*([WORKSPACES] if how.backend == "cuda" else []), CONTEXT]
+    left += [WIDE] * (not replayed and WIDE_LOGITS in how.holds)
+    left += [ORDER] * replayed
     left += [STREAMS] * (replayed and how.devices.deepspeed)
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)

@@ -102,7 +102,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", metavar="A,B", help=words)
     words = "of distillation and gkd: a preset or a config (default: of the student's shape)"
     group.add_argument("--teacher", metavar="CONFIG", help=words)
-    words = "of the teacher (default: as the student's)"
+    words = "of the teacher (default: as its config says)"
     group.add_argument("--teacher-weights", choices=("fp32", "bf16", "fp16"), help=words)
     words = "update each weight as soon as its gradient is complete"
     group.add_argument("--step-in-backward", action="store_true", default=None, help=words)
@@ -148,6 +148,14 @@ def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:
     if flags:
         line = Message("{defaults}; {flags} say others", defaults=line, flags=Listed(", ", flags))
     return [line] if line else []
+
+
+def took(options: argparse.Namespace, recipe: Recipe, run: Run) -> dict[str, Any]:
+    """The same for programs: the line, and each default by its field."""
+    chosen = bool(options.recipe or options.precision)
+    found = program_defaults.taken(run, recipe, chosen=chosen)
+    made: dict[str, Any] = {"told": " ".join(taken(options, recipe, run))}
+    return made | {name: value for name, value, _ in found}
 
 
 def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:

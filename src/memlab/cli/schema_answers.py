@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-UNSAID = ("attention", "optimizer_impl", "reference", "compile")
+UNSAID = ("attention", "checkpoint", "optimizer_impl", "reference", "compile")
 # memlab.Run says each in full; a null is what the config or torch says by itself.
 _RUN: dict[str, dict[str, Any]] = {
     name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN
@@ -103,6 +103,10 @@ ANSWERS: dict[str, dict[str, Any]] = {
             "description": "its keys: read, no effect, not known; all empty for a preset",
         },
         "run": RUN,
+        "defaults": {
+            "type": "object",
+            "description": "what the loop takes where nothing is said: told, a line; by field",
+        },
     },
     "estimate --against": {
         "unit": UNIT,

@@ -13,7 +13,7 @@ from ..run import Run
 from ..units import parse, text
 from . import given
 from .document import document
-from .estimate_json import CONTEXT, KERNELS, TERMS, WORKSPACES, recipe_fields
+from .estimate_json import CONTEXT, KERNELS, ORDER, TERMS, WORKSPACES, recipe_fields
 from .fit import SPARE, STATUS, STATUSES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from ..verdict import Verdict
 
+# What can be said beside FILE.py:FUNCTION: how it is traced, and what is printed of it.
+BESIDE_FILE = ("command", "run", "model", "json", "fits", "spare", "plot", "snapshot", "precision")
 TARGET = (
     "a preset (`memlab models`); a config.json of any causal language model of transformers, or "
     "its folder; or a function of a file that returns a module and its inputs, a module and a "
@@ -83,7 +85,9 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     status = 0 if found is None else STATUS[found.word]
     if options.json:
         return _json(step, said, found, taken), status
-    lines = [str(step), "", f"reserved by CUDA's allocator: {text(step.reserved())}"]
+    lines = [str(step)]
+    if said["run"]["backend"] == "cuda":
+        lines += ["", f"reserved by CUDA's allocator: {text(step.reserved())}"]
     lines += [*([] if found is None else [_told(step.reserved(), found)]), *taken]
     return "\n".join(lines), status
 
@@ -119,11 +123,14 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
     """A function of a file says all but backend, kernel, AdamW's loop and autocast itself."""
+    from ..measure.trace import OURS
     from .traced_file import trace_file
 
-    if options.recipe or options.optimizer:
-        flag = "recipe" if options.recipe else "optimizer"
-        raise ValueError(f"--{flag}: what FILE.py:FUNCTION returns says its own formats")
+    for name, value in vars(options).items():
+        if value is not None and name not in (*BESIDE_FILE, *OURS):
+            flag = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            said = flag if isinstance(value, bool) else f"{flag} {value}"
+            raise ValueError(f"{said}: what {function}() returns says that itself")
     precision = options.precision or "fp32"
     if options.precision and not precision.startswith("autocast"):
         raise ValueError(
@@ -146,12 +153,17 @@ def _honest(how: Run) -> dict[str, Any]:
     return {name: value for name, value in how.to_dict().items() if name in OURS}
 
 
+def _allocator(step: Any) -> dict[str, int]:
+    return {"allocated": step.allocated(), "reserved": step.reserved()}
+
+
 def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, taken: list[str]) -> str:
     """The document of `memlab estimate --json`, with figures that were traced."""
     found = step.to_dict()
     rows = {name: found["rows"].get(name, 0) for name in TERMS}
     rows["other"] = sum(size for name, size in found["rows"].items() if name not in TERMS[:-1])
     recipe, how = said.pop("recipe"), said.pop("run")
+    on_card = how["backend"] == "cuda"
     return document(
         "trace",
         **said,
@@ -159,10 +171,17 @@ def _json(step: Any, said: dict[str, Any], verdict: Verdict | None, taken: list[
         rows=rows,
         held=found["held"],
         peak=found["peak"],
-        allocator={"allocated": step.allocated(), "reserved": step.reserved()},
+        allocator=_allocator(step) if on_card else None,
         fits=None if verdict is None else verdict.fits,
         verdict=None if verdict is None else verdict.word,
         recipe=recipe,
         run=how,
-        leaves_out=[*step.notes, *taken, KERNELS, WORKSPACES, CONTEXT],
+        leaves_out=[
+            *step.notes,
+            *taken,
+            KERNELS,
+            *([WORKSPACES] * on_card),
+            CONTEXT,
+            *([ORDER] * on_card),
+        ],
     )

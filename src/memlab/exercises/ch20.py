@@ -27,7 +27,7 @@ def _longest(recipe: str = "bf16", base: str | None = "nf4", limit: int = 24 * 2
 
     def peak(tokens: int) -> int:
         lora = Lora(16, ALL, base, dtype=recipe)
-        run = Run(batch=1, tokens=tokens, lora=lora)
+        run = Run(batch=1, tokens=tokens, lora=lora, checkpoint="none")
         return simulate(Model.preset("llama-3-8b"), recipe, run).peak.bytes
 
     tokens = 256

@@ -5,6 +5,7 @@ from typing import Any
 from ..estimate import estimate
 from ..model import Model
 from ..run import Run
+from ..terms.context import CONTEXT
 from ..units import GiB
 from . import exercise
 
@@ -35,7 +36,7 @@ def _fitted(on: str = "48 GiB") -> int:
     from ..fit import cheapest_change
 
     run = Run(batch=1, tokens=4096)
-    made = cheapest_change(Model.preset("llama-3-8b"), "bf16", run, on=on)
+    made = cheapest_change(Model.preset("llama-3-8b"), "bf16", run, on=on, spare=CONTEXT)
     return made[-1][2]
 
 

@@ -11,10 +11,10 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for
 from ..recipe.deepspeed_config import LIBRARIES
 from ..run import Run
+from ..step.replayed import reserved_on
 from ..units import text, whole
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_for
 from .changes import Change, Found, cheapest
-from .replayed import reserved_on
 from .resorts import EVERY, beside_experts, every, fewer_tokens, installed, last_of, line_of
 from .several import pipelined
 

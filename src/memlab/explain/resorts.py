@@ -54,7 +54,9 @@ def _adafactor(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
 
 
 def _adapters(base: str | None, targets: tuple[str, ...] = EVERY_LINEAR) -> Turn:
-    return lambda recipe, run: (recipe, run.replace(lora=Lora(16, targets, base)))
+    """Beside a step that is otherwise as it was: the advice calls no preparation of peft's."""
+    lora = Lora(16, targets, base)
+    return lambda recipe, run: (recipe, run.replace(lora=lora, checkpoint=run.checkpointing))
 
 
 def _loss(name: str) -> Turn:

@@ -8,7 +8,8 @@ device            the card's name, or null
 total_bytes       the capacity of that source: the card's memory, or the machine's
 samples           [seconds, bytes of all processes, bytes on the device or null]
 events            {"at": seconds, "kind": "soft-limit", "hard-limit", "signal" or "exit", ...}
-peak_bytes        the most that was seen of the source
+peak_bytes        the most that was seen of the source; of processes at least what the system
+                  counted of the largest one, whether a look fell on it or not
 exit              the exit code (128 + n after signal n); null while it runs, or if the watcher
                   itself was cut off
 process_counts    "PSS" (shared pages by their share) or "RSS"; may be missing

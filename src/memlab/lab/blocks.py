@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from ..measure.storages import storage_bytes
 from ..units import whole
 from .quiet import quiet
+from .scaled_mm import quick_on_a_cpu
 
 FORMATS = ("int8/128", "mxfp8", "mxfp6", "mxfp4", "nvfp4", "nf4-dq")
 
@@ -72,5 +73,6 @@ def torchao(name: str) -> ModuleType:
     Example     torchao("quantization") is torchao.quantization
     Raises      ImportError where torchao is missing
     """
+    quick_on_a_cpu()  # its FP8 layers call torch._scaled_mm themselves
     with quiet():
         return importlib.import_module(f"torchao.{name}")

@@ -76,7 +76,7 @@ class Causal:
                     does not build: its own words, in one line
         """
         for field in OWN:
-            if value := getattr(run, field):
+            if (value := getattr(run, field)) != getattr(Run, field):  # 0 is said too
                 raise ValueError(f"{field}={value!r}: of a {self.family} its config says that")
         attention = "sdpa" if run.attention == "flash" else run.attention
         asked = None if attention is None else {"attn_implementation": attention}

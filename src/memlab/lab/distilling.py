@@ -52,7 +52,12 @@ def gkd(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
 
 
 def taught_by(model: Any, teacher: Teacher | None) -> Any:
-    """A model of transformers that the teacher describes; without one, of the student's shape."""
+    """A model of transformers that the teacher describes; without one, of the student's shape.
+
+    Of a student that is the name of a model the teacher is that name.
+    """
+    if isinstance(model, str):
+        return model
     with quiet():
         import transformers
     dtype = next(model.parameters()).dtype

@@ -18,6 +18,8 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from .scaled_mm import quick_on_a_cpu, scaled_mm
+
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 Scaled = tuple[Tensor, Tensor]  # values in FP8, and the fp32 scale to multiply them with
 
@@ -71,7 +73,8 @@ def product(a: Scaled, b: Scaled, dtype: torch.dtype, *, emulate: bool = False) 
     """a [M, K] times b [K, N]: by torch._scaled_mm where it can, in fp32 where it cannot."""
     (a8, a_scale), (b8, b_scale) = a, b
     if emulate or not kernel_takes(a8, b8):
-        return ((a8.float() * a_scale) @ (b8.float() * b_scale)).to(dtype)
+        return scaled_mm(a8, b8, a_scale, b_scale, out_dtype=dtype)
+    quick_on_a_cpu()
     # The tensor cores of Ada and Hopper read the first factor by rows, the second by columns.
     by_rows, by_columns = a8.contiguous(), b8.t().contiguous().t()
     return torch._scaled_mm(by_rows, by_columns, a_scale, b_scale, out_dtype=dtype)

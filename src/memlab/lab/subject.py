@@ -15,6 +15,7 @@ from ..recipe.chosen import recipe_for
 from ..run import Run
 from ..step.described import attentions
 from ..step.windows import windows
+from ..terms.adapters import Prompt
 from .causal import Causal
 from .library_loss import library_loss
 from .models import TinyGPT, TinyLlama
@@ -91,18 +92,26 @@ def own_loss(module: nn.Module, ids: torch.Tensor, labels: torch.Tensor) -> torc
 
 def sft_loss(module: nn.Module, ids: torch.Tensor) -> torch.Tensor:
     """What trl.SFTTrainer.compute_loss does with a batch whose labels are all its tokens."""
-    try:
-        from trl.trainer.utils import add_fused_lm_head
-    except ModuleNotFoundError as error:
-        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
     model: Any = module
     if not hasattr(model, "fused_head_is_there"):
-        add_fused_lm_head(model, outputs=("log_probs", "entropy", "is_top1"))
+        trl_head()(model, outputs=("log_probs", "entropy", "is_top1"))
         model.fused_head_is_there = True
     outputs = module(input_ids=ids, labels=ids, fused_lm_head=True)
     per_token = -outputs.log_probs
     count = outputs.label_mask.sum()
     return per_token.sum() / count.clamp(min=1)
+
+
+def trl_head() -> Any:
+    """TRL's function that gives a model its fused head.
+
+    Raises      ValueError where TRL is not there
+    """
+    try:
+        from trl.trainer.utils import add_fused_lm_head
+    except ModuleNotFoundError as error:
+        raise ValueError("loss='fused_head' needs TRL: pip install trl") from error
+    return add_fused_lm_head
 
 
 def _ours(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
@@ -129,7 +138,7 @@ def _adapted(module: nn.Module, run: Run) -> nn.Module:
 
 
 def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
-    from .with_peft import with_peft
+    from .with_peft import numbers_on_host, with_peft
 
     if isinstance(model, Causal):
         raise ValueError(f"adapters are not built beside {model.family}, which is not described")
@@ -138,7 +147,14 @@ def _by_peft(module: nn.Module, model: Model | Causal, run: Run) -> nn.Module:
             f"base={run.lora.base!r} under peft's adapters is not built here: bitsandbytes makes "
             "codes of values, and a trace has none; estimate() describes the step"
         )
-    return with_peft(module, model, run)
+    made = with_peft(module, model, run)
+    if isinstance(run.adapter, Prompt) and run.backend == "cuda" and _on_meta(made):
+        numbers_on_host(made)
+    return made
+
+
+def _on_meta(module: nn.Module) -> bool:
+    return next(module.parameters()).is_meta
 
 
 def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:

@@ -39,6 +39,8 @@ def trace_call(
 ) -> TracedCall:
     """One call under torch.no_grad(); with phase="decode" it finds run.tokens in its cache.
 
+    The last of those was read alone, as in memlab.step.calls.decode.
+
     Unit        bytes, as memlab.measure.trace
     Leaves out  what generate() adds; scratch memory inside kernels; the CUDA context
     Raises      ValueError for a run that is no call, for a field that cannot be traced, and for a
@@ -84,8 +86,12 @@ def _called(built: nn.Module, recipe: Recipe, run: Run, title: str) -> TracedCal
         ids = torch.zeros(run.batch, run.tokens or 0, dtype=torch.long)
         given: dict[str, Any] = {"use_cache": True}
         if run.phase == "decode":
+            # The last one alone, as in generate(): after a long prompt a layer with a window still
+            # holds all of it, and only the next call leaves it as many tokens as it sees.
+            if (run.tokens or 0) > 1:
+                given |= _cache(module(ids[:, 1:].clone(), **given))
+            ids = ids[:, :1].clone()
             given |= _cache(module(ids, **given))
-            ids = ids[:, -1:].clone()
         if run.logits == "last":
             given["logits_to_keep"] = 1
         tracker = StepTracker()

@@ -23,7 +23,7 @@ from ..run import Run
 from ..step import described
 from .causal import Causal
 from .optim import optimizer
-from .subject import loss_of, subject
+from .subject import loss_of, subject, trl_head
 from .trace_call import trace_call
 from .trace_routed import routed
 
@@ -75,10 +75,14 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
             raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
     if run.texts == "packed" or (run.texts == "padded" and run.implementation == "memlab"):
         raise ValueError(f"texts={run.texts!r} cannot be traced; estimate() may describe it")
-    if run.library_loss and run.backend == "cuda":
+    if run.texts == "padded" and run.loss != "plain":
+        raise ValueError(
+            f"texts='padded' with loss={run.loss!r} cannot be traced; estimate() may describe it"
+        )
+    if (run.library_loss or run.loss == "fused_head") and run.backend == "cuda":
         raise ValueError(
             f"loss={run.loss!r} cannot be traced for backend='cuda': the library takes another way "
-            "on a GPU than on this machine; estimate() describes it"
+            "on a GPU than on this machine; estimate() describes it, and backend='cpu' is traced"
         )
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
@@ -95,6 +99,8 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
             f"tokens={run.tokens:,} is more than the {shaped.positions:,} positions of "
             f"{shaped.name}"
         )
+    if run.loss == "fused_head":
+        trl_head()  # tensors of a module that is imported among fake ones would be fake for ever
     ids = torch.empty(run.batch, run.tokens, dtype=torch.long, device="meta")
     given: Any = (ids, ids)
     if run.implementation == "transformers":
@@ -110,7 +116,8 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
             made.extend(torch.zeros(ids.shape, dtype=torch.long) for _ in range(1 + own))
         return loss_of(module, made[0], run, made[-1])
 
-    body = own or (run.in_chunks and run.implementation == "transformers")
+    # memlab's own models are built with their chunks; transformers' give the plain loss alone.
+    body = own or (run.loss != "plain" and run.implementation == "transformers")
     how = Run(backend=run.backend, kernel=_kernel(run), compile=run.compile)
     with torch.device("meta"):
         module = subject(shaped, chosen, run)

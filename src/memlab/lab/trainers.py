@@ -9,6 +9,7 @@ import contextlib
 import io
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from .lora import adapt
 from .quiet import quiet
 from .train import one_thread
 from .trainer_rows import ROLLED_OUT, STEPS, rows_of
-from .with_peft import wrapped
+from .with_peft import on_codes, scales_of, unfused, wrapped
 
 # A config.json that is small enough for a test.
 CONFIG = {
@@ -42,9 +43,11 @@ CONFIG = {
 }
 
 
-def highest(precision: str, run: Run, folder: Any, config: Any = CONFIG, **more: Any) -> int:
+def highest(precision: str | None, run: Run, folder: Any, config: Any = CONFIG, **more: Any) -> int:
     """The peak of the third step that a library's trainer takes.
 
+    precision   fp32, bf16 or autocast; None: as the trainer comes, given the name of a model whose
+                config says bf16. What of the run is None is not said to the trainer either
     run         its loop is trainer, sft, dpo, grpo, distillation or gkd; batch, tokens
                 and the rest as for `simulate`
     folder      where the trainer may write
@@ -57,7 +60,7 @@ def highest(precision: str, run: Run, folder: Any, config: Any = CONFIG, **more:
 
 
 def watched(
-    precision: str,
+    precision: str | None,
     run: Run,
     folder: Any,
     config: Any = CONFIG,
@@ -98,7 +101,8 @@ def watched(
         make = MADE[run.loop]
         how = _how(precision, run, folder) | more
         rows = rows_of(run, config["vocab_size"])
-        trainer = make(decoder(precision, run, config), rows, how, stack)
+        model = named(run, folder, config) if precision is None else decoder(precision, run, config)
+        trainer = make(model, rows, how, stack)
         trainer.add_callback(Third())
         if run.loop in ROLLED_OUT:
             _after_rollout(trainer, tracker, found)
@@ -108,6 +112,8 @@ def watched(
         for model in (trainer.model, *others):
             if model is not None:
                 tracker.label(model)
+                tracker.label(scales_of(model), "weights")
+        stack.enter_context(unfused(trainer.model))
         trainer.train()
     return tracker, found["first"], found["last"]
 
@@ -129,14 +135,24 @@ def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:
     return model
 
 
-def _how(precision: str, run: Run, folder: Any) -> dict[str, Any]:
+def named(run: Run, folder: Any, config: Any) -> Any:
+    """The folder of a model in bf16, whose name TRL's trainers take; for Trainer that model."""
+    transformers = hugging_face()
+    made = transformers.AutoConfig.for_model(**config)
+    model = transformers.AutoModelForCausalLM.from_config(made, dtype=torch.bfloat16)
+    path = str(Path(folder, "model"))
+    model.save_pretrained(path)
+    if run.loop != "trainer":
+        return path
+    return transformers.AutoModelForCausalLM.from_pretrained(path)
+
+
+def _how(precision: str | None, run: Run, folder: Any) -> dict[str, Any]:
     tokens = run.tokens or 0
     how: dict[str, Any] = dict(
         output_dir=str(folder),
         per_device_train_batch_size=run.batch,
         gradient_accumulation_steps=run.micro_batches,
-        gradient_checkpointing=run.checkpointing == "block",
-        bf16=precision == "autocast",
         max_steps=STEPS,
         use_cpu=True,
         disable_tqdm=True,
@@ -144,6 +160,11 @@ def _how(precision: str, run: Run, folder: Any) -> dict[str, Any]:
         report_to=[],
         save_strategy="no",
     )
+    if precision is not None:
+        how |= {"gradient_checkpointing": run.checkpointing == "block"}
+        how |= {"bf16": precision == "autocast"}
+    if run.lora is not None and run.lora.base is not None:
+        how |= on_codes(run)
     if run.texts == "padded" and run.loop in ("sft", "dpo"):
         how["pad_to_multiple_of"] = tokens
     if run.texts == "packed" and run.loop == "sft":

@@ -15,9 +15,11 @@ def sft(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     import datasets
     import trl
 
+    told = {name: how.pop(name) for name in ("quantization_config", "peft_config") if name in how}
     arguments = trl.SFTConfig(dataset_kwargs={"skip_prepare_dataset": True}, **how)
     data = datasets.Dataset.from_list(rows)
-    return trl.SFTTrainer(model, arguments, train_dataset=data, processing_class=tokenizer())
+    told |= {"train_dataset": data, "processing_class": tokenizer()}
+    return trl.SFTTrainer(model, arguments, **told)
 
 
 def dpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
@@ -32,7 +34,7 @@ def dpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     stack.enter_context(mock.patch.dict(os.environ, {"TQDM_DISABLE": "1"}))
     datasets.disable_progress_bars()
     stack.callback(datasets.enable_progress_bars)
-    other = None if precomputed else like(model)
+    other = None if precomputed or isinstance(model, str) else like(model)
     arguments = trl.DPOConfig(precompute_ref_log_probs=precomputed, **how)
     data = datasets.Dataset.from_list(rows)
     told = {"train_dataset": data, "processing_class": tokenizer()}
@@ -58,16 +60,13 @@ def grpo(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
         beta=0.1 if judged else 0.0,
         **how,
     )
+    told = {"train_dataset": datasets.Dataset.from_list(rows), "processing_class": tokenizer()}
+    if isinstance(model, str):
+        return trl.GRPOTrainer(model, reward, arguments, **told)
     with mock.patch(
         "trl.trainer.grpo_trainer.create_model_from_path", lambda *_, **__: like(model)
     ):
-        return trl.GRPOTrainer(
-            model,
-            reward,
-            arguments,
-            train_dataset=datasets.Dataset.from_list(rows),
-            processing_class=tokenizer(),
-        )
+        return trl.GRPOTrainer(model, reward, arguments, **told)
 
 
 def like(model: Any) -> Any:

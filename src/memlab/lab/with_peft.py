@@ -1,6 +1,8 @@
 """Adapters as peft makes them, on a model of transformers."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +14,9 @@ from ..run import Run
 from ..terms.adapters import Ia3, Prompt, Vera
 from ..terms.lora import WRAPPED
 from .quiet import quiet
+
+# The name of a linear layer in the LLaMA family, where it is not the one of Model.tensors().
+THEIRS = {"out": "o"}
 
 
 def with_peft(module: nn.Module, model: Model, run: Run) -> nn.Module:
@@ -67,6 +72,44 @@ def _config(peft: Any, model: Model, adapters: Any) -> Any:
     )
 
 
+def on_codes(run: Run) -> dict[str, Any]:
+    """What TRL is told of a base in nf4, whose products are in bf16, and of adapters beside it."""
+    transformers, lora = importlib.import_module("transformers"), run.lora
+    assert lora is not None  # who asks has a base of codes
+    how = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+    bits = transformers.BitsAndBytesConfig(**how, bnb_4bit_compute_dtype=torch.bfloat16)
+    inside = [f"{THEIRS.get(name, name)}_proj" for name in lora.targets]
+    said: dict[str, Any] = {"r": lora.rank, "lora_dropout": lora.dropout}
+    config = _peft().LoraConfig(target_modules=inside, task_type="CAUSAL_LM", **said)
+    return {"quantization_config": bits, "peft_config": config}
+
+
+class OnHost:
+    """Numbers of a prompt's virtual tokens: on a host, of which each call has a copy on the card.
+
+    Source      peft 0.21, peft_model.py: get_prompt; they are in no parameter and in no buffer, so
+                no `.to("cuda")` moves them
+    """
+
+    def __init__(self, count: int, rows: int = 1) -> None:
+        self.count, self.rows = count, rows
+
+    def unsqueeze(self, place: int) -> "OnHost":
+        return self
+
+    def expand(self, rows: int, *_: int) -> "OnHost":
+        return OnHost(self.count, rows)
+
+    def to(self, device: torch.device) -> torch.Tensor:
+        return torch.zeros((self.rows, self.count), dtype=torch.long, device=device)
+
+
+def numbers_on_host(module: Any) -> None:
+    """Let a trace of a run on a card see the copies of a prompt's numbers alone."""
+    for name, numbers in module.prompt_tokens.items():
+        module.prompt_tokens[name] = OnHost(len(numbers))
+
+
 def four_bits(module: nn.Module) -> nn.Module:
     """Every linear layer but the output head as bitsandbytes.nn.Linear4bit in nf4, in place.
 
@@ -94,6 +137,32 @@ def four_bits(module: nn.Module) -> nn.Module:
                 setattr(parent, name, made.to(weight.device))
     module.is_loaded_in_4bit = True  # type: ignore[assignment]
     return module
+
+
+def scales_of(module: nn.Module) -> list[torch.Tensor]:
+    """What bitsandbytes keeps beside its codes, in no parameter and no buffer."""
+    states: list[Any] = [getattr(p, "quant_state", None) for p in module.parameters()]
+    return [tensor for state in states if state for tensor in (state.absmax, state.code)]
+
+
+@contextmanager
+def unfused(module: nn.Module) -> Iterator[None]:
+    """bitsandbytes' product as the operators that it is made of, which a tracker sees one by one.
+
+    Source      bitsandbytes 0.50, backends/default/ops.py: _gemm_4bit_default_impl
+    """
+    if not scales_of(module):
+        yield
+        return
+    from bitsandbytes.backends.default.ops import _gemm_4bit_default_impl
+
+    packet: Any = torch.ops.bitsandbytes.gemm_4bit
+    before = packet.default
+    packet.default = lambda *given, **named: _gemm_4bit_default_impl(*given, **named)
+    try:
+        yield
+    finally:
+        packet.default = before
 
 
 def _name(dtype: Any) -> str:

@@ -19,10 +19,9 @@ ATTENTION = "attention"  # beside each of its matrices: queries, keys, values an
 CHOSEN = TARGETS + (ATTENTION,)
 TIED, EITHER = 6, "either"  # of the parts of a kind's name
 BASES: tuple[str | None, ...] = (None, "nf4")
-# Families whose steps with adapters were counted, and in which precisions over a base that is not
-# quantized and over one that is, of which autocast is not described.
+# Families whose steps with adapters were counted, and in which precisions.
 FAMILIES = ("llama", "qwen3", "qwen2", "gemma2", "mistral", "olmo2", "gemma")
-PRECISIONS = {None: ("bf16", "fp32", "autocast"), "nf4": ("bf16", "fp32")}
+PRECISIONS = ("bf16", "fp32", "autocast")
 
 
 def targets_of(model: Model, which: str) -> tuple[str, ...]:

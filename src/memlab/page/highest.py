@@ -8,6 +8,7 @@ from ..formats import bytes_per_value, storage
 from ..model import Model
 from ..programs import DISTILLED
 from ..recipe import Recipe
+from ..recipe.chosen import published
 from ..recipe.loops import loop_of
 from ..recipe.resident import fullest, stepped
 from ..run import Run
@@ -143,8 +144,9 @@ def with_others(kept: Rows, model: Model, recipe: Recipe, run: Run) -> Rows:
     """The rows, a teacher, and under DDP its buckets: tests/test_ddp_steps.py counts them."""
     if run.loop in DISTILLED:
         teacher = run.teacher
-        told = (teacher and teacher.weights) or recipe.weights
-        count = (teacher.model if teacher else model).parameter_count
+        of = teacher.model if teacher else model
+        told = (teacher and teacher.weights) or published(of) or recipe.weights
+        count = of.parameter_count
         formula = f"P · b = {count:,} · {bytes_per_value(told):g} B ({told})"
         kept["reference"] = (storage(count, told), formula)
     if run.devices.replicated:

@@ -30,7 +30,7 @@ CHOICES = (
     (
         "teacher_weights",
         "Format of the teacher",
-        [(LIKE, "that of the weights that learn"), ("bf16", "bf16"), ("fp32", "fp32")],
+        [(LIKE, "what its config says"), ("bf16", "bf16"), ("fp32", "fp32")],
     ),
 )
 START = {"teacher": LIKE, "teacher_weights": LIKE}

@@ -49,14 +49,22 @@ def recipe_for(
         return PRECISIONS[recipe] if known else Recipe.named(recipe)
     if run is not None and (own := program_defaults.precision(run)):
         return PRECISIONS[own]
+    return PRECISIONS[published(model) or "fp32"]
+
+
+def published(model: Configured) -> str:
+    """The precision in which from_pretrained() loads this model; "" where nothing says it.
+
+    Raises      ValueError for a dtype in the config that no recipe has
+    """
     said = model.config.get("dtype") or model.config.get("torch_dtype")
     if said is None:
-        return PRECISIONS[getattr(model, "published", None) or "fp32"]
+        return getattr(model, "published", None) or ""
     name = str(said).split(".")[-1]
     if name not in DTYPES:
         known_types = ", ".join(sorted(DTYPES))
         raise ValueError(f"the config says dtype={said!r}; known: {known_types}; give a recipe")
-    return PRECISIONS[DTYPES[name]]
+    return DTYPES[name]
 
 
 def tied_as(model: Model, recipe: Recipe) -> Model:

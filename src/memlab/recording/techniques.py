@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from ..lab.fp8 import E4M3, FP8Recipe, autocast, cast
+from ..lab.fp8 import E4M3, FP8Recipe, autocast, cast, product
 from ..lab.host import File, Host
 from ..lab.models import TinyLlama
 from ..lab.offload import Offload
@@ -42,7 +42,7 @@ def multiplied(meter: Meter) -> None:
     """torch._scaled_mm itself: two factors in eight bits, a result in sixteen."""
     a = cast(torch.ones(ROWS, INPUTS, device=meter.device))
     b = cast(torch.ones(OUTPUTS, INPUTS, device=meter.device))
-    y = torch._scaled_mm(a[0], b[0].t(), a[1], b[1], out_dtype=torch.bfloat16)
+    y = product(a, (b[0].t(), b[1]), torch.bfloat16)
     meter.note("held")
     del y
 

@@ -9,6 +9,7 @@ from ..base.message import Message
 from ..model import Model
 from ..model.fields import dropouts
 from ..model.tensors import COMPONENTS
+from ..programs import keeps_output
 from ..recipe import Recipe
 from ..recipe.loops import LOOPS, step_name
 from ..run import Run
@@ -220,7 +221,7 @@ def check_shape(model: Model, run: Run) -> None:
             f"zero={devices.zero} with data={devices.data}: no step is described in which ZeRO "
             "divides nothing; with zero=0 that of the same devices without it is"
         )
-    if run.holds:
+    if run.holds and (set(run.holds) != {"output"} or not keeps_output(run)):
         raise ValueError(f"holds {', '.join(run.holds)}: memlab.estimate adds what a loop holds")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from ..formats import bytes_per_value, storage
 from ..model import Model
+from ..programs import keeps_output
 from ..recipe import Recipe
 from ..recipe.resident import resident
 from ..run import Run
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 Tops = dict[str, dict[str, int]]
 IDS = 8  # bytes of one token's number, int64
+OF_A_STEP = ("gradients", "graph", "logits")  # that is over, or whose backward never came
 STORED = ("fp32", "bf16", "fp16")  # formats of checkpoints; of any other recipe's, bf16
 
 
@@ -44,11 +46,44 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
     ):
         if run.holds and there:
             raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
-    plain = run.replace(holds=())
+    plain, beside = apart(run)
     found = {name: dict(held) for name, held in _tops(model, recipe, plain)[0].items()}
-    for what in run.holds:
+    for what in beside:
         _add(found, what, model, recipe, plain, stored or stored_as(recipe))
     return found
+
+
+def quiet(model: Model, recipe: Recipe, run: Run) -> dict[str, int]:
+    """Bytes at the quiet moments of a step, and at the peak of the first one: first_step.
+
+    What the loop holds of a step before is in no first step.
+    """
+    plain, beside = apart(run)
+    step = step_of(model, recipe, run)
+    at = {name: dict(held) for name, held in step.held_contents.items()}
+    first = {"first_step": {"other": step.peak.first_step_bytes}}
+    for what in beside:
+        if what in ("wide_logits", "output"):  # while the loss goes backward
+            _add({"loss": at["after_forward"]}, what, model, recipe, plain, stored_as(recipe))
+            continue
+        _add(at, what, model, recipe, plain, stored_as(recipe))
+        if what not in OF_A_STEP:
+            _add(first, what, model, recipe, plain, stored_as(recipe))
+    return {name: sum(held.values()) for name, held in (at | first).items()}
+
+
+def apart(run: Run) -> tuple[Run, tuple[str, ...]]:
+    """The run that is simulated, and what its loop holds that a step knows nothing of."""
+    if not keeps_output(run) or "output" not in run.holds:
+        return run.replace(holds=()), run.holds
+    if run.in_chunks or run.fused_head:
+        what = "a loss in chunks" if run.in_chunks else "TRL's fused head"
+        raise ValueError(f"holds 'output': {what} never has all logits at once")
+    beside = list(run.holds)
+    beside.remove("output")
+    if "output" in beside or run.loop in ("keeps-outputs", "nanogpt"):
+        raise ValueError("holds 'output' twice: this loop has let go of it when the next is there")
+    return run.replace(holds=("output",)), tuple(beside)
 
 
 def stored_as(recipe: Recipe) -> str:
@@ -58,7 +93,7 @@ def stored_as(recipe: Recipe) -> str:
 
 def step_of(model: Model, recipe: Recipe, run: Run) -> Step:
     """The simulated step of the recipe, or of the nearest one that is described."""
-    return _step(model, nearest(recipe, run), run.replace(holds=()), False)
+    return _step(model, nearest(recipe, run), apart(run)[0], False)
 
 
 def nearest(recipe: Recipe, run: Run) -> Recipe:
@@ -181,6 +216,40 @@ def _add(found: Tops, what: str, model: Model, recipe: Recipe, run: Run, stored:
     elif "loss" in found:
         more = _output(model, recipe, run) if what == "output" else _wide(model, recipe, run)
         found["loss"]["logits"] = found["loss"].get("logits", 0) + more
+
+
+def sizes_of(what: str, step: Step, model: Model, recipe: Recipe, run: Run) -> list[int]:
+    """Bytes of each storage of one thing that the loop holds through both steps.
+
+    step        of this run, every layer simulated
+    Raises      ValueError for what a loop has in a part of a step alone
+    """
+    stored = "fp32" if what == "fp32_model" else stored_as(recipe)
+    if what in ("state_dict", "model", "fp32_model"):
+        sizes = [storage(t.numel, stored) for t in model.tensors() for _ in range(t.copies)]
+        stays = _alive(step.log, "end").values() if what == "model" else ()
+        return sizes + [one.bytes for one in stays if one.category == "buffers"]
+    if what == "batch":
+        return [IDS * run.rows]
+    if what == "logits":
+        return [_logits(model, recipe, run)]
+    if what == "graph":
+        here, stays = _alive(step.log, "backward"), _alive(step.log, "end")
+        mine = [record.bytes for key, record in here.items() if key not in stays]
+        return mine + [one.bytes for one in stays.values() if one.category == "inputs"]
+    raise ValueError(f"holds {what!r}: no log of memlab has it")
+
+
+def _alive(log: Any, moment: str) -> dict[int, Any]:
+    """What is there at this moment of the second step, at the last of several such."""
+    at = max(index for name, index in log.marks.items() if name.startswith(f"second.{moment}"))
+    found: dict[int, Any] = {}
+    for record, change, _ in log.events[:at]:
+        if change > 0:
+            found[id(record)] = record
+        elif change:
+            del found[id(record)]
+    return found
 
 
 def _everywhere(found: Tops, more: int, term: str = "other") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import replace
-from ..programs import DISTILLED, TRAINERS
+from ..programs import DISTILLED, TRAINERS, keeps_output
 from ..recipe import Recipe
 from ..run import Run
 from ..terms.adapters import Prompt, Vera
@@ -63,7 +63,7 @@ class Program:
         self.divides_again = run.loop in TRAINERS  # accelerate, before backward
         self.divides = run.loop in (*TRAINERS, "nanogpt")  # by the micro-batches, even by one
         self.prefetches = run.loop == "nanogpt"
-        self.holds_output = run.loop == "keeps-outputs"
+        self.holds_output = keeps_output(run) and run.loop != "nanogpt"  # the loss in it
         self.keeps_norm = run.loop in TRAINERS  # of the last step's gradients
 
     def add_reference(self) -> None:

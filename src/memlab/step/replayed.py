@@ -8,7 +8,8 @@ from ..base.frozen import dataclass
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from .loop import nearest, step_of
+from ..terms.replay import replay
+from .loop import apart, nearest, sizes_of, step_of
 from .simulate import simulate
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 # Loops whose micro-batches come one by one: none of their tensors is the larger the more there are.
 ONE_BY_ONE = ("plain", "keeps-outputs")
+REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 FEW = 5  # micro-batches in which two may be alike that are neither the first, the second nor last
 
 
@@ -47,6 +49,7 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
     if the third and the fourth are alike in it, event by event, in what is asked for, allocated
     and reserved: then so are those that would follow, up to the last.
 
+    Held        what the program's loop holds beside the step (`Run.holds`) is there all along
     Several     the rank that holds most, by its own log; under FSDP2 each of its streams has its
                 own free blocks. DDP's, DeepSpeed's and a pipeline's are replayed on one stream
     Unit        bytes
@@ -55,20 +58,70 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
                 library, cuBLAS's workspaces, scratch memory inside one kernel
     Raises      ValueError for a step that is not described
     """
+    if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
+        few = _whole(model, recipe, run.replace(micro_batches=FEW))
+        done = few.replay()
+        if all(_alike(few.log, done, step) for step in ("first", "second")):
+            return _most(done)
+    return _most(_whole(model, recipe, run).replay())
+
+
+def reserved_on(model: Model, recipe: Recipe, run: Run, capacity: int) -> int | None:
+    """Bytes that the allocator reserves of a card that leaves it so many.
+
+    Returns     what it reserves where it gives unused blocks back rather than fail; if it fails all
+                the same, what it would reserve on a card without end. None: not replayed
+    Source      `replayed`, and what it leaves out
+    """
+    if run.backend != "cuda" or run.tokens is None or run.holds:
+        return None
+    if model.layers * run.micro_batches > REPLAYED:
+        return None
+    try:
+        reserved = replayed(model, recipe, run).reserved
+        if reserved <= capacity:
+            return reserved
+        done = _whole(model, recipe, run).replay(capacity)
+    except ValueError:  # not described tensor by tensor
+        return None
+    return int(done.peak_reserved) if done.fits else reserved
+
+
+def _whole(model: Model, recipe: Recipe, run: Run) -> Any:
+    """The step or the call with every layer in its log."""
     if run.phase != "train":
         from . import calls  # only who asks about one needs it
 
         call = calls.prefill if run.phase == "prefill" else calls.decode
-        return _most(call(model, recipe, run, every_layer=True).replay())
+        return call(model, recipe, run, every_layer=True)
     recipe = nearest(recipe, run)
+    run, beside = apart(run)
+    if beside:
+        step = simulate(model, recipe, run, every_layer=True)
+        return _most(replay(_held(step, model, recipe, run, beside)))
     if run.micro_batches == 1 and run.devices.deepspeed:
-        return _most(step_of(model, recipe, run).replay())  # every layer is in it: buckets differ
-    if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
-        few = simulate(model, recipe, run.replace(micro_batches=FEW), every_layer=True)
-        done = few.replay()
-        if all(_alike(few.log, done, step) for step in ("first", "second")):
-            return _most(done)
-    return _most(simulate(model, recipe, run, every_layer=True).replay())
+        return step_of(model, recipe, run)  # every layer is in it: buckets differ
+    return simulate(model, recipe, run, every_layer=True)
+
+
+def _held(
+    step: Any, model: Model, recipe: Recipe, run: Run, beside: tuple[str, ...]
+) -> list[tuple[str, Any, int]]:
+    """The events of a step among what its loop holds, which is there before the first of them.
+
+    gradients   are let go of in no step, and the second one adds to those of the first
+    Raises      ValueError for what no log of memlab has: memlab's own logits
+    """
+    log, second = step.log, step.log.marks["second.forward"]
+    kept = ("gradients",) if "gradients" in beside else ()
+    events: list[tuple[str, Any, int]] = []
+    for what in beside:
+        sizes = [] if what in kept else sizes_of(what, step, model, recipe, run)
+        events += [("alloc", (what, len(events) + place), n) for place, n in enumerate(sizes)]
+    for index, (record, change, _) in enumerate(log.events):
+        if change and not (record.category in kept and (change < 0 or index >= second)):
+            events.append(("alloc" if change > 0 else "free", id(record), abs(change)))
+    return events
 
 
 def _most(done: Any) -> Replayed:

@@ -32,7 +32,8 @@ CUDA            the same order: PyTorch's allocator counts a block as free as so
                 lets go of it, on whichever stream, and FSDP2 holds what a stream still reads.
                 Buffers made on another stream leave holes there, which only the reserved bytes
                 show: an all-gather's are made on the stream of its copies, what a reduce-scatter
-                gives on its own. Derived from the source and counted on CPUs; not yet measured on a GPU
+                gives on its own. Derived from the source and counted on CPUs; not yet measured on a
+                GPU
 Source          torch 2.13, torch/distributed/fsdp/_fully_shard: _fsdp_param_group.py (order,
                 _init_mp_dtypes), _fsdp_collectives.py (buffers, bytes, foreach_reduce),
                 _fsdp_param.py (padding, all_gather_inputs), _fsdp_state.py (root)

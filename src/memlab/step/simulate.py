@@ -12,6 +12,7 @@ from ..base.frozen import replace
 from ..base.garbage import no_garbage
 from ..model import Model
 from ..model.tensors import COMPONENTS
+from ..programs import keeps_output
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
@@ -209,7 +210,7 @@ def _played(
         texts="packed" if run.devices.context > 1 else run.texts,  # positions jump there too
         looked_for=0 if run.loop == "sft" else run.batch,
         shared=run.devices.context > 1,
-        keeps_output=run.loop in ("keeps-outputs", "nanogpt"),
+        keeps_output=keeps_output(run),
         counted=run.loop == "trainer",
         lora=run.lora,
         adapter=run.adapter,

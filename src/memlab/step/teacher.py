@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from ..recipe import Recipe
-from ..recipe.chosen import PRECISIONS
+from ..recipe.chosen import PRECISIONS, published
 from ..run import Run
 from ..run_teacher import check_vocabulary
 from . import described, keys
@@ -32,9 +32,10 @@ class Judge:
     """
 
     def __init__(self, f: Ops, s: Setting, recipe: Recipe, run: Run) -> None:
-        model, dtype = s.model, s.dtype
+        model, dtype = s.model, None
         if run.teacher is not None:
-            model, dtype = run.teacher.model, run.teacher.weights or s.dtype
+            model, dtype = run.teacher.model, run.teacher.weights
+        dtype = dtype or published(model) or s.dtype
         check_vocabulary(s.model, model)
         keys.check_rows(model, dtype)
         keys.check(model.family, model.config)

@@ -9,10 +9,10 @@ Sources     torch/include/c10/core/AllocatorConfig.h (PyTorch 2.13) for the size
 Leaves out  record_stream, after which a block waits for what another stream does; the options
             max_split_size_mb, roundup_power2_divisions, garbage_collection_threshold,
             per_process_memory_fraction and throw_on_cudamalloc_oom, all off by default, and any
-            large_segment_size_mb but the default; private pools (CUDA graphs, MemPool); cudaMallocAsync; and everything outside
-            the allocator: the CUDA context, NCCL, libraries. New segments get ever higher
-            addresses; the real driver may reuse those of segments it got back, which can decide
-            between two equal blocks.
+            large_segment_size_mb but the default; private pools (CUDA graphs, MemPool);
+            cudaMallocAsync; and everything outside the allocator: the CUDA context, NCCL,
+            libraries. New segments get ever higher addresses; the real driver may reuse those of
+            segments it got back, which can decide between two equal blocks.
 """
 
 from __future__ import annotations

@@ -74,12 +74,15 @@ class Guard:
         elif code is None:  # it cannot be stopped, see `_stop`
             code = 128 + signal.SIGKILL
         more = {"code": self.program.code, "largest_process_bytes": self.program.largest}
+        self.record.known(self.program.least)
         self.record.event(self._now(), "exit", **more, **({"left": left} if left else {}))
         self.record.close(code)
         self._trouble()
         # Where nobody could watch a line (a batch job, nohup), the last words are all there is.
         if self.live.close() or not (self.live.muted or self.live.able):
-            self._say(f"peak {text(self.record.peak)} in {self._now():,.1f} s, exit code {code}")
+            peak = self.record.peak
+            found = f"peak {text(peak)}" if peak else "it ended before anything was seen of it,"
+            self._say(f"{found} in {self._now():,.1f} s, exit code {code}")
         return code
 
     def _look(self, now: float) -> int:

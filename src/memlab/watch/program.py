@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,8 @@ class Program:
 
     code        its exit code; 128 + n if signal n ended it; None while it runs
     largest     bytes that its largest process held at most (RSS), as the system counted
+    own         bytes of this process before it became two: so much the system counts of the program
+                too, until it was another program
     Terminal    if both input and output of this process are the terminal it runs in, the program
                 gets it: it may read what is typed, Ctrl-C goes to it alone, and Ctrl-Z stops both.
                 Otherwise (a pipe) it runs in the background, Ctrl-C is passed on to it, and it
@@ -27,7 +30,7 @@ class Program:
 
     def __init__(self, command: list[str], environment: Mapping[str, str]) -> None:
         self.code: int | None = None
-        self.largest = 0
+        self.largest, self.own = 0, _most(resource.getrusage(resource.RUSAGE_SELF))
         self._terminal = 0 if os.isatty(0) and os.isatty(1) else None
         try:
             self._child = _started(command, environment)
@@ -64,12 +67,16 @@ class Program:
                 if number == self._child.pid:
                     self._stopped(os.WSTOPSIG(status))
                 continue
-            unit = 1 if sys.platform == "darwin" else 1024  # man getrusage: macOS counts in bytes
-            self.largest = max(self.largest, usage.ru_maxrss * unit)
+            self.largest = max(self.largest, _most(usage))
             if number == self._child.pid:
                 ended = os.waitstatus_to_exitcode(status)
                 self._child.returncode = ended  # so that Popen does not wait for it too
                 self.code = ended if ended >= 0 else 128 - ended
+
+    @property
+    def least(self) -> int:
+        """What the program is known to have held at some moment, whoever looked; 0: nothing is."""
+        return self.largest if self.largest > self.own else 0
 
     def close(self) -> None:
         """Take the terminal back."""
@@ -106,6 +113,11 @@ class Program:
     def _take(self) -> None:
         if self._terminal is not None and _group(self._terminal) == self._child.pid:
             _foreground(self._terminal, os.getpgrp())
+
+
+def _most(usage: resource.struct_rusage) -> int:
+    unit = 1 if sys.platform == "darwin" else 1024  # man getrusage: macOS counts in bytes
+    return usage.ru_maxrss * unit
 
 
 def _started(command: list[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -75,6 +75,16 @@ class Record:
             self._draw()
         return seen
 
+    def known(self, least: int) -> None:
+        """What the system counted of the largest process: the peak between two looks is no less.
+
+        Of a card it says nothing.
+        """
+        if self._head["source"] == "process" and least > self.peak:
+            self.peak = least
+            if self._writer is not None:
+                self._writer.known(least)
+
     def event(self, seconds: float, kind: str, **more: Any) -> dict[str, Any]:
         """Note what happened; changes to what is returned are written with the next look."""
         event = {"at": round(seconds, 3), "kind": kind, **more}

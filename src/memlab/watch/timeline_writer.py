@@ -73,6 +73,10 @@ class TimelineWriter:
         comma, self._samples = "," if self._samples else "", self._samples + 1
         self._put(f"{comma}\n{json.dumps([round(seconds, 3), process, device])}")
 
+    def known(self, peak: int) -> None:
+        """Raise the peak to one that no look fell on; what is written next has it."""
+        self._peak = max(self._peak, peak)
+
     def event(self, event: dict[str, Any]) -> None:
         """Add something that happened: {"at": seconds, "kind": ..., ...}.
 
