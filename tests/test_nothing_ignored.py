@@ -150,12 +150,11 @@ STILL = {
     ("gpt2", "loss_chunks"): "the rows of two chunks are fewer bytes than the peak, in backward",
     ("gpt2", "dropout"): "its class drops out already; another probability takes as many bytes",
     ("gpt2", "clip"): "its norms are fewer bytes than the peak takes at another moment",
-    ("qwen3_moe", "clip"): "its norms are fewer bytes than the peak takes at another moment",
 }
 # What is refused of a llama, by name; all else is answered.
 REFUSED = {"window", "kernel", "compile", "expert", "routing"}
 # What an answer repeats of the question, and sentences about it.
-ECHOES = ("run", "recipe", "config", "leaves_out", "engine", "model")
+ECHOES = ("run", "recipe", "config", "leaves_out", "engine", "model", "defaults")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -170,8 +169,10 @@ def folder(tmp_path_factory):
     (made / "deepspeed.json").write_text(json.dumps(deepspeed), encoding="utf-8")
     Asking.folder = made
     answer.cache_clear()
-    # The allocator's replay takes most of the time of an answer, and is held by tests of its own.
-    kept, estimate_json._allocator = estimate_json._allocator, lambda *asked: None
+    # The allocator's replay takes most of the time of an answer, and is held by tests of its own;
+    # what clipping takes shows nowhere else.
+    kept = estimate_json._allocator
+    estimate_json._allocator = lambda *asked: kept(*asked) if asked[1].optimizer == "sgd" else None
     yield made
     estimate_json._allocator = kept
 
@@ -329,7 +330,7 @@ def test_the_net_holds_what_is_dropped(family, monkeypatch):
         dropped = answer.__wrapped__("estimate", family, f"{question} {said}")
         if dropped != asked_first[option] or option not in said_of(family, option, dropped):
             escaped.append(option)
-    assert escaped == []
+    assert escaped == []  # and of each the net says nothing where it is not dropped
 
 
 def said_of(family, option, dropped):
