@@ -313,7 +313,8 @@ def test_the_net_holds_what_is_dropped(family, monkeypatch):
     """Each option is dropped on its way, one after the other: the net names it."""
     if family == "phi":
         pytest.importorskip("transformers")
-    asked_first = {option: answer("estimate", family, TABLE[option][0]) for option in TABLE}
+    plain = {option: answer("estimate", family, TABLE[option][0]) for option in TABLE}
+    whole = {option: answer("estimate", family, " ".join(TABLE[option])) for option in TABLE}
     parse, lost = cli.Parser.parse_args, []
 
     def dropping(self, *words):
@@ -322,22 +323,18 @@ def test_the_net_holds_what_is_dropped(family, monkeypatch):
         return found
 
     monkeypatch.setattr(cli.Parser, "parse_args", dropping)
-    escaped = []
-    for option, (question, said) in TABLE.items():
-        if asked_first[option].startswith("refused") or ("*", option) in STILL:
-            continue  # the question itself is none for this family
+    caught, escaped = 0, []
+    for option in TABLE:
+        if plain[option].startswith("refused") or {("*", option), (family, option)} & set(STILL):
+            continue  # the question itself is none for this family, or the option has no say
         lost[:] = [option]
-        dropped = answer.__wrapped__("estimate", family, f"{question} {said}")
-        if dropped != asked_first[option] or option not in said_of(family, option, dropped):
+        dropped = answer.__wrapped__("estimate", family, " ".join(TABLE[option]))
+        # As the net compares: what comes back is the answer without it, which it was not before.
+        if dropped == plain[option] != whole[option]:
+            caught += 1
+        else:
             escaped.append(option)
-    assert escaped == []  # and of each the net says nothing where it is not dropped
-
-
-def said_of(family, option, dropped):
-    """What the net says where an option's answer is the one without it."""
-    real = answer("estimate", family, " ".join(TABLE[option]))
-    same = real == dropped and (family, option) not in STILL
-    return [] if same else [option]  # a difference, which is gone once the option is dropped
+    assert escaped == [] and caught > (40 if family == "llama" else 10)
 
 
 def test_what_nothing_read_is_refused(monkeypatch, capsys):
