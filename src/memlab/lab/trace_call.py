@@ -27,6 +27,7 @@ from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
+from ..run_adapters import shown
 from .causal import Causal
 from .subject import DTYPES, subject
 
@@ -50,7 +51,7 @@ def trace_call(
         raise ValueError("phase='train' is a step: trace_run() traces it")
     for field, value in run.said().items():
         if field not in TRACED:
-            raise ValueError(f"{field}={value!r} cannot be traced in a call")
+            raise ValueError(f"{field}={shown(value)} cannot be traced in a call")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe, run)

@@ -20,6 +20,7 @@ from ..recipe import Recipe
 from ..recipe.chosen import recipe_for, tied_as
 from ..recipe.loops import loop_of, step_name
 from ..run import Run
+from ..run_adapters import shown
 from ..step import described
 from .causal import Causal
 from .optim import optimizer
@@ -72,7 +73,7 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
         return trace_call(model, recipe, run, title=title)
     for field, value in run.said().items():
         if field not in TRACED:
-            raise ValueError(f"{field}={value!r} cannot be traced; estimate() may describe it")
+            raise ValueError(f"{field}={shown(value)} cannot be traced; estimate() may describe it")
     if run.texts == "packed" or (run.texts == "padded" and run.implementation == "memlab"):
         raise ValueError(f"texts={run.texts!r} cannot be traced; estimate() may describe it")
     if run.texts == "padded" and run.loss != "plain":
