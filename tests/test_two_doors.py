@@ -69,5 +69,5 @@ def test_a_window_holds_one_at_both_doors(family):
     """After a prompt that is longer than the window, and one token that was read alone."""
     model = Model.from_config({"model_type": family, **WINDOWS})
     run = Run(phase="decode", batch=2, tokens=40)
-    traced, derived = trace_run(model, "fp32", run), calls.decode(model, "fp32", run)
+    traced, derived = trace_run(model, "bf16", run), calls.decode(model, "bf16", run)
     assert traced.held == derived.held and traced.peak == derived.peak.bytes
