@@ -99,6 +99,8 @@ def test_what_ran_is_not_told_that_it_does_not_fit():
             card = card_of(reading.device)
             if card is None or reading.kind not in ("train-1gpu", "fsdp/ddp"):
                 continue
+            if reading.group == "several GPUs" and "the sum" in reading.counter:
+                continue
             try:
                 said = which.MAPPINGS[reading.source].describe(reading)
                 if said.figure not in ("peak", "allocated", "reserved", "step"):
