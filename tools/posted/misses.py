@@ -41,7 +41,6 @@ REASONS = (
     ),
     (r"^qwen/.*Full", "Qwen, full fine-tunes under ZeRO 3", NO_COUNTER),
     (r"^qwen/.*LoRA", "Qwen, LoRA", NO_COUNTER),
-    (r"^qwen/.*/generate", "Qwen, generating", NO_COUNTER),
     (
         r"^fsdp_qlora/.*ddp",
         "Answer.AI, LoRA and QLoRA under DDP",

@@ -16,7 +16,7 @@ from .readings import ROOT
 PATH = ROOT / "book" / "_static" / "posted.svg"
 TITLE = "One command against posted bytes, one dot a reading"
 GROUPS = {"sources that were worked on": "#56B4E9", "that nobody had worked on": "#D55E00"}
-LOW, HIGH = 28, 38  # powers of two: 256 MiB to 256 GiB
+LOW, HIGH = 27, 38  # powers of two: 128 MiB to 256 GiB
 
 
 def picture():
