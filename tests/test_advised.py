@@ -5,7 +5,6 @@ what a mention leaves out may be missing, but what it says has to be right. Wher
 placeholder, another one stands in for it: CONFIG, <card>, {tokens}, ...
 """
 
-import argparse
 import ast
 import json
 import re
@@ -14,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from memlab.cli import COMMANDS, parser
 
 ROOT = Path(__file__).resolve().parent.parent

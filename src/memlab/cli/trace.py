@@ -59,12 +59,14 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
 
 
 def _run(options: argparse.Namespace) -> tuple[str, int]:
+    if options.spare is not None and options.fits is None:
+        raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
+    if options.fits is not None:  # an unknown card is refused before torch is imported
+        limit_of(options.fits, SPARED if options.spare is None else parse(options.spare))
     try:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
         raise ValueError(missing("tracing", error, "torch")) from error
-    if options.spare is not None and options.fits is None:
-        raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
         print(f"memlab: tracing {options.model} ...", file=sys.stderr)
     try:
