@@ -10,6 +10,7 @@ import peaks
 import pytest
 from calculator_states import _PHI
 
+from memlab.page.adapted import USUAL
 from memlab.page.answer import outcome
 from memlab.page.outside import shown
 from memlab.page.peak_files import reader
@@ -35,7 +36,7 @@ TABLE = {
     "teacher_weights": ({"loop": "gkd"}, "fp32"),
     "completion": ({"loop": "sft"}, 100),
     "trained": ({}, "lora"),
-    "targets": (LORA, "q,v"),
+    "targets": (LORA, USUAL),
     "rank": (LORA, 64),
     "lora_dropout": (LORA, 10),
     "use": ({}, "serve"),
