@@ -107,7 +107,7 @@ def test_the_questions_are_of_many_kinds(asked):
         (lambda state: state["optimizer"], set(OPTIMIZERS)),
         (lambda state: state["precision"], {"bf16", "fp32", "autocast"}),
         (lambda state: (state["trained"], state["targets"]), set(map(tuple, PAIRS))),
-        (lambda state: run_of(state).checkpoint, {"none", "block"}),
+        (lambda state: run_of(state).checkpointing, {"none", "block"}),
         (lambda state: run_of(state).micro_batches > 1, {True, False}),
     ):
         assert {of(state) for state, _ in asked} == wanted

@@ -98,7 +98,7 @@ def test_a_term_that_the_recipe_lacks_is_refused():
 
 
 def test_an_unknown_recipe_lists_the_known():
-    with pytest.raises(ValueError, match="unknown recipe 'adamw'; known: fp32, autocast"):
+    with pytest.raises(ValueError, match="unknown recipe 'adamw'; did you mean .* known: fp32"):
         estimate(TINY, "adamw")
 
 

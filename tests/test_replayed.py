@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memlab import Model, Recipe, Run
+from memlab import Model, Recipe, Run, text
 from memlab.cli import main
 from memlab.cli.estimate_json import ALLOCATOR, WIDE
 from memlab.recipe.parallelism import Sharding
@@ -88,7 +88,8 @@ def test_what_the_loop_holds_goes_through_the_allocator(what, recipe):
     done = replayed(LLAMA, chosen, run)
     highest = max(sum(held.values()) for held in tops(LLAMA, chosen, run).values())
     assert done.requested == highest <= done.allocated <= done.reserved
-    assert done.reserved > replayed(LLAMA, chosen, Run(**HOW)).reserved or what == "batch"
+    plain = replayed(LLAMA, chosen, Run(**HOW))
+    assert done.requested > plain.requested and done.reserved >= plain.reserved
 
 
 @pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
@@ -111,6 +112,32 @@ def test_the_quiet_moments_have_what_the_loop_holds(capsys, what):
     plain = quiet(LLAMA, Recipe.named("bf16"), Run(**HOW))
     assert sum(found["held"].values()) > sum(plain.values()) - plain["first_step"]
     assert found["allocator"]["allocated"] >= found["peak"]["bytes"]
+
+
+def test_keys_and_values_of_an_output_are_named(capsys):
+    """A model returns them in training too, but for checkpoints and where use_cache is false."""
+    words = "estimate tiny-llama --precision bf16 --batch 4 --tokens 64 --json"
+    size = text(2 * 4 * 4 * 64 * 2 * 32 * 2)  # keys and values, L B T K H, 2 bytes each
+    for said in ("--loop keeps-outputs", "--holds output"):
+        main([*words.split(), *said.split()])
+        found = json.loads(capsys.readouterr().out)["leaves_out"]
+        assert [line for line in found if line.startswith(f"keys and values ({size}) that")]
+        main([*words.split(), *said.split(), "--checkpoint", "block"])
+        assert "keys and values" not in capsys.readouterr().out
+
+
+def test_a_model_in_training_returns_its_cache_but_with_checkpoints():
+    """What the line above takes for granted, of the installed transformers."""
+    import torch
+
+    how = {"hidden_size": 16, "intermediate_size": 16, "vocab_size": 16, "num_hidden_layers": 2}
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(**how, num_attention_heads=2, num_key_value_heads=1)
+    module, ids = transformers.LlamaForCausalLM(config).train(), torch.ones(2, 8, dtype=torch.long)
+    kept = module(input_ids=ids, labels=ids).past_key_values
+    assert [tuple(layer.keys.shape) for layer in kept.layers] == [(2, 1, 8, 8)] * 2
+    module.gradient_checkpointing_enable({"use_reentrant": False})
+    assert module(input_ids=ids, labels=ids).past_key_values is None
 
 
 def test_what_no_log_has_is_not_replayed_and_said_so(capsys):

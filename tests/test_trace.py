@@ -22,6 +22,7 @@ from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
 from memlab.measure.shapes_mode import shapes_mode
+from memlab.verdict import DOES_NOT_FIT, TIGHT, room_on
 
 TINY = Model(
     family="llama", layers=3, d_model=64, d_ff=96, heads=4, kv_heads=2, vocab=61, positions=32
@@ -435,7 +436,6 @@ import re, torch
 from memlab import Model
 from memlab.lab.models import TinyLlama
 from memlab.measure import trace
-from memlab.verdict import DOES_NOT_FIT, TIGHT, room_on
 ids = torch.empty(1, 4096, dtype=torch.long, device="meta")
 model = Model.preset("llama-3-8b")
 step = trace(lambda: TinyLlama(model).to(torch.bfloat16), (ids, ids))

@@ -207,7 +207,7 @@ def test_low_bit_optimizers_print_nothing():
         (Recipe(), {"micro_batches": 3}, "batch=8 is not a multiple of micro_batches=3"),
         (Recipe(), {"tokens": 257}, "tokens=257 is more than the 256 of tiny-llama"),
         (Recipe(), {"steps": 0}, "steps=0; at least 1 is needed"),
-        ("fp23", {}, "unknown recipe 'fp23'; known: fp32"),
+        ("fp23", {}, "unknown recipe 'fp23'; did you mean fp32? known: fp32"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_by_name(recipe, changes, message):

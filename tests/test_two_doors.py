@@ -44,6 +44,18 @@ def test_a_step_is_one_at_both_doors(step):
     assert near(traced, replayed(step.model, step.recipe, step.run))
 
 
+@pytest.mark.filterwarnings("ignore")  # of what TRL imports
+@pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
+@pytest.mark.parametrize("name", ["tiny-llama", "tiny-gpt"])
+def test_the_fused_head_is_one_at_both_doors(name, recipe):
+    """A trace took the plain loss in its place, whatever was said."""
+    model, run = Model.preset(name), Run.cpu(batch=2, tokens=64, loss="fused_head")
+    traced, derived = trace_run(model, recipe, run), simulate(model, recipe, run)
+    assert (traced.peak, traced.held) == (derived.peak.bytes, derived.held)
+    with pytest.raises(ValueError, match="loss='fused_head' cannot be traced for backend='cuda'"):
+        trace_run(model, recipe, run.replace(backend="cuda"))
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_prompt_is_one_at_both_doors(batch):
     """Its numbers stay on the host; a card has the copies of one call (peft's get_prompt)."""
@@ -69,5 +81,5 @@ def test_a_window_holds_one_at_both_doors(family):
     """After a prompt that is longer than the window, and one token that was read alone."""
     model = Model.from_config({"model_type": family, **WINDOWS})
     run = Run(phase="decode", batch=2, tokens=40)
-    traced, derived = trace_run(model, "fp32", run), calls.decode(model, "fp32", run)
+    traced, derived = trace_run(model, "bf16", run), calls.decode(model, "bf16", run)
     assert traced.held == derived.held and traced.peak == derived.peak.bytes

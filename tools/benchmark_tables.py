@@ -2,6 +2,8 @@
 
 import json
 
+from posted import headline as posted
+
 from memlab.model.presets import PRESETS
 from memlab.page.request import OPTIMIZERS
 from memlab.units import text
@@ -68,7 +70,6 @@ def waits(root):
 # Of the other calculators, what the two pages about them say. A dash: it was not asked.
 AT_REST, NOT_ASKED = "weights, gradients, optimizer states", "—"
 OTHERS = ("bytes per parameter", "accelerate", "DeepSpeed", "torchinfo", "MemTracker")
-ONE_GPU = "training, one GPU"
 FEATURES = (
     ("[what its figure is](#accuracy-asked)", "the peak of a step, term by term", AT_REST)
     + (AT_REST, AT_REST, "weights, outputs of layers", "the peak of a step"),
@@ -79,10 +80,6 @@ FEATURES = (
     + ("outputs of layers", "yes"),
     ("[states of the optimizer](#accuracy-read)", f"of {len(OPTIMIZERS)} optimizers")
     + ("two for each weight", "Adam's", "DeepSpeed's own layout", "no", "your optimizer's"),
-    ("[adapters, such as LoRA](#posted-peers)", "LoRA and QLoRA", "yes", "no") + (NOT_ASKED,) * 3,
-    ("[several GPUs](#posted-peers)", "the peak of one: DDP, FSDP2; by a button DeepSpeed, TP, PP")
-    + ("yes", "no", "ZeRO 2 and 3", NOT_ASKED, NOT_ASKED),
-    ("[the KV cache of a conversation](#posted-peers)", "yes", "no", "no", *(NOT_ASKED,) * 3),
 )
 # Of those that are a web page: this page's cells, in the order of web_calculators.json's.
 ON_THE_WEB = (
@@ -98,24 +95,20 @@ ON_THE_WEB = (
     ("held against real steps", "[yes](#accuracy-results)"),
 )
 REAL = "[errors on real steps, on a CPU](#accuracy-results)"
-POSTED = "[errors on posted readings: training on one GPU](#posted-peers)"
 
 
 def calculators(root):
     """The page's calculator beside other tools: features, each linked to its facts, and errors."""
     real = results(root)
-    said = json.loads((root / "benchmarks" / "posted.json").read_text(encoding="utf-8"))["tools"]
     tools = [real["tools"][name] for name in OTHERS]
     names = [f"{name} {tool['version']}".strip() for name, tool in zip(OTHERS, tools, strict=True)]
     errors = [_error(tool) for tool in (real["tools"]["memlab estimate"], *tools)]
-    lines = [said[name]["groups"][ONE_GPU] if name in said else {} for name in OTHERS]
-    posted = [_error(each) for each in (lines[0]["memlab"], *lines)]
     rows = [
         ["", "this page", *names],
         ["---"] * (len(OTHERS) + 2),
         *FEATURES,
         [REAL, *errors],
-        [POSTED, *posted],
+        *posted.beside(len(OTHERS)),
     ]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 

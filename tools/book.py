@@ -54,7 +54,6 @@ INPUTS = [
     "CITATION.cff",
     "constraints.txt",
     "benchmarks/results.json",
-    "benchmarks/posted.json",
     "benchmarks/waits.json",
     "book",
     "notebooks",

@@ -15,6 +15,8 @@ import no_gain
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
+from posted import headline
+from posted import kinds as rows
 from posted import tables as posted
 from posted.unseen import tables as unseen
 
@@ -64,15 +66,14 @@ def fill(text, root):
         "benchmark": benchmark,
         "types": types,
         "waits": waits,
-        "posted_classes": posted.classes,
+        "posted_headline": headline.headline,
+        "posted_shares": headline.shares,
+        "posted_misses": rows.misses,
+        "posted_refused": rows.refused,
+        "posted_examples": rows.examples,
         "posted_sources": posted.by_source,
-        "posted_worst": posted.worst,
-        "posted_refused": posted.refused,
         "posted_impossible": posted.impossible,
-        "posted_peers": posted.peers,
-        "unseen_classes": unseen.classes,
         "unseen_sources": unseen.by_source,
-        "unseen_refused": unseen.refused,
     }
 
     def table(found):

@@ -1,54 +1,132 @@
-"""Why a counted reading is more than 5 % away: a sentence for each, or that nobody knows yet."""
+"""Why one command misses readings by more than 5 %, and what its refusals have in common.
 
-import re
+REASONS     part of a reading's id, as a pattern; what these rows are; why they are missed
+KINDS       a refusal, as a pattern, in the words of the page; any other stands as it was said
+"""
 
-TOLERANCE = 0.05
 UNEXPLAINED = "Not explained yet."
-# Part of a reading's id, as a pattern, and the reason.
-WHY = {
-    r"Qwen3-0.6B/FP8/1$": (
-        "With one token of input the figures of small models lie below weights and the keys and "
-        "values of 2,048 tokens; how many were really generated is not stated."
+NO_COUNTER = (
+    "The counter is not named. Allocated memory is taken; what the allocator reserves, or what "
+    "`nvidia-smi` shows, is more."
+)
+TWICE = "bitsandbytes before 0.43.2 keeps each input of its 4-bit products twice."
+REASONS = (
+    (r"^llms-from-scratch/generate/Gemma", "Raschka's Gemma 3 270M, generating", UNEXPLAINED),
+    (
+        r"^llms-from-scratch/generate/.*batch-8",
+        "Raschka's Qwen3 0.6B, generating 8 texts",
+        f"A head of its own explains a part. The rest: {UNEXPLAINED.lower()}",
     ),
-    r"torchtune/2024-11/qlora": (
-        "Without AdamW's states (0.34 GiB), which are there from the second step on, this row and "
-        "that of LoRA above it would agree to the printed digit. "
-    )
-    + UNEXPLAINED,
-    r"torchtune/2024-11/compile": (
-        "With one more copy of the logits in fp32 (3.9 GiB) it would agree within 0.2%; Inductor "
-        "of torch 2.13, which is traced, makes none, and 2.5 was not traced. "
-    )
-    + UNEXPLAINED,
-    r"torchtune/2024-05/full-7b$": (
-        "Its authors could not explain it either: they read 20.2 GB allocated for the same recipe, "
-        "with the command, and 22.3 GB on an A100; both are within 3%. The row of four RTX 4090 "
-        "with another optimizer has the same 24.1 GB, so one may be a copy of the other. Neither "
-        "more steps nor what kernels allocate for themselves adds more than 2 MiB, the loading "
-        "needs 13.5 GB, and the paged states lie outside the allocator. "
-    )
-    + UNEXPLAINED,
-    r"gpjt/(length|batch)": (
-        "The counter has blocks that wait for a stream too: ranks that hold the same differ by up "
-        "to 4 GiB, in whole weights of 112 and 1,002 MiB, and the least of them is nearer."
+    (
+        r"^llms-from-scratch/generate",
+        "Raschka's Llama and Qwen3, generating",
+        "The program has a head of its own where the published config ties it to the embedding, "
+        "and tables of angles for all positions. The rows do not say so.",
     ),
-    r"gpjt/again": (
-        "All ranks hold 2.7 to 5.0 GiB more than is derived. Most of it seems to be blocks that "
-        "wait for a stream: with 14 sequences the card is full, the allocator waits for them, and "
-        "1.1 GiB are missing. "
-    )
-    + UNEXPLAINED,
-}
-
-
-def why(reading):
-    """The sentence for a reading; nothing where there is none."""
-    for pattern, words in WHY.items():
-        if re.search(pattern, reading.id):
-            return words
-    return ""
-
-
-def is_one(answer):
-    """Whether an answer is counted and misses by more than the tolerance."""
-    return answer.counted and abs(answer.error) > TOLERANCE
+    (
+        r"^llms-from-scratch/speed/0-orig",
+        "Raschka's GPT-2, layers by hand",
+        "Each layer has a mask of its own, and gradients are still there when the bytes are read.",
+    ),
+    (
+        r"^llms-from-scratch/speed",
+        "Raschka's GPT-2 in bf16",
+        "The loss stays in bf16, and that of transformers is in fp32: `--loss cross_entropy` says "
+        "it, the row does not.",
+    ),
+    (
+        r"^qwen/.*/cache-bf16",
+        "Qwen 7B, generating",
+        "The model's own code holds the old cache of all layers beside the new one.",
+    ),
+    (r"^qwen/.*Full", "Qwen, full fine-tunes under ZeRO 3", NO_COUNTER),
+    (r"^qwen/.*LoRA", "Qwen, LoRA", NO_COUNTER),
+    (
+        r"^fsdp_qlora/.*ddp",
+        "Answer.AI, LoRA and QLoRA under DDP",
+        f"DDP is FSDP's NO_SHARD there, and {TWICE}",
+    ),
+    (
+        r"^fsdp_qlora",
+        "Answer.AI, LoRA under FSDP",
+        "FSDP's first version divides one flat parameter a layer; memlab describes FSDP2. The "
+        "allocator is not replayed for several GPUs, so reserved memory is held against the peak.",
+    ),
+    (r"^llama-factory", "LLaMA-Factory, LoRA and QLoRA", f"{NO_COUNTER} {TWICE}"),
+    (
+        r"^torchao/train",
+        "torchao's small Llama",
+        "Its layers are its own, with norms and logits in fp32. " + NO_COUNTER,
+    ),
+    (
+        r"^optimum/.*generate",
+        "optimum-benchmark, generating",
+        "`generate()` of transformers 4.35 holds the old cache beside the new one.",
+    ),
+    (
+        r"^optimum/.*forward",
+        "optimum-benchmark, a forward pass",
+        "transformers 4.35 casts all logits to fp32.",
+    ),
+    (
+        r"^gpjt/",
+        "Llama 3 8B under DeepSpeed's ZeRO 3",
+        "The model was loaded before `TrainingArguments`, so PyTorch's linear layers keep each "
+        "gathered weight: `--no-memory-efficient-linear` says it, the row does not.",
+    ),
+    (
+        r"^litgpt-hub/(llama-3.2-\db|phi-3)/full/",
+        "LitGPT, three full fine-tunes",
+        "The readings cannot be: they lie below weights, gradients and states.",
+    ),
+    (r"^litgpt.*(qlora|nf4)", "LitGPT, QLoRA", f"{TWICE} Lightning hands on outputs in fp32."),
+    (r"^litgpt-tables/.*A100", "LitGPT of 2023, LoRA under FSDP", UNEXPLAINED),
+    (
+        r"^litgpt-hub/(gemma-2b|stablelm.*)/full/4xA10G",
+        "LitGPT, full fine-tunes under FSDP",
+        "FSDP's first version; before a step's last micro-batch no gradient is divided.",
+    ),
+    (r"^litgpt", "LitGPT, others", "Lightning hands on outputs in fp32, and the loop keeps them."),
+    (
+        r"^megatron/.*/max",
+        "Megatron-LM, peaks",
+        "Megatron's loss works in place, with six bytes a logit; that of transformers does not.",
+    ),
+    (
+        r"^megatron/",
+        "Megatron-LM, between steps",
+        "Workspaces of cuBLAS and Transformer Engine, 96 MiB beside models of 64 million "
+        "parameters, and the last inputs of a pipeline's stages.",
+    ),
+    (
+        r"^peft/full.*/alloc",
+        "PEFT, a full fine-tune after a step",
+        "The bytes are read before the gradients go; memlab's moment between steps is after that.",
+    ),
+    (
+        r"^peft/",
+        "PEFT, adapters",
+        "Only the most tokens of a batch are stated; the loop keeps the last outputs.",
+    ),
+    (
+        r"^torchtune/2024-11/baseline",
+        "torchtune, texts that are not packed",
+        "Only the most tokens are stated, 4,096, and the texts are far shorter.",
+    ),
+    (r"^torchtune/", "torchtune", "Its layers are its own, with norms and logits in fp32."),
+    (
+        r"^torchao-titan/",
+        "torchtitan under FSDP2",
+        "What each stream reserves for itself is not in the peak, and the allocator is not "
+        "replayed for several GPUs.",
+    ),
+)
+KINDS = (
+    (r"--quantization .* is of an engine|arguments: --quantization", "packed weights of a call"),
+    (r"^devices=|^--zero|beside DeepSpeed|arguments: --fsdp", "such a division among devices"),
+    (r"^base='nf4' is not described beside FSDP2", "NF4 under FSDP"),
+    (r"^base=", "adapters beside weights that GPTQ or a second quantization has packed"),
+    (r"adapters are not built|^target ", "adapters of a family without a closed form"),
+    (r"it needs tokens|at least 2 are needed", "the length of the sequences is not stated"),
+    (r"beside prompt tuning", "padded batches beside prompt tuning"),
+)

@@ -1,4 +1,7 @@
-"""The picture of the page: predicted against posted, a dot a counted reading, in powers of two."""
+"""The picture of the page: what one command said against what was posted, a dot a reading.
+
+Both in powers of two; sources that nobody had worked on lie above the others.
+"""
 
 from math import log2
 
@@ -6,33 +9,21 @@ from memlab.plot.canvas import WIDTH, Canvas, heading, n, width_of
 from memlab.plot.colours import GREY, INK
 from memlab.units import text
 
+from .asked.answers import stored
+from .headline import NEAR
 from .readings import ROOT
-from .stored import stored
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
-TITLE = "Predicted against posted bytes, one dot a reading"
-# Okabe and Ito's colours and two more, one a group of sources that has an answer.
-SOURCES = {
-    "optimum": "#E69F00",
-    "qwen3": "#0072B2",
-    "peft": "#009E73",
-    "megatron": "#D55E00",
-    "litgpt": "#CC79A7",
-    "torchtune": "#1A1A1A",
-    "vllm": "#56B4E9",
-    "torchtitan": "#8C510A",
-    "gpjt": "#5E3C99",
-}
-GROUPS = {"litgpt-tables": "litgpt", "torchao": "torchtitan"}  # a source in another one's colour
-LOW, HIGH = 28, 37  # powers of two: 256 MiB to 128 GiB
-BAND = 1.05  # the tolerance above which a miss has its reason
+TITLE = "One command against posted bytes, one dot a reading"
+GROUPS = {"sources that were worked on": "#56B4E9", "that nobody had worked on": "#D55E00"}
+LOW, HIGH = 27, 38  # powers of two: 128 MiB to 256 GiB
 
 
 def picture():
     """The SVG as text."""
     sheet = Canvas()
     top = heading(sheet, TITLE) + 4
-    y = top + sheet.key(0, top + 8, list(SOURCES.items())) + 14
+    y = top + sheet.key(0, top + 8, list(GROUPS.items())) + 14
     left, side = width_of("128 GiB") + 10, WIDTH - width_of("128 GiB") - 40
     base, scale = y + side, side / (HIGH - LOW)
 
@@ -46,7 +37,7 @@ def picture():
         sheet.words(left - 6, height, text(2**power), "end", GREY)
         if power % 2:
             sheet.words(x, base + 16, text(2**power), "middle", GREY)
-    wide = log2(BAND) * scale
+    wide = log2(1 + NEAR) * scale
     (x1, y1), (x2, y2) = place(LOW), place(HIGH)
     corners = (
         (x1, y1),
@@ -58,25 +49,26 @@ def picture():
     )
     sheet.area("M" + "L".join(f"{n(a)} {n(b)}" for a, b in corners) + "Z", "#E8E8E8")
     sheet.line(x1, y1, x2, y2, GREY)
-    for name, colour in SOURCES.items():
-        for x, height in sorted(_dots(name, left, base, scale)):
+    fresh, worked = stored()
+    for found, colour in zip((worked, fresh), GROUPS.values(), strict=True):
+        for x, height in sorted(_dots(found, left, base, scale)):
             sheet.parts.append(
                 f'<circle cx="{n(x)}" cy="{n(height)}" r="3.5" fill="{colour}" '
-                'fill-opacity="0.6" stroke="none"/>'
+                'fill-opacity="0.7" stroke="none"/>'
             )
-    sheet.words(left + 4, y + 8, "predicted ↑", colour=INK)
+    sheet.words(left + 4, y + 8, "memlab ↑", colour=INK)
     sheet.words(left + side, base - 12, "posted →", "end")
-    sheet.words(left + side, base - 34, f"grey: ±{BAND - 1:.0%}", "end", GREY)
+    sheet.words(left + side, base - 34, f"grey: ±{NEAR:.0%}", "end", GREY)
     return sheet.picture(TITLE, base + 30).svg
 
 
-def _dots(name, left, base, scale):
-    """Where the dots of a source lie; two on one tenth of a pixel are one."""
+def _dots(found, left, base, scale):
+    """Where the dots lie; two on one tenth of a pixel are one."""
     return {
         (
             round(left + (log2(a.reading.bytes) - LOW) * scale, 1),
             round(base - (log2(a.bytes) - LOW) * scale, 1),
         )
-        for a in stored()
-        if a.counted and GROUPS.get(a.reading.source, a.reading.source) == name
+        for a in found
+        if a.counted
     }

@@ -88,10 +88,20 @@ def _any_encoding() -> None:
             stream.reconfigure(errors="memlab")
 
 
+def _languages() -> str:
+    """The line of `memlab --help` about languages."""
+    from ..base.messages import languages
+
+    others = " or ".join(languages()[1:])
+    return f"With MEMLAB_LANG={others} in the environment, answers are in that language."
+
+
 def parser(asked: str) -> Parser:
     """The parser of one command, or of all where it is not known (help, a slip)."""
     whole = Parser(
-        prog="memlab", description="Where every byte of memory goes when a language model trains."
+        prog="memlab",
+        description="Where every byte of memory goes when a language model trains.",
+        epilog=None if asked in COMMANDS else _languages(),
     )
     whole.add_argument("--version", action="version", version=f"memlab {__version__}")
     commands = whole.add_subparsers(required=True, metavar="COMMAND")

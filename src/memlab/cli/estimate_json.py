@@ -40,8 +40,8 @@ WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
 ALLOCATOR = "what the CUDA allocator adds"
 WIDE = f"the replay of a step whose loop holds {WIDE_LOGITS}, which no log of memlab has"
-# Tensors that are freed at one moment go in the order of Python's names in a trace, and of a
-# simulation's in an estimate: the same bytes leave other holes. Peak and held are equal.
+# What is freed at one moment goes in the order of Python's names in a trace, and in a simulation's
+# in an estimate: the same bytes leave other holes. Peak and held are equal to the byte.
 ORDER = (
     "the order of what is freed at one moment, which a trace and an estimate have apart: their "
     "reserved bytes may differ by a segment or two (2 MiB, or 20 MiB)"

@@ -10,10 +10,12 @@ import argparse
 
 from .. import program_defaults
 from ..base.message import Listed, Message
+from ..base.near import spelled
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.chosen import PRECISIONS, recipe_for
 from ..run import HOLDS, KNOWN, OFFLOAD, Run
+from ..terms.optimizer import OPTIMIZERS
 from .given_adapters import adapters_of, add_adapters
 from .given_deepspeed import read_flags
 from .given_devices import add_devices as add_devices
@@ -133,10 +135,21 @@ def recipe_of(options: argparse.Namespace, model: Configured, run: Run) -> Recip
         recipe = PRECISIONS[options.precision]
     else:
         recipe = recipe_for(model, options.recipe, run)
-    if options.optimizer and options.optimizer != recipe.optimizer:
-        name = f"{recipe.name}, {options.optimizer}"
-        recipe = recipe.replace(name=name, optimizer=options.optimizer, states=None)
+    optimizer = options.optimizer and _optimizer(options.optimizer)
+    if optimizer and optimizer != recipe.optimizer:
+        name = f"{recipe.name}, {optimizer}"
+        recipe = recipe.replace(name=name, optimizer=optimizer, states=None)
     return recipe
+
+
+def _optimizer(word: str) -> str:
+    """The optimizer that a word stands for.
+
+    Raises      ValueError for a word that is none
+    """
+    if word.lower().startswith("galore/"):
+        return word.lower()
+    return spelled("optimizer", word, sorted(OPTIMIZERS), ", galore/<rank>")
 
 
 def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from ..base.near import did_you_mean as did_you_mean
 from .asked import Asked
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any, NoReturn
 
 
@@ -60,14 +60,6 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         if "\n" in text.strip():
             return super()._fill_text(text, width, indent)
         return argparse.HelpFormatter._fill_text(self, text, width, indent)
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The names that are near a word, as a question; nothing if none is."""
-    from difflib import get_close_matches  # slow to import, and only needed here
-
-    near = get_close_matches(word, list(known))
-    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def _elsewhere(flag: str, program: str) -> str:

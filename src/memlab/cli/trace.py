@@ -11,6 +11,7 @@ from ..base.garbage import no_garbage
 from ..recipe import Recipe
 from ..run import Run
 from ..units import parse, text
+from ..verdict import room_on
 from . import given
 from .document import document
 from .estimate_json import CONTEXT, KERNELS, ORDER, TERMS, WORKSPACES, recipe_fields
@@ -59,12 +60,15 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
 
 
 def _run(options: argparse.Namespace) -> tuple[str, int]:
+    if options.spare is not None and options.fits is None:
+        raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
+    spare = None if options.spare is None else parse(options.spare)
+    if options.fits is not None:  # an unknown card is refused before torch is imported
+        room_on(options.fits, spare)
     try:
         from ..measure import CannotTrace
     except ModuleNotFoundError as error:
         raise ValueError(missing("tracing", error, "torch")) from error
-    if options.spare is not None and options.fits is None:
-        raise ValueError(f"--spare {options.spare} is left free on a device; name it with --fits")
     if sys.stderr.isatty():
         print(f"memlab: tracing {options.model} ...", file=sys.stderr)
     try:
@@ -80,7 +84,6 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     taken = said.pop("taken", [])
     found = None
     if options.fits is not None:
-        spare = None if options.spare is None else parse(options.spare)
         found = step.verdict(options.fits, spare=spare)
     status = 0 if found is None else STATUS[found.word]
     if options.json:

@@ -137,7 +137,7 @@ def _looks(level: str, gap: int, run: Run) -> list[Finding]:
 # Counts that are read now and then: a peak that is over when it is read is in no figure.
 POLLED = ("device", "process")
 BETWEEN = "the peak was between two looks"
-FASTER = "look more often (memlab watch --interval), or read max_memory_reserved() in the program"
+FASTER = "look more often (memlab watch --every), or read max_memory_reserved() in the program"
 # What no line of a training script allocates: the count that shows it, and where to look. A
 # workspace is that of the largest cards, for a forward and a backward thread.
 OUTSIDE = (

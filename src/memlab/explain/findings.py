@@ -16,6 +16,10 @@ MISSING = "predicted {1}, seen {2}: {3} are missing"
 SAME = "predicted {1}, seen {2}: nothing is missing, +0 B"
 LESS = "predicted {1}, seen {2}: {3} less than predicted"
 SIZED = "{name}: {number}"  # a cause that makes less, and the number that comes nearest
+INSIDE = (
+    "The figure that was seen is rounded to {1}, at least twice the gap: rounding alone may "
+    "account for it."
+)
 CAUSES, SUMS = "what can account for it, likeliest first", "what comes near it together"
 RULED_OUT = "what cannot"
 ONCE = {grade: f"{{1}}   {{2}}, {grade}" for grade in ("often", "sometimes", "seldom")}
@@ -52,7 +56,7 @@ IDLE = (
 SENTENCES = (
     *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values(), SIZED),
     *(ALIKE, EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
-    *(WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
+    *(INSIDE, WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
 )
 
 
@@ -137,12 +141,19 @@ class Explanation:
         """Bytes seen and not predicted."""
         return self.seen - self.predicted.total()
 
+    @property
+    def inside(self) -> list[str]:
+        """A sentence where the rounding of what was seen hides the gap, else none."""
+        hidden = self.gap and 2 * abs(self.gap) <= self.rounding
+        return [Message(INSIDE, text(self.rounding))] if hidden else []
+
     def __str__(self) -> str:
         from ..base.messages import say, told  # when it is printed: a figure needs no words
 
         total = self.predicted.total()
         lines = [str(say(self.predicted.title))]
         lines += [told(_gap(self.gap), text(total), text(self.seen), text(abs(self.gap)))]
+        lines += [line for one in self.inside for line in ("", str(say(one)))]
         if len(self.equal) > 1:
             known, names = text(self.rounding), Listed(", ", self.equal)
             kind_ = EQUAL if self.rounding > 1 else EQUAL_EXACT
@@ -188,7 +199,7 @@ class Explanation:
             "causes": [_plain(one) for one in self.causes],
             "sums": [_plain(one) for one in self.sums],
             "ruled_out": [_plain(one) for one in self.ruled_out],
-            "notes": list(self.notes),
+            "notes": [*self.inside, *self.notes],
             "equal": list(self.equal),
             "rounding_bytes": self.rounding,
         }

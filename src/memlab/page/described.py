@@ -237,8 +237,7 @@ def _windows(model: Model, run: Run, near: Any, sliding: Any) -> str:
         return say.SLIDING
     kinds = layers_of(model, run)
     order = list(sliding or ())
-    # Of these a mask is held until its last layer.
-    if attention == "eager" and run.checkpointing == "block":
+    if attention == "eager" and run.checkpointing == "block":  # masks held to their last layer
         early = order[:2] == [True, False]
         known = {"ministral": all(order), "gemma2": early, "gpt_oss": early}
         if not known.get(family, True):

@@ -67,12 +67,14 @@ class Recipe:
 
     @classmethod
     def named(cls, name: str) -> Recipe:
-        """A recipe by name; `recipes()` lists them.
+        """A recipe by name; `recipes()` lists them. Capitals, and - or _, do not matter.
 
         Raises      ValueError for an unknown name
         """
         if name not in NAMED:
-            raise ValueError(f"unknown recipe {name!r}; known: {', '.join(NAMED)}")
+            from ..base.near import spelled  # which the page, whose names are right, does without
+
+            name = spelled("recipe", name, NAMED)
         return cls(name=name, **NAMED[name])
 
     def replace(self, **changes: Any) -> Recipe:

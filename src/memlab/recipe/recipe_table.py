@@ -74,7 +74,7 @@ NAMED: dict[str, dict[str, Any]] = {
         hides="no first moment; an update as large as each matrix, of all at once with foreach",
         source="torch.optim.Adafactor; Shazeer & Stern 2018, arXiv:1804.04235",
     ),
-    "hf-adafactor": dict(
+    "hf_adafactor": dict(
         weights="bf16",
         gradients="bf16",
         optimizer="hf_adafactor",
@@ -86,7 +86,7 @@ NAMED: dict[str, dict[str, Any]] = {
         hides="an update as large as each tensor, for a moment",
         source="Chen et al. 2023, arXiv:2302.06675",
     ),
-    "bnb-adamw8bit": dict(
+    "bnb_adamw8bit": dict(
         optimizer="bnb_adamw8bit",
         hides="tensors under 4,096 values keep full states, and with Trainer every embedding does",
         source="bitsandbytes.optim.AdamW8bit; Dettmers et al. 2022, arXiv:2110.02861",

@@ -123,7 +123,7 @@ class Log:
             for record, change, _ in self.events
             if change
         )
-        streams = {id(record): record.stream for record, *_ in self.events if record.stream}
+        streams = {id(r): r.stream for r, _, _ in self.events if r is not None and r.stream}
         with no_garbage(collect=False):  # none is made, and many objects are
             return replay(events, streams=streams, capacity=capacity, expandable=expandable)
 

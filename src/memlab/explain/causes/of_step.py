@@ -11,12 +11,16 @@ def _foreach(run: Run) -> Run | None:
     return None if run.optimizer_loop == "foreach" else run.replace(optimizer_impl="foreach")
 
 
+def _unchecked(run: Run) -> Run | None:
+    return None if run.checkpointing == "none" else run.replace(checkpoint="none")
+
+
 STEP = (
     Cause(
         "no checkpointing",
         OFTEN,
         "checkpoint",
-        of_run(lambda run: run.replace(checkpoint="none")),
+        of_run(_unchecked),
         "print(model.is_gradient_checkpointing), model.training, and look at the command's flags",
     ),
     Cause(

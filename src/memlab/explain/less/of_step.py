@@ -25,7 +25,8 @@ def _one_by_one(run: Run) -> Run | None:
 def _checkpointed(case: Case) -> Case | None:
     """Not beside zero bubble, where a rank holds more with checkpoints, and nobody wants them."""
     turned = as_changed("block checkpointing")
-    return None if case.run.devices.splits_backward else turned(case)
+    there = case.run.checkpointing == "block" or case.run.devices.splits_backward
+    return None if there else turned(case)
 
 
 STEP = (
