@@ -58,6 +58,11 @@ def replayed(model: Model, recipe: Recipe, run: Run) -> Replayed:
                 library, cuBLAS's workspaces, scratch memory inside one kernel
     Raises      ValueError for a step that is not described
     """
+    if run.phase == "train" and (told := apart(run))[1]:
+        bare, beside = told
+        made = nearest(recipe, run)
+        step = simulate(model, made, bare, every_layer=True)
+        return _most(replay(_held(step, model, made, bare, beside)))
     if run.micro_batches > FEW and run.loop in ONE_BY_ONE and not run.devices.pipelined:
         few = _whole(model, recipe, run.replace(micro_batches=FEW))
         done = few.replay()
@@ -95,10 +100,6 @@ def _whole(model: Model, recipe: Recipe, run: Run) -> Any:
         call = calls.prefill if run.phase == "prefill" else calls.decode
         return call(model, recipe, run, every_layer=True)
     recipe = nearest(recipe, run)
-    run, beside = apart(run)
-    if beside:
-        step = simulate(model, recipe, run, every_layer=True)
-        return _most(replay(_held(step, model, recipe, run, beside)))
     if run.micro_batches == 1 and run.devices.deepspeed:
         return step_of(model, recipe, run)  # every layer is in it: buckets differ
     return simulate(model, recipe, run, every_layer=True)
