@@ -11,6 +11,7 @@ from ..base.garbage import no_garbage
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Hashable
     from typing import Any
 
 SIZES = {"fp32": 4, "bf16": 2, "fp16": 2, "int64": 8, "int32": 4, "bool": 1, "uint8": 1}
@@ -123,7 +124,9 @@ class Log:
             for record, change, _ in self.events
             if change
         )
-        streams = {id(r): r.stream for r, _, _ in self.events if r is not None and r.stream}
+        streams: dict[Hashable, str] = {
+            id(r): r.stream for r, _, _ in self.events if r is not None and r.stream
+        }
         with no_garbage(collect=False):  # none is made, and many objects are
             return replay(events, streams=streams, capacity=capacity, expandable=expandable)
 
