@@ -316,6 +316,7 @@ def test_the_command_line_reads_target_parameters(tmp_path, capsys):
     path = tmp_path / "adapter_config.json"
     path.write_text(json.dumps({"peft_type": "LORA", "target_parameters": BOTH_NAMES, "r": 2}))
     asked = ["estimate", "qwen3-30b-a3b", "--tokens", "64", "--recipe", "bf16", "--json"]
+    asked += ["--checkpoint", "none"]
     assert main([*asked, "--adapter", str(path), "--lora-base", "nf4"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert main([*asked, "--lora-rank", "2", "--lora-base", "nf4"]) == 0

@@ -53,7 +53,7 @@ def test_there_is_a_file_of_each_and_no_other():
     wanted = {adapter_peaks.path_of(*each).name for each in adapter_peaks.files()}
     kept = {path.name for path in peaks.TARGET.glob("*.*.*.json")}
     kept = {name for name in kept if name.split(".")[0] in FAMILIES}
-    assert wanted == kept and len(wanted) == 10 * len(FAMILIES)
+    assert wanted == kept and len(wanted) == 12 * len(FAMILIES)
 
 
 def test_one_file_is_made_again_byte_for_byte():
@@ -105,7 +105,7 @@ def test_the_questions_are_of_many_kinds(asked):
     for of, wanted in (
         (lambda state: model_of(state).family, set(FAMILIES)),
         (lambda state: state["optimizer"], set(OPTIMIZERS)),
-        (lambda state: state["precision"], {"bf16", "fp32", "autocast"}),
+        (lambda state: state["precision"], {"own", "bf16", "fp32", "autocast"}),
         (lambda state: (state["trained"], state["targets"]), set(map(tuple, PAIRS))),
         (lambda state: run_of(state).checkpointing, {"none", "block"}),
         (lambda state: run_of(state).micro_batches > 1, {True, False}),
