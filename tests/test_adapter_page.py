@@ -299,3 +299,20 @@ def test_under_fsdp_what_stays_of_adapters_is_a_ranks_rows(lookup):  # noqa: F81
     assert rows["gradients"] == 4 * values and rows["optimizer"] == 8 * values + 4 * steps
     whole = estimate(Model.preset("tinyllama-1.1b"), "bf16", Run(devices=Sharding(data=64, zero=3)))
     assert rows["weights"] == whole["weights"].derived + 4 * values
+
+
+def test_a_base_in_nf4_is_told_of_a_config_in_fp16(lookup):  # noqa: F811
+    """No control says fp16: what the button leads to is then of what peft's preparation makes."""
+    config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336}
+    config |= {"num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 32}
+    config |= {"vocab_size": 128256, "torch_dtype": "float16"}
+    for trained in ("lora", "all"):
+        state = {"model": "config", "config": config, "trained": trained, "tokens": 512}
+        state["card"] = "RTX 3060"
+        told = answered(state, lookup)
+        said, _, sets = told["over"][-1]
+        after = answered(state | sets, lookup)
+        assert sets["trained"] == "qlora" and "precision" not in sets
+        assert after["fits"] and after["total_text"] in said
+        whole = checked(state | sets)
+        assert after["total"] == estimate(model_of(whole), None, run_of(whole)).total()
