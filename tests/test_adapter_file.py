@@ -86,9 +86,9 @@ def test_the_answer_is_that_of_the_same_file(said, before, wanted, lookup):  # n
         assert told["why"] == words.NO_TABLE_OF_THESE and told["counts"]
         told = json.loads(counted.answer(json.dumps(state)))
     assert told["peak"]
-    wanted = estimate(model, "bf16", replace(run, lora=theirs)).total()
+    wanted = estimate(model, None, replace(run, lora=theirs)).total()
     assert told["total"] == wanted
-    assert wanted != estimate(model, "bf16", replace(run, lora=None)).total()
+    assert wanted != estimate(model, None, replace(run, lora=None)).total()
 
 
 REFUSALS = [

@@ -153,7 +153,7 @@ def test_presets_have_their_peak(lookup):  # noqa: F811
         told = answered(state, lookup)
         run = run_of(state)
         assert run.lora.base == base and len(run.lora.targets) == 7
-        ledger = estimate(Model.preset("llama-3-8b"), "bf16", run)
+        ledger = estimate(Model.preset("llama-3-8b"), None, run)
         assert told["total"] == ledger.total()
         assert f" + {'Q' * bool(base)}LoRA r=16 · " in told["heading"]
         assert (words.NF4_LEAVES_OUT in told["leaves_out"]) == bool(base)
@@ -229,7 +229,7 @@ def test_what_is_not_described_is_refused_in_one_line(state, line, lookup):  # n
 
 
 @pytest.mark.parametrize("targets", ["all", "qv"])
-@pytest.mark.parametrize(("rank", "tokens"), [(16, 2048), (64, 256)])
+@pytest.mark.parametrize(("rank", "tokens"), [(16, 2048), (32, 256)])
 def test_adapters_that_do_not_fit_are_told_of_a_base_in_nf4(lookup, targets, rank, tokens):  # noqa: F811
     """The package's last resort for adapters, which the page called "No change helps"."""
     state = {"trained": "lora", "targets": targets, "rank": rank, "tokens": tokens}
@@ -238,9 +238,11 @@ def test_adapters_that_do_not_fit_are_told_of_a_base_in_nf4(lookup, targets, ran
     assert not told["fits"] and not told["steps"]
     [[said, line, sets]] = told["over"]
     assert 'bnb_4bit_quant_type="nf4"' in line and sets["trained"] == "qlora"
-    assert ("checkpoint" in sets) == (tokens == 2048) == ("every block" in said)
     whole = checked(state | sets)
     run = run_of(whole)
+    assert (run.checkpointing == "block") == (tokens == 2048) == ("every block" in said)
+    # Only the base is another one: nothing is what peft's preparation would make of it.
+    assert sets["precision"] == "bf16" == recipe_of(whole).weights
     assert (run.lora.rank, run.lora.base) == (rank, "nf4")
     peak = estimate(model_of(whole), recipe_of(whole), run).total()
     assert text(peak) in said and peak <= told["limit"]
@@ -262,28 +264,33 @@ def test_all_weights_need_no_file_of_adapters(lookup):  # noqa: F811
         names.append(name)
         return lookup(name, kind)
 
-    answered({}, noted)
+    answered({}, noted, advise=False)
     assert names == ["llama.bf16"]
+    answered({}, noted)
+    assert set(names) == {"llama.bf16", "torch.llama.bf16", "fsdp.llama.bf16"}
     names.clear()
-    answered({"trained": "qlora"}, noted)
-    assert names == [table_of("llama", "bf16", "nf4", "all")]
+    answered({"trained": "qlora"}, noted)  # whose layers beside the codes peft makes fp32
+    assert names == [table_of("llama", "fp32", "nf4", "all")]
 
 
 @pytest.mark.parametrize(
-    "state", [{"trained": "lora"}, {"trained": "qlora", "loop": "sft"}], ids=str
+    ("state", "width"),
+    [({"trained": "lora"}, 4), ({"trained": "qlora"}, 4), ({"trained": "qlora", "loop": "sft"}, 2)],
+    ids=str,
 )
-def test_under_ddp_the_adapters_gradients_are_there_twice(lookup, state):  # noqa: F811
-    """As tests/test_ddp_steps.py finds it on real ranks."""
+def test_under_ddp_the_adapters_gradients_are_there_twice(lookup, state, width):  # noqa: F811
+    """As tests/test_ddp_steps.py finds it on real ranks: in fp32 by peft, in bf16 by TRL on NF4."""
     alone, told = (answered(state | {"data": n}, lookup, advise=False) for n in (1, 8))
     whole = checked(state | {"data": 8})
-    assert told["total"] == estimate(model_of(whole), recipe_of(whole), run_of(whole)).total()
-    assert told["total"] == alone["total"] + 4 * run_of(whole).lora.parameter_count(model_of(whole))
+    model, run = model_of(whole), run_of(whole)
+    assert told["total"] == estimate(model, None, run).total()
+    assert told["total"] == alone["total"] + width * run.lora.parameter_count(model)
 
 
 def test_under_fsdp_what_stays_of_adapters_is_a_ranks_rows(lookup):  # noqa: F811
     """By hand: of 8 rows of an adapter's first matrix 64 ranks have one each, or none."""
     state = {"trained": "lora", "rank": 8, "targets": "qv", "data": 64, "zero": 3}
-    told = answered({"model": "tinyllama-1.1b"} | state, lookup)
+    told = answered({"model": "tinyllama-1.1b", "precision": "bf16"} | state, lookup)
     assert not told["peak"] and told["counts"] and told["why"] == words.NO_FSDP_ADAPTERS
     rows = {row["term"]: row["bytes"] for row in told["rows"]}
     # q: [2048, 2048], v: [256, 2048]; a is [8, 2048], b is [2048 or 256, 8]; 22 layers.
@@ -292,3 +299,20 @@ def test_under_fsdp_what_stays_of_adapters_is_a_ranks_rows(lookup):  # noqa: F81
     assert rows["gradients"] == 4 * values and rows["optimizer"] == 8 * values + 4 * steps
     whole = estimate(Model.preset("tinyllama-1.1b"), "bf16", Run(devices=Sharding(data=64, zero=3)))
     assert rows["weights"] == whole["weights"].derived + 4 * values
+
+
+def test_a_base_in_nf4_is_told_of_a_config_in_fp16(lookup):  # noqa: F811
+    """No control says fp16: what the button leads to is then of what peft's preparation makes."""
+    config = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336}
+    config |= {"num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 32}
+    config |= {"vocab_size": 128256, "torch_dtype": "float16"}
+    for trained in ("lora", "all"):
+        state = {"model": "config", "config": config, "trained": trained, "tokens": 512}
+        state["card"] = "RTX 3060"
+        told = answered(state, lookup)
+        said, _, sets = told["over"][-1]
+        after = answered(state | sets, lookup)
+        assert sets["trained"] == "qlora" and "precision" not in sets
+        assert after["fits"] and after["total_text"] in said
+        whole = checked(state | sets)
+        assert after["total"] == estimate(model_of(whole), None, run_of(whole)).total()

@@ -113,7 +113,7 @@ def test_a_model_with_fewer_words_than_its_width_has_no_table(lookup):  # noqa: 
 @pytest.mark.parametrize(
     "state",
     [
-        {"model": "llama-3-8b", "tokens": 16384, "card": "H200"},
+        {"model": "llama-3-8b", "tokens": 12288, "card": "H200"},
         {"model": "qwen3-1.7b", "tokens": 8192, "batch": 2, "card": "RTX 4090"},
         {"model": "gemma-2b", "tokens": 2048, "batch": 4, "card": "A100 40GB"},
     ],

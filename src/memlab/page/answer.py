@@ -6,33 +6,29 @@ import json
 
 from .. import program_defaults
 from ..base.message import Listed, Message, dumps
-from ..explain.flags import FLAGS, LOADED, QUANTIZED, flag
+from ..explain.flags import FLAGS, flag
 from ..explain.flags import divided as of_cards
 from ..model import Model
 from ..model.shape_keys import KEYS
 from ..units import text
 from ..verdict import room_for, room_on
 from . import words as say
-from .adapted import EVERY
-from .adapter_controls import ADAPTERS, LORA, QLORA
 from .asked import (
     card_of,
     controls_of,
-    lora_of,
     model_of,
     name_of,
-    precision_of,
     recipe_name,
     recipe_of,
     run_of,
 )
 from .begun import ORDER as ORDER
 from .begun import begun, summed
-from .cheaper import adapted, cheapest, divided
+from .cheaper import cheapest, divided, instead
 from .described import Unknown, why
 from .highest import Highest, Missing, at_rest
 from .loop_controls import CLASSES
-from .request import OTHER_MODEL, OWN, START, checked
+from .request import OTHER_MODEL, OWN, checked
 from .sentences import left_out, of_config, said
 from .serving import serving
 from .serving_controls import SERVE
@@ -157,56 +153,6 @@ def divides(recipe: Recipe, run: Run) -> bool:
     """Whether the package, and no table of the page, knows this step over several cards."""
     alone = run.devices.ranks == run.devices.data and run.devices.zero in (0, 3)
     return alone and run.loop == "trainer" and run.lora is None and not recipe.autocast
-
-
-def instead(
-    state: State,
-    model: Model,
-    recipe: Recipe,
-    run: Run,
-    limit: int,
-    lookup: Lookup,
-    top: type[Highest],
-) -> list[list[Any]]:
-    """Adapters in place of all weights, or the same ones over a base in NF4, where these fit.
-
-    Shapes      what to say, its line, what it sets
-    """
-
-    def peak(tried: Run) -> int:
-        return top(model, recipe, tried, lookup).total
-
-    whole = run.lora is None
-    sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0} if whole else {}
-    kinds = (LORA, QLORA) if whole else (QLORA,)
-    try:
-        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in kinds]
-    except ValueError:
-        return []
-    made: list[list[Any]] = []
-    for kind, tried, size in adapted(run, ways, limit, peak):
-        blocks = tried.checkpointing != run.checkpointing
-        told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
-        if whole:
-            told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
-            line = flag(ADAPTERS[kind][1], recipe, tried) or ""
-        if blocks:
-            line = f"{flag('block checkpointing', recipe, tried)}; {line}"
-        name = ADAPTERS[kind][0]
-        sets["trained"] = kind
-        sets.update(kept(state | sets, recipe, tried))
-        made.append([Message(told, kind=name, size=text(size)), line, sets])
-    return made
-
-
-def kept(state: State, recipe: Recipe, run: Run) -> State:
-    """What has to be said for a state to be of this recipe and this run, not of a program's own."""
-    sets: State = {}
-    if precision_of(recipe_of(state)) != precision_of(recipe):
-        sets["precision"] = precision_of(recipe)
-    if run_of(state).checkpointing != run.checkpointing:
-        sets["checkpoint"] = run.checkpointing
-    return sets
 
 
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from ..base.message import Message
 from ..explain.changes import CHANGES, Found
 from ..explain.changes import cheapest as search
+from ..explain.flags import LOADED, QUANTIZED, flag
 from ..model import Model
 from ..recipe import Recipe
 from ..recipe.parallelism import Sharding
 from ..run import Run
 from ..terms.lora import Lora
+from ..units import text
+from . import words as say
+from .adapted import EVERY
+from .adapter_controls import ADAPTERS, LORA, QLORA
+from .asked import lora_of, precision_of, recipe_of, run_of
 from .highest import Highest
+from .request import START
 from .sharded import synced
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from .asked import State
     from .highest import Lookup
 
 
@@ -54,6 +63,61 @@ def adapted(
             if size <= limit:
                 return [(kind, tried, size)]
     return []
+
+
+def instead(
+    state: State,
+    model: Model,
+    recipe: Recipe,
+    run: Run,
+    limit: int,
+    lookup: Lookup,
+    top: type[Highest],
+) -> list[list[Any]]:
+    """Adapters in place of all weights, or the same ones over a base in NF4, where these fit.
+
+    Shapes      what to say, its line, what it sets
+    """
+
+    def formats(tried: Run) -> Recipe:
+        """Those there are, or where no control says these, what the program then takes."""
+        trained = QLORA if tried.lora and tried.lora.base else LORA
+        return recipe if precision_of(recipe) else recipe_of(state | sets | {"trained": trained})
+
+    def peak(tried: Run) -> int:
+        return top(model, formats(tried), tried, lookup).total
+
+    whole = run.lora is None
+    sets: State = {"targets": EVERY, "rank": START["rank"], "lora_dropout": 0} if whole else {}
+    kinds = (LORA, QLORA) if whole else (QLORA,)
+    try:
+        ways = [(kind, lora_of(state | sets | {"trained": kind})) for kind in kinds]
+    except ValueError:
+        return []
+    made: list[list[Any]] = []
+    for kind, tried, size in adapted(run, ways, limit, peak):
+        blocks = tried.checkpointing != run.checkpointing
+        told, line = say.IN_NF4_IN_BLOCKS if blocks else say.IN_NF4, LOADED.format(QUANTIZED)
+        if whole:
+            told = say.INSTEAD_IN_BLOCKS if blocks else say.INSTEAD
+            line = flag(ADAPTERS[kind][1], recipe, tried) or ""
+        if blocks:
+            line = f"{flag('block checkpointing', recipe, tried)}; {line}"
+        name = ADAPTERS[kind][0]
+        sets["trained"] = kind
+        sets.update(kept(state | sets, formats(tried), tried))
+        made.append([Message(told, kind=name, size=text(size)), line, sets])
+    return made
+
+
+def kept(state: State, recipe: Recipe, run: Run) -> State:
+    """What has to be said for a state to be of this recipe and this run, not of a program's own."""
+    sets: State = {}
+    if precision_of(recipe_of(state)) != precision_of(recipe):
+        sets["precision"] = precision_of(recipe)
+    if run_of(state).checkpointing != run.checkpointing:
+        sets["checkpoint"] = run.checkpointing
+    return sets
 
 
 MOST_CARDS = 512

@@ -101,8 +101,7 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
 
 def alone(found: dict[str, Any], state: State, room: Room, weights: int, cache: int) -> None:
     """Put in what transformers keeps between two tokens: the weights, and the cache."""
-    users = state["users"]
-    each = cache // users
+    each = cache // state["users"]
     rows = {"weights": (weights, told.WEIGHTS_KEPT), "KV cache": (cache, told.CACHE_KEPT)}
     summed(found, rows, room)
     left = max(0, room.surely - weights)
