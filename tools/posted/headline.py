@@ -77,7 +77,7 @@ def beside(others):
     fresh, _ = asked.stored()
     for group in dict.fromkeys(a.reading.group for a in fresh):
         figures, median, worst = told(middle([a for a in fresh if a.reading.group == group]))
-        what = f"[errors on strangers' GPUs, one command each: {group}](#posted)"
+        what = f"[errors on strangers' GPUs, one command each: {group}](#posted-page)"
         yield [what, f"{median}, {worst} ({figures})", *["—"] * others]
 
 

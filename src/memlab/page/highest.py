@@ -210,7 +210,7 @@ def moments_of(
     if reason:
         raise Unknown(reason)
     table, precision = table_of(model, run), precision_of(recipe)
-    if run.library_loss and (reason := torch_loss.refused(model, run, precision)):
+    if run.library_loss and (reason := torch_loss.refused(model, recipe, run)):
         raise Unknown(reason)
     name, kind = f"{table}.{precision}", kind_of(model, recipe, run)
     if run.lora is not None:

@@ -13,6 +13,7 @@ from . import words as say
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..model import Model
+    from ..recipe import Recipe
     from ..run import Run
 
 TORCHS = "linear_cross_entropy"
@@ -29,10 +30,15 @@ def rows_of(model: Model, run: Run) -> int:
     return chunk_rows(run.rows, vocab=model.vocab, d_model=model.d_model, backend="cuda")
 
 
-def refused(model: Model, run: Run, precision: str) -> str:
-    """Why there are no moments of this loss; or nothing."""
-    if precision not in PRECISIONS:
+def refused(model: Model, recipe: Recipe, run: Run) -> str:
+    """Why there are no moments of this loss; or nothing.
+
+    Of fp16 chunks are not described, though its other moments are those of bf16.
+    """
+    if recipe.autocast:
         return say.NO_TORCH_LOSS
+    if recipe.weights not in PRECISIONS:
+        return say.NO_KIND
     if keys.scales_logits(model):
         return Message(say.CHUNKED, family=model.family)
     few = 2 * rows_of(model, run) > run.rows or model.vocab < model.d_model
