@@ -136,7 +136,7 @@ def test_a_model_in_training_returns_its_cache_but_with_checkpoints():
     module, ids = transformers.LlamaForCausalLM(config).train(), torch.ones(2, 8, dtype=torch.long)
     kept = module(input_ids=ids, labels=ids).past_key_values
     assert [tuple(layer.keys.shape) for layer in kept.layers] == [(2, 1, 8, 8)] * 2
-    module.gradient_checkpointing_enable({"use_reentrant": False})
+    module.activation_checkpointing_enable({"use_reentrant": False})
     assert module(input_ids=ids, labels=ids).past_key_values is None
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 TERMS = ("weights", "gradients", "optimizer", "activations", "logits", "kv_cache", "other")
 WIDE_LOGITS = "wide_logits"
-REPLAYED = 1024  # layers times micro-batches that are replayed one by one; more take too long
 
 RESIDENT_ONLY = "activations, logits and the peak: say --batch and --tokens"
 SHARDED_ONLY = (
@@ -187,12 +186,14 @@ def _key(term: str) -> str:
 
 
 def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
-    if how.backend != "cuda" or model.layers * how.micro_batches > REPLAYED:
+    if how.backend != "cuda":
         return None
     if WIDE_LOGITS in how.holds or (how.implementation == "memlab" and "output" in how.holds):
         return None
-    from ..step.replayed import replayed  # only a step on CUDA needs it
+    from ..step.replayed import REPLAYED, replayed  # only a step on CUDA needs it
 
+    if model.layers * how.micro_batches > REPLAYED:
+        return None
     done = replayed(model, recipe, how)
     return {"allocated": done.allocated, "reserved": done.reserved}
 

@@ -44,7 +44,7 @@ def kept_keys(model: Model, recipe: Recipe, how: Run) -> list[str]:
     """
     told = how.tokens is not None and how.phase == "train" and how.implementation == "transformers"
     own = how.loop == "keeps-outputs" or (how.loop == "plain" and "output" in how.holds)
-    if not (told and own) or how.checkpoint != "none" or how.devices.ranks > 1:
+    if not (told and own) or how.checkpointing != "none" or how.devices.ranks > 1:
         return []
     from ..step import calls
 
