@@ -178,14 +178,14 @@ def test_several_cards_are_used_by_a_reader_who_has_them():
 def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     run = Run(batch=1, tokens=4096)
     large = Model.preset("llama-3-70b")
-    made = cheapest_change(large, "bf16", run, on="H100 80GB", cards=48)
+    made = cheapest_change(large, "bf16", run, on="H100 80GB", spare=CONTEXT, cards=48)
     # Checkpointing alone saves nothing of 70 billion parameters; beside FSDP2 it does.
     assert [name for name, *_ in made][-2:] == ["block checkpointing", "FSDP2 over 8 cards"]
     assert made[0][0] == "fused AdamW"
     how = dict(batch=1, tokens=4096, checkpoint="block", optimizer_impl="fused")
     assert made[-1][2] == peak(large, "bf16", **how, devices=Sharding(data=8, zero=3))
     trainer = run.replace(loop="trainer")
-    made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=8)
+    made = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", spare=CONTEXT, cards=8)
     name, _, size, line = made[-1]
     assert name == "FSDP2 over 4 cards" and "TRL" not in made[0][0]
     assert line.startswith("TrainingArguments(fsdp=True); torchrun --nproc-per-node 4; of acc")
@@ -216,32 +216,32 @@ def test_the_flag_for_bf16_is_a_policy_where_trainer_shards():
 def test_deepspeed_divides_for_those_who_have_it():
     """Stage 2 where it suffices, stage 3 with its own way to make the model where it does not."""
     run = Run(batch=1, tokens=4096, micro_batches=2)
-    made = cheapest_change(LLAMA, "zero", run, on="A100 40GB", cards=8, library="deepspeed")
+    here = dict(on="A100 40GB", spare=CONTEXT, cards=8, library="deepspeed")
+    made = cheapest_change(LLAMA, "zero", run, **here)
     name, cost, size, line = made[-1]
     assert name == "DeepSpeed's ZeRO 2 over 8 cards" and "gradients and states" in cost
     assert '"zero_optimization": {"stage": 2}, "bf16": {"enabled": True}' in line
     assert line.startswith("deepspeed.initialize(") and line.endswith("deepspeed --num_gpus 8")
     how = dict(batch=1, tokens=4096, micro_batches=2, checkpoint="block")
     assert size == peak(LLAMA, "zero", **how, devices=Sharding(data=8, zero=2))
-    third = cheapest_change(LLAMA, "zero", run, on="28 GiB", cards=8, library="deepspeed")
+    third = cheapest_change(LLAMA, "zero", run, **here | {"on": "28 GiB"})
     assert third[-1][0] == "DeepSpeed's ZeRO 3 over 8 cards" and "zero.Init" in third[-1][3]
     begun = run.replace(devices=Sharding(data=8, zero=2))
-    assert cheapest_change(LLAMA, "zero", begun, on="28 GiB")[-1] == third[-1]
+    assert cheapest_change(LLAMA, "zero", begun, on="28 GiB", spare=CONTEXT)[-1] == third[-1]
     trainer = run.replace(loop="trainer")
-    asked = dict(on="A100 40GB", cards=8, library="deepspeed")
-    name, _, size, line = cheapest_change(LLAMA, "autocast", trainer, **asked)[-1]
+    name, _, size, line = cheapest_change(LLAMA, "autocast", trainer, **here)[-1]
     assert name == "DeepSpeed's ZeRO 2 over 8 cards"
     assert size == peak(LLAMA, "zero", **how, loop="trainer", devices=Sharding(data=8, zero=2))
     assert line.startswith('TrainingArguments(deepspeed={"zero_optimization": {"stage": 2}, "bf16"')
     assert line.endswith("bf16=True); deepspeed --num_gpus 8")
-    least = cheapest_change(LLAMA, "autocast", trainer, **asked | {"on": "20 GiB"})[-1]
+    least = cheapest_change(LLAMA, "autocast", trainer, **here | {"on": "20 GiB"})[-1]
     there = Sharding(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
     assert least[0] == "DeepSpeed's ZeRO 3 over 8 cards, the optimizer on their hosts"
     assert least[2] == peak(LLAMA, "zero", **how, loop="trainer", devices=there)
     away = '"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True}}'
     assert away in least[3] and "then AutoModelForCausalLM.from_pretrained(name)" in least[3]
     sft = run.replace(loop="sft")  # whose step under DeepSpeed is not described
-    assert not any("DeepSpeed" in each[0] for each in cheapest_change(LLAMA, "bf16", sft, **asked))
+    assert not any("DeepSpeed" in each[0] for each in cheapest_change(LLAMA, "bf16", sft, **here))
     with pytest.raises(ValueError, match="library='megatron'; known: deepspeed"):
         cheapest_change(LLAMA, "bf16", run, on="RTX 4090", cards=8, library="megatron")
 
@@ -303,7 +303,7 @@ def test_cards_mean_something_only_where_a_change_is_asked_for(flags, capsys):
 
 def test_the_largest_batch_of_one_rank_of_fsdp2(capsys):
     asked = "fit llama-3-8b --on 24GiB --precision bf16 --checkpoint block --tokens 4096 --fsdp 8"
-    assert main([*asked.split(), "--json"]) == 0
+    assert main([*asked.split(), "--spare", f"{CONTEXT} B", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["value"] == 2 and found["run"]["devices"]["data"] == 8
     devices = Sharding(data=8, zero=3)
@@ -315,13 +315,14 @@ def test_the_largest_batch_of_one_rank_of_fsdp2(capsys):
 def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():
     """States in 8 bits, or states on a host: both have their peak, and both fit."""
     run = Run(batch=8, tokens=2048)
-    made = cheapest_change(QWEN_4B, "fp32", run, on="RTX 4090")
+    made = cheapest_change(QWEN_4B, "fp32", run, on="RTX 4090", spare=CONTEXT)
     assert "8-bit states" in [name for name, *_ in made]
     assert not any("LoRA" in name for name, *_ in made)
     how = dict(loss="linear_cross_entropy", checkpoint="block", batch=8, tokens=2048)
     eight = recipe_for(QWEN_4B, "bf16").replace(optimizer="bnb_adamw8bit")
     assert made[-1][2] == peak(QWEN_4B, eight, **how, step_in_backward=True)
-    away = cheapest_change(QWEN_4B, "bf16", run.replace(micro_batches=2), on="RTX 4090")
+    two = run.replace(micro_batches=2)
+    away = cheapest_change(QWEN_4B, "bf16", two, on="RTX 4090", spare=CONTEXT)
     assert away[-1][0] == "states on the host"
     assert away[-1][2] == peak(QWEN_4B, "bf16", **how, micro_batches=2, offload=("optimizer",))
 
@@ -335,7 +336,7 @@ def test_all_weights_of_qwen3_4b_are_trained_on_a_card_of_24_gb():
     ],
 )
 def test_each_change_is_a_line_of_the_readers_library(loop, lines):
-    run = Run(batch=4, tokens=4096, loop=loop)
+    run = Run(batch=4, tokens=4096, loop=loop, checkpoint="none")  # sft checkpoints by itself
     recipe = recipe_for(QWEN, "bf16")
     known = (*EVERY, LIGERS, *LAST)
     said = [line_of(change.name, recipe, run) for change in known]

@@ -6,6 +6,7 @@ from functools import lru_cache
 from memlab import Model, Recipe, Run
 from memlab.cli.simulated import simulated
 from memlab.estimate import estimate
+from memlab.step.replayed import replayed
 
 
 class Refused(ValueError):
@@ -51,8 +52,7 @@ class Described:
 @lru_cache(maxsize=512)
 def _own(model, recipe, run, figure, stage):
     if figure in ("allocated", "reserved"):
-        done = simulated(model, recipe, run, every_layer=True).replay()
-        return getattr(done, f"peak_{figure}")
+        return getattr(replayed(model, recipe, run), figure)
     if figure == "cache":
         return simulated(model, recipe, run).held_contents["after_call"]["kv_cache"]
     if figure == "nothing":
