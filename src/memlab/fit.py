@@ -11,7 +11,7 @@ from . import run_checks
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
-from .explain.advice import TRIES, Advice, CannotFit, advice, cheapest_change, judged
+from .explain.advice import Advice, CannotFit, advice, cheapest_change, judged
 from .model import Model
 from .recipe import Recipe
 from .recipe.chosen import recipe_for
@@ -23,6 +23,9 @@ from .verdict import DOES_NOT_FIT, Room, Verdict, room_for
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+HALVINGS = 8  # replays below what is tight: a batch to one, a sequence to a part in 256
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _largest(
     least: int,
     most: int,
 ) -> Fit:
-    """The largest that fits; once more for less, where its replay shows that it is tight."""
+    """The largest that fits by its peak, or of fewer by their replay, where that shows it tight."""
     chosen, named = recipe_for(model, recipe, run), "tokens" if what == "sequence" else what
     known: dict[int, int] = {}
 
@@ -136,18 +139,25 @@ def _largest(
             known[n] = peak(model, chosen, _sized(run, named, n))
         return known[n]
 
-    limit = room.surely
-    for _ in range(TRIES):
-        value = _search(held, limit, least, most)
-        tried = value or least
-        verdict = judged(model, chosen, _sized(run, named, tried), room, held(tried))
-        if not value or verdict.fits:
-            break
-        limit = min(limit, verdict.peak) - verdict.over
-    value = tried if verdict.fits else 0
+    def verdict_on(n: int) -> Verdict:
+        return judged(model, chosen, _sized(run, named, n), room, held(n))
+
+    value = _search(held, room.surely, least, most)
+    verdict = verdict_on(value or least)
+    if value and not verdict.fits:
+        low, high = 0, value
+        for _ in range(HALVINGS):
+            middle = max(least, (low + high) // 2)
+            if not low < middle < high:
+                break
+            if verdict_on(middle).fits:
+                low = middle
+            else:
+                high = middle
+        value, verdict = low, verdict_on(low or least)
     bound = "bound" if what == "batch" else "positions"
     ended = bound if value == most else "memory"
-    return Fit(what, value, held(tried), room.surely, room.name, verdict, ended)
+    return Fit(what, value, held(value or least), room.surely, room.name, verdict, ended)
 
 
 def _search(held: Callable[[int], int], limit: int, least: int, most: int) -> int:

@@ -28,7 +28,8 @@ OTHERS: dict[str, dict[str, str | None]] = {
     },
     "TRL's trainer and its fused head": {
         OWN: None,
-        TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments",
+        TRAINER: "trl.SFTTrainer in place of Trainer, SFTConfig in place of TrainingArguments, "
+        "with gradient_checkpointing as it was (True is its default)",
     },
     "states on the host": {
         OWN: f"{HOST}(model.parameters(), torch.optim.AdamW)",

@@ -31,7 +31,10 @@ INSIDE = "a step inside backward"
 
 
 def _sft(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
-    return recipe, run.replace(loop="sft") if run.loop == "trainer" else run
+    """Its head alone: whether layers are computed again stays as it was, whatever TRL's default."""
+    if run.loop != "trainer":
+        return recipe, run
+    return recipe, run.replace(loop="sft", checkpoint=run.checkpointing)
 
 
 def _on_host(*parts: str) -> Turn:
