@@ -503,4 +503,6 @@ def test_presets(transformers, name):
     config |= mixtures.settings(model) | latent.settings(model)
     check_against(model, build(transformers, config)[1])
     assert model.parameter_count == PRESET_COUNTS.get(name, model.parameter_count)
-    assert model == Model.from_config(config).replace(name=name, config=model.config)
+    made = Model.from_config(config)
+    named = {"name": name, "config": model.config, "published": model.published}
+    assert model == made.replace(**named)
