@@ -94,7 +94,8 @@ def taken(run: Run, recipe: Recipe, *, chosen: bool) -> list[tuple[str, object, 
     recipe      with which the answer was made
     chosen      whether somebody said that recipe; otherwise it is the program's own
     """
-    own, what = of(run), []
+    own = of(run)
+    what: list[tuple[str, object, str]] = []
     if run.phase != "train" or not _programs(run):
         return []
     if not chosen:

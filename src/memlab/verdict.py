@@ -167,7 +167,7 @@ def room_on(
 
 def workspaces(found: Device, threads: int) -> int:
     """Those of cuBLAS; the larger ones where it is not known which this card gets."""
-    if found.capability not in CUBLAS:
+    if found.capability is None or found.capability not in CUBLAS:
         return threads * LARGE
     return cublas_workspaces(found.capability, threads=threads)
 

@@ -113,7 +113,8 @@ def _begun(model: Model, run: Run) -> int:
     step = simulate(model, "bf16", run, every_layer=True)
     failed = step.replay(_limit(run.backend)).out_of_memory
     assert failed is not None and failed.event is not None
-    return [layer for at, layer in step.log.entered if at <= failed.event][-1] + 1
+    begun = [layer for at, layer in step.log.entered if layer is not None and at <= failed.event]
+    return begun[-1] + 1
 
 
 def _layer(module: Any, trace: TracebackType | None) -> int | None:

@@ -43,7 +43,8 @@ def counting(device: str) -> Iterator[None]:
     if device == "cuda":
         yield
         return
-    with one_thread(), no_garbage(), StepTracker("cpu") as tracker:
+    tracker: Any = StepTracker("cpu")
+    with one_thread(), no_garbage(), tracker:
         tracker.follow = True
         TRACKERS.append(tracker)
         yield

@@ -67,7 +67,7 @@ def _asked(device: str, small: bool, **more: Any) -> Run:
 def _by_hand(note: Note, model: Model, run: Run, module: Any) -> None:
     trained = [each for each in module.parameters() if each.requires_grad]
     ids = torch.randint(model.vocab, (1, run.tokens or 0), device=run.backend)
-    how = {"fused": True} if run.optimizer_impl == "fused" else {}
+    how: dict[str, Any] = {"fused": True} if run.optimizer_impl == "fused" else {}
     Steps(note).train(module, torch.optim.AdamW(trained, **how), [ids, ids])
     predict(note, model, run, len(trained))
 

@@ -30,7 +30,7 @@ def misses(root):
     """The kinds of rows that one command misses most, with the reason; unseen sources first."""
     lines = ["| rows | figures | from | to | why |", "|---|---|---|---|---|"]
     for found in asked.stored():
-        kinds = {}
+        kinds: dict = {}
         for a in found:
             if a.counted and abs(a.error) > NEAR:
                 kinds.setdefault(_reason(a), []).append(a)

@@ -79,12 +79,13 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         return _answer(largest_batch(model, recipe, how, **room), how, options.json, parts)
     cards = _cards(options)
     there = room_for(how, **room)
+    least: int | None = None
     try:
         found = advice(model, recipe, how, **room, cards=cards, library=library)
     except CannotFit as error:
         word, changes, least, words = DOES_NOT_FIT, [], error.least, [str(error)]
     else:
-        word, changes, least = found.now.word, found.changes, None
+        word, changes = found.now.word, found.changes
         words = _said(found, how, recipe)
     if options.json:
         names = ("change", "cost", "peak", "flag")

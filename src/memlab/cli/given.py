@@ -188,8 +188,10 @@ def run_of(options: argparse.Namespace, model: Configured | None = None) -> Run:
             said[name] = _names(value)
     said |= adapters_of(options, model) | teacher_of(options)
     if hasattr(options, "fsdp"):
-        devices = devices_of if isinstance(model, Model) else none_of
-        said["devices"] = devices(options, model)
+        if isinstance(model, Model):
+            said["devices"] = devices_of(options, model)
+        else:
+            said["devices"] = none_of(options, model)
     return Run(**said)
 
 

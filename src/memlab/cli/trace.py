@@ -132,8 +132,8 @@ def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any
     for name, value in vars(options).items():
         if value is not None and name not in (*BESIDE_FILE, *OURS):
             flag = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
-            said = flag if isinstance(value, bool) else f"{flag} {value}"
-            raise ValueError(f"{said}: what {function}() returns says that itself")
+            typed = flag if isinstance(value, bool) else f"{flag} {value}"
+            raise ValueError(f"{typed}: what {function}() returns says that itself")
     precision = options.precision or "fp32"
     if options.precision and not precision.startswith("autocast"):
         raise ValueError(

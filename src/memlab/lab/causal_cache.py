@@ -24,8 +24,7 @@ WINDOWED = ("sliding_attention", "chunked_attention")
 RECURRENT = ("linear_attention",)
 # What says how much is read, and what leaves a cache as it is: how a call is computed, and of which
 # tokens it gives logits.
-CALL = ("phase", "batch", "tokens")
-CALL += ("backend", "attention", "kernel", "logits", "inference_mode")
+CALL = ("phase", "batch", "tokens", "backend", "attention", "kernel", "logits", "inference_mode")
 PLAIN = ("bf16", "fp16", "fp32")
 # Families whose layers keep something else than their config's kinds of layers say.
 OTHERWISE = ("beam", "mimo_v2_flash", "mllama")

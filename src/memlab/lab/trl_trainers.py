@@ -15,7 +15,8 @@ def sft(model: Any, rows: Any, how: dict[str, Any], stack: ExitStack) -> Any:
     import datasets
     import trl
 
-    told = {name: how.pop(name) for name in ("quantization_config", "peft_config") if name in how}
+    beside = ("quantization_config", "peft_config")
+    told: dict[str, Any] = {name: how.pop(name) for name in beside if name in how}
     arguments = trl.SFTConfig(dataset_kwargs={"skip_prepare_dataset": True}, **how)
     data = datasets.Dataset.from_list(rows)
     told |= {"train_dataset": data, "processing_class": tokenizer()}

@@ -38,14 +38,14 @@ def tops(model: Model, recipe: Recipe, run: Run, *, stored: str | None = None) -
                 autocast
     Raises      ValueError for a combination that is not described
     """
-    for there, beside in (
+    for there, named in (
         (run.devices.fsdp, "FSDP2"),
         (run.devices.deepspeed, "DeepSpeed"),
         (run.devices.pipelined, "a pipeline"),
         (run.devices.tensor_parallel, "tensor parallelism"),
     ):
         if run.holds and there:
-            raise ValueError(f"holds={run.holds!r} is not described beside {beside}")
+            raise ValueError(f"holds={run.holds!r} is not described beside {named}")
     plain, beside = apart(run)
     found = {name: dict(held) for name, held in _tops(model, recipe, plain)[0].items()}
     for what in beside:
@@ -227,8 +227,8 @@ def sizes_of(what: str, step: Step, model: Model, recipe: Recipe, run: Run) -> l
     stored = "fp32" if what == "fp32_model" else stored_as(recipe)
     if what in ("state_dict", "model", "fp32_model"):
         sizes = [storage(t.numel, stored) for t in model.tensors() for _ in range(t.copies)]
-        stays = _alive(step.log, "end").values() if what == "model" else ()
-        return sizes + [one.bytes for one in stays if one.category == "buffers"]
+        left = _alive(step.log, "end").values() if what == "model" else ()
+        return sizes + [one.bytes for one in left if one.category == "buffers"]
     if what == "batch":
         return [IDS * run.rows]
     if what == "logits":

@@ -1,5 +1,7 @@
 """The commands for training on one GPU, source by source, and for several in the same programs."""
 
+from typing import Any
+
 from .. import megatron, peft
 from ..described import Refused
 from ..litgpt import SHARDED
@@ -33,7 +35,7 @@ def adapters_of_peft(name):
         return {"lora_rank": rank, "lora_targets": targets}
     if name not in peft.OTHERS:
         raise Refused(NO_OPTION)
-    other = peft.OTHERS[name]
+    other: Any = peft.OTHERS[name]
     if name.startswith("ia3"):
         return {"ia3": other.targets}
     if name.startswith("vera"):
@@ -44,7 +46,7 @@ def adapters_of_peft(name):
 def of_litgpt(reading):
     """LitGPT's recipes: bf16-true, which makes adapters in bf16 too, and at most 512 tokens."""
     what = reading.what
-    told = {"precision": "bf16", "batch": what["micro_batch"], "tokens": 512}
+    told: dict[str, Any] = {"precision": "bf16", "batch": what["micro_batch"], "tokens": 512}
     if what["recipe"] in SHARDED:
         told["fsdp"] = SHARDED[what["recipe"]][0]
     model = {"phi-3": "phi-3-mini-4k", "mistral-7b-v0.2": "mistral-7b-v0.1"}
@@ -60,6 +62,7 @@ def lora_of_litgpt(said, base):
     """
     if said["lora_head"] == "true":
         raise Refused("adapters beside the output head")
+    names: dict[str, tuple[str, ...]]
     names = {"query": ("q",), "key": ("k",), "value": ("v",), "projection": ("out",)}
     names["mlp"] = ("gate", "up", "down")
     found = [each for name, own in names.items() if said[f"lora_{name}"] == "true" for each in own]
@@ -97,7 +100,7 @@ def of_torchtune(reading):
     tokens = str(what.get("tokens", "")).removeprefix("packed to ").removeprefix("not packed, <=")
     model = {"Llama2-7B": "llama-2-7b", "Llama 3.2 3B": "llama-3.2-3b"}
     model["Llama-3.2-3B"] = "llama-3.2-3b"
-    told = {"precision": "bf16"}
+    told: dict[str, Any] = {"precision": "bf16"}
     if "moment" not in what or what["moment"].startswith("training"):
         if not tokens.isdigit():
             raise Refused(UNSTATED)

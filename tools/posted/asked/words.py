@@ -60,7 +60,7 @@ def answer(line):
         with redirect_stdout(said), redirect_stderr(wrong):
             status = main(words)
     except SystemExit as stopped:  # argparse: no such option
-        status = stopped.code
+        status = bool(stopped.code)
     finally:
         os.chdir(here)
     if status:
