@@ -17,7 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-.PHONY: help book pdf serve lab test check notebooks clean
+.PHONY: help book pdf serve lab test check notebooks portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -51,6 +51,9 @@ notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py clean
 	$(RUN) tools/answers.py
 	$(RUN) tools/i18n outputs
+
+portable: $(VENV)/.dev-$(KEY)  ## run the chapters that changed as other processors would
+	$(RUN) tools/portable.py --changed
 
 clean:  ## remove everything that make made
 	rm -rf $(VENV) _build node_modules

@@ -18,6 +18,9 @@ book:
 
 test:
 	@echo "tested, $$MEMLAB_REQUIRE, in $(CURDIR)"; {tested}
+
+portable:
+	@echo "on other processors, in $(CURDIR)"
 """
 
 pytestmark = [
@@ -54,6 +57,7 @@ def test_it_builds_three_times_and_tests_the_clone(tmp_path):
     assert said.count(" one\n") == 1 and said.count("no history\n") == 2
     assert said.count("no npm: skipped\n") == 1
     assert "tested, node,browser,book, in /" in said and "/meu espaço é 書/memlab\n" in said
+    assert "on other processors, in /" in said
     assert "leaks" not in said and said.count("CI=kept\n") == 3
     assert said.count("PYTHON=python3.12\n") == 3 and f"HOME={home}\n" not in said
     assert f"PIP_CONFIG_FILE={home}/.config/pip/pip.conf\n" in said
