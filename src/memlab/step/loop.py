@@ -1,4 +1,7 @@
-"""What a program's loop holds around a simulated step, and the highest moments of both together."""
+"""What a program's loop holds around a simulated step, and the highest moments of both together.
+
+Long, because each kind of thing that a loop keeps has its moments here, side by side.
+"""
 
 from __future__ import annotations
 
