@@ -41,7 +41,8 @@ HEAD = {
 }
 HERE = Path(__file__).parent
 MACHINES = json.loads((HERE / "nvml.json").read_text())
-LAST = r"memlab watch: (?:peak [\d.,]+ \w+|it ended before anything was seen of it,) in [\d.,]+ s, exit code {}\n"
+PEAK = r"(?:peak [\d.,]+ \w+|it ended before anything was seen of it,)"
+LAST = rf"memlab watch: {PEAK} in [\d.,]+ s, exit code {{}}\n"
 PATIENCE = 60  # seconds until a test gives up: only a broken watch needs them
 linux = pytest.mark.skipif(sys.platform != "linux", reason="what only Linux can do")
 
