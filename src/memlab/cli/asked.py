@@ -21,14 +21,14 @@ class Asked(argparse.Namespace):
     """The options of a command, which know which of them were read.
 
     read        the names of those
-    of          the parser that they are from; None: of no command
+    of_command  the parser that they are from, under a name that no option has; None: no command's
     """
 
-    __slots__ = ("of", "read")
+    __slots__ = ("of_command", "read")
 
     def __init__(self, **options: Any) -> None:
         self.read: set[str] = set()
-        self.of: argparse.ArgumentParser | None = None
+        self.of_command: argparse.ArgumentParser | None = None
         super().__init__(**options)
 
     def __getattribute__(self, name: str) -> Any:
@@ -52,7 +52,7 @@ def answered(options: Any) -> Any:
 def given(options: Any) -> Iterator[Any]:
     """Each option that was given, and its value."""
     said = vars(options)
-    for action in options.of._actions if options.of else ():
+    for action in options.of_command._actions if options.of_command else ():
         value = said.get(action.dest)
         if value is not None and value is not False and value != action.default:
             yield action, value

@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
         Raises      SystemExit for a slip, after one line about it
         """
         found, left = self.parse_known_args(args, namespace or Asked())
-        found.of = self.of
+        found.of_command = self.of
         found.read.clear()  # what argparse itself looked at
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}; {self._near(left[0])}")
