@@ -102,7 +102,8 @@ def test_the_shell_is_asked_for_a_call(tmp_path, capsys):
     assert main([*asked, "--batch", "2"]) == 0
     printed = capsys.readouterr().out
     assert "after a call of decode, 33 tokens read" in printed
-    assert f"memlab trace {path} --phase decode --tokens 32" in printed
+    given = "--precision bf16 --batch 2 --tokens 32 --phase decode"
+    assert f"memlab trace {path} {given}" in printed
     assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     read = Causal(path)

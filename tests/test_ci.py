@@ -42,7 +42,8 @@ def ci(folder, built="true", tested="true"):
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
     shell = {"PYTHONPATH": "leaks", "VIRTUAL_ENV": "leaks", "MEMLAB_LANG": "leaks", "CI": "kept"}
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PIP_", "XDG_", "npm_"))}
+    of_this_machine = ("PIP_", "XDG_", "NPM_", "npm_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(of_this_machine)}
     mine = clean | shell | {"HOME": str(home), "PYTHON": "python3.12", "TMPDIR": str(folder)}
     done = subprocess.run([project / ".ci/run"], env=mine, capture_output=True, encoding="utf-8")
     assert {path.name for path in folder.iterdir()} == {"project", "old home"}, "it cleans up"

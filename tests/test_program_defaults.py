@@ -139,7 +139,7 @@ def test_the_shell_takes_the_same_and_says_so(capsys):
     assert main(words.split()) == 0
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith("SFTTrainer's defaults: fp32 weights under bf16 autocast")
-    assert line.endswith("; --precision, --checkpoint, --optimizer-impl say others")
+    assert line.endswith("; --precision, --checkpoint, --optimizer-impl change them")
     said = f"{words} --precision bf16 --checkpoint none"
     assert main([*said.split(), "--json"]) == 0
     assert "precision" not in json.loads(capsys.readouterr().out)["defaults"]

@@ -52,8 +52,8 @@ def test_the_record_has_every_key_at_several_values():
         assert len({getattr(run.devices, field) for run in runs}) > 2, field
     assert {run.devices.contiguous_gradients for run in runs} == {True, False}
     torchs = [run for run in runs if not run.devices.memory_efficient_linear]
-    assert len(torchs) == 14 and {run.checkpoint for run in torchs} == {"none", "block"}
-    assert {run.checkpoint for run in runs} == {"none", "block"}
+    assert len(torchs) == 14 and {run.checkpointing for run in torchs} == {"none", "block"}
+    assert {run.checkpointing for run in runs} == {"none", "block"}
     assert {run.micro_batches for run in runs} == {1, 2, 3}
     assert {found["config"]["model_type"] for found in RECORD["runs"]} == {*BY_MODULE}
 

@@ -27,6 +27,7 @@ from memlab.model.presets import PRESETS
 from memlab.page import adapter_words, counted_words, elsewhere_words, served_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
+from memlab.page.asked import HALF
 from memlab.page.described import of_run
 from memlab.page.files import files, later
 from memlab.page.highest import HILLS
@@ -131,7 +132,7 @@ def words():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
     found += [word for change in changes() for word in (change.name, change.cost)]
-    labels = sorted((label for label, _ in PRECISIONS.values()), key=len, reverse=True)
+    labels = sorted([HALF, *(label for label, _ in PRECISIONS.values())], key=len, reverse=True)
     found += [*labels, *(f"{label}, {{optimizer}}" for label in labels)]  # a recipe's name
     found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
     found += [LOADING, NO_ENGINE]

@@ -32,7 +32,8 @@ from real_steps import FAMILIES, Question, hugging_face, real_step
 
 from memlab import Model, Run
 from memlab.base.table import as_text
-from memlab.model.fields import DROPOUTS, HARMLESS, kinds
+from memlab.model.dropouts import DROPOUTS
+from memlab.model.fields import HARMLESS, kinds
 from memlab.step import simulate
 from memlab.step.calls import decode, prefill
 

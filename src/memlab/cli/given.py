@@ -159,7 +159,7 @@ def taken(options: argparse.Namespace, recipe: Recipe, run: Run) -> list[str]:
     found = program_defaults.taken(run, recipe, chosen=chosen)
     flags = [f"--{name.replace('_', '-')}" for name, *_ in found if name in SAID]
     if flags:
-        line = Message("{defaults}; {flags} say others", defaults=line, flags=Listed(", ", flags))
+        line = Message("{defaults}; {flags} change them", defaults=line, flags=Listed(", ", flags))
     return [line] if line else []
 
 

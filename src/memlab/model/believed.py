@@ -6,7 +6,8 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 from __future__ import annotations
 
 from ..base.message import Message
-from .fields import DROPOUTS, HARMLESS, ONLY, kinds
+from .dropouts import DROPOUTS
+from .fields import HARMLESS, ONLY, kinds
 from .rotary_keys import check_chunks, check_rotary, check_turning
 from .shape_keys import KINDS
 from .values import number, of_kind, one_of

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..model import Model
+from ..model.dropouts import DROPOUTS
 from ..model.families import FAMILIES
-from ..model.fields import DROPOUTS
 from ..model.latent import KEYS as WIDTHS
 from ..run import Run
 from ..step import keys

@@ -31,6 +31,18 @@ ELSEWHERE = (
     "made for another task",
     "a model without an output head",
 )
+# What memlab.program_defaults says that a program takes by itself.
+OF_PROGRAMS = (
+    "{program}'s defaults: {what}",
+    "{weights} weights under bf16 autocast",
+    "{weights} weights",
+    "adapters in {format}",
+    "gradient checkpointing",
+    "no checkpointing",
+    "clipping at 1.0",
+    "fused AdamW",
+    "logits in tiles",
+)
 # What memlab.engines says to a state that asks about serving.
 OF_ENGINES = (
     "tensor={tensor} does not divide {letter}={size}",

@@ -16,7 +16,7 @@ MODULES = (
     "units devices verdict program_defaults programs run_adapters run_fields run_checks run "
     "formats/__init__ formats/format_table "
     "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
-    "model/parameters model/presets model/shape_keys model/fields model/values "
+    "model/parameters model/presets model/shape_keys model/dropouts model/values "
     "model/model recipe/__init__ recipe/recipe_table "
     "recipe/deepspeed_config recipe/expert_parallel recipe/fsdp_policy recipe/pipeline_schedule "
     "recipe/tensor_plan recipe/parallelism "
@@ -39,7 +39,7 @@ TERMS = (
 # adapter_config.json, answers about types that memlab does not describe and about serving, and
 # knows a teacher.
 LATER = (
-    "files/adapter_fields model/believed model/config model/kind model/module_names "
+    "files/adapter_fields model/believed model/config model/fields model/kind model/module_names "
     "model/rotary_keys page/adapter_file page/adapter_words page/served page/served_words "
     "page/serving_words page/sums page/types run_teacher"
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..model import Model
-from ..model.fields import NOTHING, kinds
 from ..model.shape_keys import KEYS
 from . import words as say
 from .outside import shown
@@ -34,7 +33,8 @@ def config_of(config: Any) -> dict[str, Any]:
     """
     if not isinstance(config, dict):
         raise ValueError(say.NO_CONFIG)
-    from ..model.kind import check  # with what reads a config, fetched with the first one
+    from ..model.fields import NOTHING, kinds  # fetched with the first config, as the next
+    from ..model.kind import check
 
     check(config)
     family = config.get("model_type")

@@ -17,7 +17,7 @@ each moment of it is one sum. Weights and optimizer states are in none of them: 
 from __future__ import annotations
 
 from ..formats import bytes_per_value
-from ..model.fields import dropouts
+from ..model.dropouts import dropouts
 from ..model.mixtures import GROUPED, groups
 from ..run import CHUNKS, Run
 from .forms import attention_of, form_of, layers_of, pattern

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..base.message import Listed, Message
 from ..model import Model
-from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from ..step.windows import windows
@@ -181,6 +180,8 @@ def cache_of(model: Model, run: Run, format: str = "bf16") -> int:
 
 def of_config(read: dict[str, Any], pasted: dict[str, Any]) -> list[str]:
     """Which keys of a config were read, and which were not, and why; what is left of a whole."""
+    from ..model.fields import used  # as memlab.page.pasted has it
+
     family, whole = read["model_type"], read.get(WHOLE)
     if not whole:
         return of_keys(used(family, pasted))

@@ -145,7 +145,7 @@ ADAPTERS_ALONE = (
     "under FSDP2"
 )
 NO_COPY = "adapters beside an fp32 copy of the weights are not described"
-OTHERS = "{defaults}; the controls say others."
+OTHERS = "{defaults}; the controls change them."
 NO_BASE = "a base in NF4 is not described for {family}"
 NF4_LEAVES_OUT = (
     "scales of the scales (bnb_4bit_use_double_quant), and the kernel without a copy that "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..model import Model
-from ..model.fields import dropouts
+from ..model.dropouts import dropouts
 from ..model.tensors import COMPONENTS
 from ..programs import keeps_output
 from ..recipe import Recipe
