@@ -94,7 +94,7 @@ def test_what_the_package_refuses_is_said_beside_the_button(browser, roots):  # 
         assert not page.is_visible("#calc-count button")
         assert "not known here" in page.inner_text("#calc-verdict")
         page.fill("#calc-data", "1")  # what stands beside it is of one question
-        counted(page, peak(tensor=2, recipe="bf16"))
+        counted(page, peak(tensor=2, recipe=None))
         assert watched.wrong == []
 
 
@@ -182,7 +182,7 @@ def test_over_how_many_cards_a_trainer_fits_is_counted(browser, roots):  # noqa:
         page.click("#calc-count button")
         soon(page, lambda: "FSDP2" in page.inner_text("#calc-over"))
         said = page.inner_text("#calc-over")
-        assert "over 8 cards with FSDP2" in said and "torchrun --nproc-per-node 8" in said
+        assert "over 16 cards with FSDP2" in said and "torchrun --nproc-per-node 16" in said
         assert page.is_hidden("#calc-count") and watched.wrong == []
 
 

@@ -175,7 +175,7 @@ BEYOND = [
     {"data": 2, "zero": 3, "optimizer": "muon"},
     {"model": "gemma-2-2b", "loss": "chunked"},
     {"model": "gemma-2-2b", "attention": "sdpa"},
-    {"model": "config", "config": {"head_dim": 12}},
+    {"model": "config", "precision": "bf16", "config": {"head_dim": 12}},
     {"model": "config", "config": {"head_dim": 512, "num_key_value_heads": 1}},
 ]
 
@@ -276,7 +276,7 @@ def test_where_no_change_helps_adapters_may(lookup, state):
 @pytest.mark.parametrize(
     "state",
     [
-        {},
+        {"card": "H200"},
         {"card": "RTX 4090", "trained": "lora", "tokens": 100_000},
         {"model": "mixtral-8x7b"},
         {"model": "llama-3-70b", "tensor": 8},

@@ -59,7 +59,7 @@ def test_the_record_has_each_stage_and_auto_at_each():
     assert {run.devices.data for run in runs} == {2, 3, 4}
     assert {run.micro_batches for run in runs} == {1, 2, 3}
     assert {found["recipe"] for found in RECORD["runs"]} == {"zero", "fp32"}
-    assert {run.checkpoint for run in runs} == {"none", "block"}
+    assert {run.checkpointing for run in runs} == {"none", "block"}
     hosts = [run.devices for run in runs if run.devices.offload_optimizer]
     assert {devices.zero for devices in hosts} == {1, 2, 3} and len(hosts) == 8
     assert RECORD["command"].startswith("python tools/deepspeed_runs.py trainer")

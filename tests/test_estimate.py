@@ -15,7 +15,7 @@ def test_fp32_adamw_is_sixteen_bytes_a_parameter_and_four_a_tensor():
     for name in ("gpt2", "qwen3-0.6b", "llama-3-8b"):
         model = Model.preset(name)
         tensors = sum(tensor.copies for tensor in model.tensors())
-        assert estimate(model).total() == 16 * model.parameter_count + 4 * tensors
+        assert estimate(model, "fp32").total() == 16 * model.parameter_count + 4 * tensors
 
 
 def test_qwen3_by_hand():

@@ -105,7 +105,7 @@ def answered(
     summed(found, rows, room)
     if advise and not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, room.surely, lookup, top)
-        if not best.steps:  # none that fits surely: then one that may
+        if not best.steps and best.least <= room.at_most:  # none fits surely: then what may
             best = cheapest(model, recipe, run, room.at_most, lookup, top)
             found["then"] = "tight"
         changed(found, state, best)
