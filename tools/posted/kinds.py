@@ -28,7 +28,7 @@ def examples(root):
 
 def misses(root):
     """The kinds of rows that one command misses most, with the reason; unseen sources first."""
-    lines = ["| rows | figures | from | to | why |", "|---|---|---|---|---|"]
+    lines = ["| rows | figures | lowest | highest | why |", "|---|---|---|---|---|"]
     for found in asked.stored():
         kinds: dict = {}
         for a in found:

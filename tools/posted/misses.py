@@ -49,8 +49,7 @@ REASONS = (
     (
         r"^fsdp_qlora",
         "Answer.AI, LoRA under FSDP",
-        "FSDP's first version divides one flat parameter a layer; memlab describes FSDP2. The "
-        "allocator is not replayed for several GPUs, so reserved memory is held against the peak.",
+        "FSDP's first version divides one flat parameter a layer; memlab describes FSDP2.",
     ),
     (r"^llama-factory", "LLaMA-Factory, LoRA and QLoRA", f"{NO_COUNTER} {TWICE}"),
     (
@@ -77,7 +76,7 @@ REASONS = (
     (
         r"^litgpt-hub/(llama-3.2-\db|phi-3)/full/",
         "LitGPT, three full fine-tunes",
-        "The readings cannot be: they lie below weights, gradients and states.",
+        "The posted figures are below what weights, gradients and optimizer states take alone.",
     ),
     (r"^litgpt.*(qlora|nf4)", "LitGPT, QLoRA", f"{TWICE} Lightning hands on outputs in fp32."),
     (r"^litgpt-tables/.*A100", "LitGPT of 2023, LoRA under FSDP", UNEXPLAINED),
@@ -117,13 +116,18 @@ REASONS = (
     (
         r"^torchao-titan/",
         "torchtitan under FSDP2",
-        "What each stream reserves for itself is not in the peak, and the allocator is not "
-        "replayed for several GPUs.",
+        "What each stream reserves for itself is not counted.",
     ),
 )
 KINDS = (
-    (r"--quantization .* is of an engine|arguments: --quantization", "packed weights of a call"),
-    (r"^devices=|^--zero|beside DeepSpeed|arguments: --fsdp", "such a division among devices"),
+    (
+        r"--quantization .* is of an engine|arguments: --quantization",
+        "quantized weights at inference, without a serving engine",
+    ),
+    (
+        r"^devices=|^--zero|beside DeepSpeed|arguments: --fsdp",
+        "this way to shard over several GPUs",
+    ),
     (r"^base='nf4' is not described beside FSDP2", "NF4 under FSDP"),
     (r"^base=", "adapters beside weights that GPTQ or a second quantization has packed"),
     (r"adapters are not built|^target ", "adapters of a family without a closed form"),
