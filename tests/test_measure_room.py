@@ -36,7 +36,7 @@ def test_too_large_a_run_is_refused_in_one_line(capsys, monkeypatch):
     assert main(["measure", "llama-3-8b", "--steps", "1"]) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
-    assert "training llama-3-8b here takes up to 1" in err and "24 GiB are free" in err
+    assert "training llama-3-8b here takes up to 68" in err and "24 GiB are free" in err
     monkeypatch.setattr(measure, "free_bytes", lambda: None)  # nobody knows: nothing is refused
     assert main(["measure", "tiny-gpt", "--steps", "1"]) == 0
 
