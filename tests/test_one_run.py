@@ -18,7 +18,9 @@ RUNS = {
     ("transformers, a loop of your own", "foreach"): Run(),
     ("transformers, a loop of your own", "fused"): Run(optimizer_impl="fused"),
     ("transformers, `Trainer`", "fused"): Run(loop="trainer"),
-    ("transformers, TRL's `SFTTrainer`", "fused"): Run(loop="sft"),
+    ("transformers, TRL's `SFTTrainer` without checkpoints", "fused"): Run(
+        loop="sft", checkpoint="none"
+    ),
     ("this book's blocks, a loop of your own", "foreach"): Run(implementation="memlab"),
     ("this book's blocks, a loop of your own", "fused"): Run(
         implementation="memlab", optimizer_impl="fused"

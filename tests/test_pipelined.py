@@ -253,7 +253,7 @@ def test_a_run_goes_through_json_with_its_schedule():
     ("said", "recipe", "message"),
     [
         ({"loss": "chunked"}, "fp32", "loss='chunked' is not described beside a pipeline"),
-        ({"adapter": Ia3()}, "fp32", "adapter=Ia3.* is not described beside a pipeline"),
+        ({"adapter": Ia3()}, "fp32", r"adapter=\(IA\)³ on .* is not described beside a pipeline"),
         ({"loop": "trainer"}, "fp32", "loop='trainer' is not described beside a pipeline"),
         ({"holds": ("model",)}, "fp32", "holds=.* is not described beside a pipeline"),
         ({}, "autocast-bf16", "autocast='bf16' is not described beside a pipeline"),

@@ -194,8 +194,9 @@ def _peft_on_codes(f: Ops, x: Tensor, weights: Mapping[str, Tensor], name: str) 
     converts = not f.autocast or f.backend == "cpu"
     cast = f.to(x, a.dtype) if converts else x
     if f"{name}.magnitude" in weights:
-        made = dora(f, cast, weights, name, result)
-        return f.to(made, result.dtype) if converts else made
+        dtype = result.dtype
+        result = dora(f, cast, weights, name, result)
+        return f.to(result, dtype) if converts else result
     output = f.scale(f.linear(f.linear(dropout(f, cast, f.lora_dropout), a), b))
     output = f.to(output, result.dtype) if converts else output
     result = f.add(result, output)
