@@ -117,11 +117,13 @@ class Pool:
         place = self.free.place((size, 0))
         if place == len(self.free):
             return None
-        while place + 1 < len(self.free) and (
-            _room(self.free[place + 1]) < _room(self.free[place])
-        ):
-            place += 1
         block = self.free[place]
+        # Sizes ascend, so the next has less room only where this one has more than its size.
+        while _room(block) > block.size and place + 1 < len(self.free):
+            after = self.free[place + 1]
+            if _room(after) >= _room(block):
+                break
+            place, block = place + 1, after
         self.free.remove(block)
         return block
 
