@@ -63,11 +63,11 @@ def asked(lookup):  # noqa: F811
     found: list = []
     families: dict = {}
     for state in questions():
-        told = outcome(json.dumps(state), lookup)
+        told = outcome(json.dumps(state), lookup, advise=False)
         family = state.get("config", {}).get("model_type", "") if told.get("peak") else None
         if family is not None and families.get(family, 0) < QUESTIONS // 5:
             families[family] = families.get(family, 0) + 1
-            found.append((state, told))
+            found.append((state, outcome(json.dumps(state), lookup)))
         if len(found) == QUESTIONS:
             return found
     raise AssertionError("too few questions have a peak")
@@ -117,8 +117,9 @@ def test_the_cheapest_changes_are_those_of_the_package(asked):
         whole = checked(state)
         how = {"on": state["card"]}
         wanted = cheapest_change(model_of(whole), named(whole), run_of(whole), **how)
-        if any(name in PACKAGE_ONLY for name, *_ in wanted):
-            continue
+        under = {name for name, *_ in wanted} | {whole["precision"]}
+        if under & set(PACKAGE_ONLY) or {TORCHS.name, "autocast"} <= under:
+            continue  # which the page has no moments for
         told_here = [[name, cost, text(size)] for name, cost, size, _ in wanted]
         assert told["changes"] == told_here, state
         seen.append([name for name, *_ in told_here])
