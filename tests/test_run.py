@@ -410,7 +410,7 @@ OWN_CALL = {"phase": "prefill", "implementation": "memlab", "backend": "cpu", "l
         ("bf16", {"backend": "cuda"}, "backend='cuda'"),
         ("bf16", {"logits": "all"}, "logits='all'"),
         ("bf16", {"window": 8}, "window=8"),
-        ("bf16", {"devices": Sharding(data=2)}, "devices=Sharding"),
+        ("bf16", {"devices": Sharding(data=2)}, "devices=data 2"),
         ("autocast", {}, "autocast='bf16'"),
     ],
 )

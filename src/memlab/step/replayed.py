@@ -92,6 +92,7 @@ def reserved_on(model: Model, recipe: Recipe, run: Run, capacity: int) -> int | 
     return int(done.peak_reserved) if done.fits else reserved
 
 
+@lru_cache(maxsize=1)  # what is replayed without end is replayed on a card next
 def _whole(model: Model, recipe: Recipe, run: Run) -> Any:
     """The step or the call with every layer in its log."""
     if run.phase != "train":
