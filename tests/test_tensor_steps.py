@@ -173,8 +173,8 @@ def test_the_shell_answers_with_a_peak(capsys):
 
 def test_the_largest_batch_of_a_rank_is_found():
     run = Run(tokens=4096, devices=Sharding(tensor=8, sequence=True))
-    alone = largest_batch(LLAMA, "bf16", run.replace(devices=Sharding()), on="H100")
-    assert 0 < alone.value < largest_batch(LLAMA, "bf16", run, on="H100").value
+    alone = largest_batch(LLAMA, "bf16", run.replace(devices=Sharding()), on="H200")
+    assert 0 < alone.value < largest_batch(LLAMA, "bf16", run, on="H200").value
 
 
 def test_torch_refuses_its_faster_loops_on_weights_of_two_kinds():
