@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-HALVINGS = 8  # replays below what is tight: a batch to one, a sequence to a part in 256
+HALVINGS = 9  # replays below what is tight, at most
+FINE = 256  # the part of what was found by its peak to which they are worth while
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,19 @@ def _largest(
     verdict = verdict_on(value or least)
     if value and not verdict.fits:
         low, high = 0, value
+        # What is reserved grows with the tensors: first as many as it leaves room for, then halves.
+        middle = value * room.of_allocator // (verdict.reserved or room.of_allocator)
         for _ in range(HALVINGS):
-            middle = max(least, (low + high) // 2)
+            middle = max(least, min(middle, high - 1))
             if not low < middle < high:
                 break
             if verdict_on(middle).fits:
                 low = middle
             else:
                 high = middle
+            if high - low <= value // FINE:
+                break
+            middle = (low + high) // 2
         value, verdict = low, verdict_on(low or least)
     bound = "bound" if what == "batch" else "positions"
     ended = bound if value == most else "memory"
@@ -161,23 +167,29 @@ def _largest(
 
 
 def _search(held: Callable[[int], int], limit: int, least: int, most: int) -> int:
-    """The largest n in least … most with held(n) <= limit, or 0; what is held grows with n."""
-    low = least - 1
+    """The largest n in least … most with held(n) <= limit, or 0; what is held grows with n.
+
+    It grows nearly in a line, so most tries are where the line through the two nearest ends meets
+    the limit. Every third is half-way, for where it does not.
+    """
     if held(least) > limit:
         return 0
-    high = most + 1
-    step = least
-    while low + step < high:  # double until it is too large, so that few large steps are simulated
-        if held(low + step) > limit:
-            high = low + step
-            break
-        low, step = low + step, 2 * step
+    below, low, high, tries = 0, least, most + 1, 0
     while high - low > 1:
-        middle = (low + high) // 2
-        if held(middle) > limit:
-            high = middle
+        tries += 1
+        start, end = (low, high) if high <= most else (below, low)
+        grows = held(end) - held(start) if start else 0
+        if tries % 3 == 0 and high <= most:
+            n = (low + high) // 2
+        elif grows > 0:
+            n = low + (limit - held(low)) * (end - start) // grows
         else:
-            low = middle
+            n = 2 * low
+        n = min(max(n, low + 1), high - 1)
+        if held(n) <= limit:
+            below, low = low, n
+        else:
+            high = n
     return low
 
 
