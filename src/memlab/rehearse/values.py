@@ -1,0 +1,226 @@
+"""Whole numbers keep their values, and so does what follows from them alone.
+
+Tensors of a rehearsal have shapes and no values, but the shapes of a program follow from some:
+lengths, masks, labels, the positions that are not padding. So whole numbers on the host are real
+tensors, and a value that follows from known ones is kept beside its fake tensor, on the card too.
+What does not follow is asked of `unknown`, which assumes by name and counts.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+from torch.utils.weak import WeakIdKeyDictionary
+
+from ..measure.tracker import FAKE, _arguments
+from .assumed import Assumed
+
+aten = torch.ops.aten
+WHOLE, FLOATS = 2**24, 64  # values that a tensor may have and keep: whole numbers; others
+HOST = torch.device("cpu")
+# Factories of whole numbers without a dtype of their own in the call.
+INT64 = ("aten::randint", "aten::randperm", "aten::tril_indices", "aten::triu_indices")
+BY_ARGUMENT = ("aten::arange", "aten::full", "aten::scalar_tensor")
+FACTORIES = (*BY_ARGUMENT, "aten::zeros", "aten::ones")
+# What these make is in their arguments' shapes, not their values.
+FILLS = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
+FILLS = tuple(f"aten::{name}" for name in (*FILLS, "zero_", "fill_"))
+EMPTY = ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")
+EMPTY = tuple(f"aten::{name}" for name in EMPTY)
+# GradScaler's flag: no gradient is infinite, and it stays the zero that it was made with. (1 for
+# every unknown number would skip each step of the optimizer.)
+KEEPS = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_update_scale_")
+
+Rule = Callable[["Values", Any, Any, Any], Any]
+RULES: dict[Any, Rule] = {}
+
+
+def whole(dtype: torch.dtype) -> bool:
+    """Whether a dtype is of whole numbers, yes and no among them."""
+    return not dtype.is_floating_point and not dtype.is_complex
+
+
+class Kind(NamedTuple):
+    """What an operator does with values."""
+
+    keeps: bool
+    writes: bool
+    chance: bool
+    fills: bool
+    factory: bool
+
+
+@cache
+def _kind(func: Any) -> Kind:
+    name = func._schema.name
+    return Kind(
+        name in KEEPS,
+        func._schema.is_mutable,
+        name in EMPTY or torch.Tag.nondeterministic_seeded in func.tags,
+        name in FILLS,
+        name in FACTORIES,
+    )
+
+
+class Values(TorchDispatchMode):
+    """Knows values; stands between a FakeTensorMode and the tracker."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __init__(self, shapes: Any, assumed: Assumed) -> None:
+        super().__init__()
+        self.shapes, self.assumed = shapes, assumed
+        self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        self._spoilt: dict[int, Tensor] = {}  # storages of values that somebody wrote over
+
+    def of(self, tensor: Tensor) -> Tensor | None:
+        """The values of a tensor, if they are known."""
+        if type(tensor) is not FakeTensor:
+            return tensor if tensor.device.type == "cpu" else None
+        found = tensor.constant
+        if found is not None:  # torch keeps those of a number that a program wrote down
+            tensor.constant = None
+            self._known[tensor] = found
+            return found
+        found = self._known.get(tensor)
+        if found is not None and found.untyped_storage()._cdata in self._spoilt:
+            return None
+        return found
+
+    def say(self, tensor: Tensor, value: Tensor) -> Tensor:
+        """Keep the values of a tensor; returns the tensor."""
+        self._known[tensor] = value
+        return tensor
+
+    def forget(self, tensor: Any) -> None:
+        """Nothing is known of a tensor any more, nor of views of it."""
+        if type(tensor) is FakeTensor:
+            tensor.constant = None
+            found = self._known.pop(tensor, None)
+            if found is not None:
+                self._spoilt[found.untyped_storage()._cdata] = found
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if torch._C._get_dispatch_mode(FAKE) is not self.shapes:
+            return func(*args, **kwargs)
+        for held in types:
+            if hasattr(held, "__tensor_flatten__"):
+                return NotImplemented
+        given = list(_given(args, kwargs))
+        fake = False
+        for each in given:
+            if type(each) is FakeTensor:
+                fake = True
+                if each.constant is not None:
+                    self.of(each)
+        if not fake and _on_host(func, given, args, kwargs):
+            with unset_fake_temporarily():
+                return func(*args, **kwargs)
+        rule = RULES.get(func) if fake else None
+        if rule is not None:
+            result = rule(self, func, args, kwargs)
+            if result is not NotImplemented:
+                return result
+        result = func(*args, **kwargs)
+        self._follow(func, args, kwargs, result, given)
+        return result
+
+    def _follow(self, func: Any, args: Any, kwargs: Any, result: Any, given: list[Tensor]) -> None:
+        """Work out the values of what an operator made, or forget what it wrote over."""
+        kind = _kind(func)
+        made = [each for each in _arguments((result,)) if type(each) is FakeTensor]
+        if kind.keeps or not (made or kind.writes):
+            return
+        if kind.writes and not made:  # a list, each of which is written over: _foreach_add_
+            made = [each for each in _arguments((args[0],)) if type(each) is FakeTensor]
+            small = all(_small(each) for each in made) and self._follows(kind, given)
+            if not small or self._worked_out(func, kind, args, kwargs) is None:
+                for each in made:
+                    self.forget(each)
+            return
+        if all(_small(each) for each in made) and self._follows(kind, given):
+            values = self._worked_out(func, kind, args, kwargs)
+            if values is not None and [v.shape for v in values] == [each.shape for each in made]:
+                for each, value in zip(made, values, strict=True):
+                    self._known[each] = value
+                return
+        if kind.writes:
+            for each in made:
+                self.forget(each)
+
+    def _follows(self, kind: Kind, given: list[Tensor]) -> bool:
+        """Whether values of a result can be worked out."""
+        if kind.fills:
+            return True
+        if kind.chance:
+            return False
+        if not given:
+            return kind.factory
+        return all(each.numel() <= WHOLE and self.of(each) is not None for each in given)
+
+    def _worked_out(self, func: Any, kind: Kind, args: Any, kwargs: Any) -> list[Tensor] | None:
+        def real(each: Any) -> Any:
+            if isinstance(each, Tensor):
+                found = self.of(each)
+                if found is None:  # of which only the shape is looked at
+                    found = torch.empty((), dtype=each.dtype).expand(each.shape)
+                    found = found.clone() if kind.writes else found
+                return found
+            return HOST if isinstance(each, torch.device) else each
+
+        with unset_fake_temporarily():
+            try:
+                result = func(*tree_map(real, args), **tree_map(real, kwargs))
+            except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
+                return None  # the host has no such kernel: the value is not known
+        return [each for each in _arguments((result,)) if isinstance(each, Tensor)]
+
+
+def _given(args: Any, kwargs: Any) -> Iterator[Tensor]:
+    for each in _arguments((args, kwargs)):
+        if isinstance(each, Tensor):
+            yield each
+
+
+def _small(tensor: Tensor) -> bool:
+    count = tensor.numel()
+    return count <= FLOATS or (count <= WHOLE and whole(tensor.dtype))
+
+
+def _on_host(func: Any, given: list[Tensor], args: Any, kwargs: Any) -> bool:
+    """Whether an operator is the host's business with values: on its tensors, or whole numbers."""
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type != "cpu":
+        return False
+    if given:
+        if not all(
+            type(each) in (Tensor, torch.nn.Parameter) and each.device.type == "cpu"
+            for each in given
+        ):
+            return False
+        lifted = func is aten.lift_fresh.default and given[0].dtype.is_floating_point
+        return not lifted
+    dtype, name = kwargs.get("dtype"), func._schema.name
+    if dtype is None:
+        numbers = [each for each in args if isinstance(each, (bool, int, float))]
+        by_argument = numbers and not any(isinstance(each, float) for each in numbers)
+        if name not in INT64 and not (name in BY_ARGUMENT and by_argument):
+            return False
+    elif not whole(dtype):
+        return False
+    count = 1
+    for size in args[0] if args and isinstance(args[0], (list, tuple)) else ():
+        count *= int(size)
+    return count <= WHOLE
