@@ -19,6 +19,7 @@ from .slips import Formatter, Parser, did_you_mean
 # Command: the module whose `add_parser` hooks it in. The lists share one.
 COMMANDS = {
     "estimate": "estimate",
+    "rehearse": "rehearse",
     "trace": "trace",
     "fit": "fit",
     "explain": "explain",

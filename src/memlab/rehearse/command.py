@@ -124,7 +124,7 @@ def _torchrun(words: list[str]) -> Program:
 def _accelerate(words: list[str]) -> Program:
     """As accelerate 1.15 reads it, with the variables that it would set."""
     try:
-        from accelerate.commands.launch import launch_command_parser
+        from accelerate.commands.launch import _validate_launch_command, launch_command_parser
         from accelerate.utils.launch import prepare_simple_launcher_cmd_env
     except ImportError as error:
         raise ValueError(f"accelerate launch needs accelerate: {error}") from error
@@ -132,10 +132,8 @@ def _accelerate(words: list[str]) -> Program:
     for option in ("use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"):
         if getattr(said, option, False):
             raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
-    said.mixed_precision = said.mixed_precision or "no"
+    said = _validate_launch_command(said)[0]  # with what `accelerate config` wrote
     said.num_processes = said.num_processes or 1
-    said.dynamo_backend = said.dynamo_backend or "no"
-    said.num_cpu_threads_per_process = said.num_cpu_threads_per_process or 1
     before = dict(os.environ)
     _, environment = prepare_simple_launcher_cmd_env(said)
     arguments = list(said.training_script_args)

@@ -19,6 +19,7 @@ from .undo import Changes
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 CUDA, DEVICE_TYPES = 1, 32  # c10::DeviceType::CUDA; more than torch has
 VIRTUALS = 64  # more than the interface has
+RMS_NORM = "aten::_fused_rms_norm"
 _kept: list[Any] = []  # torch may hold an address of these for as long as the process lives
 
 
@@ -60,14 +61,14 @@ def kernels(changes: Changes) -> None:
 
     Where a device has no kernel, the dispatcher takes an operator apart, and its parts keep other
     tensors for backward. Which ones these are is asked here: those that can be taken apart, and
-    that the CPU has a kernel for.
+    that the CPU has a kernel for; and one for which the CPU has none either.
     """
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     library = torch.library.Library("aten", "IMPL")
     changes.callback(library._destroy)
     for name in torch._C._dispatch_get_all_op_names():
         apart = name.startswith("aten::") and has(name, "CompositeImplicitAutograd")
-        if apart and has(name, "CPU") and not has(name, "CUDA"):
+        if apart and (has(name, "CPU") or name == RMS_NORM) and not has(name, "CUDA"):
             library.impl(name.removeprefix("aten::"), _none, "CUDA")
     # Its kernel is chosen in C++ among those of the device, of which this torch has none.
     for key in ("AutogradCUDA", "CUDA"):

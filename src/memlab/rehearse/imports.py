@@ -8,6 +8,7 @@ and every package that decides a path and is not installed here is written down 
 import ast
 import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,17 @@ DECIDING = (
 # Who has another path where it is missing, and it is known to hold other bytes.
 OTHERWISE = {
     "triton": ("trl", "liger_kernel", "fla", "unsloth", "flash_attn"),
+}
+# Who looks for one and is the same without it: what it is for is asked for by name, and refused by
+# that library itself where it is missing, or (apex of accelerate) only used with it.
+ASKED_FOR = {
+    "deepspeed": ("accelerate", "transformers", "trl", "peft"),
+    "flash_attn": ("transformers.modeling_flash_attention_utils", "transformers.integrations"),
+    "flash_attn_interface": ("transformers.modeling_flash_attention_utils",),
+    "transformer_engine": ("accelerate", "peft.tuners.lora.te"),
+    "liger_kernel": ("transformers", "trl"),
+    "triton": ("bitsandbytes.backends", "torchao.kernel", "accelerate"),
+    "unsloth": ("trl",),
 }
 
 
@@ -81,23 +93,25 @@ class Missing:
             if asker:
                 self.asked.setdefault(name, set()).add(asker)
 
-    def decisive(self) -> list[tuple[str, str]]:
+    def decisive(self, used: Iterable[str]) -> list[tuple[str, str]]:
         """(package, library): a library in use takes another path without it."""
         return [
             (package, library)
             for package, libraries in OTHERWISE.items()
             if not _installed(package)
             for library in libraries
-            if library in sys.modules
+            if library in used
         ]
 
     def others(self) -> dict[str, list[str]]:
         """Deciding packages that are not installed, and what in this program looked for them."""
-        return {
-            package: sorted(askers)
-            for package, askers in self.asked.items()
-            if not _installed(package)
-        }
+        found = {}
+        for package, askers in self.asked.items():
+            same = ASKED_FOR.get(package, ())
+            left = sorted(who for who in askers if not who.startswith(same or ("memlab",)))
+            if left and not _installed(package):
+                found[package] = left
+        return found
 
 
 def _installed(package: str) -> bool:

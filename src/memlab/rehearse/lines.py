@@ -53,6 +53,14 @@ class Lines:
         found = reader or other or OUTSIDE
         return Where(found, library or found)
 
+    def packages(self) -> set[str]:
+        """Installed packages whose lines have been met."""
+        found = set()
+        for file, kind in self._kinds.items():
+            if kind == 1 and "site-packages" in file:
+                found.add(Path(file.rpartition("site-packages")[2]).parts[1].removesuffix(".py"))
+        return found
+
     def _kind(self, file: str) -> int:
         """3 the program's, 2 somebody's, 1 an installed package's, 0 of no interest."""
         if file.startswith(("<", *HIDDEN)) and "site-packages" not in file[len(STDLIB) :]:

@@ -63,8 +63,9 @@ def run(
             files.environment(changes, program.environment)
             changes.answers(ASKING)
             _as_the_program(changes, program)
-            import_all(libraries(program.path))
-            _check_path(missing, backend)
+            names = libraries(program.path)
+            import_all(names)
+            _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
             _change(changes, on, backend, tracker, assumed)
             shapes = shapes_mode()
             values = Values(shapes, assumed)
@@ -85,10 +86,20 @@ def run(
                     raise Refused(_unanswered(error, lines)) from error
                 except Exception as error:
                     status, failure = 1, _told(error)
+            _check_path(missing, backend, lines.packages())
         except Refused as error:
             raise ValueError(str(error)) from error
-        skipped = missing.others()
-    return Rehearsal(tracker, assumed, on, named, backend, skipped, status, failure)
+        absent = missing.others()
+    return Rehearsal(
+        tracker,
+        assumed,
+        on,
+        named=named,
+        backend=backend,
+        missing=absent,
+        status=status,
+        failure=failure,
+    )
 
 
 def _change(
@@ -134,9 +145,9 @@ def _run(program: Program) -> None:
         runpy.run_path(program.path, run_name="__main__")
 
 
-def _check_path(missing: Missing, backend: str) -> None:
+def _check_path(missing: Missing, backend: str, used: set[str]) -> None:
     """Refuse what would go another way here than on the machine with the card."""
-    for package, library in missing.decisive() if backend == "cuda" else ():
+    for package, library in missing.decisive(used) if backend == "cuda" else ():
         raise Refused(
             f"{library} takes another path without {package}, which is not installed here, and "
             f"holds other bytes: pip install {package}"
