@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 import memlab
 from memlab.cli import main
-from memlab.rehearse import guard, moving, values
+from memlab.rehearse import guard, moving, unknown, values
 from memlab.rehearse.command import program
 
 pytestmark = [
@@ -403,6 +403,15 @@ def test_generating_ends(rehearsed):
     assert any("multinomial" in what for what, _ in found.assumed)
 
 
+def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
+    """Without one rule: no and anything is no."""
+    for each in unknown.ANDS:
+        monkeypatch.delitem(values.RULES, each)
+    monkeypatch.setattr("memlab.rehearse.run.LIMIT", 2)
+    with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
+        rehearsed(GENERATES)
+
+
 # What it says.
 
 SMALL = """
@@ -448,22 +457,22 @@ def test_a_program_that_fails_says_so_itself(rehearsed):
 WRITES = """
 import os, torch
 from transformers import AutoModelForCausalLM
-model = AutoModelForCausalLM.from_pretrained(sys.argv[1] + "/../base", dtype="auto", device_map="auto")
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1] + "-base", dtype="auto", device_map="auto")
 print(model.device, model.dtype, model.training, next(model.parameters()).is_cuda)
-torch.save(model.state_dict(), sys.argv[1] + "/../saved.pt")
-model.save_pretrained(sys.argv[1] + "/../saved")
+torch.save(model.state_dict(), sys.argv[1] + "-saved.pt")
+model.save_pretrained(sys.argv[1] + "-saved")
 print(os.environ["WANDB_MODE"])
 """
 
 
 def test_no_weight_is_read_and_none_is_written(rehearsed):
-    (rehearsed.folder / "base").mkdir()
+    (rehearsed.folder / "out-base").mkdir()
     config = LLAMA | {"dtype": "bfloat16", "architectures": ["LlamaForCausalLM"]}
-    (rehearsed.folder / "base" / "config.json").write_text(json.dumps(config), "utf-8")
+    (rehearsed.folder / "out-base" / "config.json").write_text(json.dumps(config), "utf-8")
     found = rehearsed(WRITES)
     assert found.failure is None, found.failure
     assert found.said == "cuda:0 torch.bfloat16 False True\ndisabled\n"
-    assert sorted(path.name for path in rehearsed.folder.iterdir()) == ["base", "train.py"]
+    assert sorted(path.name for path in rehearsed.folder.iterdir()) == ["out-base", "train.py"]
     assert len(found.skipped) == 2
 
 
@@ -530,7 +539,9 @@ def test_commands_are_read_as_people_type_them(tmp_path, monkeypatch):
         assert found.ranks == 1 and bool(found.module) == (" -m train" in line)
     assert found.environment["WORLD_SIZE"] == "1"
     assert program("torchrun --nproc-per-node 4 --nnodes 2 train.py".split()).ranks == 8
-    with pytest.raises(ValueError, match="torchrun: unrecognized arguments|torchrun: the following"):
+    with pytest.raises(
+        ValueError, match="torchrun: unrecognized arguments|torchrun: the following"
+    ):
         program(["torchrun", "--standalone"])
 
 

@@ -72,6 +72,6 @@ def of_command(
     asked = program(list(words))
     if asked.ranks > 1:
         raise ValueError(f"{asked.ranks} ranks: only one is rehearsed yet; start it with 1")
-    from .rehearse import run
+    from .run import run
 
     return run(asked, found, named=on is not None, steps=steps, backend=backend, policy=policy)

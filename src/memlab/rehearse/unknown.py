@@ -172,6 +172,26 @@ def finite(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     return made
 
 
+ANDS = (aten.bitwise_and.Tensor, aten.logical_and.default)
+ORS = (aten.bitwise_or.Tensor, aten.logical_or.default)
+
+
+@rule(*ANDS, *ORS)
+def absorbed(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
+    """No and anything is no, yes or anything is yes: by that generate() knows that it is done."""
+    known = [values.of(each) if isinstance(each, Tensor) else None for each in args[:2]]
+    sure = [each for each in known if each is not None]
+    if len(sure) != 1 or kwargs:
+        return NotImplemented
+    made, ends = func(*args), func in ORS
+    with unset_fake_temporarily():
+        yes = sure[0].dtype == torch.bool or not ends
+        decides = yes and bool((sure[0] == ends).all()) and sure[0].shape == made.shape
+        if decides and made.numel() <= WHOLE:
+            values.say(made, torch.full(tuple(made.shape), ends, dtype=made.dtype))
+    return made
+
+
 @rule(aten.all.default, aten.any.default)
 def every(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     """A question about all of a tensor that is not known: yes to all, no to any."""
@@ -208,7 +228,9 @@ def routed(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     if made[1].numel() > WHOLE:
         return made
     how = values.assumed.policy["routing"]
-    values.assumed.note("{count} of {experts}: {how} routing", count=count, experts=experts, how=how)
+    values.assumed.note(
+        "{count} of {experts}: {how} routing", count=count, experts=experts, how=how
+    )
     shape = tuple(made[1].shape)
     with unset_fake_temporarily():
         order = torch.arange(made[1].numel())

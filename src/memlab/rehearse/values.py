@@ -49,7 +49,7 @@ class Kind(NamedTuple):
     """What an operator does with values."""
 
     keeps: bool
-    writes: bool
+    written: tuple[int, ...]  # places of arguments that it writes over
     chance: bool
     fills: bool
     factory: bool
@@ -58,9 +58,10 @@ class Kind(NamedTuple):
 @cache
 def _kind(func: Any) -> Kind:
     name = func._schema.name
+    arguments = enumerate(func._schema.arguments)
     return Kind(
         name in KEEPS,
-        func._schema.is_mutable,
+        tuple(i for i, each in arguments if each.alias_info and each.alias_info.is_write),
         name in EMPTY or torch.Tag.nondeterministic_seeded in func.tags,
         name in FILLS,
         name in FACTORIES,
@@ -141,10 +142,11 @@ class Values(TorchDispatchMode):
         """Work out the values of what an operator made, or forget what it wrote over."""
         kind = _kind(func)
         made = [each for each in _arguments((result,)) if type(each) is FakeTensor]
-        if kind.keeps or not (made or kind.writes):
+        if kind.keeps or not (made or kind.written):
             return
-        if kind.writes and not made:  # a list, each of which is written over: _foreach_add_
-            made = [each for each in _arguments((args[0],)) if type(each) is FakeTensor]
+        if kind.written and not made:  # nothing comes back of a list: _foreach_add_
+            over = [args[place] for place in kind.written if place < len(args)]
+            made = [each for each in _arguments(over) if type(each) is FakeTensor]
             small = all(_small(each) for each in made) and self._follows(kind, given)
             if not small or self._worked_out(func, kind, args, kwargs) is None:
                 for each in made:
@@ -156,7 +158,7 @@ class Values(TorchDispatchMode):
                 for each, value in zip(made, values, strict=True):
                     self._known[each] = value
                 return
-        if kind.writes:
+        if kind.written:
             for each in made:
                 self.forget(each)
 
@@ -176,7 +178,7 @@ class Values(TorchDispatchMode):
                 found = self.of(each)
                 if found is None:  # of which only the shape is looked at
                     found = torch.empty((), dtype=each.dtype).expand(each.shape)
-                    found = found.clone() if kind.writes else found
+                    found = found.clone() if kind.written else found
                 return found
             return HOST if isinstance(each, torch.device) else each
 

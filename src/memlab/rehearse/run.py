@@ -102,9 +102,7 @@ def run(
     )
 
 
-def _change(
-    changes: Changes, on: Device, backend: str, tracker: Watched, assumed: Assumed
-) -> None:
+def _change(changes: Changes, on: Device, backend: str, tracker: Watched, assumed: Assumed) -> None:
     if backend == "cuda":
         guard.device_guard()
         guard.kernels(changes)
