@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 optim = pytest.importorskip("torch.optim.optimizer")
 pytest.importorskip("transformers")
 
-import memlab
-from memlab.cli import main
-from memlab.rehearse import guard, moving, unknown, values
-from memlab.rehearse.command import program
+import memlab  # noqa: E402
+from memlab.cli import main  # noqa: E402
+from memlab.rehearse import card, guard, methods, moving, ranks, run, unknown, values  # noqa: E402
+from memlab.rehearse.command import program  # noqa: E402
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="proven on Linux"),
@@ -96,7 +96,7 @@ def rehearsed(tmp_path, monkeypatch):
     """Rehearses a program of a few lines in a folder of its own."""
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
 
-    def run(text, config=LLAMA, on=None, **more):
+    def rehearse(text, config=LLAMA, on=None, **more):
         path = tmp_path / "train.py"
         path.write_text((MODEL.format(config=config) + text) if config else text, "utf-8")
         with contextlib.redirect_stdout(io.StringIO()) as said:
@@ -104,8 +104,8 @@ def rehearsed(tmp_path, monkeypatch):
         found.said = said.getvalue()
         return found
 
-    run.folder = tmp_path
-    return run
+    rehearse.folder = tmp_path
+    return rehearse
 
 
 def described(config, words, folder):
@@ -204,8 +204,8 @@ sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, interme
 model = BertForSequenceClassification(BertConfig(vocab_size=1000, num_labels=3, **sizes))
 padding = torch.cat([torch.ones(50, dtype=torch.long), torch.zeros(14, dtype=torch.long)])
 data = [
-    {"input_ids": torch.randint(0, 1000, (64,)), "attention_mask": padding, "labels": torch.tensor(i % 3)}
-    for i in range(64)
+    {"input_ids": torch.randint(0, 1000, (64,)), "attention_mask": padding, "labels": label}
+    for label in torch.arange(64) % 3
 ]
 args = TrainingArguments(
     sys.argv[1], per_device_train_batch_size=8, max_steps=9, report_to=[], disable_tqdm=True,
@@ -228,8 +228,8 @@ class Data(torch.utils.data.Dataset):
     def __getitem__(self, i):
         return torch.rand(3, 32, 32), i % 10
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-model = nn.Sequential(Block(3, 16), Block(16, 32), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
-model = model.to(device)
+ends = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)
+model = nn.Sequential(Block(3, 16), Block(16, 32), *ends).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 good = 0
 for x, y in torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True):
@@ -274,11 +274,84 @@ def test_a_program_without_a_card_is_as_it_really_runs(rehearsed, monkeypatch, t
     assert found.peak == really_run(text, rehearsed.folder, monkeypatch)[1]
 
 
+# One rank of several.
+
+RANKS = """
+import os
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+print(dist.get_rank(), dist.get_world_size(), torch.cuda.device_count())
+if HOW == "ddp":
+    made = DistributedDataParallel(model().cuda(), device_ids=[0])
+else:
+    with torch.device("meta"):
+        made = model()
+    for layer in made.model.layers:
+        fully_shard(layer)
+    fully_shard(made).to_empty(device="cuda")
+optimizer = torch.optim.AdamW(made.parameters(), lr=1e-5)
+for step in range(5):
+    ids = torch.randint(0, 300, (1, 64), device="cuda")
+    loss = made(input_ids=ids, labels=ids).loss
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SHARDED = """
+config = {"fsdp_version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}
+how = dict(bf16=True, fsdp="full_shard auto_wrap", fsdp_config=config)
+train(model(torch.float32), **how)
+"""
+EVEN = LLAMA | {"vocab_size": 304}  # rows that eight ranks divide
+OF_RANKS = {"ddp": "--ranks 8 --zero 0", "fsdp": "--fsdp 8"}
+
+
+@pytest.mark.parametrize("how", OF_RANKS)
+def test_one_rank_of_eight_is_as_described(rehearsed, how):
+    found = rehearsed(RANKS.replace("HOW", repr(how)), EVEN, on="H100", gpus=8)
+    assert found.failure is None, found.failure
+    assert found.said == "0 8 8\n" and found.room.nccl > 0
+    words = f"--precision bf16 --tokens 64 {OF_RANKS[how]}"
+    peak = described(EVEN, words, rehearsed.folder)[0]
+    assert peak - found.peak == STEP_COUNTERS * PARAMETERS
+    assert not torch.distributed.is_initialized()
+
+
+def sharded(rehearsed):
+    text = TRAINER.replace("per_device_train_batch_size=2", "per_device_train_batch_size=1")
+    return rehearsed(text + SHARDED, EVEN, gpus=8)
+
+
+def test_trainer_under_fsdp2_is_as_described(rehearsed, monkeypatch):
+    pytest.importorskip("accelerate")
+    words = "--precision fp32 --param-dtype bf16 --tokens 64 --fsdp 8 --loop trainer"
+    right = described(EVEN, words, rehearsed.folder)[0]
+    assert sharded(rehearsed).peak == right
+    # accelerate knows each parameter again by its address: without one, nothing is stepped
+    monkeypatch.setattr(methods, "address", lambda _: 0)
+    assert sharded(rehearsed).peak != right
+
+
+def test_without_what_finds_the_card_or_hides_shapes_ranks_are_wrong(rehearsed, monkeypatch):
+    text = RANKS.replace("HOW", "'fsdp'")
+    right = rehearsed(text, EVEN, gpus=8).peak
+    monkeypatch.setattr(ranks, "NO_MEMORY", ())
+    assert rehearsed(text, EVEN, gpus=8).peak > right
+    monkeypatch.undo()
+    monkeypatch.setattr(card, "BELOW", ("_cuda_getDevice",))
+    other = rehearsed(text, EVEN, gpus=8)
+    assert other.failure is not None or other.peak != right
+
+
 # Traps: each fails where its mend is taken out.
 
 SCALED = """
 import torch
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 64)).cuda()
+from torch.nn import GELU, Linear, Sequential
+model = Sequential(Linear(64, 256), GELU(), Linear(256, 64)).cuda()
 optimizer = torch.optim.AdamW(model.parameters())
 scaler = torch.amp.GradScaler("cuda")
 for step in range(4):
@@ -326,7 +399,7 @@ def test_without_both_lists_foreach_is_lost(rehearsed, monkeypatch):
 
 
 def test_who_holds_a_gradient_counts(rehearsed, monkeypatch):
-    """Two gradients that meet at one tensor are added in place where nobody else holds the first."""
+    """Gradients that meet at a tensor are added in place where nobody else holds the first."""
     right = rehearsed(loop()).tracker
     monkeypatch.setattr("memlab.measure.step_tracker.TENSOR_HOLDERS", 0)
     other = rehearsed(loop()).tracker
@@ -357,14 +430,17 @@ import torch
 a, b = torch.zeros(4, device="cuda"), torch.zeros(4, device=0)
 layer = torch.nn.Linear(4, 4).to(0)
 moved = torch.zeros(3).to(0), torch.zeros(3).cuda(0)
-print(a.data_ptr() == b.data_ptr(), a[1:].data_ptr() - a.data_ptr(), a.data_ptr() == a.detach().data_ptr())
+at = a.data_ptr()
+print(at == b.data_ptr(), a[1:].data_ptr() - at, at == a.detach().data_ptr())
 print(layer.weight.is_cuda, moved[0].device, moved[1].device, torch.device(0))
 mask = torch.tensor([[1, 1, 0], [1, 0, 0]]).cuda()
-print(mask.sum(1).tolist(), mask.nonzero().shape[0], torch.rand(2, 3, 5, device="cuda")[mask.bool()].shape[0])
+rows = torch.rand(2, 3, 5, device="cuda")[mask.bool()]
+print(mask.sum(1).tolist(), mask.nonzero().shape[0], rows.shape[0])
 mask[0, :] = torch.rand(3, device="cuda") > 0.5
 print(mask.nonzero().shape[0])
-print(f"{torch.rand((), device='cuda'):.1f}", torch.tensor([torch.ones((), device="cuda"), 2.0]).tolist())
-print(torch.rand(9, device="cuda").isfinite().all().item(), torch.rand(9, device="cuda").isnan().any().item())
+x, one = torch.rand(9, device="cuda"), torch.ones((), device="cuda")
+print(f"{torch.rand((), device='cuda'):.1f}", torch.tensor([one, 2.0]).tolist())
+print(x.isfinite().all().item(), x.isnan().any().item())
 print(torch.cuda.get_device_name(), torch.cuda.memory_allocated() > 0, torch.cuda.device_count())
 """
 
@@ -407,7 +483,7 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
     """Without one rule: no and anything is no."""
     for each in unknown.ANDS:
         monkeypatch.delitem(values.RULES, each)
-    monkeypatch.setattr("memlab.rehearse.run.LIMIT", 2)
+    monkeypatch.setattr(run, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
         rehearsed(GENERATES)
 
@@ -457,7 +533,8 @@ def test_a_program_that_fails_says_so_itself(rehearsed):
 WRITES = """
 import os, torch
 from transformers import AutoModelForCausalLM
-model = AutoModelForCausalLM.from_pretrained(sys.argv[1] + "-base", dtype="auto", device_map="auto")
+base = sys.argv[1] + "-base"
+model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", device_map="auto")
 print(model.device, model.dtype, model.training, next(model.parameters()).is_cuda)
 torch.save(model.state_dict(), sys.argv[1] + "-saved.pt")
 model.save_pretrained(sys.argv[1] + "-saved")
@@ -506,6 +583,9 @@ def test_the_command_prints_all_of_it(rehearsed, capsys, monkeypatch):
     assert main(["rehearse", "--", str(path)]) == 5
 
 
+HERE = __file__
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -514,6 +594,7 @@ def test_the_command_prints_all_of_it(rehearsed, capsys, monkeypatch):
         (["--on", "MI300X", "--", "x.py"], "MI300X is a card of ROCm"),
         (["--steps", "0", "--", "x.py"], "steps=0; at least one"),
         (["--assume", "mask=none", "--", "x.py"], "cannot assume 'mask=none'; known: routing="),
+        (["--gpus", "2", "--", "torchrun", "--nproc-per-node", "4", HERE], "starts 4 ranks"),
         (["--backend", "cpu", "--on", "H100", "--", "x.py"], "there is nothing to fit"),
         ([], "no program; say it after --"),
     ],
@@ -536,8 +617,10 @@ def test_commands_are_read_as_people_type_them(tmp_path, monkeypatch):
     ):
         found = program(line.split())
         assert found.path.endswith("train.py") and found.arguments == ["--a", "1"], line
-        assert found.ranks == 1 and bool(found.module) == (" -m train" in line)
-    assert found.environment["WORLD_SIZE"] == "1"
+        launched = "torchrun" in line or "distributed" in line
+        assert found.ranks == (1 if launched else None) and bool(found.module) == (
+            " -m train" in line
+        )
     assert program("torchrun --nproc-per-node 4 --nnodes 2 train.py".split()).ranks == 8
     with pytest.raises(
         ValueError, match="torchrun: unrecognized arguments|torchrun: the following"
@@ -551,7 +634,7 @@ def test_accelerate_launch_is_read_by_accelerate(tmp_path, monkeypatch):
     (tmp_path / "train.py").touch()
     line = "accelerate launch --num_processes 1 --mixed_precision bf16 train.py --a 1"
     found = program(line.split())
-    assert found.arguments == ["--a", "1"] and found.ranks == 1
+    assert found.arguments == ["--a", "1"] and found.ranks is None
     assert found.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
     with pytest.raises(ValueError, match="--use_fsdp is not rehearsed yet"):
         program(line.replace("--num", "--use_fsdp --num").split())

@@ -19,7 +19,7 @@ WORDS = "Run a training script unmodified, without a GPU, without weights: what 
 MORE = f"{STATUSES} A script that fails by itself keeps its own status."
 PROGRAM = """
 program       python train.py ..., train.py ..., python -m package ...,
-              torchrun or accelerate launch with one process
+              torchrun or accelerate launch, of which it is the first rank
 is not done   no weight is read, no checkpoint written, no run tracker told;
               compiled code runs as it is written
 runs          imports, arguments, data, tokenizers, loops and logging as ever;
@@ -56,6 +56,9 @@ def add_parser(commands: Any) -> None:
         metavar="WHAT",
         help="where values decide: routing=even or fullest, mask=all or half (the first ones)",
     )
+    parser.add_argument(
+        "--gpus", type=int, metavar="N", help="as the first of N ranks, as torchrun starts them"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT ...]")
@@ -68,6 +71,7 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
     """
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
     asked = (words, options.on, options.steps, options.backend, options.assume)
+    asked += (options.gpus,)
     # The program's own output stays what it is; JSON has the standard output to itself.
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     try:

@@ -162,12 +162,13 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "allocator": _ALLOCATOR,
         "beside": {
             "type": ["object", "null"],
-            "description": "bytes of the CUDA context and of cuBLAS; null: on a CPU",
+            "description": "bytes of the CUDA context, cuBLAS and NCCL; null: on a CPU",
         },
         "host": field("bytes?", "tensors on the host, at most; null: on a CPU"),
         "lines": several(_HOLDER, "the lines that hold most at the peak"),
         "device": field("text?", "that of --on; null: none was named"),
         "backend": field("text", "cuda, or cpu: as without a card"),
+        "ranks": field("count", "processes, of which this is the first"),
         "fits": field("flag?", "whether it surely fits; null: no device was named"),
         "verdict": field("text?", "of three; null likewise", enum=[*WORDS, None]),
         "out_of_memory": {

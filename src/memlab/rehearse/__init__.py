@@ -25,6 +25,7 @@ def rehearse(
     steps: int = STEPS,
     backend: str = "cuda",
     assume: str | None = None,
+    gpus: int | None = None,
 ) -> Any:
     """Run a training script as it is, without a GPU and without weights, and say what it holds.
 
@@ -34,6 +35,7 @@ def rehearse(
     steps       optimizer steps to run; the script is stopped after the last one
     backend     "cpu" runs it as on a machine without a card
     assume      "routing=fullest,mask=half": see memlab.rehearse.assumed
+    gpus        start it as the first of so many ranks, as torchrun would
     Shapes      gives a Rehearsal: peak, contents(), holders(), verdict, out_of_memory, to_dict()
     Example     memlab.rehearse("train.py", ["--batch", "8"], on="RTX 4090")
     Raises      ValueError for what cannot be rehearsed, by name; TypeError for no path
@@ -42,7 +44,7 @@ def rehearse(
 
     if not isinstance(program, (str, os.PathLike)):
         raise TypeError(f"program is a {type(program).__name__}; the path of a file is needed")
-    return of_command([os.fspath(program), *arguments], on, steps, backend, assume)
+    return of_command([os.fspath(program), *arguments], on, steps, backend, assume, gpus)
 
 
 def of_command(
@@ -51,6 +53,7 @@ def of_command(
     steps: int = STEPS,
     backend: str = "cuda",
     assume: str | None = None,
+    gpus: int | None = None,
 ) -> Any:
     """Rehearse what a command line runs; the arguments are those of `rehearse`."""
     from ..devices import card
@@ -70,8 +73,14 @@ def of_command(
 
     policy = policies(assume)
     asked = program(list(words))
-    if asked.ranks > 1:
-        raise ValueError(f"{asked.ranks} ranks: only one is rehearsed yet; start it with 1")
+    if gpus is not None:
+        if whole("gpus", gpus) < 1:
+            raise ValueError(f"gpus={gpus}; at least one is needed")
+        if asked.ranks not in (None, gpus):
+            raise ValueError(f"gpus={gpus}, but the command starts {asked.ranks} ranks; say one")
+        asked.ranks = asked.local = gpus
+    if asked.ranks and backend == "cpu":
+        raise ValueError(f"{asked.ranks} ranks without a card (backend cpu) are not rehearsed")
     from .run import run
 
     return run(asked, found, named=on is not None, steps=steps, backend=backend, policy=policy)

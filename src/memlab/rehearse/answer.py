@@ -17,7 +17,7 @@ from ..measure.snapshot import dump_snapshot, replay_tracker
 from ..terms.allocator import OutOfMemory
 from ..terms.replay import Replay
 from ..units import text
-from ..verdict import DOES_NOT_FIT, Verdict, room_on
+from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .assumed import Assumed
 from .watched import Watched
 
@@ -62,6 +62,7 @@ class Rehearsal:
     tracker     every storage and event; `where` has the lines of each
     card        that torch found; `named` tells whether somebody chose it
     backend     cuda or cpu, where the program ran as without a card
+    ranks       of which this is the first
     missing     packages that decide a path and are not installed: who looked for them
     status      the program's own exit status; `failure` its traceback, if it failed
     Unit        bytes as tensors ask for them
@@ -76,12 +77,14 @@ class Rehearsal:
         *,
         named: bool,
         backend: str,
+        ranks: int,
         missing: dict[str, list[str]],
         status: int,
         failure: str | None,
     ) -> None:
         self.tracker, self.card, self.named, self.backend = tracker, card, named, backend
-        self.missing, self.status, self.failure = missing, status, failure
+        self.ranks, self.missing = ranks, missing
+        self.status, self.failure = status, failure
         self.assumed, self.skipped = assumed.assumed, assumed.skipped
         self.peak = tracker.peak
         self.steps = tracker.peaks()
@@ -132,7 +135,12 @@ class Rehearsal:
 
     @cached_property
     def _on_card(self) -> Replay:
-        return replay_tracker(self.tracker, room_on(self.card, None, self.threads).of_allocator)
+        return replay_tracker(self.tracker, self.room.of_allocator)
+
+    @property
+    def room(self) -> Room:
+        """What the card has for one rank."""
+        return room_on(self.card, None, self.threads, self.ranks)
 
     @property
     def threads(self) -> int:
@@ -144,7 +152,7 @@ class Rehearsal:
         """Whether it fits the card, is tight or does not fit; None where none was named."""
         if not self.named or self.backend != "cuda":
             return None
-        room = room_on(self.card, None, self.threads)
+        room = self.room
         done = self.replay
         if done.peak_reserved > room.of_allocator and self._on_card.fits:
             done = self._on_card  # unused blocks are given back before it fails

@@ -31,6 +31,15 @@ NOTHING = (
 )
 
 
+# Of torch._C. Meshes and FSDP2 ask for the accelerator there, past torch.accelerator: without an
+# answer they are on the CPU.
+BELOW = (
+    *("_cuda_getDeviceCount", "_cuda_getDevice", "_cuda_setDevice", "_cuda_exchangeDevice"),
+    *("_cuda_maybeExchangeDevice", "_cuda_isCurrentStreamCapturing"),
+    *("_accelerator_getAccelerator", "_get_accelerator"),
+)
+
+
 def capability(card: Device) -> tuple[int, int]:
     """Compute capability of a card, major and minor."""
     if card.capability is None:
@@ -39,8 +48,8 @@ def capability(card: Device) -> tuple[int, int]:
     return card.capability, USUAL[card.capability] if minor is None else minor
 
 
-def show(changes: Changes, card: Device, tracker: Any) -> None:
-    """Let torch find one such card, whose memory is what the tracker counts."""
+def show(changes: Changes, card: Device, tracker: Any, count: int = 1) -> None:
+    """Let torch find so many such cards; the memory of the first is what the tracker counts."""
     name, (major, minor), total = f"NVIDIA {card.name}", capability(card), card.limit
     properties = SimpleNamespace(
         name=name,
@@ -86,7 +95,7 @@ def show(changes: Changes, card: Device, tracker: Any) -> None:
     own = {
         "is_available": _always(True),
         "is_initialized": _always(True),
-        "device_count": _always(1),
+        "device_count": _always(count),
         "get_device_name": _always(name),
         "get_device_capability": _always((major, minor)),
         "get_device_properties": _always(properties),
@@ -120,7 +129,7 @@ def show(changes: Changes, card: Device, tracker: Any) -> None:
     there = torch.device("cuda")
     accelerator = {
         "is_available": _always(True),
-        "device_count": _always(1),
+        "device_count": _always(count),
         "current_accelerator": _always(there),
         "current_device_index": lambda: current.index,
         "current_device_idx": lambda: current.index,
@@ -140,18 +149,17 @@ def show(changes: Changes, card: Device, tracker: Any) -> None:
     changes.replace(torch, "Stream", Stream)
     changes.replace(torch.backends.cuda, "is_built", _always(True))
     below = {
-        "_cuda_getDeviceCount": _always(1),
+        "_cuda_getDeviceCount": _always(count),
         "_cuda_getDevice": lambda: current.index,
         "_cuda_setDevice": current.set,
         "_cuda_exchangeDevice": lambda _: current.index,
         "_cuda_maybeExchangeDevice": lambda _: current.index,
         "_cuda_isCurrentStreamCapturing": _always(False),
-        # Meshes and FSDP2 ask these, past torch.accelerator: without them they are on the CPU.
         "_accelerator_getAccelerator": _always(there),
         "_get_accelerator": _always(there),
     }
-    for name, value in below.items():
-        changes.replace(torch._C, name, value)
+    for name in BELOW:
+        changes.replace(torch._C, name, below[name])
     # A fake tensor need not start CUDA, though torch.cuda says that there is one.
     changes.replace(FakeTensorMode, "avoid_device_init", property(lambda _: True))
 

@@ -24,13 +24,16 @@ class Program:
     module      its name, where it is run as one
     arguments   without the program's own name
     environment variables that its launcher sets
+    ranks       processes in all; None: nobody started several
+    local       of them on this machine
     """
 
     path: str
     arguments: list[str]
     module: str = ""
     environment: dict[str, str] = field(default_factory=dict)
-    ranks: int = 1
+    ranks: int | None = None
+    local: int = 1
 
     @property
     def folder(self) -> str:
@@ -114,10 +117,7 @@ def _torchrun(words: list[str]) -> Program:
         raise ValueError(f"--nproc-per-node {each}: say how many there are")
     arguments = list(said.training_script_args)
     found = (_module if said.module else _file)(said.training_script, arguments)
-    found.ranks = int(each) * int(nodes)
-    ranks = {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "WORLD_SIZE": str(found.ranks)}
-    ranks |= {"LOCAL_WORLD_SIZE": each, "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
-    found.environment = ranks
+    found.ranks, found.local = int(each) * int(nodes), int(each)
     return found
 
 
@@ -139,7 +139,8 @@ def _accelerate(words: list[str]) -> Program:
     arguments = list(said.training_script_args)
     found = (_module if said.module else _file)(said.training_script, arguments)
     found.environment = {k: v for k, v in environment.items() if before.get(k) != v}
-    found.ranks = said.num_processes
+    found.ranks = said.num_processes if said.num_processes > 1 else None
+    found.local = said.num_processes // (said.num_machines or 1)
     return found
 
 

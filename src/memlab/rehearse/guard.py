@@ -1,7 +1,7 @@
 """Tensors without values on the device cuda, in a torch that was built without CUDA.
 
-Source      PyTorch 2.13: c10/core/impl/DeviceGuardImplInterface.h (the registry), NoOpDeviceGuardImpl
-            and torch._C._ensureCUDADeviceGuardSet, by which FakeTensorMode itself asks for it
+Source      PyTorch 2.13: c10/core/impl/DeviceGuardImplInterface.h (the registry and
+            NoOpDeviceGuardImpl); torch._C._ensureCUDADeviceGuardSet, which FakeTensorMode calls
 Leaves out  macOS and Windows, where the registry's symbol has not been looked for
 """
 

@@ -1,7 +1,7 @@
 """transformers' models from their configs alone, and its masks from values.
 
 Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict,
-            utils.import_utils.is_tracing; accelerate 1.15: PartialState, whose state is the process's
+            utils.import_utils.is_tracing; accelerate 1.15: PartialState, one for the process
 Leaves out  quantized bases and models on several cards, which are refused
 """
 

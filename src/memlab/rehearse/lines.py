@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..measure.line_tracker import DEEPEST, LIBRARIES, OUTSIDE, OWN, STDLIB, TORCH, Line
 
+INSTALLED = "site-packages"
 HIDDEN = (OWN, TORCH, STDLIB)
 
 
@@ -57,17 +58,17 @@ class Lines:
         """Installed packages whose lines have been met."""
         found = set()
         for file, kind in self._kinds.items():
-            if kind == 1 and "site-packages" in file:
-                found.add(Path(file.rpartition("site-packages")[2]).parts[1].removesuffix(".py"))
+            if kind == 1 and INSTALLED in file:
+                found.add(Path(file.rpartition(INSTALLED)[2]).parts[1].removesuffix(".py"))
         return found
 
     def _kind(self, file: str) -> int:
         """3 the program's, 2 somebody's, 1 an installed package's, 0 of no interest."""
-        if file.startswith(("<", *HIDDEN)) and "site-packages" not in file[len(STDLIB) :]:
+        if file.startswith(("<", *HIDDEN)) and INSTALLED not in file[len(STDLIB) :]:
             return 0
         if file.startswith(TORCH):
             return 0
-        if "site-packages" in file or file.startswith(LIBRARIES):
+        if INSTALLED in file or file.startswith(LIBRARIES):
             return 1
         return 3 if os.path.abspath(file).startswith(self.folder) else 2
 
@@ -75,7 +76,14 @@ class Lines:
         found = self._made.get((file, number))
         if found is None:
             code = linecache.getline(file, number).strip()
-            path = Path(file)
-            short = path.name if path.name != "__init__.py" else f"{path.parent.name}/{path.name}"
-            found = self._made[file, number] = Line(f"{short}:{number}", code)
+            found = self._made[file, number] = Line(f"{_short(file)}:{number}", code)
         return found
+
+
+def _short(file: str) -> str:
+    """A file's name, behind that of the package that it was installed with."""
+    name = Path(file).name
+    if INSTALLED not in file:
+        return name
+    inside = Path(file.rpartition(INSTALLED)[2]).parts[1:]
+    return "/".join((inside[0], *["…"] * (len(inside) > 2), name)) if inside[1:] else name

@@ -16,6 +16,11 @@ from .undo import Changes
 from .values import Values
 
 
+def address(tensor: Tensor) -> int:
+    """An address that no other storage has: libraries know weights by it again (accelerate)."""
+    return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
+
+
 def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
     """Let tensors without values answer."""
 
@@ -39,10 +44,6 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
         with unset_fake_temporarily():
             return known.numpy()
 
-    def data_ptr(tensor: Tensor) -> int:
-        """An address that no other storage has: libraries know weights by it again (accelerate)."""
-        return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
-
     def formatted(tensor: Tensor, how: str) -> str:
         return format(tensor.item(), how) if tensor.dim() == 0 else object.__format__(tensor, how)
 
@@ -60,7 +61,7 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
         else:
             values.say(tensor, known)
 
-    own = {"tolist": tolist, "numpy": numpy, "data_ptr": data_ptr, "__format__": formatted}
+    own = {"tolist": tolist, "numpy": numpy, "data_ptr": address, "__format__": formatted}
     for name, value in own.items():
         changes.replace(FakeTensor, name, value)
     changes.replace(FakeTensor, "data", property(get_data, set_data))

@@ -26,6 +26,7 @@ from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
 from .lines import Lines
+from .ranks import group, variables
 from .refused import Done, Refused
 from .undo import Changes
 from .values import Values
@@ -60,13 +61,14 @@ def run(
         sys.meta_path.insert(0, missing)  # type: ignore[arg-type]
         changes.callback(sys.meta_path.remove, missing)
         try:
-            files.environment(changes, program.environment)
+            several = variables(program.ranks, program.local) if program.ranks else {}
+            files.environment(changes, program.environment | several)
             changes.answers(ASKING)
             _as_the_program(changes, program)
             names = libraries(program.path)
             import_all(names)
             _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
-            _change(changes, on, backend, tracker, assumed)
+            _change(changes, program, on, backend, tracker, assumed)
             shapes = shapes_mode()
             values = Values(shapes, assumed)
             methods.methods(changes, values, assumed)
@@ -96,17 +98,26 @@ def run(
         on,
         named=named,
         backend=backend,
+        ranks=program.ranks or 1,
         missing=absent,
         status=status,
         failure=failure,
     )
 
 
-def _change(changes: Changes, on: Device, backend: str, tracker: Watched, assumed: Assumed) -> None:
+def _change(
+    changes: Changes,
+    program: Program,
+    on: Device,
+    backend: str,
+    tracker: Watched,
+    assumed: Assumed,
+) -> None:
     if backend == "cuda":
         guard.device_guard()
         guard.kernels(changes)
-        card.show(changes, on, tracker)
+        card.show(changes, on, tracker, program.local)
+        group(changes, program.ranks or 1)
         methods.numbered_modules(changes)
     else:
         card.hide(changes)

@@ -49,17 +49,17 @@ def as_lines(found: Rehearsal) -> list[str]:
 
 def _figures(found: Rehearsal) -> list[list[str]]:
     rows: list[tuple[str, int | None]] = [("peak of the first step", found.first)]
-    if found.later is not None:
-        rows.append(("peak of later steps", found.later))
+    rows.append(("peak of later steps", found.later))
     if found.backend == "cuda":
         rows += [
             ("in blocks of the allocator", found.replay.peak_allocated),
             ("reserved by the allocator", found.replay.peak_reserved),
             ("CUDA context", CONTEXT),
             ("cuBLAS workspaces", workspaces(found.card, found.threads)),
+            ("NCCL, at most", found.room.nccl or None),
             ("tensors on the host, at most", found.host),
         ]
-    made = [[name, cell(size), "" if size is None else text(size)] for name, size in rows]
+    made = [[name, cell(size), text(size)] for name, size in rows if size is not None]
     return [["moment", "bytes", "size"], *made]
 
 
@@ -101,6 +101,7 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
     on_card = found.backend == "cuda"
     stopped = found.out_of_memory
     beside = {"context": CONTEXT, "cublas": workspaces(found.card, found.threads)}
+    beside["nccl"] = found.room.nccl
     return {
         "unit": "bytes",
         "peak": {
@@ -130,6 +131,7 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
         ],
         "device": found.card.name if found.named else None,
         "backend": found.backend,
+        "ranks": found.ranks,
         "fits": None if found.verdict is None else found.verdict.fits,
         "verdict": None if found.verdict is None else found.verdict.word,
         "out_of_memory": None
