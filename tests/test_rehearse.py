@@ -14,7 +14,17 @@ pytest.importorskip("transformers")
 
 import memlab  # noqa: E402
 from memlab.cli import main  # noqa: E402
-from memlab.rehearse import card, guard, methods, moving, ranks, run, unknown, values  # noqa: E402
+from memlab.rehearse import (  # noqa: E402
+    card,
+    guard,
+    imports,
+    methods,
+    moving,
+    ranks,
+    run,
+    unknown,
+    values,
+)
 from memlab.rehearse.command import program  # noqa: E402
 
 pytestmark = [
@@ -336,14 +346,16 @@ def test_trainer_under_fsdp2_is_as_described(rehearsed, monkeypatch):
 
 
 def test_without_what_finds_the_card_or_hides_shapes_ranks_are_wrong(rehearsed, monkeypatch):
-    text = RANKS.replace("HOW", "'fsdp'")
-    right = rehearsed(text, EVEN, gpus=8).peak
-    monkeypatch.setattr(ranks, "NO_MEMORY", ())
-    assert rehearsed(text, EVEN, gpus=8).peak > right
-    monkeypatch.undo()
+    text = RANKS.replace("HOW", "'fsdp'").replace("(1, 64)", "(1, 2)")
+    other = EVEN | {"vocab_size": 4000}  # DTensor remembers shapes that it has worked out
+    with monkeypatch.context() as without:
+        without.setattr(ranks, "NO_MEMORY", ())
+        wrong = rehearsed(text, other, gpus=8).peak
+    right = rehearsed(text, other, gpus=8).peak
+    assert wrong > right
     monkeypatch.setattr(card, "BELOW", ("_cuda_getDevice",))
-    other = rehearsed(text, EVEN, gpus=8)
-    assert other.failure is not None or other.peak != right
+    found = rehearsed(text, other, gpus=8)
+    assert found.failure is not None or found.peak != right
 
 
 # Traps: each fails where its mend is taken out.
@@ -440,7 +452,8 @@ mask[0, :] = torch.rand(3, device="cuda") > 0.5
 print(mask.nonzero().shape[0])
 x, one = torch.rand(9, device="cuda"), torch.ones((), device="cuda")
 print(f"{torch.rand((), device='cuda'):.1f}", torch.tensor([one, 2.0]).tolist())
-print(x.isfinite().all().item(), x.isnan().any().item())
+print(x.isfinite().all().item(), x.isnan().any().item(), bool(torch.isfinite(one * x[0])))
+lstm = torch.nn.LSTM(3, 4).cuda()(torch.rand(5, 2, 3, device="cuda"))
 print(torch.cuda.get_device_name(), torch.cuda.memory_allocated() > 0, torch.cuda.device_count())
 """
 
@@ -454,9 +467,10 @@ def test_tensors_answer_as_on_a_card(rehearsed):
         "[2, 1] 3 3",
         "6",
         "1.0 [1.0, 2.0]",
-        "True False",
+        "True False True",
         "NVIDIA RTX 4090 True 1",
     ]
+    assert any("recurrent layer" in what for what, _ in found.assumed)
 
 
 GENERATES = """
@@ -530,6 +544,29 @@ def test_a_program_that_fails_says_so_itself(rehearsed):
     assert rehearsed("import sys\nsys.exit(7)\n", None).status == 7
 
 
+LOOKS = """
+try:
+    from apex.normalization import FusedRMSNorm
+except ImportError:
+    pass
+import library_of_test
+"""
+
+
+def test_a_package_that_decides_a_path_is_named_where_it_is_missing(rehearsed, monkeypatch):
+    assert find_spec("apex") is None
+    found = rehearsed(LOOKS.rpartition("import")[0], None)
+    assert found.missing == {"apex": ["__main__"]}
+    assert "not installed here, and looked for by __main__: apex" in str(found)
+    monkeypatch.setitem(imports.OTHERWISE, "apex", ("library_of_test",))
+    (rehearsed.folder / "site-packages").mkdir()
+    monkeypatch.syspath_prepend(rehearsed.folder / "site-packages")
+    (rehearsed.folder / "site-packages" / "library_of_test.py").touch()
+    with pytest.raises(ValueError, match="library_of_test takes another path without apex, which"):
+        rehearsed(LOOKS, None)
+    assert rehearsed(LOOKS, None, backend="cpu").status == 0
+
+
 WRITES = """
 import os, torch
 from transformers import AutoModelForCausalLM
@@ -581,6 +618,7 @@ def test_the_command_prints_all_of_it(rehearsed, capsys, monkeypatch):
     assert main(["rehearse", "--on", "500 MB", "--", str(path)]) == 1
     path.write_text("raise SystemExit(5)", encoding="utf-8")
     assert main(["rehearse", "--", str(path)]) == 5
+    assert "The program itself ended with status 5" in capsys.readouterr().err
 
 
 HERE = __file__

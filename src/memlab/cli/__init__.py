@@ -19,8 +19,8 @@ from .slips import Formatter, Parser, did_you_mean
 # Command: the module whose `add_parser` hooks it in. The lists share one.
 COMMANDS = {
     "estimate": "estimate",
-    "rehearse": "rehearse",
     "trace": "trace",
+    "rehearse": "rehearse",
     "fit": "fit",
     "explain": "explain",
     "measure": "measure",

@@ -7,6 +7,7 @@ import contextlib
 import sys
 
 from ..base.extras import missing
+from ..base.safe_text import printable
 from ..rehearse import STEPS, of_command
 from .document import document
 from .fit import STATUS, STATUSES
@@ -81,9 +82,8 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
         if error.name not in ("torch", "numpy"):
             raise
         raise ValueError(missing("rehearsing", error, "torch")) from error
-    if found.failure is not None:
-        print(f"{found.failure}\nmemlab: {found}", file=sys.stderr)
     if found.status:
+        print(printable(str(found), keep="\n"), file=sys.stderr)
         return int(found.status)
     if options.snapshot:
         found.save_snapshot(options.snapshot)

@@ -93,16 +93,14 @@ _SUM = record(
         "left": field("integer", "of the gap; negative where they overshoot"),
     }
 )
-_LINE = record(
-    {"where": field("text", "FILE:NUMBER"), "code": field("text", "the line itself")},
-)
+_WHERE = {"where": field("text", "FILE:NUMBER"), "code": field("text", "the line itself")}
 _HOLDER = record(
     {
         "bytes": field("bytes", "at the peak"),
         "tensors": field("count", "that it made"),
         "term": field("text", "weights, activations, ..."),
-        "line": _LINE,
-        "library": _LINE,
+        "line": record(_WHERE, "of the program, that its author can change"),
+        "library": record(_WHERE, "of the library that it called; else the same"),
     }
 )
 WORDS = [FITS, TIGHT, DOES_NOT_FIT]

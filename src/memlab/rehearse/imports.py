@@ -9,6 +9,7 @@ import ast
 import importlib
 import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -37,7 +38,8 @@ ASKED_FOR = {
 
 def libraries(path: str) -> list[tuple[str, str]]:
     """What a file imports, and the files of its folder that it imports: (module, name or "")."""
-    todo, seen, found = [Path(path)], set(), {}
+    todo, seen = [Path(path)], set()
+    found: dict[tuple[str, str], None] = {}
     while todo:
         file = todo.pop()
         if file in seen:
@@ -115,11 +117,7 @@ class Missing:
 
 
 def _installed(package: str) -> bool:
-    for finder in sys.meta_path:
-        find = getattr(finder, "find_spec", None)
-        if not isinstance(finder, Missing) and find is not None and find(package, None):
-            return True
-    return False
+    return package in sys.modules or PathFinder.find_spec(package) is not None
 
 
 def _asker(frame: FrameType | None) -> str:

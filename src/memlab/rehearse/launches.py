@@ -4,7 +4,6 @@ Source      Triton 3.9: triton/runtime/jit.py and autotuner.py
 """
 
 import sys
-from importlib import import_module
 from typing import Any
 
 from torch import Tensor
@@ -16,7 +15,8 @@ from .values import Values
 
 def launches(changes: Changes, values: Values, assumed: Assumed) -> None:
     """Skip every launch, and count it."""
-    if "triton" not in sys.modules:
+    jit, tuned = (sys.modules.get(f"triton.runtime.{name}") for name in ("jit", "autotuner"))
+    if jit is None or tuned is None:
         return
 
     def run(kernel: Any, *args: Any, **kwargs: Any) -> None:
@@ -29,7 +29,5 @@ def launches(changes: Changes, values: Values, assumed: Assumed) -> None:
             if isinstance(each, Tensor):
                 values.forget(each)
 
-    jit = import_module("triton.runtime.jit").JITFunction
-    tuned = import_module("triton.runtime.autotuner")
-    for kind in (jit, tuned.Autotuner, tuned.Heuristics):
+    for kind in (jit.JITFunction, tuned.Autotuner, tuned.Heuristics):
         changes.replace(kind, "run", run)

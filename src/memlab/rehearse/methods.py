@@ -73,6 +73,10 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
 class Calls(TorchFunctionMode):
     """Calls that torch reads in C++, made readable: devices that are numbers, lists of numbers."""
 
+    def __init__(self, assumed: Assumed) -> None:
+        super().__init__()
+        self.assumed = assumed
+
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
@@ -83,12 +87,15 @@ class Calls(TorchFunctionMode):
             args = (*args[:-1], torch.device("cuda", args[-1]))
             if func is torch.device:
                 return args[0]
+        elif func in RECURRENT and args[0].is_cuda:
+            self.assumed.note("a recurrent layer: PyTorch's own cells; cuDNN's keep other tensors")
         elif func is torch.tensor and args and isinstance(args[0], (list, tuple)):
             args = (_plain(args[0]), *args[1:])
         return func(*args, **kwargs)
 
 
 # Functions that take the number of a device alone: how many arguments they have then.
+RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 NUMBERED = {torch.device: 1, Tensor.to: 2, Tensor.cuda: 2}
 
 

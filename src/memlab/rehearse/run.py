@@ -74,7 +74,7 @@ def run(
             methods.methods(changes, values, assumed)
             launches(changes, values, assumed)
             with contextlib.ExitStack() as stack:
-                for mode in (grouped_products(), shapes, values, methods.Calls(), tracker):
+                for mode in (grouped_products(), shapes, values, methods.Calls(assumed), tracker):
                     stack.enter_context(mode)
                 stack.enter_context(torch.autograd.set_multithreading_enabled(False))
                 stack.enter_context(_limited(lines))
@@ -87,7 +87,8 @@ def run(
                 except CANNOT as error:
                     raise Refused(_unanswered(error, lines)) from error
                 except Exception as error:
-                    status, failure = 1, _told(error)
+                    if not tracker.ended:  # else it fails at being stopped
+                        status, failure = 1, _told(error)
             _check_path(missing, backend, lines.packages())
         except Refused as error:
             raise ValueError(str(error)) from error

@@ -17,16 +17,18 @@ from .answer import TOP, Rehearsal
 WIDE = 44  # letters of a line of code
 CARD = "no card was named, so torch found {card}; --on says another, and whether it fits"
 STOPS = "On {card} it stops in step {step}, {phase}, at {line}"
+ENDED = "The program itself ended with status {status}; until then its peak was {size}"
 SEEN = "{count} optimizer steps were run, to the peak of step {step}, in {phase}"
 NO_STEP = "no optimizer step was run: the peak of the whole program, in {phase}"
 ABSENT = "not installed here, and looked for by {who}: {package}; where it is, they go another way"
-MISSED = "what kernels need inside, and other processes"
+MISSED = "what kernels and cuDNN need inside, and other processes"
 
 
 def as_lines(found: Rehearsal) -> list[str]:
     """All of it, line by line."""
-    if found.failure is not None:
-        return [say(Message("The program failed by itself, after {size}:", size=text(found.peak)))]
+    if found.status:
+        ended = Message(ENDED, status=found.status, size=text(found.peak))
+        return [*([found.failure] if found.failure else []), say(ended)]
     lines = []
     if found.verdict is not None:
         lines.append(say(found.verdict.told()))

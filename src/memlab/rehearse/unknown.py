@@ -172,6 +172,19 @@ def finite(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     return made
 
 
+@rule(aten.ne.Scalar, aten.eq.Tensor)
+def asked_whether_finite(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
+    """The parts of isfinite(): another number than infinity, and equal to itself."""
+    asked = args[1] == math.inf if func is aten.ne.Scalar else args[0] is args[1]
+    if not asked or values.of(args[0]) is not None:
+        return NotImplemented
+    made = func(*args, **kwargs)
+    if made.numel() <= WHOLE:
+        with unset_fake_temporarily():
+            values.say(made, torch.ones(tuple(made.shape), dtype=torch.bool))
+    return made
+
+
 ANDS = (aten.bitwise_and.Tensor, aten.logical_and.default)
 ORS = (aten.bitwise_or.Tensor, aten.logical_or.default)
 
