@@ -125,7 +125,9 @@ def _asker(frame: FrameType | None) -> str:
     while frame is not None:
         home = frame.f_globals.get("__name__", "")
         name = frame.f_code.co_name
-        helper = home.startswith(("importlib", "memlab.", "_frozen")) or "import" in home
+        if home.startswith("memlab."):
+            return ""  # that imports what the program will
+        helper = home.startswith("_frozen") or "import" in home
         if not helper and not name.startswith("is_") and "available" not in name:
             return "" if home.partition(".")[0] in ("torch", *DECIDING) else home
         frame = frame.f_back
