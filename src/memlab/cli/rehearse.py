@@ -71,8 +71,7 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
     Raises      ValueError without torch, and for what cannot be rehearsed
     """
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
-    asked = (words, options.on, options.steps, options.backend, options.assume)
-    asked += (options.gpus,)
+    asked = (words, options.on, options.steps, options.backend, options.assume, options.gpus)
     # The program's own output stays what it is; JSON has the standard output to itself.
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     try:

@@ -33,7 +33,7 @@ def hub(changes: Changes, on: str) -> None:
     from transformers.configuration_utils import PretrainedConfig
 
     changes.replace(PreTrainedModel, "from_pretrained", classmethod(_made(on)))
-    read = PretrainedConfig.get_config_dict.__func__
+    read = PretrainedConfig.get_config_dict.__func__  # type: ignore[attr-defined]
 
     def get_config_dict(cls: Any, name: Any, **kwargs: Any) -> Any:
         try:

@@ -26,8 +26,8 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
 
     def ones(tensor: Tensor, name: str) -> Any:
         assumed.note("{name}() of values that are not known: ones", name=name)
-        kind = bool if tensor.dtype == torch.bool else float
-        kind = kind if tensor.is_floating_point() or kind is bool else int
+        kind: Any = float if tensor.is_floating_point() else int
+        kind = bool if tensor.dtype == torch.bool else kind
         return np.ones(tuple(tensor.shape), dtype=kind)
 
     def tolist(tensor: Tensor) -> Any:

@@ -78,8 +78,7 @@ class Current:
                 self.prev_idx, current.index = current.index, self.idx
                 return self
 
-            def __exit__(self, *_: Any) -> bool:
+            def __exit__(self, *_: Any) -> None:
                 current.index = self.prev_idx
-                return False
 
         return Device

@@ -28,10 +28,14 @@ INT64 = ("aten::randint", "aten::randperm", "aten::tril_indices", "aten::triu_in
 BY_ARGUMENT = ("aten::arange", "aten::full", "aten::scalar_tensor")
 FACTORIES = (*BY_ARGUMENT, "aten::zeros", "aten::ones")
 # What these make is in their arguments' shapes, not their values.
-FILLS = ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full")
-FILLS = tuple(f"aten::{name}" for name in (*FILLS, "zero_", "fill_"))
-EMPTY = ("empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided")
-EMPTY = tuple(f"aten::{name}" for name in EMPTY)
+FILLS = (
+    *("aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::new_zeros"),
+    *("aten::new_ones", "aten::new_full", "aten::zero_", "aten::fill_"),
+)
+EMPTY = (
+    *("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty"),
+    "aten::new_empty_strided",
+)
 # GradScaler's flag: no gradient is infinite, and it stays the zero that it was made with. (1 for
 # every unknown number would skip each step of the optimizer.)
 KEEPS = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_update_scale_")
