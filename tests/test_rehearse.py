@@ -18,11 +18,11 @@ from memlab.rehearse import (  # noqa: E402
     card,
     guard,
     imports,
+    likely,
     methods,
     moving,
     ranks,
     run,
-    unknown,
     values,
 )
 from memlab.rehearse.command import program  # noqa: E402
@@ -495,7 +495,7 @@ def test_generating_ends(rehearsed):
 
 def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
     """Without one rule: no and anything is no."""
-    for each in unknown.ANDS:
+    for each in likely.ANDS:
         monkeypatch.delitem(values.RULES, each)
     monkeypatch.setattr(run, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
@@ -535,6 +535,11 @@ y = torch.ops.memlab_of_test.nothing(x)
 def test_an_operator_without_shapes_is_refused_with_its_line(rehearsed):
     with pytest.raises(ValueError, match=r"train.py:6 .*memlab_of_test.nothing"):
         rehearsed(SHAPELESS, None)
+
+
+def test_a_second_card_of_a_process_is_refused(rehearsed):
+    with pytest.raises(ValueError, match=r"a tensor on cuda:1, at train.py:2 x = torch.zeros"):
+        rehearsed("import torch\nx = torch.zeros(2, device='cuda:1')", None)
 
 
 def test_a_program_that_fails_says_so_itself(rehearsed):

@@ -36,7 +36,7 @@ def environment(changes: Changes, more: dict[str, str]) -> None:
         os.environ.update(before)
 
     changes.callback(back)
-    os.environ.update(QUIET | more)
+    os.environ.update(more | QUIET)
 
 
 def loaders(changes: Changes) -> None:

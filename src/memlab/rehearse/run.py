@@ -18,7 +18,7 @@ from torch._subclasses import fake_tensor
 from ..devices import Device
 from ..measure.grouped_products import grouped_products
 from ..measure.shapes_mode import shapes_mode
-from . import card, files, guard, methods, moving, unknown
+from . import card, files, guard, likely, methods, moving
 from .answer import Rehearsal
 from .assumed import Assumed
 from .command import Program
@@ -39,7 +39,7 @@ CANNOT = (
     fake_tensor.UnsupportedOperatorException,
     fake_tensor.UnsupportedFakeTensorException,
 )
-assert unknown.RULES  # the rules are registered by their module
+assert likely.rule  # the rules of unknown and likely are registered by their modules
 # Who remembers what machine this is.
 ASKING = ("transformers", "accelerate", "peft", "trl", "diffusers", "lightning", "datasets")
 

@@ -15,7 +15,7 @@ from ..measure.line_tracker import LineTracker
 from ..measure.step_tracker import DEVICE, StepTracker
 from ..measure.storages import Living, Storage, plain
 from .lines import Lines, Where
-from .refused import Done
+from .refused import Done, Refused
 
 HOST = torch.device("cpu")
 FEW = 3  # times as many steps as were asked for: of two optimizers, one may never step
@@ -68,6 +68,11 @@ class Watched(LineTracker, StepTracker):
             where = self.finder.of(sys._getframe(1))
             for ident in range(known, len(self.records)):
                 self.lines[ident], self.where[ident] = where.reader, where
+                if self.records[ident].device.partition(":")[2] not in ("", "0"):
+                    raise Refused(
+                        f"a tensor on {self.records[ident].device}, at {where.reader.where} "
+                        f"{where.reader.code}: one card of a process is rehearsed"
+                    )
         elif self._apart:
             self._meet_host(thing)
 
