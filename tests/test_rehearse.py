@@ -16,13 +16,14 @@ import memlab  # noqa: E402
 from memlab.cli import main  # noqa: E402
 from memlab.rehearse import (  # noqa: E402
     card,
+    ending,
     guard,
     imports,
+    kinds,
     likely,
     methods,
     moving,
     ranks,
-    run,
     values,
 )
 from memlab.rehearse.command import program  # noqa: E402
@@ -387,12 +388,12 @@ def test_a_scaler_steps(rehearsed):
 
 
 def test_a_scaler_that_forgets_its_flag_does_not(rehearsed, monkeypatch):
-    monkeypatch.setattr(values, "KEEPS", ())
-    values._kind.cache_clear()
+    monkeypatch.setattr(kinds, "KEEPS", ())
+    kinds.kind_of.cache_clear()
     try:
         assert rehearsed(SCALED, None).steps == []
     finally:
-        values._kind.cache_clear()
+        kinds.kind_of.cache_clear()
 
 
 def test_without_both_lists_foreach_is_lost(rehearsed, monkeypatch):
@@ -497,7 +498,7 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
     """Without one rule: no and anything is no."""
     for each in likely.ANDS:
         monkeypatch.delitem(values.RULES, each)
-    monkeypatch.setattr(run, "LIMIT", 2)
+    monkeypatch.setattr(ending, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
         rehearsed(GENERATES)
 

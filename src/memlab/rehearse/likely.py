@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from .kinds import WHOLE, aten, whole
 from .unknown import rule
-from .values import WHOLE, Values, aten, whole
+from .values import Values
 
 EXPERTS, CHOSEN = 512, 16  # at most, for a top-k of floats to be a router's
 

@@ -4,16 +4,10 @@ import contextlib
 import logging
 import os
 import runpy
-import signal
 import sys
-import threading
-import traceback
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 import torch._dynamo  # asks about CUDA while it is imported, before a card is shown
-from torch._subclasses import fake_tensor
 
 from ..devices import Device
 from ..measure.grouped_products import grouped_products
@@ -22,6 +16,7 @@ from . import card, files, guard, likely, methods, moving
 from .answer import Rehearsal
 from .assumed import Assumed
 from .command import Program
+from .ending import CANNOT, exit_status, limited, told, unanswered
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
@@ -32,13 +27,6 @@ from .undo import Changes
 from .values import Values
 from .watched import Watched
 
-LIMIT = 600  # seconds of processor time; the largest of ours took 26
-CANNOT = (
-    fake_tensor.DynamicOutputShapeException,
-    fake_tensor.DataDependentOutputException,
-    fake_tensor.UnsupportedOperatorException,
-    fake_tensor.UnsupportedFakeTensorException,
-)
 assert likely.rule  # the rules of unknown and likely are registered by their modules
 # Who remembers what machine this is.
 ASKING = ("transformers", "accelerate", "peft", "trl", "diffusers", "lightning", "datasets")
@@ -77,18 +65,18 @@ def run(
                 for mode in (grouped_products(), shapes, values, methods.Calls(assumed), tracker):
                     stack.enter_context(mode)
                 stack.enter_context(torch.autograd.set_multithreading_enabled(False))
-                stack.enter_context(_limited(lines))
+                stack.enter_context(limited(lines))
                 try:
                     _run(program)
                 except Done:
                     pass
                 except SystemExit as stopped:
-                    status = _status(stopped.code)
+                    status = exit_status(stopped.code)
                 except CANNOT as error:
-                    raise Refused(_unanswered(error, lines)) from error
+                    raise Refused(unanswered(error, lines)) from error
                 except Exception as error:
                     if not tracker.ended:  # else it fails at being stopped
-                        status, failure = 1, _told(error)
+                        status, failure = 1, told(error)
             _check_path(missing, backend, lines.packages())
         except Refused as error:
             raise ValueError(str(error)) from error
@@ -162,58 +150,3 @@ def _check_path(missing: Missing, backend: str, used: set[str]) -> None:
             f"{library} takes another path without {package}, which is not installed here, and "
             f"holds other bytes: pip install {package}"
         )
-
-
-@contextlib.contextmanager
-def _limited(lines: Lines) -> Iterator[None]:
-    """Stop a program that finds no end without values, and say where it is."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
-        yield
-        return
-
-    def late(_: int, frame: Any) -> None:
-        where = lines.of(frame)
-        raise Refused(
-            f"no end after {LIMIT} seconds of processor time, at {where.reader.where} "
-            f"{where.reader.code} ({where.library.where})"
-        )
-
-    before = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
-
-
-def _status(code: Any) -> int:
-    if code is None or isinstance(code, int):
-        return code or 0
-    print(code, file=sys.stderr)
-    return 1
-
-
-def _unanswered(error: BaseException, lines: Lines) -> str:
-    """The operator that has no shapes without values, and the line that called it."""
-    frame = error.__traceback__
-    last = None
-    while frame is not None:
-        last, frame = frame.tb_frame, frame.tb_next
-    where = lines.of(last)
-    what = str(error).strip().splitlines()[:1] or [""]
-    return (
-        f"{where.reader.where} {where.reader.code}: {what[0]} has no shape without values "
-        f"({where.library.where})"
-    )
-
-
-def _told(error: BaseException) -> str:
-    """A traceback as Python prints it, from the program's own first line on."""
-    frames = traceback.extract_tb(error.__traceback__)
-    first = next((i for i, f in enumerate(frames) if "runpy" in f.filename), -1)
-    own = [f for f in frames[first + 1 :] if "runpy" not in f.filename]
-    head = ["Traceback (most recent call last):\n", *traceback.format_list(own)]
-    return "".join([*head, *traceback.format_exception_only(error)]).rstrip()

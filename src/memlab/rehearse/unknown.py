@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from .values import RULES, Rule, Values, aten
+from .kinds import aten
+from .values import RULES, Rule, Values
 
 
 def rule(*operators: Any) -> Any:

@@ -6,9 +6,8 @@ tensors, and a value that follows from known ones is kept beside its fake tensor
 What does not follow is asked of `unknown`, which assumes by name and counts.
 """
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,57 +18,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from ..measure.tracker import FAKE, _arguments
 from .assumed import Assumed
+from .kinds import WHOLE, Kind, given_tensors, kind_of, on_host, small
 
-aten = torch.ops.aten
-WHOLE, FLOATS = 2**24, 64  # values that a tensor may have and keep: whole numbers; others
 HOST = torch.device("cpu")
-# Factories of whole numbers without a dtype of their own in the call.
-INT64 = ("aten::randint", "aten::randperm", "aten::tril_indices", "aten::triu_indices")
-BY_ARGUMENT = ("aten::arange", "aten::full", "aten::scalar_tensor")
-FACTORIES = (*BY_ARGUMENT, "aten::zeros", "aten::ones")
-# What these make is in their arguments' shapes, not their values.
-FILLS = (
-    *("aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::new_zeros"),
-    *("aten::new_ones", "aten::new_full", "aten::zero_", "aten::fill_"),
-)
-EMPTY = (
-    *("aten::empty", "aten::empty_strided", "aten::empty_like", "aten::new_empty"),
-    "aten::new_empty_strided",
-)
-# GradScaler's flag: no gradient is infinite, and it stays the zero that it was made with. (1 for
-# every unknown number would skip each step of the optimizer.)
-KEEPS = ("aten::_amp_foreach_non_finite_check_and_unscale_", "aten::_amp_update_scale_")
-
 Rule = Callable[["Values", Any, Any, Any], Any]
 RULES: dict[Any, Rule] = {}
-
-
-def whole(dtype: torch.dtype) -> bool:
-    """Whether a dtype is of whole numbers, yes and no among them."""
-    return not dtype.is_floating_point and not dtype.is_complex
-
-
-class Kind(NamedTuple):
-    """What an operator does with values."""
-
-    keeps: bool
-    written: tuple[int, ...]  # places of arguments that it writes over
-    chance: bool
-    fills: bool
-    factory: bool
-
-
-@cache
-def _kind(func: Any) -> Kind:
-    name = func._schema.name
-    arguments = enumerate(func._schema.arguments)
-    return Kind(
-        name in KEEPS,
-        tuple(i for i, each in arguments if each.alias_info and each.alias_info.is_write),
-        name in EMPTY or torch.Tag.nondeterministic_seeded in func.tags,
-        name in FILLS,
-        name in FACTORIES,
-    )
 
 
 class Values(TorchDispatchMode):
@@ -123,14 +76,14 @@ class Values(TorchDispatchMode):
         for held in types:
             if hasattr(held, "__tensor_flatten__"):
                 return NotImplemented
-        given = list(_given(args, kwargs))
+        given = list(given_tensors(args, kwargs))
         fake = False
         for each in given:
             if type(each) is FakeTensor:
                 fake = True
                 if each.constant is not None:
                     self.of(each)
-        if not fake and _on_host(func, given, args, kwargs):
+        if not fake and on_host(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
         rule = RULES.get(func) if fake else None
@@ -144,19 +97,19 @@ class Values(TorchDispatchMode):
 
     def _follow(self, func: Any, args: Any, kwargs: Any, result: Any, given: list[Tensor]) -> None:
         """Work out the values of what an operator made, or forget what it wrote over."""
-        kind = _kind(func)
+        kind = kind_of(func)
         made = [each for each in _arguments((result,)) if type(each) is FakeTensor]
         if kind.keeps or not (made or kind.written):
             return
         if kind.written and not made:  # nothing comes back of a list: _foreach_add_
             over = [args[place] for place in kind.written if place < len(args)]
             made = [each for each in _arguments(over) if type(each) is FakeTensor]
-            small = all(_small(each) for each in made) and self._follows(kind, given)
-            if not small or self._worked_out(func, kind, args, kwargs) is None:
+            kept = all(small(each) for each in made) and self._follows(kind, given)
+            if not kept or self._worked_out(func, kind, args, kwargs) is None:
                 for each in made:
                     self.forget(each)
             return
-        if all(_small(each) for each in made) and self._follows(kind, given):
+        if all(small(each) for each in made) and self._follows(kind, given):
             values = self._worked_out(func, kind, args, kwargs)
             if values is not None and [v.shape for v in values] == [each.shape for each in made]:
                 for each, value in zip(made, values, strict=True):
@@ -192,41 +145,3 @@ class Values(TorchDispatchMode):
             except (RuntimeError, NotImplementedError, TypeError, ValueError, IndexError):
                 return None  # the host has no such kernel: the value is not known
         return [each for each in _arguments((result,)) if isinstance(each, Tensor)]
-
-
-def _given(args: Any, kwargs: Any) -> Iterator[Tensor]:
-    for each in _arguments((args, kwargs)):
-        if isinstance(each, Tensor):
-            yield each
-
-
-def _small(tensor: Tensor) -> bool:
-    count = tensor.numel()
-    return count <= FLOATS or (count <= WHOLE and whole(tensor.dtype))
-
-
-def _on_host(func: Any, given: list[Tensor], args: Any, kwargs: Any) -> bool:
-    """Whether an operator is the host's business with values: on its tensors, or whole numbers."""
-    device = kwargs.get("device")
-    if device is not None and torch.device(device).type != "cpu":
-        return False
-    if given:
-        if not all(
-            type(each) in (Tensor, torch.nn.Parameter) and each.device.type == "cpu"
-            for each in given
-        ):
-            return False
-        lifted = func is aten.lift_fresh.default and given[0].dtype.is_floating_point
-        return not lifted
-    dtype, name = kwargs.get("dtype"), func._schema.name
-    if dtype is None:
-        numbers = [each for each in args if isinstance(each, (bool, int, float))]
-        by_argument = numbers and not any(isinstance(each, float) for each in numbers)
-        if name not in INT64 and not (name in BY_ARGUMENT and by_argument):
-            return False
-    elif not whole(dtype):
-        return False
-    count = 1
-    for size in args[0] if args and isinstance(args[0], (list, tuple)) else ():
-        count *= int(size)
-    return count <= WHOLE
