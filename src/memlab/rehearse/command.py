@@ -129,10 +129,9 @@ def _accelerate(words: list[str]) -> Program:
     except ImportError as error:
         raise ValueError(f"accelerate launch needs accelerate: {error}") from error
     said = _parsed(launch_command_parser(), words, "accelerate launch")
-    for option in ("use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"):
-        if getattr(said, option, False):
-            raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
+    _check(said)
     said = _validate_launch_command(said)[0]  # with what `accelerate config` wrote
+    _check(said)
     said.num_processes = said.num_processes or 1
     before = dict(os.environ)
     _, environment = prepare_simple_launcher_cmd_env(said)
@@ -142,6 +141,12 @@ def _accelerate(words: list[str]) -> Program:
     found.ranks = said.num_processes if said.num_processes > 1 else None
     found.local = said.num_processes // (said.num_machines or 1)
     return found
+
+
+def _check(said: Any) -> None:
+    for option in ("use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"):
+        if getattr(said, option, False):
+            raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
 
 
 def _parsed(parser: Any, words: list[str], name: str) -> Any:

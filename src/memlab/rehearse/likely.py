@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .kinds import WHOLE, aten, whole
 from .unknown import rule
-from .values import Values
+from .values import RULES, Values
 
 EXPERTS, CHOSEN = 512, 16  # at most, for a top-k of floats to be a router's
 
@@ -107,3 +107,6 @@ def routed(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
         order = order % (experts if how == "even" else count)
         values.say(made[1], order.view(shape))
     return made
+
+
+ALL = RULES  # those of `unknown` and of here

@@ -27,7 +27,6 @@ from .undo import Changes
 from .values import Values
 from .watched import Watched
 
-assert likely.rule  # the rules of unknown and likely are registered by their modules
 # Who remembers what machine this is.
 ASKING = ("transformers", "accelerate", "peft", "trl", "diffusers", "lightning", "datasets")
 
@@ -58,7 +57,7 @@ def run(
             _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
             _change(changes, program, on, backend, tracker, assumed)
             shapes = shapes_mode()
-            values = Values(shapes, assumed)
+            values = Values(shapes, assumed, likely.ALL)
             methods.methods(changes, values, assumed)
             launches(changes, values, assumed)
             with contextlib.ExitStack() as stack:

@@ -34,9 +34,9 @@ class Values(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False
 
-    def __init__(self, shapes: Any, assumed: Assumed) -> None:
+    def __init__(self, shapes: Any, assumed: Assumed, rules: dict[Any, Rule]) -> None:
         super().__init__()
-        self.shapes, self.assumed = shapes, assumed
+        self.shapes, self.assumed, self.rules = shapes, assumed, rules
         self._known: WeakIdKeyDictionary = WeakIdKeyDictionary()
         self._spoilt: dict[int, Tensor] = {}  # storages of values that somebody wrote over
 
@@ -86,7 +86,7 @@ class Values(TorchDispatchMode):
         if not fake and on_host(func, given, args, kwargs):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
-        rule = RULES.get(func) if fake else None
+        rule = self.rules.get(func) if fake else None
         if rule is not None:
             result = rule(self, func, args, kwargs)
             if result is not NotImplemented:
