@@ -454,6 +454,7 @@ print(mask.nonzero().shape[0])
 x, one = torch.rand(9, device="cuda"), torch.ones((), device="cuda")
 print(f"{torch.rand((), device='cuda'):.1f}", torch.tensor([one, 2.0]).tolist())
 print(x.isfinite().all().item(), x.isnan().any().item(), bool(torch.isfinite(one * x[0])))
+print(torch.tensor([1.0, float("inf")]).cuda().isinf().tolist())
 lstm = torch.nn.LSTM(3, 4).cuda()(torch.rand(5, 2, 3, device="cuda"))
 print(torch.cuda.get_device_name(), torch.cuda.memory_allocated() > 0, torch.cuda.device_count())
 """
@@ -469,6 +470,7 @@ def test_tensors_answer_as_on_a_card(rehearsed):
         "6",
         "1.0 [1.0, 2.0]",
         "True False True",
+        "[False, True]",
         "NVIDIA RTX 4090 True 1",
     ]
     assert any("recurrent layer" in what for what, _ in found.assumed)

@@ -26,6 +26,7 @@ _kept: list[Any] = []  # torch may hold an address of these for as long as the p
 def device_guard() -> None:
     """Give torch a guard for devices of CUDA that does nothing; torch has one of its own.
 
+    It stays: a tensor that outlives the rehearsal needs it, and nothing else asks for it.
     Raises      Refused where torch cannot be reached
     """
     if torch.cuda.device_count():

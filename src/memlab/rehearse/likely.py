@@ -15,13 +15,17 @@ from .kinds import WHOLE, aten, whole
 from .unknown import rule
 from .values import RULES, Values
 
+FINITE = "numbers that are not known: all finite"
 EXPERTS, CHOSEN = 512, 16  # at most, for a top-k of floats to be a router's
 
 
 @rule(aten.isnan.default, aten.isinf.default, aten.isposinf.default, aten.isneginf.default)
 def finite(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
-    """Nothing is infinite, nor no number."""
+    """Nothing that is not known is infinite, or no number."""
+    if values.of(args[0]) is not None:
+        return NotImplemented
     made = func(*args, **kwargs)
+    values.assumed.note(FINITE)
     if made.numel() <= WHOLE:
         with unset_fake_temporarily():
             values.say(made, torch.zeros(tuple(made.shape), dtype=torch.bool))
@@ -35,6 +39,7 @@ def asked_whether_finite(values: Values, func: Any, args: Any, kwargs: Any) -> A
     if not asked or values.of(args[0]) is not None:
         return NotImplemented
     made = func(*args, **kwargs)
+    values.assumed.note(FINITE)
     if made.numel() <= WHOLE:
         with unset_fake_temporarily():
             values.say(made, torch.ones(tuple(made.shape), dtype=torch.bool))

@@ -55,7 +55,7 @@ def _figures(found: Rehearsal) -> list[list[str]]:
     if found.backend == "cuda":
         rows += [
             ("in blocks of the allocator", found.replay.peak_allocated),
-            ("reserved by the allocator", found.replay.peak_reserved),
+            ("reserved where nothing limits it", found.replay.peak_reserved),
             ("CUDA context", CONTEXT),
             ("cuBLAS workspaces", workspaces(found.card, found.threads)),
             ("NCCL, at most", found.room.nccl or None),
