@@ -30,6 +30,7 @@ ANSWERS = {
     "audit": ("--form", "- ask: estimate"),
 }
 LACKS = {
+    "rehearse": ("-- train.py", "rehearsing needs torch: pip install torch numpy"),
     "trace": ("tiny-llama --tokens 32", "tracing needs torch"),
     "measure": ("tiny-llama", "measuring needs torch: pip install torch numpy"),
     "record": ("--list", "measuring needs torch: pip install torch numpy"),

@@ -19,6 +19,7 @@ from .model import presets as presets
 from .recipe import Recipe as Recipe
 from .recipe import recipes as recipes
 from .recipe.parallelism import Sharding as Sharding
+from .rehearse import rehearse as rehearse
 from .run import Run as Run
 from .units import GB as GB
 from .units import MB as MB

@@ -20,6 +20,7 @@ from .slips import Formatter, Parser, did_you_mean
 COMMANDS = {
     "estimate": "estimate",
     "trace": "trace",
+    "rehearse": "rehearse",
     "fit": "fit",
     "explain": "explain",
     "measure": "measure",

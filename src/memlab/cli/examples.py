@@ -33,6 +33,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "of one of eight that have the experts between them",
         ),
     ),
+    "rehearse": (
+        ("memlab rehearse -- python train.py --epochs 3", "the peak, and its ten lines"),
+        ("memlab rehearse --on 'RTX 4090' -- python train.py", "does it fit? if not, where?"),
+        ("memlab rehearse --on H100 --json -- torchrun --nproc-per-node 1 train.py", ""),
+    ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),
         ("memlab trace llama-3-8b --precision bf16 --fits 'H100 80GB'", "and on a card"),

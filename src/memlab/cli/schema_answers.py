@@ -93,6 +93,16 @@ _SUM = record(
         "left": field("integer", "of the gap; negative where they overshoot"),
     }
 )
+_WHERE = {"where": field("text", "FILE:NUMBER"), "code": field("text", "the line itself")}
+_HOLDER = record(
+    {
+        "bytes": field("bytes", "at the peak"),
+        "tensors": field("count", "that it made"),
+        "term": field("text", "weights, activations, ..."),
+        "line": record(_WHERE, "of the program, that its author can change"),
+        "library": record(_WHERE, "of the library that it called; else the same"),
+    }
+)
 WORDS = [FITS, TIGHT, DOES_NOT_FIT]
 
 ANSWERS: dict[str, dict[str, Any]] = {
@@ -142,6 +152,33 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "starts": field("flag", "whether one request of max_model_len fits: the exit status"),
         "log": several({"type": "string"}, "what the start-up log says about memory"),
         "engine": {"type": "object", "description": "how it is started: memlab.engines.Engine"},
+    },
+    "rehearse": {
+        "unit": UNIT,
+        "peak": {"type": "object", "description": "bytes, step, phase, contents by term"},
+        "steps": several({"type": "integer"}, "the peak of each optimizer step"),
+        "allocator": _ALLOCATOR,
+        "beside": {
+            "type": ["object", "null"],
+            "description": "bytes of the CUDA context, cuBLAS and NCCL; null: on a CPU",
+        },
+        "host": field("bytes?", "tensors on the host, at most; null: on a CPU"),
+        "lines": several(_HOLDER, "the lines that hold most at the peak"),
+        "device": field("text?", "that of --on; null: none was named"),
+        "backend": field("text", "cuda, or cpu: as without a card"),
+        "ranks": field("count", "processes, of which this is the first"),
+        "fits": field("flag?", "whether it surely fits; null: no device was named"),
+        "verdict": field("text?", "of three; null likewise", enum=[*WORDS, None]),
+        "out_of_memory": {
+            "type": ["object", "null"],
+            "description": "PyTorch's message, step, phase, line, library; null: it fits",
+        },
+        "assumed": several({"type": "object"}, "what was assumed, its line, how many times"),
+        "not_run": several({"type": "object"}, "what was not run, how many times"),
+        "missing": {"type": "object", "description": "packages not installed: who looked for them"},
+        "versions": {"type": "object", "description": "of the libraries that took part"},
+        "platform": field("text", "sys.platform"),
+        "leaves_out": several({"type": "string"}, "what no figure here holds"),
     },
     "trace": _STEP
     | {

@@ -1,0 +1,90 @@
+"""`memlab rehearse`: run a training script as it is, without a GPU and without weights."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from ..base.extras import missing
+from ..base.safe_text import printable
+from ..rehearse import STEPS, of_command
+from .document import document
+from .fit import STATUS, STATUSES
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
+WORDS = "Run a training script unmodified, without a GPU, without weights: what would it hold?"
+MORE = f"{STATUSES} A script that fails by itself keeps its own status."
+PROGRAM = """
+program       python train.py ..., train.py ..., python -m package ...,
+              torchrun or accelerate launch, of which it is the first rank
+is not done   no weight is read, no checkpoint written, no run tracker told;
+              compiled code runs as it is written
+runs          imports, arguments, data, tokenizers, loops and logging as ever;
+              use it on scripts that you would run
+"""
+
+
+def add_parser(commands: Any) -> None:
+    """Hook the command into `memlab`."""
+    parser = commands.add_parser(
+        "rehearse",
+        help=WORDS,
+        description=f"{WORDS} {MORE}",
+        epilog=PROGRAM,
+        usage="memlab rehearse [OPTIONS] -- PROGRAM [ARGUMENT ...]",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("--on", metavar="DEVICE", help="does it fit? a device or a size: 'H100'")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=STEPS,
+        metavar="N",
+        help=f"optimizer steps, after which it is stopped (default {STEPS})",
+    )
+    parser.add_argument(
+        "--backend",
+        choices=["cuda", "cpu"],
+        default="cuda",
+        help="cpu: as on a machine without a card (default cuda)",
+    )
+    parser.add_argument(
+        "--assume",
+        metavar="WHAT",
+        help="where values decide: routing=even or fullest, mask=all or half (the first ones)",
+    )
+    parser.add_argument(
+        "--gpus", type=int, metavar="N", help="as the first of N ranks, as torchrun starts them"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT ...]")
+
+
+def run(options: argparse.Namespace) -> tuple[str, int] | int:
+    """What the command prints, and the status of the verdict; a failed program's own.
+
+    Raises      ValueError without torch, and for what cannot be rehearsed
+    """
+    words = options.command[1:] if options.command[:1] == ["--"] else options.command
+    asked = (words, options.on, options.steps, options.backend, options.assume, options.gpus)
+    # The program's own output stays what it is; JSON has the standard output to itself.
+    out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+    try:
+        with out:
+            found = of_command(*asked)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "numpy"):
+            raise
+        raise ValueError(missing("rehearsing", error, "torch")) from error
+    if found.status:
+        print(printable(str(found), keep="\n"), file=sys.stderr)
+        return int(found.status)
+    if options.snapshot:
+        found.save_snapshot(options.snapshot)
+    status = 0 if found.verdict is None else STATUS[found.verdict.word]
+    return (document("rehearse", **found.to_dict()) if options.json else str(found)), status

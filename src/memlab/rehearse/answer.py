@@ -1,0 +1,216 @@
+"""What a rehearsal found: the peak, what holds it, and whether it fits a card."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ..base.message import Message
+from ..devices import Device
+from ..measure.line_tracker import Line
+from ..measure.snapshot import dump_snapshot, replay_tracker
+from ..terms.allocator import OutOfMemory
+from ..terms.replay import Replay
+from ..units import text
+from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
+from .assumed import Assumed
+from .watched import Watched
+
+TOP = 10  # lines
+# Libraries whose code decides what memory a program takes; only those that it has imported count.
+LIBRARIES = (
+    *("torch", "transformers", "trl", "peft", "accelerate", "bitsandbytes", "triton", "datasets"),
+    *("lightning", "pytorch_lightning", "diffusers", "torchao", "torchtune", "litgpt", "timm"),
+)
+# As torch.OutOfMemoryError says it: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.13.
+FAILED = (
+    "CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of {there} of which "
+    "{free} is free. Including non-PyTorch memory, this process has {used} memory in use. Of the "
+    "allocated memory {allocated} is allocated by PyTorch, and {cached} is reserved by PyTorch but "
+    "unallocated."
+)
+
+
+class Holder(NamedTuple):
+    """A line, and what tensors of one kind that it made hold at the peak."""
+
+    bytes: int
+    tensors: int
+    term: str
+    reader: Line
+    library: Line
+
+
+class Failure(NamedTuple):
+    """Where a card has no more: PyTorch's message, the step, and the two lines."""
+
+    message: str
+    step: int
+    phase: str
+    reader: Line
+    library: Line
+
+
+class Rehearsal:
+    """A program as far as it went, in bytes of its tensors.
+
+    tracker     every storage and event; `where` has the lines of each
+    card        that torch found; `named` tells whether somebody chose it
+    backend     cuda or cpu, where the program ran as without a card
+    ranks       of which this is the first
+    missing     packages that decide a path and are not installed: who looked for them
+    status      the program's own exit status; `failure` its traceback, if it failed
+    Unit        bytes as tensors ask for them
+    Leaves out  workspaces inside kernels, what other processes hold
+    """
+
+    def __init__(
+        self,
+        tracker: Watched,
+        assumed: Assumed,
+        card: Device,
+        *,
+        named: bool,
+        backend: str,
+        ranks: int,
+        missing: dict[str, list[str]],
+        status: int,
+        failure: str | None,
+    ) -> None:
+        self.tracker, self.card, self.named, self.backend = tracker, card, named, backend
+        self.ranks, self.missing = ranks, missing
+        self.status, self.failure = status, failure
+        self.assumed, self.skipped = assumed.assumed, assumed.skipped
+        self.peak = tracker.peak
+        self.steps = tracker.peaks()
+        self.host = tracker.host_peak
+        self.versions = _versions()
+
+    @property
+    def first(self) -> int:
+        """The peak of the first step, and of all before it; of all where there is no step."""
+        return self.steps[0] if self.steps else self.peak
+
+    @property
+    def later(self) -> int | None:
+        """That of the steps after it; None where there are none."""
+        return max(self.steps[1:], default=None)
+
+    @property
+    def step(self) -> int:
+        """The step of the peak, from 1."""
+        event = self.tracker.peak_event
+        return 0 if event is None else self._step_of(event.index)
+
+    @property
+    def phase(self) -> str:
+        """start (before the first call), forward, backward or optimizer."""
+        event = self.tracker.peak_event
+        return "" if event is None else event.phase
+
+    def contents(self) -> dict[str, int]:
+        """What is held at the peak, by term."""
+        return {term: size for term, size in self.tracker.contents("peak").items() if size}
+
+    def holders(self) -> list[Holder]:
+        """The lines that hold most at the peak, most first."""
+        found: dict[Any, list[int]] = {}
+        for record, size in self.tracker.alive("peak"):
+            key = (record.category, *self.tracker.where[record.ident])
+            pair = found.setdefault(key, [0, 0])
+            pair[0] += size
+            pair[1] += 1
+        rows = [Holder(size, count, *key) for key, (size, count) in found.items()]
+        return sorted(rows, key=lambda row: (-row.bytes, row.term, row.reader.where))
+
+    @cached_property
+    def replay(self) -> Replay:
+        """All events in PyTorch's allocator, with as much memory as it likes."""
+        return replay_tracker(self.tracker)
+
+    @cached_property
+    def _on_card(self) -> Replay:
+        return replay_tracker(self.tracker, self.room.of_allocator)
+
+    @property
+    def room(self) -> Room:
+        """What the card has for one rank."""
+        return room_on(self.card, None, self.threads, self.ranks)
+
+    @property
+    def threads(self) -> int:
+        """That multiply matrices: two where there was a backward pass."""
+        return 2 if self.tracker.turned >= 0 else 1
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """Whether it fits the card, is tight or does not fit; None where none was named."""
+        if not self.named or self.backend != "cuda":
+            return None
+        room = self.room
+        done = self.replay
+        if done.peak_reserved > room.of_allocator and self._on_card.fits:
+            done = self._on_card  # unused blocks are given back before it fails
+        return room.verdict(self.peak, done.peak_reserved)
+
+    @property
+    def out_of_memory(self) -> Failure | None:
+        """How it would end on the card; None where it does not, or nobody named one."""
+        if self.verdict is None or self.verdict.word != DOES_NOT_FIT:
+            return None
+        error = self._on_card.out_of_memory
+        if error is None or error.event is None:
+            return None
+        event = self.tracker.timeline[error.event]
+        where = self.tracker.where[event.ident]
+        return Failure(self._message(error), self._step_of(event.index), event.phase, *where)
+
+    def _message(self, error: OutOfMemory) -> str:
+        there = self.card.limit
+        used = error.reserved + there - error.capacity
+        return Message(
+            FAILED,
+            tried=text(error.tried),
+            there=text(there),
+            free=text(there - used),
+            used=text(used),
+            allocated=text(error.allocated),
+            cached=text(error.reserved - error.allocated),
+        )
+
+    def _step_of(self, index: int) -> int:
+        return 1 + sum(mark < index for mark in self.tracker.steps)
+
+    def save_snapshot(self, path: str | Path) -> Path:
+        """Write it for PyTorch's memory viewer, each tensor with its line."""
+        return dump_snapshot(self.tracker, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain numbers and words, ready for JSON."""
+        from .told import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from .told import as_lines
+
+        return "\n".join(as_lines(self))
+
+    __repr__ = __str__
+
+
+def _versions() -> dict[str, str]:
+    """Of the libraries that took part."""
+    found = {"python": ".".join(map(str, sys.version_info[:3])), "torch": torch.__version__}
+    for name in LIBRARIES[1:]:
+        if name in sys.modules:
+            try:
+                found[name] = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+    return found

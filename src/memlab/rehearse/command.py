@@ -1,0 +1,159 @@
+"""A command line as people type it: which program it runs, with what, on how many ranks.
+
+python train.py ..., python -m package ..., train.py ..., torchrun ... train.py ...,
+accelerate launch ... train.py ...; with NAME=VALUE before any of them.
+"""
+
+import importlib.util
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PYTHON = re.compile(r"python[\d.]*(\.exe)?")
+VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
+FLAGS = re.compile(r"-[bBdEiIOPqsSuvx]+")  # of Python, without a value
+
+
+@dataclass
+class Program:
+    """What is run.
+
+    path        of the file; of a module too
+    module      its name, where it is run as one
+    arguments   without the program's own name
+    environment variables that its launcher sets
+    ranks       processes in all; None: nobody started several
+    local       of them on this machine
+    """
+
+    path: str
+    arguments: list[str]
+    module: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    ranks: int | None = None
+    local: int = 1
+
+    @property
+    def folder(self) -> str:
+        """The one whose lines are the reader's."""
+        return os.getcwd() if self.module else str(Path(self.path).resolve().parent)
+
+
+def program(words: list[str]) -> Program:
+    """What a command line runs.
+
+    Raises      ValueError for a command that is no Python program, and for a file that is not there
+    """
+    environment: dict[str, str] = {}
+    while words and (said := VARIABLE.fullmatch(words[0])):
+        environment[said[1]] = said[2]
+        words = words[1:]
+    if not words:
+        raise ValueError("no program; say it after --, as in: memlab rehearse -- python train.py")
+    first = Path(words[0]).name
+    if first == "accelerate" and words[1:2] == ["launch"]:
+        found = _accelerate(words[2:])
+    elif first == "torchrun":
+        found = _torchrun(words[1:])
+    elif first in ("deepspeed", "srun", "mpirun", "mpiexec", "ray"):
+        raise ValueError(f"{first} starts processes of its own; rehearse the program: train.py ...")
+    elif PYTHON.fullmatch(first):
+        found = _python(words[1:])
+    else:
+        found = _file(words[0], words[1:])
+    found.environment = environment | found.environment
+    return found
+
+
+def _python(words: list[str]) -> Program:
+    while words and (FLAGS.fullmatch(words[0]) or words[0][:2] in ("-W", "-X")):
+        words = words[2:] if words[0] in ("-W", "-X") else words[1:]
+    if words[:1] == ["-m"] and len(words) > 1:
+        if words[1] in ("torch.distributed.run", "torch.distributed.launch"):
+            return _torchrun(words[2:])
+        if words[1] == "accelerate.commands.launch":
+            return _accelerate(words[2:])
+        return _module(words[1], words[2:])
+    if not words or words[0].startswith("-"):
+        raise ValueError(f"python {' '.join(words)}: a file or -m MODULE can be rehearsed")
+    return _file(words[0], words[1:])
+
+
+def _file(path: str, arguments: list[str]) -> Program:
+    if not os.path.isfile(path):
+        raise ValueError(f"no file {path!r}")
+    if not path.endswith(".py"):
+        raise ValueError(f"{path!r} is no Python program; name the file: train.py")
+    return Program(path, arguments)
+
+
+def _module(name: str, arguments: list[str]) -> Program:
+    import sys
+
+    sys.path.insert(0, os.getcwd())  # as python -m does
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except ModuleNotFoundError:
+        spec = None
+    finally:
+        sys.path.pop(0)
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise ValueError(f"no module {name!r} that python -m could run")
+    return Program(spec.origin, arguments, module=name)
+
+
+def _torchrun(words: list[str]) -> Program:
+    from torch.distributed.run import get_args_parser
+
+    said = _parsed(get_args_parser(), words, "torchrun")
+    if said.no_python or said.run_path:
+        raise ValueError("torchrun --no-python and --run-path run no file that can be rehearsed")
+    each, nodes = str(said.nproc_per_node), str(said.nnodes).rpartition(":")[2]
+    if not each.isdigit():
+        raise ValueError(f"--nproc-per-node {each}: say how many there are")
+    arguments = list(said.training_script_args)
+    found = (_module if said.module else _file)(said.training_script, arguments)
+    found.ranks, found.local = int(each) * int(nodes), int(each)
+    return found
+
+
+def _accelerate(words: list[str]) -> Program:
+    """As accelerate 1.15 reads it, with the variables that it would set."""
+    try:
+        from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+        from accelerate.utils.launch import prepare_simple_launcher_cmd_env
+    except ImportError as error:
+        raise ValueError(f"accelerate launch needs accelerate: {error}") from error
+    said = _parsed(launch_command_parser(), words, "accelerate launch")
+    _check(said)
+    said = _validate_launch_command(said)[0]  # with what `accelerate config` wrote
+    _check(said)
+    said.num_processes = said.num_processes or 1
+    before = dict(os.environ)
+    _, environment = prepare_simple_launcher_cmd_env(said)
+    arguments = list(said.training_script_args)
+    found = (_module if said.module else _file)(said.training_script, arguments)
+    found.environment = {k: v for k, v in environment.items() if before.get(k) != v}
+    found.ranks = said.num_processes if said.num_processes > 1 else None
+    found.local = said.num_processes // (said.num_machines or 1)
+    return found
+
+
+def _check(said: Any) -> None:
+    for option in ("use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"):
+        if getattr(said, option, False):
+            raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
+
+
+def _parsed(parser: Any, words: list[str], name: str) -> Any:
+    """A launcher's own reading of its options."""
+
+    def error(message: str) -> Any:
+        raise ValueError(f"{name}: {message}")
+
+    parser.error = error
+    return parser.parse_args(words)

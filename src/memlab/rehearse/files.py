@@ -1,0 +1,103 @@
+"""Data comes in one process, nothing is saved, nothing is compiled, nobody is told.
+
+Source      PyTorch 2.13: torch.utils.data.DataLoader, torch.save, torch.compile
+"""
+
+import os
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from .assumed import Assumed
+from .undo import Changes
+
+# Trackers of runs, told to stay quiet in the words of each; and the hub, which is only read here.
+QUIET = {
+    "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "SWANLAB_MODE": "disabled",
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
+
+
+def environment(changes: Changes, more: dict[str, str]) -> None:
+    """Set variables of the environment, and put all of them back."""
+    before = dict(os.environ)
+
+    def back() -> None:
+        os.environ.clear()
+        os.environ.update(before)
+
+    changes.callback(back)
+    os.environ.update(more | QUIET)
+
+
+def loaders(changes: Changes) -> None:
+    """Let a loader work in this process, whose tensors another one could not see."""
+    made = DataLoader.__init__
+    known = signature(made)
+
+    @wraps(made)
+    def make(*args: Any, **kwargs: Any) -> None:
+        said = known.bind(*args, **kwargs)
+        for name in OF_WORKERS:
+            said.arguments.pop(name, None)
+        said.arguments.update(num_workers=0, pin_memory=False)
+        made(*said.args, **said.kwargs)
+
+    changes.replace(DataLoader, "__init__", make)
+
+
+def nothing_saved(changes: Changes, assumed: Assumed) -> None:
+    """Write no checkpoint."""
+    for path, name in SAVES:
+        owner = _found(path)
+        if owner is not None and hasattr(owner, name):
+            changes.replace(owner, name, _skipped(assumed, f"{path}.{name}"))
+
+
+# Where weights are written, by the library that writes them.
+SAVES = (
+    ("torch", "save"),
+    ("safetensors.torch", "save_file"),
+    ("safetensors.torch", "save_model"),
+    ("transformers.modeling_utils.PreTrainedModel", "save_pretrained"),  # transformers 5.23
+    ("transformers.trainer.Trainer", "_save_checkpoint"),
+    ("peft.peft_model.PeftModel", "save_pretrained"),  # peft 0.21
+)
+
+
+def _found(path: str) -> Any:
+    """A module, or a class of one, that has been imported."""
+    import sys
+
+    if path in sys.modules:
+        return sys.modules[path]
+    home, _, name = path.rpartition(".")
+    return getattr(sys.modules.get(home), name, None)
+
+
+def _skipped(assumed: Assumed, name: str) -> Any:
+    def skipped(*_: Any, **__: Any) -> None:
+        assumed.skip("{name}: nothing is written", name=name)
+
+    return skipped
+
+
+def nothing_compiled(changes: Changes, assumed: Assumed) -> None:
+    """Run a compiled function as it is written: mostly an upper bound."""
+    said = "torch.compile: the step as it is written, mostly an upper bound"
+
+    def compiled(model: Any = None, *_: Any, **__: Any) -> Any:
+        assumed.skip(said)
+        return model if model is not None else lambda function: function
+
+    changes.replace(torch, "compile", compiled)
+    changes.replace(torch.nn.Module, "compile", lambda *_, **__: assumed.skip(said))

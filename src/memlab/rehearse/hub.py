@@ -1,0 +1,115 @@
+"""transformers' models from their configs alone, and its masks from values.
+
+Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict,
+            utils.import_utils.is_tracing; accelerate 1.15: PartialState, one for the process
+Leaves out  quantized bases and models on several cards, which are refused
+"""
+
+import sys
+from typing import Any
+
+import torch
+
+from .refused import Refused
+from .undo import Changes
+
+
+def hub(changes: Changes, on: str) -> None:
+    """Change transformers and accelerate, as far as they have been imported."""
+    states = sys.modules.get("accelerate.state")
+    if states is not None:
+        for name in ("PartialState", "AcceleratorState", "GradientState"):
+            _anew(changes, getattr(states, name)._shared_state)
+    if "transformers" not in sys.modules:
+        return
+    constants = sys.modules.get("huggingface_hub.constants")
+    if constants is not None:
+        changes.replace(constants, "HF_HUB_OFFLINE", True)
+    helpers = sys.modules.get("transformers.utils.import_utils")
+    tracing = getattr(helpers, "is_tracing", None)
+    if tracing is not None:  # tensors without values are taken for a compiler: a full mask is made
+        changes.everywhere(tracing, lambda *_, **__: False)
+    from transformers import PreTrainedModel
+    from transformers.configuration_utils import PretrainedConfig
+
+    changes.replace(PreTrainedModel, "from_pretrained", classmethod(_made(on)))
+    read = PretrainedConfig.get_config_dict.__func__  # type: ignore[attr-defined]
+
+    def get_config_dict(cls: Any, name: Any, **kwargs: Any) -> Any:
+        try:
+            return read(cls, name, **kwargs)
+        except OSError as error:
+            raise Refused(
+                f"{name}: its config.json is in no folder and not in the cache here; fetch it: "
+                f"hf download {name} --include '*.json' 'tokenizer*'"
+            ) from error
+
+    changes.replace(PretrainedConfig, "get_config_dict", classmethod(get_config_dict))
+
+
+def _anew(changes: Changes, state: dict[str, Any]) -> None:
+    """Let a state that all objects of a class share begin empty, and be as it was at the end."""
+    before = dict(state)
+    state.clear()
+
+    def back() -> None:
+        state.clear()
+        state.update(before)
+
+    changes.callback(back)
+
+
+def _made(on: str) -> Any:
+    def from_pretrained(
+        cls: Any,
+        name: Any,
+        *args: Any,
+        config: Any = None,
+        dtype: Any = None,
+        torch_dtype: Any = None,
+        device_map: Any = None,
+        quantization_config: Any = None,
+        attn_implementation: Any = None,
+        **more: Any,
+    ) -> Any:
+        from transformers import AutoConfig
+
+        if config is None or isinstance(config, str):
+            trust = more.get("trust_remote_code", False)
+            config = AutoConfig.from_pretrained(config or name, trust_remote_code=trust)
+        for key in [key for key in more if hasattr(config, key)]:
+            setattr(config, key, more[key])
+        quantized = quantization_config or getattr(config, "quantization_config", None)
+        if quantized is not None:
+            raise Refused(
+                f"{name}: a quantized base is not rehearsed yet; see memlab estimate --lora-base"
+            )
+        said = {"attn_implementation": attn_implementation} if attn_implementation else {}
+        model = cls._from_config(config, dtype=_dtype(dtype or torch_dtype, config), **said)
+        device = _device(device_map, on)
+        if device is not None:
+            model.to(device)
+            model.hf_device_map = {"": device}
+        model.name_or_path = str(name)
+        model.eval()
+        return model
+
+    return from_pretrained
+
+
+def _dtype(said: Any, config: Any) -> torch.dtype:
+    if said is None or said == "auto":
+        said = getattr(config, "dtype", None) or torch.float32
+    return getattr(torch, said.removeprefix("torch.")) if isinstance(said, str) else said
+
+
+def _device(said: Any, on: str) -> Any:
+    """The one device of a device_map; None where nothing is said."""
+    if isinstance(said, dict):
+        places = {str(place) for place in said.values()}
+        if len(places) != 1:
+            raise Refused(f"device_map={said}: a model on several devices is not rehearsed yet")
+        (said,) = set(said.values())
+    if said in ("auto", "balanced", "balanced_low_0", "sequential"):
+        return on
+    return torch.device(on, said) if isinstance(said, int) else said

@@ -1,0 +1,93 @@
+"""One rank of several, in one process: collectives return at once, their results unwritten.
+
+Source      PyTorch 2.13: torch.testing._internal.distributed.fake_pg, with which PyTorch tests
+            itself; torch/nn/parallel/distributed.py; torch/distributed/tensor/_sharding_prop.py
+Leaves out  ranks other than the first, NCCL's buffers (a row of the answer), time on the wire
+"""
+
+from importlib import import_module
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .undo import Changes
+
+# Shapes that DTensor works out, without this in the modes of a rehearsal, are no memory.
+NO_MEMORY = ("detect_fake_mode",)
+MASTER = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "GROUP_RANK": "0"}
+
+
+def variables(ranks: int, local: int) -> dict[str, str]:
+    """What torchrun sets for the first rank."""
+    own = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(local)}
+    return own | MASTER
+
+
+def group(changes: Changes, ranks: int) -> None:
+    """Let any process group be torch's fake one, of so many ranks."""
+    if not dist.is_available():
+        return
+    store = import_module("torch.testing._internal.distributed.fake_pg").FakeStore
+    homes = (dist, import_module("torch.distributed.distributed_c10d"))
+    begin, before = dist.init_process_group, dist.is_initialized()
+
+    def init(*_: Any, **__: Any) -> None:
+        if not dist.is_initialized():
+            begin("fake", rank=0, world_size=ranks, store=store())
+
+    def end() -> None:
+        if dist.is_initialized() and not before:
+            dist.destroy_process_group()
+
+    def gather(every: list[Any], own: Any, *_: Any, **__: Any) -> None:
+        every[:] = [own] * len(every)
+
+    changes.callback(end)
+    own = {
+        "init_process_group": init,
+        "is_nccl_available": lambda: True,
+        "barrier": _nothing,
+        "monitored_barrier": _nothing,
+        "all_gather_object": gather,
+        "broadcast_object_list": _nothing,
+    }
+    for home in homes:
+        changes.replace_all(home, own)
+    shapes = import_module("torch.distributed.tensor._sharding_prop")
+    changes.replace_all(shapes, dict.fromkeys(NO_MEMORY, _nothing))
+    _replicas(changes)
+
+
+def _replicas(changes: Changes) -> None:
+    """DistributedDataParallel without what it asks of the other ranks, or of a clock on a card."""
+    home = import_module("torch.nn.parallel.distributed")
+    asks = ("_verify_param_shape_across_processes", "_sync_module_states")
+    for owner in (home, import_module("torch.distributed.utils")):
+        changes.replace_all(owner, dict.fromkeys(asks, _nothing))
+    changes.replace_all(dist, {"_verify_params_across_processes": _nothing})
+    kind = home.DistributedDataParallel
+    make = kind.__init__
+
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        self.register_comm_hook(None, _reduced)
+        self.logger = _Quiet()
+
+    changes.replace(kind, "__init__", made)
+
+
+def _reduced(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """A bucket of gradients, as it comes back of the other ranks."""
+    future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+class _Quiet:
+    def __getattr__(self, name: str) -> Any:
+        return _nothing
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None

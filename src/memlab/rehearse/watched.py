@@ -1,0 +1,128 @@
+"""The tracker of a rehearsal: lines, phases, steps, and the host's bytes apart."""
+
+import itertools
+import sys
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from ..measure.line_tracker import LineTracker
+from ..measure.step_tracker import DEVICE, StepTracker
+from ..measure.storages import Living, Storage, plain
+from .lines import Lines, Where
+from .refused import Done, Refused
+
+HOST = torch.device("cpu")
+FEW = 3  # times as many steps as were asked for: of two optimizers, one may never step
+BESIDE = ("_stats.py", "_compile.py", "eval_frame.py")  # of torch, around what autograd calls
+
+
+class Watched(LineTracker, StepTracker):
+    """Follows a program to its Nth optimizer step.
+
+    where       the two lines of each storage
+    host_peak   bytes of tensors on the host, at most
+    ended       whether it stopped after its last step
+    """
+
+    follow = True
+
+    def __init__(self, device: str, lines: Lines, steps: int) -> None:
+        super().__init__(device)
+        self.finder, self.wanted = lines, steps
+        self.where: dict[int, Where] = {}
+        self.optimizers: dict[int, int] = {}
+        self.host = self.host_peak = 0
+        self.ended = False
+        self._apart = device != "cpu"
+        self._on_host: Living[int] = Living(self._host_freed)
+        self._phase = "start"
+
+    def __enter__(self) -> "Watched":
+        super().__enter__()
+        for hook in (
+            register_optimizer_step_pre_hook(self._stepping),
+            register_optimizer_step_post_hook(self._enough),
+        ):
+            self._hooks.callback(hook.remove)
+        return self
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is DEVICE and type(args[0]) is FakeTensor:
+            # Autograd would go to a device that this torch was not built for. Where gradients
+            # are, their tensors know.
+            return HOST if _autograd_asks() else args[0].fake_device
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+    def _meet(self, thing: Any, kind: str, func: Any) -> None:
+        known = len(self.records)
+        super(LineTracker, self)._meet(thing, kind, func)
+        if len(self.records) > known:
+            where = self.finder.of(sys._getframe(1))
+            for ident in range(known, len(self.records)):
+                self.lines[ident], self.where[ident] = where.reader, where
+                if self.records[ident].device.partition(":")[2] not in ("", "0"):
+                    raise Refused(
+                        f"a tensor on {self.records[ident].device}, at {where.reader.where} "
+                        f"{where.reader.code}: one card of a process is rehearsed"
+                    )
+        elif self._apart:
+            self._meet_host(thing)
+
+    def _meet_host(self, thing: Any) -> None:
+        for part in (thing,) if isinstance(thing, Storage) else plain(thing):
+            storage = part if isinstance(part, Storage) else part.untyped_storage()
+            device = getattr(part, "fake_device", None) or part.device
+            if device.type == "cpu" and self._on_host.get(storage) is None:
+                size = storage.nbytes()
+                self._on_host.add(storage, size)
+                self.host += size
+                self.host_peak = max(self.host_peak, self.host)
+
+    def _host_freed(self, size: int) -> None:
+        self.host -= size
+
+    def _called(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        if self._phase == "start":
+            self._phase = "forward"
+        super()._called(module, arguments)
+
+    def _stepping(self, *_: Any) -> None:
+        self._phase = "optimizer"
+
+    def _enough(self, optimizer: Any, *_: Any) -> None:
+        """After LineTracker has written the step down."""
+        self._phase = "forward"
+        done = self.optimizers
+        done[id(optimizer)] = done.get(id(optimizer), 0) + 1
+        least, most = min(done.values()), max(done.values())
+        if least >= self.wanted or most >= FEW * self.wanted:
+            self.ended = True
+            raise Done
+
+    def peaks(self) -> list[int]:
+        """The peak of each step: from the one before it, or the start, to its end."""
+        marks = [-1, *self.steps]
+        found = []
+        for first, last in itertools.pairwise(marks):
+            here = self.timeline[first + 1 : last + 1]
+            found.append(max((event.total for event in here), default=0))
+        return found
+
+
+def _autograd_asks() -> bool:
+    """Whether the question for a tensor's device comes from autograd's engine itself."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.endswith(BESIDE) and file != __file__:
+            return frame.f_code.co_name == "_engine_run_backward"
+        frame = frame.f_back  # type: ignore[assignment]
+    return True

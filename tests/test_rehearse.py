@@ -1,0 +1,686 @@
+"""Programs run unmodified on a card that is not there, and to the byte as described or as run."""
+
+import contextlib
+import io
+import json
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+torch = pytest.importorskip("torch")
+optim = pytest.importorskip("torch.optim.optimizer")
+pytest.importorskip("transformers")
+
+import memlab  # noqa: E402
+from memlab.cli import main  # noqa: E402
+from memlab.rehearse import (  # noqa: E402
+    card,
+    ending,
+    guard,
+    imports,
+    kinds,
+    likely,
+    methods,
+    moving,
+    ranks,
+    values,
+)
+from memlab.rehearse.command import program  # noqa: E402
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="proven on Linux"),
+    # those of the libraries that a program uses are its own
+    pytest.mark.filterwarnings("ignore"),
+]
+
+SIZES = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 300}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512}
+LLAMA = {"model_type": "llama"} | SIZES
+MIXTRAL = {"model_type": "mixtral"} | SIZES | {"num_local_experts": 4, "num_experts_per_tok": 2}
+STEP_COUNTERS = 4  # bytes of one on the host, which a description counts on the card by choice
+
+MODEL = """
+import json, sys, torch
+from transformers import AutoConfig, AutoModelForCausalLM
+def model(dtype=torch.bfloat16, **more):
+    config = {config!r} | more
+    return AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), dtype=dtype)
+"""
+LOOP = """
+device = "cuda" if torch.cuda.is_available() else "cpu"
+model = model().to(device)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+for step in range(9):
+    ids = torch.randint(0, 300, (2, TOKENS), device=device)
+    loss = model(input_ids=ids, labels=ids).loss
+    loss.backward()
+    del loss
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+TRAINER = """
+from transformers import Trainer, TrainingArguments
+data = [{"input_ids": torch.randint(0, 300, (64,))} for _ in range(16)]
+data = [each | {"labels": each["input_ids"]} for each in data]
+def train(model, **more):
+    how = dict(max_steps=9, report_to=[], disable_tqdm=True) | more
+    args = TrainingArguments(sys.argv[1], per_device_train_batch_size=2, **how)
+    Trainer(model=model, args=args, train_dataset=data).train()
+"""
+PREFERENCES = """
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer
+from peft import LoraConfig
+words = Tokenizer(models.WordLevel({"<unk>": 0, "<pad>": 1, "<eos>": 2, "a": 3}, unk_token="<unk>"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+words = PreTrainedTokenizerFast(
+    tokenizer_object=words, unk_token="<unk>", pad_token="<pad>", eos_token="<eos>"
+)
+how = dict(max_steps=9, report_to=[], disable_tqdm=True, bf16=False)
+"""
+SFT = """
+data = Dataset.from_dict({"input_ids": [[3] * 32] * 16})
+lora = LoraConfig(r=16, target_modules=["q_proj", "v_proj"])
+args = SFTConfig(sys.argv[1], per_device_train_batch_size=4, max_length=32, **how)
+SFTTrainer(
+    model=model(), args=args, train_dataset=data, processing_class=words, peft_config=lora
+).train()
+"""
+DPO = """
+text = lambda n: " ".join(["a"] * n)
+pair = {"chosen": [" " + text(15)] * 16, "rejected": [" " + text(15)] * 16}
+data = Dataset.from_dict({"prompt": [text(16)] * 16} | pair)
+args = DPOConfig(
+    sys.argv[1], per_device_train_batch_size=2, max_length=32, gradient_checkpointing=False, **how
+)
+DPOTrainer(
+    model=model(), ref_model=model(), args=args, train_dataset=data, processing_class=words
+).train()
+"""
+
+
+@pytest.fixture
+def rehearsed(tmp_path, monkeypatch):
+    """Rehearses a program of a few lines in a folder of its own."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+
+    def rehearse(text, config=LLAMA, on=None, **more):
+        path = tmp_path / "train.py"
+        path.write_text((MODEL.format(config=config) + text) if config else text, "utf-8")
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            found = memlab.rehearse(path, [str(tmp_path / "out")], on=on, **more)
+        found.said = said.getvalue()
+        return found
+
+    rehearse.folder = tmp_path
+    return rehearse
+
+
+def described(config, words, folder):
+    """The peak that `memlab estimate` answers, and that of the first step."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["estimate", str(path), *words.split(), "--json"]) == 0
+    peak = json.loads(said.getvalue())["peak"]
+    return peak["bytes"], peak["first_step_bytes"]
+
+
+def loop(tokens=64):
+    return LOOP.replace("TOKENS", str(tokens))
+
+
+PARAMETERS = 2 * 9 + 3  # tensors of LLAMA, each with a step counter
+
+
+@pytest.mark.parametrize("tokens", [64, 2])
+def test_a_plain_loop_is_as_described(rehearsed, tokens):
+    """With two tokens the peak is the optimizer's, whose temporaries are foreach's."""
+    found = rehearsed(loop(tokens))
+    words = f"--precision bf16 --batch 2 --tokens {tokens}"
+    peak, first = described(LLAMA, words, rehearsed.folder)
+    # Its counters come one by one in the first optimizer step, where that holds the peak.
+    assert peak - found.peak == STEP_COUNTERS * PARAMETERS
+    assert first - found.first in (0, STEP_COUNTERS * PARAMETERS)
+    assert len(found.steps) == 2 and found.later == found.peak
+    assert found.failure is None and found.status == 0
+
+
+def test_all_is_put_back(rehearsed):
+    before = (torch.save, torch.compile, torch.Event, dict(vars(torch.cuda)), list(sys.meta_path))
+    first = rehearsed(loop())
+    after = (torch.save, torch.compile, torch.Event, dict(vars(torch.cuda)), list(sys.meta_path))
+    assert before == after and not torch.cuda.is_available()
+    layer = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.AdamW(layer.parameters())
+    attended = torch.nn.functional.scaled_dot_product_attention(*torch.rand(3, 1, 2, 4, 8))
+    layer(attended).sum().backward()
+    optimizer.step()
+    assert type(layer.weight.data) is torch.Tensor and layer.weight.isfinite().all()
+    assert torch.ones(2).pin_memory is not None and torch.device("cpu") == layer.weight.device
+    with pytest.raises((AssertionError, RuntimeError)):
+        torch.zeros(2, device="cuda")
+    assert rehearsed(loop()).peak == first.peak
+
+
+@pytest.mark.parametrize("precision", ["bf16", "autocast-bf16"])
+def test_trainer_is_as_described(rehearsed, precision):
+    half = precision == "bf16"
+    call = f"train(model(torch.{'bfloat16' if half else 'float32'}), bf16={not half})"
+    found = rehearsed(TRAINER + call)
+    words = f"--precision {precision} --batch 2 --tokens 64 --loop trainer"
+    assert found.peak == described(LLAMA, words, rehearsed.folder)[0]
+
+
+def test_experts_are_as_described(rehearsed):
+    found = rehearsed(TRAINER + "train(model())", MIXTRAL)
+    words = "--precision bf16 --batch 2 --tokens 64 --loop trainer"
+    assert found.peak == described(MIXTRAL, words, rehearsed.folder)[0]
+    assert any("of 4: even routing" in what for what, _ in found.assumed)
+
+
+def test_preference_pairs_are_as_described(rehearsed):
+    pytest.importorskip("trl")
+    if find_spec("triton") is None:
+        with pytest.raises(ValueError, match="trl takes another path without triton"):
+            rehearsed(PREFERENCES + DPO)
+        return
+    found = rehearsed(PREFERENCES + DPO, LLAMA | {"tie_word_embeddings": True})
+    words = "--precision bf16 --batch 2 --tokens 32 --completion 16 --loop dpo --checkpoint none"
+    config = LLAMA | {"tie_word_embeddings": True}
+    assert found.peak == described(config, words, rehearsed.folder)[0]
+
+
+def test_lora_under_sft_is_as_described(rehearsed):
+    pytest.importorskip("trl")
+    if find_spec("triton") is None:
+        with pytest.raises(ValueError, match="pip install triton"):
+            rehearsed(PREFERENCES + SFT)
+        return
+    found = rehearsed(PREFERENCES + SFT)
+    words = "--precision bf16 --lora-rank 16 --batch 4 --tokens 32 --loop sft --checkpoint block"
+    assert found.peak == described(LLAMA, words, rehearsed.folder)[0]
+
+
+# Without a card, beside the same program really run.
+
+CLASSIFIER = """
+import torch, sys
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+torch.manual_seed(0)
+sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
+model = BertForSequenceClassification(BertConfig(vocab_size=1000, num_labels=3, **sizes))
+padding = torch.cat([torch.ones(50, dtype=torch.long), torch.zeros(14, dtype=torch.long)])
+data = [
+    {"input_ids": torch.randint(0, 1000, (64,)), "attention_mask": padding, "labels": label}
+    for label in torch.arange(64) % 3
+]
+args = TrainingArguments(
+    sys.argv[1], per_device_train_batch_size=8, max_steps=9, report_to=[], disable_tqdm=True,
+    logging_steps=1, optim="adamw_torch", use_cpu=True,
+)
+Trainer(model=model, args=args, train_dataset=data).train()
+"""
+PICTURES = """
+import torch, torch.nn as nn, torch.nn.functional as F
+class Block(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(i, o, 3, 2, 1, bias=False), nn.BatchNorm2d(o)
+        self.c, self.r = nn.Conv2d(i, o, 1, 2, bias=False), nn.ReLU(inplace=True)
+    def forward(self, x):
+        return self.r(self.b(self.a(x)) + self.c(x))
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        return torch.rand(3, 32, 32), i % 10
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+ends = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)
+model = nn.Sequential(Block(3, 16), Block(16, 32), *ends).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+good = 0
+for x, y in torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True):
+    x, y = x.to(device), y.to(device)
+    out = model(x)
+    loss = F.cross_entropy(out, y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    good += (out.argmax(1) == y).sum().item()
+    if loss.item() < 0.001:
+        break
+"""
+
+
+def really_run(text, folder, monkeypatch):
+    """The peak of the same program on the CPU, by the same tracker, in two steps."""
+    from memlab.measure.step_tracker import StepTracker
+
+    class Done(BaseException):
+        pass
+
+    steps = []
+
+    def stepped(*_):
+        steps.append(tracker.peak)
+        if len(steps) == 2:
+            raise Done
+
+    monkeypatch.setattr(sys, "argv", ["train.py", str(folder / "out")])
+    hook = optim.register_optimizer_step_post_hook(stepped)
+    tracker = StepTracker("cpu")
+    try:
+        with tracker, contextlib.suppress(Done):
+            exec(compile(text, "train.py", "exec"), {"__name__": "__main__"})
+    finally:
+        hook.remove()
+    return steps
+
+
+@pytest.mark.parametrize("text", [CLASSIFIER, PICTURES], ids=["padded texts", "pictures"])
+def test_a_program_without_a_card_is_as_it_really_runs(rehearsed, monkeypatch, text):
+    found = rehearsed(text, None, backend="cpu")
+    assert found.peak == really_run(text, rehearsed.folder, monkeypatch)[1]
+
+
+# One rank of several.
+
+RANKS = """
+import os
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+print(dist.get_rank(), dist.get_world_size(), torch.cuda.device_count())
+if HOW == "ddp":
+    made = DistributedDataParallel(model().cuda(), device_ids=[0])
+else:
+    with torch.device("meta"):
+        made = model()
+    for layer in made.model.layers:
+        fully_shard(layer)
+    fully_shard(made).to_empty(device="cuda")
+optimizer = torch.optim.AdamW(made.parameters(), lr=1e-5)
+for step in range(5):
+    ids = torch.randint(0, 300, (1, 64), device="cuda")
+    loss = made(input_ids=ids, labels=ids).loss
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SHARDED = """
+config = {"fsdp_version": 2, "transformer_layer_cls_to_wrap": ["LlamaDecoderLayer"]}
+how = dict(bf16=True, fsdp="full_shard auto_wrap", fsdp_config=config)
+train(model(torch.float32), **how)
+"""
+EVEN = LLAMA | {"vocab_size": 304}  # rows that eight ranks divide
+OF_RANKS = {"ddp": "--ranks 8 --zero 0", "fsdp": "--fsdp 8"}
+
+
+@pytest.mark.parametrize("how", OF_RANKS)
+def test_one_rank_of_eight_is_as_described(rehearsed, how):
+    found = rehearsed(RANKS.replace("HOW", repr(how)), EVEN, on="H100", gpus=8)
+    assert found.failure is None, found.failure
+    assert found.said == "0 8 8\n" and found.room.nccl > 0
+    words = f"--precision bf16 --tokens 64 {OF_RANKS[how]}"
+    peak = described(EVEN, words, rehearsed.folder)[0]
+    assert peak - found.peak == STEP_COUNTERS * PARAMETERS
+    assert not torch.distributed.is_initialized()
+
+
+def sharded(rehearsed):
+    text = TRAINER.replace("per_device_train_batch_size=2", "per_device_train_batch_size=1")
+    return rehearsed(text + SHARDED, EVEN, gpus=8)
+
+
+def test_trainer_under_fsdp2_is_as_described(rehearsed, monkeypatch):
+    pytest.importorskip("accelerate")
+    words = "--precision fp32 --param-dtype bf16 --tokens 64 --fsdp 8 --loop trainer"
+    right = described(EVEN, words, rehearsed.folder)[0]
+    assert sharded(rehearsed).peak == right
+    # accelerate knows each parameter again by its address: without one, nothing is stepped
+    monkeypatch.setattr(methods, "address", lambda _: 0)
+    assert sharded(rehearsed).peak != right
+
+
+def test_without_what_finds_the_card_or_hides_shapes_ranks_are_wrong(rehearsed, monkeypatch):
+    text = RANKS.replace("HOW", "'fsdp'").replace("(1, 64)", "(1, 2)")
+    other = EVEN | {"vocab_size": 4000}  # DTensor remembers shapes that it has worked out
+    with monkeypatch.context() as without:
+        without.setattr(ranks, "NO_MEMORY", ())
+        wrong = rehearsed(text, other, gpus=8).peak
+    right = rehearsed(text, other, gpus=8).peak
+    assert wrong > right
+    monkeypatch.setattr(card, "BELOW", ("_cuda_getDevice",))
+    found = rehearsed(text, other, gpus=8)
+    assert found.failure is not None or found.peak != right
+
+
+# Traps: each fails where its mend is taken out.
+
+SCALED = """
+import torch
+from torch.nn import GELU, Linear, Sequential
+model = Sequential(Linear(64, 256), GELU(), Linear(256, 64)).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+scaler = torch.amp.GradScaler("cuda")
+for step in range(4):
+    with torch.autocast("cuda", dtype=torch.float16):
+        loss = model(torch.rand(8, 64, device="cuda")).square().mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    print(f"{norm:.2f}", scaler.get_scale())
+"""
+
+
+def test_a_scaler_steps(rehearsed):
+    found = rehearsed(SCALED, None)
+    weights = found.contents()["weights"]
+    assert len(found.steps) == 2 and found.contents()["optimizer"] == 2 * weights
+    assert found.said.startswith("1.00 65536.0")
+
+
+def test_a_scaler_that_forgets_its_flag_does_not(rehearsed, monkeypatch):
+    monkeypatch.setattr(kinds, "KEEPS", ())
+    kinds.kind_of.cache_clear()
+    try:
+        assert rehearsed(SCALED, None).steps == []
+    finally:
+        kinds.kind_of.cache_clear()
+
+
+def test_without_both_lists_foreach_is_lost(rehearsed, monkeypatch):
+    right = rehearsed(loop(2)).peak
+
+    class Half:
+        """The first list alone."""
+
+        def __call__(self, name):
+            home = __import__(name, fromlist=["x"])
+            return home if name.endswith("_foreach_utils") else type("No", (), LISTS)
+
+    LISTS = {"_foreach_supported_types": []}
+    monkeypatch.setattr(moving, "import_module", Half())
+    assert rehearsed(loop(2)).peak < right
+
+
+def test_who_holds_a_gradient_counts(rehearsed, monkeypatch):
+    """Gradients that meet at a tensor are added in place where nobody else holds the first."""
+    right = rehearsed(loop()).tracker
+    monkeypatch.setattr("memlab.measure.step_tracker.TENSOR_HOLDERS", 0)
+    other = rehearsed(loop()).tracker
+    assert len(other.records) > len(right.records)
+
+
+def test_attention_is_that_of_a_card(rehearsed, monkeypatch):
+    right = rehearsed(loop())
+    assert any("flash" in record.op for record in right.tracker.records.values())
+    monkeypatch.setattr(guard, "attention", guard._none)
+    assert "no kernel of CUDA runs here" in rehearsed(loop()).failure
+
+
+def test_operators_that_only_cuda_keeps_whole_are_asked_of_the_dispatcher():
+    from memlab.rehearse.undo import Changes
+
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    assert not has("aten::silu_backward", "CUDA")
+    with Changes() as changes:
+        guard.kernels(changes)
+        assert has("aten::silu_backward", "CUDA") and has("aten::_fused_rms_norm", "CUDA")
+        assert not has("aten::matmul", "CUDA")
+    assert not has("aten::silu_backward", "CUDA")
+
+
+TENSORS = """
+import torch
+a, b = torch.zeros(4, device="cuda"), torch.zeros(4, device=0)
+layer = torch.nn.Linear(4, 4).to(0)
+moved = torch.zeros(3).to(0), torch.zeros(3).cuda(0)
+at = a.data_ptr()
+print(at == b.data_ptr(), a[1:].data_ptr() - at, at == a.detach().data_ptr())
+print(layer.weight.is_cuda, moved[0].device, moved[1].device, torch.device(0))
+mask = torch.tensor([[1, 1, 0], [1, 0, 0]]).cuda()
+rows = torch.rand(2, 3, 5, device="cuda")[mask.bool()]
+print(mask.sum(1).tolist(), mask.nonzero().shape[0], rows.shape[0])
+mask[0, :] = torch.rand(3, device="cuda") > 0.5
+print(mask.nonzero().shape[0])
+x, one = torch.rand(9, device="cuda"), torch.ones((), device="cuda")
+print(f"{torch.rand((), device='cuda'):.1f}", torch.tensor([one, 2.0]).tolist())
+print(x.isfinite().all().item(), x.isnan().any().item(), bool(torch.isfinite(one * x[0])))
+print(torch.tensor([1.0, float("inf")]).cuda().isinf().tolist())
+lstm = torch.nn.LSTM(3, 4).cuda()(torch.rand(5, 2, 3, device="cuda"))
+print(torch.cuda.get_device_name(), torch.cuda.memory_allocated() > 0, torch.cuda.device_count())
+"""
+
+
+def test_tensors_answer_as_on_a_card(rehearsed):
+    found = rehearsed(TENSORS, None, on="RTX 4090")
+    assert found.failure is None, found.failure
+    assert found.said.splitlines() == [
+        "False 4 True",
+        "True cuda:0 cuda:0 cuda:0",
+        "[2, 1] 3 3",
+        "6",
+        "1.0 [1.0, 2.0]",
+        "True False True",
+        "[False, True]",
+        "NVIDIA RTX 4090 True 1",
+    ]
+    assert any("recurrent layer" in what for what, _ in found.assumed)
+
+
+GENERATES = """
+model = model(eos_token_id=2).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+for step in range(3):
+    ids = torch.randint(3, 300, (2, 8), device="cuda")
+    with torch.no_grad():
+        longer = model.generate(ids, max_new_tokens=5, do_sample=True, pad_token_id=0)
+    print(longer.shape)
+    model(input_ids=longer, labels=longer).loss.backward()
+    optimizer.step()
+"""
+
+
+def test_generating_ends(rehearsed):
+    found = rehearsed(GENERATES)
+    assert found.failure is None and len(found.steps) == 2, found.failure
+    assert found.said == "torch.Size([2, 13])\n" * 2
+    assert any("multinomial" in what for what, _ in found.assumed)
+
+
+def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
+    """Without one rule: no and anything is no."""
+    for each in likely.ANDS:
+        monkeypatch.delitem(values.RULES, each)
+    monkeypatch.setattr(ending, "LIMIT", 2)
+    with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
+        rehearsed(GENERATES)
+
+
+# What it says.
+
+SMALL = """
+import torch
+held = [torch.zeros(2**20, 300, device="cuda")]
+for i in range(5):
+    held.append(torch.zeros(2**20, 1000, device="cuda"))  # here
+"""
+
+
+def test_where_it_stops_on_a_small_card(rehearsed):
+    found = rehearsed(SMALL, None, on="12 GB")
+    assert found.verdict.word == "does not fit" and found.peak == 2**22 * 5300
+    stopped = found.out_of_memory
+    assert stopped.reader.where == "train.py:5" and "# here" in stopped.reader.code
+    assert stopped.message.startswith("CUDA out of memory. Tried to allocate 3.906 GiB. GPU 0 has")
+    said = str(found)
+    assert said.startswith("it does not fit 12 GB") and "torch.OutOfMemoryError: CUDA out" in said
+    assert rehearsed(SMALL, None, on="H100").out_of_memory is None
+
+
+SHAPELESS = """
+import torch
+library = torch.library.Library("memlab_of_test", "DEF")
+library.define("nothing(Tensor x) -> Tensor")
+x = torch.zeros(4, device="cuda")
+y = torch.ops.memlab_of_test.nothing(x)
+"""
+
+
+def test_an_operator_without_shapes_is_refused_with_its_line(rehearsed):
+    with pytest.raises(ValueError, match=r"train.py:6 .*memlab_of_test.nothing"):
+        rehearsed(SHAPELESS, None)
+
+
+def test_a_second_card_of_a_process_is_refused(rehearsed):
+    with pytest.raises(ValueError, match=r"a tensor on cuda:1, at train.py:2 x = torch.zeros"):
+        rehearsed("import torch\nx = torch.zeros(2, device='cuda:1')", None)
+
+
+def test_a_program_that_fails_says_so_itself(rehearsed):
+    found = rehearsed("def f():\n    raise KeyError('mine')\nf()\n", None)
+    assert found.status == 1 and found.failure.endswith("KeyError: 'mine'")
+    assert "line 2, in f" in found.failure and "memlab/rehearse" not in found.failure
+    assert rehearsed("import sys\nsys.exit(7)\n", None).status == 7
+
+
+LOOKS = """
+try:
+    from apex.normalization import FusedRMSNorm
+except ImportError:
+    pass
+import library_of_test
+"""
+
+
+def test_a_package_that_decides_a_path_is_named_where_it_is_missing(rehearsed, monkeypatch):
+    assert find_spec("apex") is None
+    found = rehearsed(LOOKS.rpartition("import")[0], None)
+    assert found.missing == {"apex": ["__main__"]}
+    assert "not installed here, and looked for by __main__: apex" in str(found)
+    monkeypatch.setitem(imports.OTHERWISE, "apex", ("library_of_test",))
+    (rehearsed.folder / "site-packages").mkdir()
+    monkeypatch.syspath_prepend(rehearsed.folder / "site-packages")
+    (rehearsed.folder / "site-packages" / "library_of_test.py").touch()
+    with pytest.raises(ValueError, match="library_of_test takes another path without apex, which"):
+        rehearsed(LOOKS, None)
+    assert rehearsed(LOOKS, None, backend="cpu").status == 0
+
+
+WRITES = """
+import os, torch
+from transformers import AutoModelForCausalLM
+base = sys.argv[1] + "-base"
+model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", device_map="auto")
+print(model.device, model.dtype, model.training, next(model.parameters()).is_cuda)
+torch.save(model.state_dict(), sys.argv[1] + "-saved.pt")
+model.save_pretrained(sys.argv[1] + "-saved")
+print(os.environ["WANDB_MODE"])
+"""
+
+
+def test_no_weight_is_read_and_none_is_written(rehearsed):
+    (rehearsed.folder / "out-base").mkdir()
+    config = LLAMA | {"dtype": "bfloat16", "architectures": ["LlamaForCausalLM"]}
+    (rehearsed.folder / "out-base" / "config.json").write_text(json.dumps(config), "utf-8")
+    found = rehearsed(WRITES)
+    assert found.failure is None, found.failure
+    assert found.said == "cuda:0 torch.bfloat16 False True\ndisabled\n"
+    assert sorted(path.name for path in rehearsed.folder.iterdir()) == ["out-base", "train.py"]
+    assert len(found.skipped) == 2
+
+
+def test_a_config_that_is_not_there_is_fetched_by_one_line(rehearsed):
+    text = "from transformers import AutoModel\ntry:\n    AutoModel.from_pretrained('some/model')\n"
+    with pytest.raises(ValueError, match="some/model: its config.json .* hf download some/model"):
+        rehearsed(text + "except Exception:\n    pass\n", None)
+
+
+def test_the_command_prints_all_of_it(rehearsed, capsys, monkeypatch):
+    jsonschema = pytest.importorskip("jsonschema")
+    from memlab.cli.schema import schema
+
+    path = rehearsed.folder / "train.py"
+    path.write_text(MODEL.format(config=LLAMA) + loop() + "print('theirs')", encoding="utf-8")
+    snapshot = rehearsed.folder / "s.pickle"
+    words = ["rehearse", "--on", "RTX 4090", "--steps", "1", "--snapshot", str(snapshot), "--json"]
+    assert main([*words, "--", "python", "-u", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, schema("rehearse"))
+    assert found["verdict"] == "fits" and len(found["steps"]) == 1 and snapshot.stat().st_size
+    assert found["lines"][0]["line"]["where"].startswith("train.py:")
+    assert found["versions"]["torch"] == torch.__version__
+    assert main(["rehearse", "--", str(path)]) == 0
+    said = capsys.readouterr().out
+    for part in ("no card was named", "2 optimizer steps", "activations", "CUDA context", "holds"):
+        assert part in said
+    assert main(["rehearse", "--on", "1 GB", "--", str(path), "--epochs", "3"]) == 0
+    assert main(["rehearse", "--on", "500 MB", "--", str(path)]) == 1
+    path.write_text("raise SystemExit(5)", encoding="utf-8")
+    assert main(["rehearse", "--", str(path)]) == 5
+    assert "The program itself ended with status 5" in capsys.readouterr().err
+
+
+HERE = __file__
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--", "none.py"], "no file 'none.py'"),
+        (["--", "deepspeed", "x.py"], "deepspeed starts processes of its own"),
+        (["--on", "MI300X", "--", "x.py"], "MI300X is a card of ROCm"),
+        (["--steps", "0", "--", "x.py"], "steps=0; at least one"),
+        (["--assume", "mask=none", "--", "x.py"], "cannot assume 'mask=none'; known: routing="),
+        (["--gpus", "2", "--", "torchrun", "--nproc-per-node", "4", HERE], "starts 4 ranks"),
+        (["--backend", "cpu", "--on", "H100", "--", "x.py"], "there is nothing to fit"),
+        ([], "no program; say it after --"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_by_name(capsys, words, message):
+    assert main(["rehearse", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_commands_are_read_as_people_type_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    for line in (
+        "train.py --a 1",
+        "python3.11 -u train.py --a 1",
+        "CUDA_VISIBLE_DEVICES=0 python -W ignore train.py --a 1",
+        "python -m train --a 1",
+        "torchrun --standalone --nproc-per-node 1 train.py --a 1",
+        "python -m torch.distributed.run --nproc_per_node=1 train.py --a 1",
+    ):
+        found = program(line.split())
+        assert found.path.endswith("train.py") and found.arguments == ["--a", "1"], line
+        launched = "torchrun" in line or "distributed" in line
+        assert found.ranks == (1 if launched else None) and bool(found.module) == (
+            " -m train" in line
+        )
+    assert program("torchrun --nproc-per-node 4 --nnodes 2 train.py".split()).ranks == 8
+    with pytest.raises(
+        ValueError, match="torchrun: unrecognized arguments|torchrun: the following"
+    ):
+        program(["torchrun", "--standalone"])
+
+
+def test_accelerate_launch_is_read_by_accelerate(tmp_path, monkeypatch):
+    pytest.importorskip("accelerate")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    line = "accelerate launch --num_processes 1 --mixed_precision bf16 train.py --a 1"
+    found = program(line.split())
+    assert found.arguments == ["--a", "1"] and found.ranks is None
+    assert found.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
+    with pytest.raises(ValueError, match="--use_fsdp is not rehearsed yet"):
+        program(line.replace("--num", "--use_fsdp --num").split())
