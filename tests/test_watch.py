@@ -225,7 +225,9 @@ def test_a_leak_is_warned_of_and_stopped(tmp_path):
     assert (end["kind"], end["code"]) == ("exit", 143) and found["exit"] == 121
     assert end["largest_process_bytes"] > 40 * MiB
     looks = max(held for _, held, _ in found["samples"])
-    assert found["peak_bytes"] == max(looks, end["largest_process_bytes"]) >= 80 * MiB
+    # The system's own figure may be of this process, of which the watch was a copy once.
+    assert looks <= found["peak_bytes"] <= max(looks, end["largest_process_bytes"])
+    assert found["peak_bytes"] >= 80 * MiB
     assert found["started"] and found["process_counts"] in ("PSS", "RSS")
     drawn = out.with_suffix(".svg").read_text()
     assert "hard limit 80 MiB" in drawn and "peak " in drawn and drawn.rstrip().endswith("</svg>")
