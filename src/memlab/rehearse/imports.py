@@ -29,7 +29,7 @@ ASKED_FOR = {
     "deepspeed": ("accelerate", "transformers", "trl", "peft"),
     "flash_attn": ("transformers.modeling_flash_attention_utils", "transformers.integrations"),
     "flash_attn_interface": ("transformers.modeling_flash_attention_utils",),
-    "transformer_engine": ("accelerate", "peft.tuners.lora.te"),
+    "transformer_engine": ("accelerate", "peft.tuners.lora"),
     "liger_kernel": ("transformers", "trl"),
     "triton": ("bitsandbytes.backends", "torchao.kernel", "accelerate"),
     "unsloth": ("trl",),
