@@ -33,7 +33,9 @@ export async function start(loadMicroPython, options, files, fetchRest) {
   python.runPython(DRIVER);
   const ask = python.globals.get("answer");
   const sized = python.globals.get("sized");
-  const moments = new Map(); // name of a file -> its content
+  // Name of a file -> its content, and before that its promise.
+  const moments = new Map();
+  const coming = new Map();
 
   // What Python asks for: the moments of a kind of step, as JSON.
   function lookup(name, kind) {
@@ -61,8 +63,11 @@ export async function start(loadMicroPython, options, files, fetchRest) {
         await complete();
         continue;
       }
-      const file = await fetchMoments(answered.needs);
-      moments.set(answered.needs, answered.needs === TYPES ? file : unfolded(file));
+      // Two questions at once wait for the same file.
+      const name = answered.needs;
+      if (!coming.has(name)) coming.set(name, fetchMoments(name));
+      const file = await coming.get(name);
+      moments.set(name, name === TYPES ? file : unfolded(file));
     }
   }
 
