@@ -19,17 +19,21 @@ FINITE = "numbers that are not known: all finite"
 EXPERTS, CHOSEN = 512, 16  # at most, for a top-k of floats to be a router's
 
 
+def _taken(values: Values, made: Tensor, answer: Any) -> Tensor:
+    """What is asked of every number, answered alike for all, and counted."""
+    values.assumed.note(FINITE)
+    if made.numel() <= WHOLE:
+        with unset_fake_temporarily():
+            values.say(made, answer(tuple(made.shape), dtype=torch.bool))
+    return made
+
+
 @rule(aten.isnan.default, aten.isinf.default, aten.isposinf.default, aten.isneginf.default)
 def finite(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     """Nothing that is not known is infinite, or no number."""
     if values.of(args[0]) is not None:
         return NotImplemented
-    made = func(*args, **kwargs)
-    values.assumed.note(FINITE)
-    if made.numel() <= WHOLE:
-        with unset_fake_temporarily():
-            values.say(made, torch.zeros(tuple(made.shape), dtype=torch.bool))
-    return made
+    return _taken(values, func(*args, **kwargs), torch.zeros)
 
 
 @rule(aten.ne.Scalar, aten.eq.Tensor)
@@ -38,12 +42,7 @@ def asked_whether_finite(values: Values, func: Any, args: Any, kwargs: Any) -> A
     asked = args[1] == math.inf if func is aten.ne.Scalar else args[0] is args[1]
     if not asked or values.of(args[0]) is not None:
         return NotImplemented
-    made = func(*args, **kwargs)
-    values.assumed.note(FINITE)
-    if made.numel() <= WHOLE:
-        with unset_fake_temporarily():
-            values.say(made, torch.ones(tuple(made.shape), dtype=torch.bool))
-    return made
+    return _taken(values, func(*args, **kwargs), torch.ones)
 
 
 ANDS = (aten.bitwise_and.Tensor, aten.logical_and.default)
