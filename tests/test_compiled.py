@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 import torch
+from linked import linked
 from torch import nn
 
 from memlab import Model, Run, estimate
@@ -108,7 +109,7 @@ def inductors():
     """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("torch._inductor.cpu_vec_isa.valid_vec_isa_list", list)
-        with quiet():
+        with quiet(), linked():
             real = Real(small(), INDUCTOR)
     run = Run.cpu(compile=INDUCTOR, optimizer_impl="forloop")
     return real, trace(small, (IDS, IDS), run)
@@ -121,7 +122,7 @@ def test_inductors_program_holds_what_is_traced_without_its_kernels(inductors):
 
 def test_nothing_of_a_trace_is_left_behind(inductors):
     """A program compiled afterwards has its kernels: without them its buffers hold no sum."""
-    with pytest.MonkeyPatch.context() as patched, quiet():
+    with pytest.MonkeyPatch.context() as patched, quiet(), linked():
         patched.setattr("torch._inductor.cpu_vec_isa.valid_vec_isa_list", list)
         assert torch.compile(lambda x: (x + 1) * 2)(torch.ones(7)).tolist() == [4.0] * 7
 

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 import torch
+from linked import linked
 from real_steps import Question, random_configs, real_step, simulated
 
 from memlab import Model, Recipe, Run
@@ -105,8 +106,9 @@ def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
     parameter = torch.nn.Parameter(torch.randn(shape))
     optimizer = made_optimizer(kind, {"weight": parameter})
     parameter.grad = torch.randn(shape)
-    for _ in range(2):
-        optimizer.step()
+    with linked():
+        for _ in range(2):
+            optimizer.step()
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
         optimizer.step()

@@ -136,7 +136,7 @@ def test_every_module_that_a_step_loads_is_in_the_key():
     command = [sys.executable, "-c", LOADED, str(ROOT / "src" / "memlab")]
     done = subprocess.run(command, cwd=ROOT / "tools", capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    loaded = {Path(line) for line in done.stdout.split()}
+    loaded = {Path(line) for line in done.stdout.splitlines()}
     assert len(loaded) > 20
     assert loaded - set(code_key.reached(Path(peaks.__file__))) == set()
 

@@ -485,7 +485,9 @@ signal.signal(signal.SIGCONT, lambda *_: print("go", "on", flush=True))
 print("rea" + "dy", flush=True)
 print(input()[::-1])
 """
-    watch = shlex.join(command(program=script)).encode()
+    # A shell reads what is typed in its locale's letters: the interpreter's path may have others.
+    watch = shlex.join(command(program=script)).replace(shlex.quote(sys.executable), '"$HERE"')
+    watch = watch.encode("ascii")
     typed = [
         (b"shell", watch + b"\n"),
         (b"ready", b"\x1a"),
@@ -493,7 +495,7 @@ print(input()[::-1])
         (b"go on", b"abc\n"),
         (b"cba", b"exit $?\n"),
     ]
-    where = ["env", "PS1=shell ", "bash", "--norc", "--noprofile", "-i"]
+    where = ["env", "PS1=shell ", f"HERE={sys.executable}", "bash", "--norc", "--noprofile", "-i"]
     shown, code = ask_terminal(None, typed, words=where)
     assert code == 0 and b"Traceback" not in shown
 
