@@ -12,10 +12,9 @@ import peaks
 import pytest
 import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
-from test_calculator import folder, lookup, step_of, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup, step_of  # noqa: F401  fixtures
 from test_one_answer_page import PACKAGE_ONLY
 
-from memlab.base.message import parts
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.fit import CannotFit, cheapest_change
@@ -121,16 +120,8 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
         told_hills.hold(told, step_of(state), state)
 
 
-def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    states = [*ADAPTED, *(state for state, _ in asked)]
-    mine = [outcome(json.dumps(state), peaks_of(folder)) for state in states]
-    assert there(folder, states)["answers"] == parts(mine)
-
-
-def peaks_of(folder):  # noqa: F811
-    from memlab.page.peak_files import reader
-
-    return reader(folder)
+def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811
+    agree(folder, lookup, [*ADAPTED, *(state for state, _ in asked)])
 
 
 def test_the_command_line_and_the_lines_of_python_answer_the_same(

@@ -49,7 +49,7 @@ from memlab.verdict import room_on
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
-MANY = 400
+MANY = 200
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ def lookup(folder):
     return reader(folder)
 
 
-def there(folder, states, texts=()):
-    """What the page's engine answers."""
+def there(folder, states, texts=(), advised=()):
+    """What the page's engine answers, without advice but to the states of these numbers."""
     if shutil.which("node") is None:
         pytest.skip("no node")
     if not (ENGINE / "micropython.mjs").exists():
@@ -75,6 +75,7 @@ def there(folder, states, texts=()):
         "later": later(),
         "moments": str(folder),
         "texts": list(texts),
+        "advised": list(advised),
     }
     done = subprocess.run(
         ["node", str(HERE / "run.mjs")],
@@ -91,14 +92,29 @@ def here(states, lookup):
     return [outcome(json.dumps(state), lookup) for state in states]
 
 
-def test_the_engines_agree(folder, lookup):
-    asked = states(MANY, seed=2)  # so many that more than twenty are advised changes
-    ours, theirs = here(asked, lookup), there(folder, asked)["answers"]
+def agree(folder, lookup, asked, advised=4):
+    """The page's engine answers each of these states as this Python does; returns the answers.
+
+    advised     how many of those that some change would help, and of those that none would, are
+                also asked for advice: the search takes the engine fifty times as long as the answer
+    """
+    ours = [outcome(json.dumps(state), lookup, advise=False) for state in asked]
+    picked: dict = {}
+    for number in [n for n, found in enumerate(ours) if not found.get("fits", True)]:
+        found = outcome(json.dumps(asked[number]), lookup)
+        if list(picked.values()).count(bool(found["changes"])) < advised:
+            ours[number], picked[number] = found, bool(found["changes"])
+    theirs = there(folder, asked, advised=list(picked))["answers"]
     apart = [(s, a, b) for s, a, b in zip(asked, ours, theirs, strict=True) if parts(a) != b]
     assert not apart, f"{len(apart)} of {len(asked)}, the first as (state, here, there): {apart[0]}"
+    return ours
+
+
+def test_the_engines_agree(folder, lookup):
+    ours = agree(folder, lookup, states(MANY, seed=2), advised=6)
     peaks = sum(found.get("peak", False) for found in ours)
-    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 20
-    assert sum(bool(found.get("changes")) for found in ours) > 20
+    assert peaks > MANY // 4 and sum("error" in found for found in ours) > 10
+    assert sum(bool(found.get("changes")) for found in ours) == 6
 
 
 def with_peaks(count, lookup, seed, **said):
@@ -260,10 +276,9 @@ def test_a_name_of_any_script_stays_a_name(lookup, folder):
         {"model": "config", "tokens": 512, "config": TINY | {"_name_or_path": f" {name} "}}
         for name in NAMES
     ]
-    found = here(asked, lookup)
+    found = agree(folder, lookup, asked)
     for one, wanted in zip(found, NAMES.values(), strict=True):
         assert one["heading"].startswith(f"{wanted} · ")
-    assert there(folder, asked)["answers"] == parts(found)
 
 
 def test_the_limit_is_that_of_the_package(lookup):
@@ -591,7 +606,7 @@ def test_a_hostile_state_is_answered_by_one_line(lookup, state):
 
 
 def test_the_engine_refuses_in_the_same_words(folder, lookup):
-    assert there(folder, HOSTILE)["answers"] == parts(here(HOSTILE, lookup))
+    agree(folder, lookup, HOSTILE)
 
 
 def test_a_pasted_text_is_read_as_data(folder):

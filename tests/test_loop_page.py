@@ -14,9 +14,8 @@ import pytest
 import told_hills
 from calculator_states import LOOPED, looped
 from real_steps import deep
-from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
-from memlab.base.message import parts
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.page import words
@@ -124,8 +123,7 @@ def test_each_number_of_tiles_is_that_of_the_step(lookup, tokens):  # noqa: F811
 
 def test_the_engines_agree(lookup, folder, asked):  # noqa: F811
     states = [*(state for state, _ in asked), *LOOPED]
-    ours = [outcome(json.dumps(state), lookup) for state in states]
-    assert there(folder, states)["answers"] == parts(ours)
+    agree(folder, lookup, states)
 
 
 def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):

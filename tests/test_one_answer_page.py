@@ -8,10 +8,9 @@ from pathlib import Path
 import calculator
 import pytest
 from calculator_states import states
-from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
 from memlab import Run
-from memlab.base.message import parts
 from memlab.cli import main
 from memlab.devices import devices
 from memlab.estimate import estimate
@@ -80,10 +79,8 @@ def test_the_questions_are_of_many_kinds(asked):
     assert any("attention" not in state for state, _ in asked)
 
 
-def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    assert there(folder, [state for state, _ in asked])["answers"] == parts(
-        [told for _, told in asked]
-    )
+def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811
+    agree(folder, lookup, [state for state, _ in asked])
 
 
 def test_memlab_estimate_answers_the_same(asked):

@@ -3,16 +3,15 @@
 import json
 
 import pytest
-from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 from test_text_part import GEMMA, TEXT, WHOLES, small
 
-from memlab.base.message import parts
 from memlab.cli import main
 from memlab.estimate import estimate
 from memlab.lab.text_part import text_part
 from memlab.model.config import KEYS
 from memlab.page import words
-from memlab.page.answer import answered, outcome
+from memlab.page.answer import answered
 from memlab.page.asked import recipe_of, run_of
 from memlab.page.request import checked
 
@@ -47,8 +46,7 @@ def test_it_is_answered_by_its_text_as_the_package_answers(tmp_path, lookup, fam
 def test_the_pages_engine_answers_the_same(lookup, folder):  # noqa: F811
     states = [asked(family) for family in WHOLES] + [asked("llama4", use="serve")]
     states += [{"model": "config", "config": GEMMA, "tokens": 512}]
-    mine = [outcome(json.dumps(state), lookup) for state in states]
-    assert there(folder, states)["answers"] == parts(mine)
+    agree(folder, lookup, states)
 
 
 def test_what_it_shows_asks_the_package_the_same(tmp_path, monkeypatch, capsys, lookup):  # noqa: F811

@@ -12,12 +12,11 @@ import sharded_peaks
 import told_hills
 from calculator_states import SHARDED, sharded
 from real_steps import deep
-from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
-from memlab.base.message import parts
 from memlab.cli import main
 from memlab.page import words
-from memlab.page.answer import answered, outcome
+from memlab.page.answer import answered
 from memlab.page.asked import model_of, recipe_of, run_of
 from memlab.page.highest import BUCKETS
 from memlab.page.peak_files import moments, unfolded
@@ -76,8 +75,7 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
 
 def test_the_engines_agree(lookup, folder, asked):  # noqa: F811
     states = [*(state for state, _ in asked), *SHARDED]
-    ours = [outcome(json.dumps(state), lookup) for state in states]
-    assert there(folder, states)["answers"] == parts(ours)
+    agree(folder, lookup, states)
 
 
 def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):

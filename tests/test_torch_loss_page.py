@@ -10,15 +10,14 @@ import told_hills
 import torch_loss_peaks as tables
 from calculator_states import adapted, states
 from real_steps import deep
-from test_calculator import folder, lookup, there  # noqa: F401  fixtures
+from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
-from memlab.base.message import parts
 from memlab.explain.resorts import TORCHS
 from memlab.fit import cheapest_change
 from memlab.page import words
 from memlab.page.answer import answered, outcome
 from memlab.page.asked import model_of, recipe_of, run_of
-from memlab.page.peak_files import moments, reader, unfolded
+from memlab.page.peak_files import moments, unfolded
 from memlab.page.request import checked
 from memlab.step import simulate
 from memlab.units import text
@@ -81,10 +80,8 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
         told_hills.hold(told, step, state)
 
 
-def test_the_pages_engine_answers_the_same(asked, folder):  # noqa: F811
-    asks, tables = [state for state, _ in asked], reader(peaks.kept())
-    mine = [outcome(json.dumps(state), tables) for state in asks]
-    assert there(folder, asks)["answers"] == parts(mine)
+def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811
+    agree(folder, lookup, [state for state, _ in asked])
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 // Asks the page's engine many questions. Standard input: JSON with `states`, `files`, and `moments`,
 // the folder of the moments, and `later`, the files that few of them need; with `pasted`, pairs of
-// an adapter_config.json and a state. Standard output: the answers, as JSON.
+// an adapter_config.json and a state; with `advised`, the numbers of the states that are to get advice.
+// Standard output: the answers, as JSON.
 import { existsSync, readFileSync } from "node:fs";
 import { loadMicroPython } from "@micropython/micropython-webassembly-pyscript";
 import { configFrom, start, TYPES } from "../../book/calculator/engine.mjs";
 
-const { states, files, moments, texts, pasted, later } = JSON.parse(readFileSync(0, "utf8"));
+const { states, files, moments, texts, pasted, later, advised } = JSON.parse(
+  readFileSync(0, "utf8"),
+);
 const answer = await start(loadMicroPython, { stdout: () => {} }, files, async () => later);
 
 const read = async (name) => {
@@ -13,7 +16,8 @@ const read = async (name) => {
   return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : null;
 };
 const answers = [];
-for (const state of states) answers.push(await answer(state, read));
+for (const [number, state] of states.entries())
+  answers.push(await answer(state, read, advised?.includes(number) ?? false));
 const configs = (texts ?? []).map((text) => {
   try {
     return { config: configFrom(text) };
