@@ -19,6 +19,7 @@ from memlab.rehearse import (  # noqa: E402
     ending,
     guard,
     imports,
+    kernels,
     kinds,
     likely,
     methods,
@@ -150,6 +151,7 @@ def test_a_plain_loop_is_as_described(rehearsed, tokens):
 
 
 def test_all_is_put_back(rehearsed):
+    rehearsed(loop())  # libraries are imported
     before = (torch.save, torch.compile, torch.Event, dict(vars(torch.cuda)), list(sys.meta_path))
     first = rehearsed(loop())
     after = (torch.save, torch.compile, torch.Event, dict(vars(torch.cuda)), list(sys.meta_path))
@@ -173,6 +175,14 @@ def test_trainer_is_as_described(rehearsed, precision):
     found = rehearsed(TRAINER + call)
     words = f"--precision {precision} --batch 2 --tokens 64 --loop trainer"
     assert found.peak == described(LLAMA, words, rehearsed.folder)[0]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert (
+            main(["estimate", str(rehearsed.folder / "config.json"), *words.split(), "--json"]) == 0
+        )
+    held, loss = json.loads(said.getvalue())["held"], 4
+    assert held["between_steps"] == found.held["between_steps"]
+    for moment in ("after_forward", "after_backward"):
+        assert found.held[moment] - held[moment] in (0, loss), moment
 
 
 def test_experts_are_as_described(rehearsed):
@@ -203,6 +213,129 @@ def test_lora_under_sft_is_as_described(rehearsed):
     found = rehearsed(PREFERENCES + SFT)
     words = "--precision bf16 --lora-rank 16 --batch 4 --tokens 32 --loop sft --checkpoint block"
     assert found.peak == described(LLAMA, words, rehearsed.folder)[0]
+
+
+QLORA = """
+import os
+from peft import LoraConfig, get_peft_model, prepare_model_for_kbit_training
+from transformers import BitsAndBytesConfig
+os.makedirs("base", exist_ok=True)
+json.dump({config!r} | {{"dtype": "bfloat16"}}, open("base/config.json", "w"))
+how = BitsAndBytesConfig(
+    load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16, **{how}
+)
+base = AutoModelForCausalLM.from_pretrained("base", quantization_config=how, dtype="auto")
+base = {prepared}
+lora = LoraConfig(r=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+made = get_peft_model(base, lora)
+train(made, bf16={autocast}, gradient_checkpointing=True)
+"""
+WIDE = LLAMA | {"hidden_size": 256, "intermediate_size": 512}
+
+
+def qlora(how=None, prepared="(base.enable_input_require_grads(), base)[1]", autocast=False):
+    more = {"config": WIDE, "how": how or {}, "prepared": prepared, "autocast": autocast}
+    return TRAINER + QLORA.format(**more)
+
+
+def test_adapters_over_nf4_are_as_described(rehearsed, monkeypatch):
+    """bitsandbytes' own layers and kernels, and its scales are weights."""
+    pytest.importorskip("bitsandbytes")
+    monkeypatch.chdir(rehearsed.folder)
+    found = rehearsed(qlora(), WIDE)
+    words = "--precision bf16 --batch 2 --tokens 64 --lora-rank 16 --lora-targets q,v "
+    words += "--lora-base nf4 --checkpoint block --loop trainer"
+    assert found.failure is None, found.failure
+    assert found.peak == described(WIDE, words, rehearsed.folder)[0]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["estimate", "config.json", *words.split(), "--json"]) == 0
+    contents = json.loads(said.getvalue())["peak"]["contents"]
+    assert found.contents()["weights"] == contents["weights"]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kernels, "kernels", dict)
+        hidden = rehearsed(qlora(), WIDE)
+    assert hidden.peak < found.peak, "a layer writes its weight out on the way"
+
+    # Scales in one byte each, theirs in fp32 for 256, an offset and a map of 256 numbers a layer.
+    twice = rehearsed(qlora({"bnb_4bit_use_double_quant": True}), WIDE)
+    scales = [s // 64 for s in 2 * [256 * 256, 256 * 128, 256 * 128, 256 * 256, *3 * [256 * 512]]]
+    less = sum(4 * count - count - 4 * -(-count // 256) - 4 - 4 * 256 for count in scales)
+    assert contents["weights"] - twice.contents()["weights"] == less
+    assert less > found.peak - twice.peak > 0, "scales are written out again on the way"
+    assert not any("tolist" in what for what, _ in twice.assumed)
+
+    import bitsandbytes.functional
+
+    assert not bitsandbytes.functional.name2qmap, "a map without values was left behind"
+
+
+def test_the_usual_recipe_of_qlora_keeps_its_head_in_fp32(rehearsed, monkeypatch):
+    """peft's prepare_model_for_kbit_training: tables and norms twice as large."""
+    pytest.importorskip("bitsandbytes")
+    monkeypatch.chdir(rehearsed.folder)
+    plain = rehearsed(qlora(autocast=True), WIDE).contents()["weights"]
+    usual = rehearsed(qlora(None, "prepare_model_for_kbit_training(base)", True), WIDE)
+    assert usual.contents()["weights"] - plain == 2 * (2 * 300 * 256 + 5 * 256)
+
+
+def test_a_base_in_int8_has_no_outliers_and_says_so(rehearsed, monkeypatch):
+    pytest.importorskip("bitsandbytes")
+    monkeypatch.chdir(rehearsed.folder)
+    four = 'load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16'
+    found = rehearsed(qlora().replace(four, "load_in_8bit=True"), WIDE)
+    assert found.failure is None, found.failure
+    adapters = 2 * 16 * (256 + 256 + 256 + 128) * 4
+    codes = 2 * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 512)
+    tables = 2 * (2 * 300 * 256 + 5 * 256)
+    assert found.contents()["weights"] == codes + tables + adapters
+    rows = 2 * (2 * 256 + 2 * 128 + 2 * 512 + 256)
+    scales = [each for each in found.holders() if each.library.where.endswith("ops.py:223")]
+    assert sum(each.bytes for each in scales) >= 4 * rows
+    assert any("any() of values" in what and "ops.py" in line for what, line in found.assumed)
+
+
+OPTIMIZED = """
+import bitsandbytes
+model = model().cuda()
+optimizer = bitsandbytes.optim.{name}(model.parameters(), lr=1e-4)
+for step in range(9):
+    ids = torch.randint(0, 300, (2, 64), device="cuda")
+    loss = model(input_ids=ids, labels=ids).loss
+    loss.backward()
+    del loss
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("AdamW8bit", "bnb_adamw8bit"),
+        ("PagedAdamW8bit", "bnb_paged_adamw8bit"),
+        ("PagedAdamW32bit", "bnb_paged_adamw"),
+    ],
+)
+def test_optimizers_of_bitsandbytes_are_as_described(rehearsed, name, said):
+    pytest.importorskip("bitsandbytes")
+    config = WIDE | {"vocab_size": 3000}  # pages are for tensors of 100,000 numbers
+    found = rehearsed(OPTIMIZED.format(name=name), config)
+    words = f"--precision bf16 --batch 2 --tokens 64 --optimizer {said}"
+    assert found.failure is None, found.failure
+    peak, first = described(config, words, rehearsed.folder)
+    assert found.peak == peak
+    # Two maps of 256 numbers, which a description has from the start and bitsandbytes makes in the
+    # first step of the optimizer.
+    assert first - found.first in (0, 2 * 256 * 4)
+
+
+def test_a_base_in_another_format_is_refused(rehearsed, monkeypatch):
+    monkeypatch.chdir(rehearsed.folder)
+    text = qlora().replace("import BitsAndBytesConfig", "import FineGrainedFP8Config")
+    text = text.replace("how = BitsAndBytesConfig", "how = FineGrainedFP8Config() or dict")
+    with pytest.raises(ValueError, match="quantized by fp8 is not rehearsed yet; bitsandbytes'"):
+        rehearsed(text, WIDE)
 
 
 # Without a card, beside the same program really run.

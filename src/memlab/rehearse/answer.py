@@ -102,6 +102,26 @@ class Rehearsal:
         return max(self.steps[1:], default=None)
 
     @property
+    def held(self) -> dict[str, int]:
+        """What the last step holds while nothing is computed; empty where none went backward.
+
+        after_forward       what backward needs, with the last of several micro-batches
+        after_backward      the gradients, before they are clipped
+        between_steps       at least, from the optimizer's last step to the next backward pass
+        """
+        marks = [-1, *self.tracker.steps][-2:]
+        events = self.tracker.timeline[marks[0] + 1 : marks[-1] + 1]
+        back = [number for number, event in enumerate(events) if event.phase == "backward"]
+        if not back or not back[0]:
+            return {}
+        runs = [number for number in back if events[number - 1].phase != "backward"]
+        found = {"after_forward": events[runs[-1] - 1].total}
+        found["after_backward"] = events[back[-1]].total
+        if len(self.steps) > 1:
+            found["between_steps"] = min(event.total for event in events[: back[0]])
+        return found
+
+    @property
     def step(self) -> int:
         """The step of the peak, from 1."""
         event = self.tracker.peak_event

@@ -2,7 +2,7 @@
 
 Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict,
             utils.import_utils.is_tracing; accelerate 1.15: PartialState, one for the process
-Leaves out  quantized bases and models on several cards, which are refused
+Leaves out  models on several cards, which are refused
 """
 
 import sys
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .quantized import quantize, quantizer
 from .refused import Refused
 from .undo import Changes
 
@@ -19,7 +20,7 @@ def hub(changes: Changes, on: str) -> None:
     states = sys.modules.get("accelerate.state")
     if states is not None:
         for name in ("PartialState", "AcceleratorState", "GradientState"):
-            _anew(changes, getattr(states, name)._shared_state)
+            changes.emptied(getattr(states, name)._shared_state)
     if "transformers" not in sys.modules:
         return
     constants = sys.modules.get("huggingface_hub.constants")
@@ -47,18 +48,6 @@ def hub(changes: Changes, on: str) -> None:
     changes.replace(PretrainedConfig, "get_config_dict", classmethod(get_config_dict))
 
 
-def _anew(changes: Changes, state: dict[str, Any]) -> None:
-    """Let a state that all objects of a class share begin empty, and be as it was at the end."""
-    before = dict(state)
-    state.clear()
-
-    def back() -> None:
-        state.clear()
-        state.update(before)
-
-    changes.callback(back)
-
-
 def _made(on: str) -> Any:
     def from_pretrained(
         cls: Any,
@@ -79,16 +68,17 @@ def _made(on: str) -> Any:
             config = AutoConfig.from_pretrained(config or name, trust_remote_code=trust)
         for key in [key for key in more if hasattr(config, key)]:
             setattr(config, key, more[key])
-        quantized = quantization_config or getattr(config, "quantization_config", None)
-        if quantized is not None:
-            raise Refused(
-                f"{name}: a quantized base is not rehearsed yet; see memlab estimate --lora-base"
-            )
+        by = quantizer(config, quantization_config)
         said = {"attn_implementation": attn_implementation} if attn_implementation else {}
-        model = cls._from_config(config, dtype=_dtype(dtype or torch_dtype, config), **said)
+        number = _dtype(dtype or torch_dtype, config)
         device = _device(device_map, on)
-        if device is not None:
+        model = cls._from_config(config, dtype=number, **said)
+        if by is not None:
+            device = on if device is None else device  # it lies on the card, said or not
+            quantize(model, by, device, number)
+        elif device is not None:
             model.to(device)
+        if device is not None:
             model.hf_device_map = {"": device}
         model.name_or_path = str(name)
         model.eval()

@@ -12,7 +12,7 @@ import torch._dynamo  # asks about CUDA while it is imported, before a card is s
 from ..devices import Device
 from ..measure.grouped_products import grouped_products
 from ..measure.shapes_mode import shapes_mode
-from . import card, files, guard, likely, methods, moving
+from . import card, files, guard, kernels, likely, methods, moving
 from .answer import Rehearsal
 from .assumed import Assumed
 from .command import Program
@@ -107,6 +107,8 @@ def _change(
         card.show(changes, on, tracker, program.local)
         group(changes, program.ranks or 1)
         methods.numbered_modules(changes)
+        kernels.tensors(changes)
+        tracker.kernels = kernels.kernels()
     else:
         card.hide(changes)
     moving.moving(changes)

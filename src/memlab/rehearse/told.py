@@ -21,6 +21,11 @@ ENDED = "The program itself ended with status {status}; until then its peak was 
 SEEN = "{count} optimizer steps were run, to the peak of step {step}, in {phase}"
 NO_STEP = "no optimizer step was run: the peak of the whole program, in {phase}"
 ABSENT = "not installed here, and looked for by {who}: {package}; where it is, they go another way"
+REST = {
+    "after_forward": "after forward",
+    "after_backward": "after backward",
+    "between_steps": "between steps, at least",
+}
 MISSED = "what kernels and cuDNN need inside, and other processes"
 
 
@@ -52,6 +57,7 @@ def as_lines(found: Rehearsal) -> list[str]:
 def _figures(found: Rehearsal) -> list[list[str]]:
     rows: list[tuple[str, int | None]] = [("peak of the first step", found.first)]
     rows.append(("peak of later steps", found.later))
+    rows += [(REST[name], size) for name, size in found.held.items()]
     if found.backend == "cuda":
         rows += [
             ("in blocks of the allocator", found.replay.peak_allocated),
@@ -113,6 +119,7 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
             "contents": found.contents(),
         },
         "steps": found.steps,
+        "held": found.held,
         "allocator": {
             "allocated": found.replay.peak_allocated,
             "reserved": found.replay.peak_reserved,

@@ -33,6 +33,17 @@ class Changes(ExitStack):
             if hasattr(owner, name):
                 self.replace(owner, name, value)
 
+    def emptied(self, shared: dict[Any, Any]) -> None:
+        """Let what a library keeps for the process begin empty, and be as it was at the end."""
+        before = dict(shared)
+        shared.clear()
+
+        def back() -> None:
+            shared.clear()
+            shared.update(before)
+
+        self.callback(back)
+
     def everywhere(self, before: Any, after: Any) -> None:
         """Put `after` in the place of a function in every module that imported it by its name."""
         _exchange(before, after)

@@ -10,6 +10,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from ..measure.line_tracker import LineTracker
 from ..measure.step_tracker import DEVICE, StepTracker
@@ -26,6 +27,7 @@ class Watched(LineTracker, StepTracker):
     """Follows a program to its Nth optimizer step.
 
     where       the two lines of each storage
+    kernels     the code of operators that torch cannot look into: memlab.rehearse.kernels
     host_peak   bytes of tensors on the host, at most
     ended       whether it stopped after its last step
     """
@@ -37,6 +39,7 @@ class Watched(LineTracker, StepTracker):
         self.finder, self.wanted = lines, steps
         self.where: dict[int, Where] = {}
         self.optimizers: dict[int, int] = {}
+        self.kernels: dict[Any, Any] = {}
         self.host = self.host_peak = 0
         self.ended = False
         self._apart = device != "cpu"
@@ -59,7 +62,14 @@ class Watched(LineTracker, StepTracker):
             # Autograd would go to a device that this torch was not built for. Where gradients
             # are, their tensors know.
             return HOST if _autograd_asks() else args[0].fake_device
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        code = self.kernels.get(func)
+        if code is None:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        _push_mode(self)  # what the code allocates on the way is seen too
+        try:
+            return code(*args, **(kwargs or {}))
+        finally:
+            _pop_mode()
 
     def _meet(self, thing: Any, kind: str, func: Any) -> None:
         known = len(self.records)
@@ -93,6 +103,17 @@ class Watched(LineTracker, StepTracker):
         if self._phase == "start":
             self._phase = "forward"
         super()._called(module, arguments)
+
+    def _look(self, owner: Any, category: str) -> None:
+        super()._look(owner, category)
+        thing = owner()
+        for parameter in thing.parameters() if isinstance(thing, torch.nn.Module) else ():
+            state = getattr(parameter, "quant_state", None)  # bitsandbytes': scales and code
+            while state is not None:
+                for value in vars(state).values():
+                    if isinstance(value, torch.Tensor):
+                        self._known(value, category)
+                state = getattr(state, "state2", None)
 
     def _stepping(self, *_: Any) -> None:
         self._phase = "optimizer"

@@ -1,0 +1,99 @@
+"""transformers' quantized bases from their configs alone: its layers, bitsandbytes' formats.
+
+transformers' quantizer replaces the layers, as it does before it loads weights; what bitsandbytes
+makes of each weight on the card is left to bitsandbytes, whose operators know the shapes of what
+they return.
+
+Source      transformers 5.23: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes;
+            bitsandbytes 0.50: functional.quantize_4bit, nn.Params4bit
+Leaves out  formats other than bitsandbytes', which are refused
+"""
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .refused import Refused
+
+
+def quantizer(config: Any, asked: Any) -> Any:
+    """Who quantizes this base: of its config, of what the program asks for, or None.
+
+    Raises      Refused for a format that is not rehearsed
+    """
+    stored = getattr(config, "quantization_config", None)
+    if stored is None and asked is None:
+        return None
+    from transformers.quantizers.auto import AutoHfQuantizer
+
+    said = asked
+    if stored is not None:
+        said = AutoHfQuantizer.merge_quantization_configs(stored, asked)
+    found = AutoHfQuantizer.from_config(said, pre_quantized=stored is not None)
+    if type(found).__name__ not in ("Bnb4BitHfQuantizer", "Bnb8BitHfQuantizer"):
+        method = getattr(found.quantization_config, "quant_method", type(found).__name__)
+        raise Refused(
+            f"a base quantized by {getattr(method, 'value', method)} is not rehearsed yet; "
+            "bitsandbytes' formats are"
+        )
+    config.quantization_config = said
+    return found
+
+
+def quantize(model: Any, by: Any, device: Any, dtype: torch.dtype) -> None:
+    """Let a model on the host have the layers that loading gives it, on the device.
+
+    Each weight is there in full while it is quantized, one after the other.
+    """
+    with _disable_current_modes():  # they have no storage there, and are bitsandbytes' own
+        by.preprocess_model(model=model, dtype=dtype, device_map={"": device})
+    from bitsandbytes.nn import Linear4bit, Linear8bitLt
+
+    for layer in list(model.modules()):
+        if isinstance(layer, Linear4bit):
+            _four_bits(layer, torch.device(device), dtype)
+        elif isinstance(layer, Linear8bitLt):
+            _eight_bits(layer, torch.device(device))
+        else:
+            continue
+        if layer.bias is not None:
+            bias = torch.empty(layer.out_features, dtype=dtype, device=device)
+            layer.bias = torch.nn.Parameter(bias, requires_grad=False)
+    model.to(device)
+    model.hf_quantizer = by
+    by.postprocess_model(model)
+
+
+def _four_bits(layer: Any, device: torch.device, dtype: torch.dtype) -> None:
+    from bitsandbytes.functional import quantize_4bit
+
+    empty = layer.weight  # as bitsandbytes makes it, without storage
+    data, state = quantize_4bit(
+        torch.empty(layer.out_features, layer.in_features, dtype=dtype, device=device),
+        blocksize=empty.blocksize,
+        compress_statistics=empty.compress_statistics,
+        quant_type=empty.quant_type,
+        quant_storage=empty.quant_storage,
+    )
+    weight = _weight(data, vars(empty) | {"quant_state": state, "bnb_quantized": True})
+    layer.weight, layer.quant_state = weight, state
+
+
+def _eight_bits(layer: Any, device: torch.device) -> None:
+    from bitsandbytes.functional import int8_vectorwise_quant
+
+    full = torch.empty(layer.out_features, layer.in_features, dtype=torch.float16, device=device)
+    codes, scales, _ = int8_vectorwise_quant(full)
+    layer.weight = _weight(codes, vars(layer.weight) | {"CB": codes, "SCB": scales})
+
+
+def _weight(data: torch.Tensor, said: dict[str, Any]) -> Any:
+    """A weight with the attributes that bitsandbytes asks of its own: Params4bit, Int8Params.
+
+    A tensor without values can be made neither of them.
+    """
+    weight = torch.nn.Parameter(data, requires_grad=False)
+    for name, value in said.items():
+        setattr(weight, name, value)
+    return weight
