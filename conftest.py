@@ -28,8 +28,19 @@ os.environ.setdefault("MEMLAB_DEVICE", "cpu")
 REQUIRED = [name for name in os.environ.get("MEMLAB_REQUIRE", "").split(",") if name]
 
 
+# Long proofs of what a shorter test beside them, or .ci/run itself, also shows.
+DEEP = int(os.environ.get("MEMLAB_DEPTH", "1")) > 1
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("deep") and not DEEP:
+            item.add_marker(pytest.mark.skip(reason="long: MEMLAB_DEPTH=2 runs it"))
+
+
 def pytest_configure(config):
     """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
+    config.addinivalue_line("markers", "deep: runs where MEMLAB_DEPTH is more than 1")
     if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
         fonts = [sys.executable, "-c", "import matplotlib.font_manager"]
         subprocess.run(fonts, capture_output=True)

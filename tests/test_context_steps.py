@@ -76,6 +76,7 @@ def test_two_real_ranks_hold_what_is_derived(number, over_two):
     compare(OVER_TWO[number], number, over_two)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived(number, over_four):
     compare(OVER_FOUR[number], number, over_four)

@@ -183,6 +183,7 @@ def book_builds(folder, refused):
     return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=ROOT).stderr
 
 
+@pytest.mark.deep
 def test_the_extra_of_the_book_brings_all_that_make_book_imports(tmp_path):
     pytest.importorskip("sphinx", reason="no book: Sphinx is not installed")
     brought = {"memlab", *(name.lower().replace("_", "-") for name in installed("book"))}

@@ -94,6 +94,7 @@ def test_a_real_rank_holds_what_is_derived(number, rank, measured):
         assert found["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
 
 
+@pytest.mark.deep
 def test_each_of_four_real_ranks_holds_what_is_derived():
     measured = on_ranks(4, pipelined.several, OF_FOUR)
     for rank, found in enumerate(measured):

@@ -200,12 +200,14 @@ def test_what_torchtune_reserves_is_traced():
     assert {kind: torchtune_reserved.traced(kind).reserved() for kind in kept} == kept
 
 
+@pytest.mark.deep
 def test_kernels_and_more_steps_do_not_explain_what_a_full_fine_tune_reserved():
     kept = json.loads(torchtune.RESERVED.read_text(encoding="utf-8"))["full"]
     told = torchtune_reserved.traced("full", steps=6, kernels=torchtune_reserved.Scratch)
     assert 0 < told.reserved() - kept <= 2 * MiB
 
 
+@pytest.mark.deep
 def test_what_torchtune_compiled_is_traced():
     """Of the five rows the one that takes least; `python tools/posted --compiled` traces all."""
     kept = json.loads(torchtune_chunked.COMPILED.read_text(encoding="utf-8"))
