@@ -12,6 +12,7 @@ from collections import Counter
 import cheatsheet
 import glossary
 import no_gain
+import rehearsed
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
@@ -66,6 +67,8 @@ def fill(text, root):
         "benchmark": benchmark,
         "types": types,
         "waits": waits,
+        "rehearsed_programs": rehearsed.programs,
+        "rehearsed_trained": rehearsed.trained,
         "posted_headline": headline.headline,
         "posted_shares": headline.shares,
         "posted_misses": rows.misses,

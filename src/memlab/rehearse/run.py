@@ -21,6 +21,7 @@ from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
 from .lines import Lines
+from .losses import losses
 from .ranks import group, variables
 from .refused import Done, Refused
 from .undo import Changes
@@ -42,6 +43,7 @@ def run(
     lines = Lines(program.folder)
     assumed = Assumed(lines, policy)
     tracker = Watched(backend, lines, steps)
+    tracker.kernels |= losses()
     status, failure = 0, None
     with Changes() as changes:
         missing = Missing()
@@ -108,7 +110,7 @@ def _change(
         group(changes, program.ranks or 1)
         methods.numbered_modules(changes)
         kernels.tensors(changes)
-        tracker.kernels = kernels.kernels()
+        tracker.kernels |= kernels.kernels()
     else:
         card.hide(changes)
     moving.moving(changes)

@@ -63,7 +63,7 @@ class Watched(LineTracker, StepTracker):
             # are, their tensors know.
             return HOST if _autograd_asks() else args[0].fake_device
         code = self.kernels.get(func)
-        if code is None:
+        if code is None or not any(type(each) is FakeTensor for each in args):
             return super().__torch_dispatch__(func, types, args, kwargs)
         _push_mode(self)  # what the code allocates on the way is seen too
         try:

@@ -1,0 +1,42 @@
+"""The page that puts rehearsals beside real runs repeats what its command stored."""
+
+import ast
+import sys
+
+import pytest
+import rehearsed
+
+STEP_COUNTERS = 4 * (32 * 9 + 3)  # of AdamW, for each tensor of Llama-3-8B
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="proven on Linux")
+
+
+def test_every_program_has_a_row_and_misses_by_nothing():
+    found = rehearsed.stored()
+    assert set(found["programs"]) == set(rehearsed.names()) and len(found["programs"]) > 10
+    apart = {name: one["rehearsed"] - one["run"] for name, one in found["programs"].items()}
+    assert apart == dict.fromkeys(apart, 0)
+    assert set(found["trained"]) == set(rehearsed.TRAINED)
+    apart = {how: one["described"] - one["rehearsed"] for how, one in found["trained"].items()}
+    assert apart == dict.fromkeys(apart, 0) | {"loop": STEP_COUNTERS}
+
+
+def test_the_tables_say_what_is_stored():
+    table, found = rehearsed.programs(None), rehearsed.stored()
+    for name, one in found["programs"].items():
+        assert f"`{name}`" in table and f"{one['run']:,} | +0" in table
+        assert ast.get_docstring(ast.parse((rehearsed.PROGRAMS / name).read_text("utf-8")))
+    assert f"| -{STEP_COUNTERS:,} |" in rehearsed.trained(None)
+
+
+def test_one_program_is_rehearsed_and_run_again():
+    pytest.importorskip("torch")
+    assert rehearsed.of_program("noise.py") == rehearsed.stored()["programs"]["noise.py"]
+
+
+def test_what_a_program_prints_is_no_document(tmp_path, monkeypatch):
+    monkeypatch.setattr(rehearsed, "PROGRAMS", tmp_path)
+    (tmp_path / "says.py").write_text("print({'loss': 1})\nprint('{\"peak\": 7}')\n")
+    assert rehearsed.asked("says.py") == {"peak": 7}
+    (tmp_path / "fails.py").write_text("import sys; sys.exit('no such thing')\n")
+    with pytest.raises(RuntimeError, match="fails.py"):
+        rehearsed.asked("fails.py")
