@@ -90,6 +90,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "laptop-and-device",
         "no-gain",
         "posted",
+        "rehearsed",
         "smaller",
         "status",
     }

@@ -162,7 +162,8 @@ def test_what_a_shell_opened_is_passed_on():
 HEARS = """
 import os, signal, time
 def hear(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    # Not print: the signal may come while "ready" is printed, and print may not be called again.
+    os.write(1, signal.Signals(number).name.encode() + bytes([10]))
     os._exit(5)
 for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
     signal.signal(getattr(signal, name), hear)

@@ -85,7 +85,7 @@ def really(name):
     class Done(BaseException):
         pass
 
-    steps = []
+    steps: list = []
 
     def stepped(*_):
         steps.append(None)
