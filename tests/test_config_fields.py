@@ -21,13 +21,13 @@ from real_steps import FAMILIES as EIGHT  # noqa: E402
 from real_steps import hugging_face  # noqa: E402
 
 from memlab import Model, Run  # noqa: E402
+from memlab.model.dropouts import DROPOUTS, dropouts  # noqa: E402
 from memlab.model.fields import (  # noqa: E402
     BALANCED,
     NOTHING,
     ONLY,
     SHAPE,
     STEP,
-    dropouts,
     kinds,
     used,
 )
@@ -244,8 +244,6 @@ def test_every_field_of_the_class_has_a_row(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_classs_own_dropouts_are_known(family):
     cls = hugging_face().AutoConfig.for_model(family)
-    from memlab.model.fields import DROPOUTS
-
     usual = {key: getattr(cls, key) for key in DROPOUTS[family]}
     assert {key: p for key, (_, p) in DROPOUTS[family].items()} == usual
     assert set(dropouts(family, {}, 0.3).values()) == {0.3}
