@@ -99,7 +99,12 @@ def sum_of_ranks():
 
 @pytest.mark.parametrize(
     ("layers", "ranks", "tokens"),
-    [(2, 8, 512), (2, 1024, 8192), (1, 4096, 8192), (3, 64, 64)],
+    [
+        (2, 8, 512),
+        (2, 1024, 8192),
+        pytest.param(1, 4096, 8192, marks=pytest.mark.deep),
+        (3, 64, 64),
+    ],
 )
 def test_the_peak_of_fsdp_is_derived_to_the_byte(layers, ranks, tokens):
     model = LLAMA.replace(layers=layers)
@@ -115,6 +120,7 @@ def test_more_tokens_than_positions_are_refused():
         sharded.moments(LLAMA, 8, 16384)
 
 
+@pytest.mark.deep
 def test_all_layers_of_llama_3_8b_at_64_ranks():
     """What the chapter derives from the layers that it traces, with none left out."""
     held, peak = sharded.trace_fsdp(LLAMA, 64, 8192)
