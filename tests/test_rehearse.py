@@ -743,12 +743,15 @@ def test_the_command_prints_all_of_it(rehearsed, capsys, monkeypatch):
 
     path = rehearsed.folder / "train.py"
     path.write_text(MODEL.format(config=LLAMA) + loop() + "print('theirs')", encoding="utf-8")
-    snapshot = rehearsed.folder / "s.pickle"
+    snapshot, picture = rehearsed.folder / "s.pickle", rehearsed.folder / "step.svg"
     words = ["rehearse", "--on", "RTX 4090", "--steps", "1", "--snapshot", str(snapshot), "--json"]
+    words += ["--plot", str(picture)]
     assert main([*words, "--", "python", "-u", str(path)]) == 0
     found = json.loads(capsys.readouterr().out)
     jsonschema.validate(found, schema("rehearse"))
     assert found["verdict"] == "fits" and len(found["steps"]) == 1 and snapshot.stat().st_size
+    assert "backward" in (drawn := picture.read_text(encoding="utf-8")) and "RTX 4090" in drawn
+    assert set(found["held"]) == {"after_forward", "after_backward"}
     assert found["lines"][0]["line"]["where"].startswith("train.py:")
     assert found["versions"]["torch"] == torch.__version__
     assert main(["rehearse", "--", str(path)]) == 0

@@ -61,6 +61,7 @@ def add_parser(commands: Any) -> None:
         "--gpus", type=int, metavar="N", help="as the first of N ranks, as torchrun starts them"
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the last step")
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT ...]")
 
@@ -84,6 +85,8 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
     if found.status:
         print(printable(str(found), keep="\n"), file=sys.stderr)
         return int(found.status)
+    if options.plot:
+        found.plot().save(options.plot)
     if options.snapshot:
         found.save_snapshot(options.snapshot)
     status = 0 if found.verdict is None else STATUS[found.verdict.word]

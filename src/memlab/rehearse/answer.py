@@ -6,7 +6,7 @@ import sys
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -20,6 +20,9 @@ from ..units import text
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .assumed import Assumed
 from .watched import Watched
+
+if TYPE_CHECKING:
+    from ..plot.canvas import Picture
 
 TOP = 10  # lines
 # Libraries whose code decides what memory a program takes; only those that it has imported count.
@@ -205,6 +208,17 @@ class Rehearsal:
 
     def _step_of(self, index: int) -> int:
         return 1 + sum(mark < index for mark in self.tracker.steps)
+
+    def plot(self) -> Picture:
+        """The last step in time, and where the card ends if one was named.
+
+        Raises      ValueError where nothing was allocated
+        """
+        from ..plot.steps import timeline
+
+        marks = self.tracker.steps
+        limit = self.card.name if self.named and self.backend == "cuda" else None
+        return timeline(self.tracker, start=marks[-2] + 1 if len(marks) > 1 else 0, limit=limit)
 
     def save_snapshot(self, path: str | Path) -> Path:
         """Write it for PyTorch's memory viewer, each tensor with its line."""
