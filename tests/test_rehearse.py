@@ -252,6 +252,12 @@ def test_adapters_over_nf4_are_as_described(rehearsed, monkeypatch):
     contents = json.loads(said.getvalue())["peak"]["contents"]
     assert found.contents()["weights"] == contents["weights"]
 
+    # Loading asks for all weights in one block first: half a byte for each number that is packed.
+    most = max(event.bytes for event in found.tracker.timeline if event.phase == "start")
+    assert most == 2 * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 512) // 2 + 2 * (
+        2 * 300 * 256 + 5 * 256
+    )
+
     with monkeypatch.context() as patched:
         patched.setattr(kernels, "kernels", dict)
         hidden = rehearsed(qlora(), WIDE)

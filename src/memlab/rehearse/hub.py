@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .quantized import quantize, quantizer
+from .quantized import quantize, quantizer, warm_up
 from .refused import Refused
 from .undo import Changes
 
@@ -77,6 +77,7 @@ def _made(on: str) -> Any:
             device = on if device is None else device  # it lies on the card, said or not
             quantize(model, by, device, number)
         elif device is not None:
+            warm_up(model, device, None)
             model.to(device)
         if device is not None:
             model.hf_device_map = {"": device}

@@ -4,7 +4,8 @@ transformers' quantizer replaces the layers, as it does before it loads weights;
 makes of each weight on the card is left to bitsandbytes, whose operators know the shapes of what
 they return.
 
-Source      transformers 5.23: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes;
+Source      transformers 5.23: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes,
+            modeling_utils.caching_allocator_warmup;
             bitsandbytes 0.50: functional.quantize_4bit, nn.Params4bit
 Leaves out  formats other than bitsandbytes', which are refused
 """
@@ -48,6 +49,7 @@ def quantize(model: Any, by: Any, device: Any, dtype: torch.dtype) -> None:
     """
     with _disable_current_modes():  # they have no storage there, and are bitsandbytes' own
         by.preprocess_model(model=model, dtype=dtype, device_map={"": device})
+    warm_up(model, device, by)
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
     for layer in list(model.modules()):
@@ -63,6 +65,18 @@ def quantize(model: Any, by: Any, device: Any, dtype: torch.dtype) -> None:
     model.to(device)
     model.hf_quantizer = by
     by.postprocess_model(model)
+
+
+def warm_up(model: Any, device: Any, by: Any) -> None:
+    """The one block as large as all weights that loading asks the card for, and gives back.
+
+    The allocator keeps it and cuts the weights out of it.
+    """
+    from transformers import modeling_utils
+
+    loading = getattr(modeling_utils, "caching_allocator_warmup", None)
+    if loading is not None:
+        loading(model, {name: torch.device(device) for name in model.state_dict()}, by)
 
 
 def _four_bits(layer: Any, device: torch.device, dtype: torch.dtype) -> None:
