@@ -23,7 +23,7 @@ def test_every_program_has_a_row_and_misses_by_nothing():
 def test_the_tables_say_what_is_stored():
     table, found = rehearsed.programs(None), rehearsed.stored()
     for name, one in found["programs"].items():
-        assert f"`{name}`" in table and f"{one['run']:,} | +0" in table
+        assert f"| `{name.removesuffix('.py')}` |" in table and f"{one['run']:,} | +0" in table
         assert ast.get_docstring(ast.parse((rehearsed.PROGRAMS / name).read_text("utf-8")))
     assert f"| -{STEP_COUNTERS:,} |" in rehearsed.trained(None)
 

@@ -129,15 +129,14 @@ def programs(root):
     ]
     for name, found in stored()["programs"].items():
         apart = found["rehearsed"] - found["run"]
-        rows.append(
-            f"| `{name}` | {title(name)} | {found['rehearsed']:,} | {found['run']:,} | {apart:+,} |"
-        )
+        sizes = f"{found['rehearsed']:,} | {found['run']:,} | {apart:+,}"
+        rows.append(f"| `{name.removesuffix('.py')}` | {title(name)} | {sizes} |")
     return "\n".join(rows)
 
 
 def trained(root):
     """The table of what is also described."""
-    rows = ["| `llama.py` | `memlab estimate llama-3-8b --tokens 2048 …` |"]
+    rows = ["| `llama.py` | `memlab estimate llama-3-8b --tokens 2048` … |"]
     rows[0] += " rehearsed | described | difference |"
     rows.append("|---|---|--:|--:|--:|")
     for how, found in stored()["trained"].items():
