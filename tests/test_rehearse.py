@@ -470,6 +470,43 @@ def test_one_rank_of_eight_is_as_described(rehearsed, how):
     assert not torch.distributed.is_initialized()
 
 
+COPIES = """
+from torch.distributed.device_mesh import init_device_mesh
+mesh = init_device_mesh("cuda", (2, 4), mesh_dim_names=("copies", "shards"))
+shard = fully_shard
+fully_shard = lambda module: shard(module, mesh=mesh)
+if HOW"""
+DIVIDED = """
+import os
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+dist.init_process_group("nccl")
+made = model().cuda()
+plan = {"mlp.gate_proj": ColwiseParallel(), "mlp.up_proj": ColwiseParallel()}
+for layer in made.model.layers:
+    down = plan | {"mlp.down_proj": RowwiseParallel()}
+    parallelize_module(layer, init_device_mesh("cuda", (4,)), down)
+ids = torch.randint(0, 300, (1, 64), device="cuda")
+made(input_ids=ids, labels=ids).loss.backward()
+"""
+
+
+def test_a_shard_of_a_copy_is_that_of_so_many_ranks(rehearsed):
+    """HSDP: two copies, each over four ranks, are at rest as four ranks alone."""
+    alone = rehearsed(RANKS.replace("HOW", "'fsdp'"), EVEN, gpus=4)
+    text = RANKS.replace("if HOW", COPIES).replace("HOW", "'fsdp'")
+    copies = rehearsed(text, EVEN, gpus=8)
+    assert copies.failure is None and copies.said == "0 8 8\n"
+    assert copies.contents()["weights"] == alone.contents()["weights"]
+    assert copies.held["between_steps"] == alone.held["between_steps"]
+
+
+def test_matrices_that_are_divided_are_refused_with_the_line(rehearsed):
+    with pytest.raises(ValueError, match=r"train.py:\d+ made\(.*backward.*: matrices divided by D"):
+        rehearsed(DIVIDED, EVEN, gpus=4)
+
+
 def sharded(rehearsed):
     text = TRAINER.replace("per_device_train_batch_size=2", "per_device_train_batch_size=1")
     return rehearsed(text + SHARDED, EVEN, gpus=8)

@@ -68,6 +68,19 @@ def unanswered(error: BaseException, lines: Lines) -> str:
     )
 
 
+def check_streams(error: BaseException, lines: Lines) -> None:
+    """Refuse a gradient of a DTensor: autograd asks for its card's stream, which nothing answers.
+
+    Source      PyTorch 2.13: aten/src/ATen/DeviceAccelerator.cpp, getAccelerator
+    """
+    if "Cannot access accelerator device" not in str(error):
+        return
+    frames = traceback.walk_tb(error.__traceback__)
+    where = next((lines.of(frame) for frame, _ in reversed(list(frames))), None)
+    place = "" if where is None else f"{where.reader.where} {where.reader.code}: "
+    raise Refused(f"{place}matrices divided by DTensor (tensor parallel) are not rehearsed yet")
+
+
 def told(error: BaseException) -> str:
     """A traceback as Python prints it, from the program's own first line on."""
     frames = traceback.extract_tb(error.__traceback__)

@@ -16,7 +16,7 @@ from . import card, files, guard, kernels, likely, methods, moving
 from .answer import Rehearsal
 from .assumed import Assumed
 from .command import Program
-from .ending import CANNOT, exit_status, limited, told, unanswered
+from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
@@ -76,6 +76,7 @@ def run(
                 except CANNOT as error:
                     raise Refused(unanswered(error, lines)) from error
                 except Exception as error:
+                    check_streams(error, lines)
                     if not tracker.ended:  # else it fails at being stopped
                         status, failure = 1, told(error)
             _check_path(missing, backend, lines.packages())
