@@ -30,7 +30,10 @@ OTHERS = [name for name in READ if name not in ENGLISH]  # the same pages, in ot
 SAMPLE = [name for name in OTHERS if re.search(r"/(intro|calculator|05_\w+|27_\w+)\.html", name)]
 # A folder gives two chapters and one note as it gives the others; the links of all are looked at.
 ALIKE = re.compile(r"notebooks/(?!05|27)|checks/note_00[1-9]")
-FOLDER = SAMPLE + [name for name in ENGLISH if not ALIKE.search(name)]
+FOLDER = [
+    pytest.param("file", name, marks=[pytest.mark.deep] if ALIKE.search(name) else [])
+    for name in ENGLISH + SAMPLE
+]
 WIDTHS = (390, 820, 1440)
 MODES = ("light", "dark")
 MOST = 700_000  # bytes, compressed, that a first visit to a page may take
@@ -150,7 +153,7 @@ def windows(browser, roots):
 
 @pytest.mark.parametrize(
     ("scheme", "name"),
-    [("http", name) for name in READ] + [("file", name) for name in FOLDER],
+    [("http", name) for name in READ] + FOLDER,
 )
 def test_page(windows, shades, roots, name, scheme):
     """Loads once; a folder and another language have the styles of the English site."""

@@ -120,14 +120,13 @@ def test_estimate_gives_the_peak_and_counts_what_it_left_out(gemma, capsys):
 
 
 def test_fit_and_explain_say_it_too(gemma, capsys):
-    asked = ["explain", gemma, "--tokens", "1024", "--seen", "40 GiB"]
     for last in ([], ["--json"]):
+        main(["fit", gemma, "--on", "H100 80GB", "--batch", "1", "--tokens", "1024", *last])
+        assert LINE in capsys.readouterr().out
+        asked = ["explain", gemma, "--tokens", "1024", "--seen", "40 GiB"]
         assert main([*asked, *last]) == 0
         assert LINE in capsys.readouterr().out
-    asked = ["fit", gemma, "--on", "H100 80GB", "--batch", "1", "--tokens", "1024"]
-    main(asked)
-    assert LINE in capsys.readouterr().out
-    main([*asked, "--json"])
+    main(["fit", gemma, "--on", "H100 80GB", "--tokens", "1024", "--json"])
     assert json.loads(capsys.readouterr().out)["leaves_out"][0].startswith(LINE)
 
 

@@ -69,7 +69,7 @@ def unanswered(error: BaseException, lines: Lines) -> str:
 
 
 def check_streams(error: BaseException, lines: Lines) -> None:
-    """Refuse a gradient of a DTensor: autograd asks for its card's stream, which nothing answers.
+    """Refuse what autograd asks for the stream of a card, such as a gradient of a DTensor.
 
     Source      PyTorch 2.13: aten/src/ATen/DeviceAccelerator.cpp, getAccelerator
     """
@@ -78,7 +78,10 @@ def check_streams(error: BaseException, lines: Lines) -> None:
     frames = traceback.walk_tb(error.__traceback__)
     where = next((lines.of(frame) for frame, _ in reversed(list(frames))), None)
     place = "" if where is None else f"{where.reader.where} {where.reader.code}: "
-    raise Refused(f"{place}matrices divided by DTensor (tensor parallel) are not rehearsed yet")
+    raise Refused(
+        f"{place}autograd asks for the stream of a card, as it does where matrices are divided by "
+        "DTensor (tensor parallel); that is not rehearsed yet"
+    )
 
 
 def told(error: BaseException) -> str:

@@ -73,6 +73,8 @@ def _made(on: str) -> Any:
         number = _dtype(dtype or torch_dtype, config)
         device = _device(device_map, on)
         model = cls._from_config(config, dtype=number, **said)
+        if by is not None and on == "cpu":
+            raise Refused(f"{name}: a quantized base is rehearsed on a card, not on a CPU")
         if by is not None:
             device = on if device is None else device  # it lies on the card, said or not
             quantize(model, by, device, number)

@@ -76,8 +76,8 @@ def run(
                 except CANNOT as error:
                     raise Refused(unanswered(error, lines)) from error
                 except Exception as error:
-                    check_streams(error, lines)
                     if not tracker.ended:  # else it fails at being stopped
+                        check_streams(error, lines)
                         status, failure = 1, told(error)
             _check_path(missing, backend, lines.packages())
         except Refused as error:
