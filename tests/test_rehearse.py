@@ -9,7 +9,6 @@ from importlib.util import find_spec
 import pytest
 
 torch = pytest.importorskip("torch")
-optim = pytest.importorskip("torch.optim.optimizer")
 pytest.importorskip("transformers")
 
 import memlab  # noqa: E402
@@ -344,86 +343,6 @@ def test_a_base_in_another_format_is_refused(rehearsed, monkeypatch):
     text = text.replace("how = BitsAndBytesConfig", "how = FineGrainedFP8Config() or dict")
     with pytest.raises(ValueError, match="quantized by fp8 is not rehearsed yet; bitsandbytes'"):
         rehearsed(text, WIDE)
-
-
-# Without a card, beside the same program really run.
-
-CLASSIFIER = """
-import torch, sys
-from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
-torch.manual_seed(0)
-sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128)
-model = BertForSequenceClassification(BertConfig(vocab_size=1000, num_labels=3, **sizes))
-padding = torch.cat([torch.ones(50, dtype=torch.long), torch.zeros(14, dtype=torch.long)])
-data = [
-    {"input_ids": torch.randint(0, 1000, (64,)), "attention_mask": padding, "labels": label}
-    for label in torch.arange(64) % 3
-]
-args = TrainingArguments(
-    sys.argv[1], per_device_train_batch_size=8, max_steps=9, report_to=[], disable_tqdm=True,
-    logging_steps=1, optim="adamw_torch", use_cpu=True,
-)
-Trainer(model=model, args=args, train_dataset=data).train()
-"""
-PICTURES = """
-import torch, torch.nn as nn, torch.nn.functional as F
-class Block(nn.Module):
-    def __init__(self, i, o):
-        super().__init__()
-        self.a, self.b = nn.Conv2d(i, o, 3, 2, 1, bias=False), nn.BatchNorm2d(o)
-        self.c, self.r = nn.Conv2d(i, o, 1, 2, bias=False), nn.ReLU(inplace=True)
-    def forward(self, x):
-        return self.r(self.b(self.a(x)) + self.c(x))
-class Data(torch.utils.data.Dataset):
-    def __len__(self):
-        return 64
-    def __getitem__(self, i):
-        return torch.rand(3, 32, 32), i % 10
-device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-ends = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)
-model = nn.Sequential(Block(3, 16), Block(16, 32), *ends).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-good = 0
-for x, y in torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True):
-    x, y = x.to(device), y.to(device)
-    out = model(x)
-    loss = F.cross_entropy(out, y)
-    optimizer.zero_grad(); loss.backward(); optimizer.step()
-    good += (out.argmax(1) == y).sum().item()
-    if loss.item() < 0.001:
-        break
-"""
-
-
-def really_run(text, folder, monkeypatch):
-    """The peak of the same program on the CPU, by the same tracker, in two steps."""
-    from memlab.measure.step_tracker import StepTracker
-
-    class Done(BaseException):
-        pass
-
-    steps = []
-
-    def stepped(*_):
-        steps.append(tracker.peak)
-        if len(steps) == 2:
-            raise Done
-
-    monkeypatch.setattr(sys, "argv", ["train.py", str(folder / "out")])
-    hook = optim.register_optimizer_step_post_hook(stepped)
-    tracker = StepTracker("cpu")
-    try:
-        with tracker, contextlib.suppress(Done):
-            exec(compile(text, "train.py", "exec"), {"__name__": "__main__"})
-    finally:
-        hook.remove()
-    return steps
-
-
-@pytest.mark.parametrize("text", [CLASSIFIER, PICTURES], ids=["padded texts", "pictures"])
-def test_a_program_without_a_card_is_as_it_really_runs(rehearsed, monkeypatch, text):
-    found = rehearsed(text, None, backend="cpu")
-    assert found.peak == really_run(text, rehearsed.folder, monkeypatch)[1]
 
 
 # One rank of several.

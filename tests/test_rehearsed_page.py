@@ -28,9 +28,10 @@ def test_the_tables_say_what_is_stored():
     assert f"| -{STEP_COUNTERS:,} |" in rehearsed.trained(None)
 
 
-def test_one_program_is_rehearsed_and_run_again():
-    pytest.importorskip("torch")
-    assert rehearsed.of_program("noise.py") == rehearsed.stored()["programs"]["noise.py"]
+@pytest.mark.parametrize("name", ["noise.py", "pictures.py", "texts.py"])
+def test_a_program_is_rehearsed_and_run_again(name):
+    pytest.importorskip("transformers")
+    assert rehearsed.of_program(name) == rehearsed.stored()["programs"][name]
 
 
 def test_what_a_program_prints_is_no_document(tmp_path, monkeypatch):
