@@ -58,8 +58,14 @@ def metadata():
     lines += [f"Requires-Dist: {need}" for need in told["dependencies"]]
     for extra, needs in told["optional-dependencies"].items():
         lines.append(f"Provides-Extra: {extra}")
-        lines += [f'Requires-Dist: {need}; extra == "{extra}"' for need in needs]
+        lines += [f"Requires-Dist: {of_extra(need, extra)}" for need in needs]
     return "\n".join(lines) + "\n"
+
+
+def of_extra(need, extra):
+    """A requirement that holds for one extra alone; one with a condition keeps it."""
+    name, _, condition = need.partition(";")
+    return name + "; " + (f"({condition.strip()}) and " if condition else "") + f'extra == "{extra}"'
 
 
 def scripts():
