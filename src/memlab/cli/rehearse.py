@@ -9,6 +9,7 @@ import sys
 from ..base.extras import missing
 from ..base.safe_text import printable
 from ..rehearse import STEPS, of_command
+from ..verdict import DOES_NOT_FIT
 from .document import document
 from .fit import STATUS, STATUSES
 
@@ -20,7 +21,7 @@ WORDS = "Run a training script unmodified, without a GPU, without weights: what 
 MORE = f"{STATUSES} A script that fails by itself keeps its own status."
 PROGRAM = """
 program       python train.py ..., train.py ..., python -m package ...,
-              torchrun or accelerate launch, of which it is the first rank
+              torchrun or accelerate launch, of which it is one rank
 is not done   no weight is read, no checkpoint written, no run tracker told;
               compiled code runs as it is written
 runs          imports, arguments, data, tokenizers, loops and logging as ever;
@@ -58,7 +59,16 @@ def add_parser(commands: Any) -> None:
         help="where values decide: routing=even or fullest, mask=all or half (the first ones)",
     )
     parser.add_argument(
-        "--gpus", type=int, metavar="N", help="as the first of N ranks, as torchrun starts them"
+        "--gpus", type=int, metavar="N", help="as one of N ranks, as torchrun starts them"
+    )
+    parser.add_argument(
+        "--rank",
+        type=lambda said: int(said) if said.isdigit() else said,
+        metavar="K",
+        help="which one, from 0, or all (default: the first and the last; the fullest is told)",
+    )
+    parser.add_argument(
+        "--longest", action="store_true", help="let loaders give the longest examples first"
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the last step")
@@ -72,12 +82,19 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
     Raises      ValueError without torch, and for what cannot be rehearsed
     """
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
-    asked = (words, options.on, options.steps, options.backend, options.assume, options.gpus)
+    names = ("on", "steps", "backend", "assume", "gpus", "rank", "longest")
+    asked = {name: getattr(options, name) for name in names}
     # The program's own output stays what it is; JSON has the standard output to itself.
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     try:
         with out:
-            found = of_command(*asked)
+            found = of_command(words, **asked)
+            if (
+                found.verdict is not None
+                and found.verdict.word == DOES_NOT_FIT
+                and not found.status
+            ):
+                found.remedies()
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "numpy"):
             raise

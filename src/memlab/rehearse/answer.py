@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from ..base.message import Message
-from ..devices import Device
 from ..measure.line_tracker import Line
 from ..measure.snapshot import dump_snapshot, replay_tracker
 from ..terms.allocator import OutOfMemory
 from ..terms.replay import Replay
 from ..units import text
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
+from .asked import Asked
 from .assumed import Assumed
+from .loads import Loads
 from .watched import Watched
 
 if TYPE_CHECKING:
     from ..plot.canvas import Picture
+    from .remedies import Remedied
 
 TOP = 10  # lines
 # Libraries whose code decides what memory a program takes; only those that it has imported count.
@@ -32,10 +34,10 @@ LIBRARIES = (
 )
 # As torch.OutOfMemoryError says it: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.13.
 FAILED = (
-    "CUDA out of memory. Tried to allocate {tried}. GPU 0 has a total capacity of {there} of which "
-    "{free} is free. Including non-PyTorch memory, this process has {used} memory in use. Of the "
-    "allocated memory {allocated} is allocated by PyTorch, and {cached} is reserved by PyTorch but "
-    "unallocated."
+    "CUDA out of memory. Tried to allocate {tried}. GPU {number} has a total capacity of {there} "
+    "of which {free} is free. Including non-PyTorch memory, this process has {used} memory in use. "
+    "Of the allocated memory {allocated} is allocated by PyTorch, and {cached} is reserved by "
+    "PyTorch but unallocated."
 )
 
 
@@ -62,10 +64,11 @@ class Failure(NamedTuple):
 class Rehearsal:
     """A program as far as it went, in bytes of its tensors.
 
+    asked       what was asked: the card that torch found, the rank, ...
     tracker     every storage and event; `where` has the lines of each
-    card        that torch found; `named` tells whether somebody chose it
-    backend     cuda or cpu, where the program ran as without a card
-    ranks       of which this is the first
+    loads       what loaders gave
+    others      rehearsals of other ranks, none of which holds more
+    remedied    what `remedies` found, once somebody asked
     missing     packages that decide a path and are not installed: who looked for them
     status      the program's own exit status; `failure` its traceback, if it failed
     Unit        bytes as tensors ask for them
@@ -74,19 +77,20 @@ class Rehearsal:
 
     def __init__(
         self,
+        asked: Asked,
         tracker: Watched,
         assumed: Assumed,
-        card: Device,
+        loads: Loads,
         *,
-        named: bool,
-        backend: str,
-        ranks: int,
         missing: dict[str, list[str]],
         status: int,
         failure: str | None,
     ) -> None:
-        self.tracker, self.card, self.named, self.backend = tracker, card, named, backend
-        self.ranks, self.missing = ranks, missing
+        self.asked, self.tracker, self.loads, self.missing = asked, tracker, loads, missing
+        self.card, self.named, self.backend = asked.card, asked.named, asked.backend
+        self.ranks = asked.program.ranks or 1
+        self.others: list[Rehearsal] = []
+        self.remedied: list[Remedied] | None = None
         self.status, self.failure = status, failure
         self.assumed, self.skipped = assumed.assumed, assumed.skipped
         self.peak = tracker.peak
@@ -181,6 +185,14 @@ class Rehearsal:
             done = self._on_card  # unused blocks are given back before it fails
         return room.verdict(self.peak, done.peak_reserved)
 
+    def remedies(self) -> list[Remedied]:
+        """What else would hold less, each rehearsed: memlab.rehearse.remedies."""
+        from .remedies import remedied
+
+        if self.remedied is None:
+            self.remedied = remedied(self)
+        return self.remedied
+
     @property
     def out_of_memory(self) -> Failure | None:
         """How it would end on the card; None where it does not, or nobody named one."""
@@ -198,6 +210,7 @@ class Rehearsal:
         used = error.reserved + there - error.capacity
         return Message(
             FAILED,
+            number=self.asked.local,
             tried=text(error.tried),
             there=text(there),
             free=text(there - used),

@@ -48,8 +48,12 @@ def capability(card: Device) -> tuple[int, int]:
     return card.capability, USUAL[card.capability] if minor is None else minor
 
 
-def show(changes: Changes, card: Device, tracker: Any, count: int = 1) -> None:
-    """Let torch find so many such cards; the memory of the first is what the tracker counts."""
+def show(changes: Changes, card: Device, tracker: Any, count: int = 1, number: int = 0) -> None:
+    """Let torch find so many such cards; the memory of one is what the tracker counts.
+
+    number      of that one: a device of this number is cuda:0, the only one that C++ takes for the
+                current device here
+    """
     name, (major, minor), total = f"NVIDIA {card.name}", capability(card), card.limit
     properties = SimpleNamespace(
         name=name,
@@ -70,7 +74,7 @@ def show(changes: Changes, card: Device, tracker: Any, count: int = 1) -> None:
         is_integrated=0,
         is_multi_gpu_board=0,
     )
-    current = Current()
+    current = Current(number)
     context = current.context()
 
     def state(*_: Any, **__: Any) -> Any:

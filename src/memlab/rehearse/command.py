@@ -5,8 +5,10 @@ accelerate launch ... train.py ...; with NAME=VALUE before any of them.
 """
 
 import importlib.util
+import inspect
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,17 +22,19 @@ FLAGS = re.compile(r"-[bBdEiIOPqsSuvx]+")  # of Python, without a value
 class Program:
     """What is run.
 
-    path        of the file; of a module too
+    path        of the file; of a module or a function too
     module      its name, where it is run as one
-    arguments   without the program's own name
+    function    what is called, where it is no file
+    arguments   without the program's own name; those of the function
     environment variables that its launcher sets
     ranks       processes in all; None: nobody started several
     local       of them on this machine
     """
 
     path: str
-    arguments: list[str]
+    arguments: list[Any]
     module: str = ""
+    function: Callable[..., Any] | None = None
     environment: dict[str, str] = field(default_factory=dict)
     ranks: int | None = None
     local: int = 1
@@ -65,6 +69,21 @@ def program(words: list[str]) -> Program:
         found = _file(words[0], words[1:])
     found.environment = environment | found.environment
     return found
+
+
+def of_function(function: Callable[..., Any], arguments: list[Any]) -> Program:
+    """A function of this process as a program, with the file that it was written in.
+
+    Raises      TypeError for one that is not written in Python
+    """
+    try:
+        path = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        path = None
+    if path is None:
+        name = getattr(function, "__name__", repr(function))
+        raise TypeError(f"{name} is not written in Python; a function of yours is needed")
+    return Program(path, arguments, function=function)
 
 
 def _python(words: list[str]) -> Program:

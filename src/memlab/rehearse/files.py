@@ -1,15 +1,12 @@
-"""Data comes in one process, nothing is saved, nothing is compiled, nobody is told.
+"""Nothing is saved, nothing is compiled, nobody is told.
 
-Source      PyTorch 2.13: torch.utils.data.DataLoader, torch.save, torch.compile
+Source      PyTorch 2.13: torch.save, torch.compile
 """
 
 import os
-from functools import wraps
-from inspect import signature
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader
 
 from .assumed import Assumed
 from .undo import Changes
@@ -24,7 +21,6 @@ QUIET = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
-OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 
 
 def environment(changes: Changes, more: dict[str, str]) -> None:
@@ -37,22 +33,6 @@ def environment(changes: Changes, more: dict[str, str]) -> None:
 
     changes.callback(back)
     os.environ.update(more | QUIET)
-
-
-def loaders(changes: Changes) -> None:
-    """Let a loader work in this process, whose tensors another one could not see."""
-    made = DataLoader.__init__
-    known = signature(made)
-
-    @wraps(made)
-    def make(*args: Any, **kwargs: Any) -> None:
-        said = known.bind(*args, **kwargs)
-        for name in OF_WORKERS:
-            said.arguments.pop(name, None)
-        said.arguments.update(num_workers=0, pin_memory=False)
-        made(*said.args, **said.kwargs)
-
-    changes.replace(DataLoader, "__init__", make)
 
 
 def nothing_saved(changes: Changes, assumed: Assumed) -> None:

@@ -15,6 +15,10 @@ from .refused import Refused
 from .undo import Changes
 
 
+# How from_pretrained is told that several ranks have parts of a model.
+DIVIDED = ("distributed_config", "tp_plan", "tp_size")
+
+
 def hub(changes: Changes, on: str) -> None:
     """Change transformers and accelerate, as far as they have been imported."""
     states = sys.modules.get("accelerate.state")
@@ -66,12 +70,17 @@ def _made(on: str) -> Any:
         if config is None or isinstance(config, str):
             trust = more.get("trust_remote_code", False)
             config = AutoConfig.from_pretrained(config or name, trust_remote_code=trust)
+        parts = {key: more.pop(key) for key in DIVIDED if more.get(key) is not None}
         for key in [key for key in more if hasattr(config, key)]:
             setattr(config, key, more[key])
         by = quantizer(config, quantization_config)
         said = {"attn_implementation": attn_implementation} if attn_implementation else {}
         number = _dtype(dtype or torch_dtype, config)
         device = _device(device_map, on)
+        if parts:
+            if by is not None:
+                raise Refused(f"{name}: a quantized base over several ranks is not rehearsed yet")
+            return _over_ranks(cls, name, config, parts, device_map, dtype=number, **said)
         model = cls._from_config(config, dtype=number, **said)
         if by is not None and on == "cpu":
             raise Refused(f"{name}: a quantized base is rehearsed on a card, not on a CPU")
@@ -88,6 +97,28 @@ def _made(on: str) -> Any:
         return model
 
     return from_pretrained
+
+
+def _over_ranks(
+    cls: Any, name: Any, config: Any, parts: dict[str, Any], device_map: Any, **said: Any
+) -> Any:
+    """A model of which this rank reads its part: transformers' own ways, without files."""
+    divide = getattr(cls, "maybe_distribute_model", None)
+    if divide is None:
+        raise Refused(f"{name}: {', '.join(parts)} is rehearsed with transformers 5.23")
+    from transformers import DistributedConfig
+
+    how = parts.pop("distributed_config", None) or DistributedConfig(**parts)
+    how, place, meshes = cls.prepare_distribute_model(how, device_map=device_map)
+    with torch.device("meta"):
+        model = cls._from_config(config, **said)
+    config.distributed_config = how
+    model = divide(model, how, meshes)
+    model.to_empty(device=place)
+    model.tie_weights()
+    model.name_or_path = str(name)
+    model.eval()
+    return model
 
 
 def _dtype(said: Any, config: Any) -> torch.dtype:

@@ -7,12 +7,16 @@ and every package that decides a path and is not installed here is written down 
 
 import ast
 import importlib
+import inspect
 import sys
+import textwrap
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from .command import Program
 
 # Packages of kernels that libraries use where they are there. Without one the path is another.
 DECIDING = (
@@ -36,25 +40,32 @@ ASKED_FOR = {
 }
 
 
-def libraries(path: str) -> list[tuple[str, str]]:
-    """What a file imports, and the files of its folder that it imports: (module, name or "")."""
-    todo, seen = [Path(path)], set()
+def libraries(program: Program) -> list[tuple[str, str]]:
+    """What a program imports, and the files of its folder that it imports: (module, name or "").
+
+    Of a function its own lines, and those of its file.
+    """
+    folder, seen = Path(program.path).parent, set()
+    texts = [textwrap.dedent(inspect.getsource(program.function))] if program.function else []
+    todo = [Path(program.path)]
     found: dict[tuple[str, str], None] = {}
-    while todo:
-        file = todo.pop()
-        if file in seen:
-            continue
-        seen.add(file)
+    while texts or todo:
         try:
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            if not texts:
+                file = todo.pop()
+                if file in seen:
+                    continue
+                seen.add(file)
+                texts.append(file.read_text(encoding="utf-8"))
+            tree = ast.parse(texts.pop())
         except (OSError, SyntaxError, UnicodeDecodeError):
             continue  # the program itself will say so
         for module, name in _named(tree):
-            beside = Path(path).parent / Path(*module.split("."))
+            beside = folder / Path(*module.split("."))
             local = [f for f in (beside.with_suffix(".py"), beside / "__init__.py") if f.is_file()]
             if local:
                 todo += local
-            elif not (Path(path).parent / module.partition(".")[0]).is_dir():
+            elif not (folder / module.partition(".")[0]).is_dir():
                 found[module, name] = None
     return list(found)
 

@@ -84,6 +84,6 @@ def _short(file: str) -> str:
     """A file's name, behind that of the package that it was installed with."""
     name = Path(file).name
     if INSTALLED not in file:
-        return name
+        return "notebook" if "ipykernel" in file else name  # a cell's file has a number for a name
     inside = Path(file.rpartition(INSTALLED)[2]).parts[1:]
     return "/".join((inside[0], *["…"] * (len(inside) > 2), name)) if inside[1:] else name

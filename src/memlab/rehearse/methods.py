@@ -71,20 +71,29 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
 
 
 class Calls(TorchFunctionMode):
-    """Calls that torch reads in C++, made readable: devices that are numbers, lists of numbers."""
+    """Calls that torch reads in C++, made readable: devices that are numbers, lists of numbers.
 
-    def __init__(self, assumed: Assumed) -> None:
+    number      of the rank's own card, which is cuda:0
+    """
+
+    def __init__(self, assumed: Assumed, number: int = 0) -> None:
         super().__init__()
-        self.assumed = assumed
+        self.assumed, self.number = assumed, number
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self.number:
+            if func is torch.device and type(args[0] if args else "") is not int:
+                return _own((func(*args, **kwargs),), self.number)[0]
+            args = _own(args, self.number)
+            if "device" in kwargs:
+                (kwargs["device"],) = _own((kwargs["device"],), self.number)
         if type(kwargs.get("device")) is int:
             kwargs["device"] = torch.device("cuda", kwargs["device"])
         if func in NUMBERED and len(args) == NUMBERED[func] and type(args[-1]) is int:
-            args = (*args[:-1], torch.device("cuda", args[-1]))
+            args = (*args[:-1], torch.device("cuda", 0 if args[-1] == self.number else args[-1]))
             if func is torch.device:
                 return args[0]
         elif func in RECURRENT and args[0].is_cuda:
@@ -99,6 +108,18 @@ RECURRENT = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 NUMBERED = {torch.device: 1, Tensor.to: 2, Tensor.cuda: 2}
 
 
+def _own(args: Any, number: int) -> Any:
+    """Arguments in which a rank's own card is cuda:0."""
+    own, first = torch.device("cuda", number), torch.device("cuda", 0)
+    named = str(own)
+    return tuple(
+        first
+        if (type(each) is torch.device and each == own) or (type(each) is str and each == named)
+        else each
+        for each in args
+    )
+
+
 def _plain(thing: Any) -> Any:
     if isinstance(thing, (list, tuple)):
         return [_plain(each) for each in thing]
@@ -107,13 +128,15 @@ def _plain(thing: Any) -> Any:
     return thing
 
 
-def numbered_modules(changes: Changes) -> None:
+def numbered_modules(changes: Changes, number: int) -> None:
     """module.to(0), which is read past any function mode."""
     parse = torch._C._nn._parse_to
 
     def parsed(*args: Any, **kwargs: Any) -> Any:
         if args and type(args[0]) is int:
             args = (torch.device("cuda", args[0]), *args[1:])
+        if number:
+            args = _own(args, number)
         return parse(*args, **kwargs)
 
     changes.replace(torch._C._nn, "_parse_to", parsed)

@@ -4,6 +4,7 @@ Source      PyTorch 2.13: torch.nn.Module._apply, torch.utils.swap_tensors
 """
 
 import weakref
+from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -14,14 +15,15 @@ from torch._subclasses.fake_tensor import FakeTensor
 from .undo import Changes
 
 
-def moving(changes: Changes) -> None:
-    """Let `.to` and `.cuda` swap what is behind a parameter."""
+def moving(changes: Changes, before_it: Callable[[Any], None]) -> None:
+    """Let `.to` and `.cuda` swap what is behind a parameter; `before_it` may refuse one."""
     before = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)
     changes.callback(torch.__future__.set_swap_module_params_on_conversion, before)
     swap = torch.utils.swap_tensors
 
     def swapped(one: Any, other: Any) -> None:
+        before_it(one)
         own = dict(vars(one))
         swap(one, other)
         for name, value in own.items():  # what a library wrote on the parameter stays on it

@@ -2,7 +2,7 @@
 
 Source      PyTorch 2.13: torch.testing._internal.distributed.fake_pg, with which PyTorch tests
             itself; torch/nn/parallel/distributed.py; torch/distributed/tensor/_sharding_prop.py
-Leaves out  ranks other than the first, NCCL's buffers (a row of the answer), time on the wire
+Leaves out  what other ranks send, NCCL's buffers (a row of the answer), time on the wire
 """
 
 from importlib import import_module
@@ -11,21 +11,26 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from .asked import Asked
 from .undo import Changes
 
 # Shapes that DTensor works out, without this in the modes of a rehearsal, are no memory.
 NO_MEMORY = ("detect_fake_mode",)
-MASTER = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500", "GROUP_RANK": "0"}
+MASTER = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 
 
-def variables(ranks: int, local: int) -> dict[str, str]:
-    """What torchrun sets for the first rank."""
-    own = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(local)}
-    return own | MASTER
+def variables(asked: Asked) -> dict[str, str]:
+    """What torchrun sets for a rank; nothing where nobody starts several."""
+    if not asked.program.ranks:
+        return {}
+    numbers = {"RANK": asked.rank, "LOCAL_RANK": asked.local}
+    numbers |= {"WORLD_SIZE": asked.program.ranks, "LOCAL_WORLD_SIZE": asked.program.local}
+    numbers["GROUP_RANK"] = asked.rank // asked.program.local
+    return {name: str(number) for name, number in numbers.items()} | MASTER
 
 
-def group(changes: Changes, ranks: int) -> None:
-    """Let any process group be torch's fake one, of so many ranks."""
+def group(changes: Changes, ranks: int, rank: int) -> None:
+    """Let any process group be torch's fake one, of so many ranks, of which this is one."""
     if not dist.is_available():
         return
     store = import_module("torch.testing._internal.distributed.fake_pg").FakeStore
@@ -34,7 +39,7 @@ def group(changes: Changes, ranks: int) -> None:
 
     def init(*_: Any, **__: Any) -> None:
         if not dist.is_initialized():
-            begin("fake", rank=0, world_size=ranks, store=store())
+            begin("fake", rank=rank, world_size=ranks, store=store())
 
     def end() -> None:
         if dist.is_initialized() and not before:

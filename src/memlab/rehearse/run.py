@@ -1,26 +1,31 @@
 """Run a program unmodified, on tensors without values, and say what its memory would be."""
 
 import contextlib
+import io
 import logging
 import os
 import runpy
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 import torch._dynamo  # asks about CUDA while it is imported, before a card is shown
 
-from ..devices import Device
 from ..measure.grouped_products import grouped_products
 from ..measure.shapes_mode import shapes_mode
 from . import card, files, guard, kernels, likely, methods, moving
 from .answer import Rehearsal
+from .asked import Asked
 from .assumed import Assumed
 from .command import Program
+from .divided import divided, kind
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
 from .lines import Lines
+from .loads import Loads
 from .losses import losses
 from .ranks import group, variables
 from .refused import Done, Refused
@@ -32,17 +37,40 @@ from .watched import Watched
 ASKING = ("transformers", "accelerate", "peft", "trl", "diffusers", "lightning", "datasets")
 
 
-def run(
-    program: Program, on: Device, *, named: bool, steps: int, backend: str, policy: dict[str, str]
-) -> Rehearsal:
-    """Rehearse a program on a card.
+def run_ranks(asked: Asked, ranks: list[int]) -> Rehearsal:
+    """Rehearse some ranks of a program; the answer is the fullest one's, the rest its `others`.
 
-    named       whether somebody said which card; else it only stands for one
     Raises      ValueError for what cannot be rehearsed
     """
+    found: list[Rehearsal] = []
+    for rank in ranks:
+        with quiet() if found else contextlib.nullcontext():
+            found.append(run(replace(asked, rank=rank)))
+        if found[-1].status:
+            break
+    full = max(found, key=lambda each: (bool(each.status), each.peak, -each.asked.rank))
+    full.others = [each for each in found if each is not full]
+    return full
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What a program prints is what it printed before."""
+    nowhere = io.StringIO()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        yield
+
+
+def run(asked: Asked) -> Rehearsal:
+    """Rehearse a program.
+
+    Raises      ValueError for what cannot be rehearsed
+    """
+    program, backend = asked.program, asked.backend
     lines = Lines(program.folder)
-    assumed = Assumed(lines, policy)
-    tracker = Watched(backend, lines, steps)
+    assumed = Assumed(lines, asked.policy)
+    tracker = Watched(backend, lines, asked.steps)
+    tracker.outside = program.function is not None
     tracker.kernels |= losses()
     status, failure = 0, None
     with Changes() as changes:
@@ -50,20 +78,23 @@ def run(
         sys.meta_path.insert(0, missing)  # type: ignore[arg-type]
         changes.callback(sys.meta_path.remove, missing)
         try:
-            several = variables(program.ranks, program.local) if program.ranks else {}
-            files.environment(changes, program.environment | several)
+            files.environment(changes, program.environment | variables(asked))
             changes.answers(ASKING)
-            _as_the_program(changes, program)
-            names = libraries(program.path)
+            if program.function is None:
+                _as_the_program(changes, program)
+            names = libraries(program)
             import_all(names)
             _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
-            _change(changes, program, on, backend, tracker, assumed)
+            loads = _change(changes, asked, tracker, assumed)
             shapes = shapes_mode()
             values = Values(shapes, assumed, likely.ALL)
             methods.methods(changes, values, assumed)
+            calls = methods.Calls(assumed, asked.local)
             launches(changes, values, assumed)
+            if asked.change is not None:
+                asked.change(changes)
             with contextlib.ExitStack() as stack:
-                for mode in (grouped_products(), shapes, values, methods.Calls(assumed), tracker):
+                for mode in (grouped_products(), shapes, values, calls, tracker):
                     stack.enter_context(mode)
                 stack.enter_context(torch.autograd.set_multithreading_enabled(False))
                 stack.enter_context(limited(lines))
@@ -83,45 +114,32 @@ def run(
         except Refused as error:
             raise ValueError(str(error)) from error
         absent = missing.others()
-    return Rehearsal(
-        tracker,
-        assumed,
-        on,
-        named=named,
-        backend=backend,
-        ranks=program.ranks or 1,
-        missing=absent,
-        status=status,
-        failure=failure,
-    )
+    return Rehearsal(asked, tracker, assumed, loads, missing=absent, status=status, failure=failure)
 
 
-def _change(
-    changes: Changes,
-    program: Program,
-    on: Device,
-    backend: str,
-    tracker: Watched,
-    assumed: Assumed,
-) -> None:
-    if backend == "cuda":
+def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) -> Loads:
+    if asked.backend == "cuda":
         guard.device_guard()
         guard.kernels(changes)
-        card.show(changes, on, tracker, program.local)
-        group(changes, program.ranks or 1)
-        methods.numbered_modules(changes)
+        card.show(changes, asked.card, tracker, asked.program.local, asked.local)
+        group(changes, asked.program.ranks or 1, asked.rank)
+        divided(changes)
+        tracker.dtensor = kind()
+        methods.numbered_modules(changes, asked.local)
         kernels.tensors(changes)
         tracker.kernels |= kernels.kernels()
     else:
         card.hide(changes)
-    moving.moving(changes)
+    moving.moving(changes, tracker.made_before)
     moving.optimizers(changes)
-    files.loaders(changes)
+    loads = Loads(asked.longest, assumed)
+    loads.change(changes)
     files.nothing_saved(changes, assumed)
     files.nothing_compiled(changes, assumed)
-    hub(changes, backend)
+    hub(changes, asked.backend)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
     changes.replace(log, "disabled", True)
+    return loads
 
 
 def _as_the_program(changes: Changes, program: Program) -> None:
@@ -141,7 +159,9 @@ def _as_the_program(changes: Changes, program: Program) -> None:
 
 
 def _run(program: Program) -> None:
-    if program.module:
+    if program.function is not None:
+        program.function(*program.arguments)
+    elif program.module:
         runpy.run_module(program.module, run_name="__main__", alter_sys=True)
     else:
         runpy.run_path(program.path, run_name="__main__")

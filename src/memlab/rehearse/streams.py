@@ -47,10 +47,10 @@ class Event(Stream):
 
 
 class Current:
-    """The number of the current device, and what sets it."""
+    """The number of the current device, and what sets it; that of the rank's own is 0."""
 
-    def __init__(self) -> None:
-        self.index = 0
+    def __init__(self, own: int = 0) -> None:
+        self.index, self.own = 0, own
 
     def set(self, device: Any) -> None:
         self.index = self.of(device)
@@ -63,7 +63,8 @@ class Current:
             device = torch.device(device)
         if isinstance(device, torch.device):
             device = device.index
-        return self.index if device is None or device < 0 else int(device)
+        number = self.index if device is None or device < 0 else int(device)
+        return 0 if number == self.own else number
 
     def context(self) -> type:
         """A class in the place of torch.cuda.device."""

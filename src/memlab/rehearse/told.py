@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -14,6 +15,9 @@ from ..units import text
 from ..verdict import workspaces
 from .answer import TOP, Rehearsal
 
+OF_RANK = "peak of rank {rank} of {ranks}"
+LOADED = "{count} batches were loaded, of {least} to {most}; --longest gives the longest ones first"
+LONGEST = "the longest examples came first: a batch of {shape}"
 WIDE = 44  # letters of a line of code
 CARD = "no card was named, so torch found {card}; --on says another, and whether it fits"
 STOPS = "On {card} it stops in step {step}, {phase}, at {line}"
@@ -51,6 +55,8 @@ def as_lines(found: Rehearsal) -> list[str]:
         where = {"step": stopped.step, "phase": stopped.phase, "line": _at(stopped.reader)}
         lines += [say(Message(STOPS, card=found.card.name, **where)), _beside(stopped)]
         lines += [f"torch.OutOfMemoryError: {stopped.message}", ""]
+    if found.remedied:
+        lines += [as_text(_remedies(found)), ""]
     return lines + _honesty(found)
 
 
@@ -58,6 +64,10 @@ def _figures(found: Rehearsal) -> list[list[str]]:
     rows: list[tuple[str, int | None]] = [("peak of the first step", found.first)]
     rows.append(("peak of later steps", found.later))
     rows += [(REST[name], size) for name, size in found.held.items()]
+    if found.ranks > 1:
+        mine = [*found.others, found]
+        for each in sorted(mine, key=lambda each: each.asked.rank):
+            rows.append((Message(OF_RANK, rank=each.asked.rank, ranks=found.ranks), each.peak))
     if found.backend == "cuda":
         rows += [
             ("in blocks of the allocator", found.replay.peak_allocated),
@@ -80,6 +90,17 @@ def _holders(found: Rehearsal) -> list[list[str]]:
     return [head, *rows]
 
 
+def _remedies(found: Rehearsal) -> list[list[str]]:
+    """Each change alone, with the program rehearsed again."""
+    rows = []
+    for words, other, why in found.remedied or ():
+        if other is None or other.verdict is None:
+            rows.append([words, "", "", why])
+        else:
+            rows.append([words, cell(other.peak), text(other.peak), say(other.verdict.word)])
+    return [["rehearsed with one change", "bytes", "size", "verdict"], *rows]
+
+
 def _at(line: Line) -> str:
     code = line.code if len(line.code) <= WIDE else f"{line.code[: WIDE - 1]}…"
     return f"{line.where} {code}".strip()
@@ -96,12 +117,28 @@ def _honesty(found: Rehearsal) -> list[str]:
         for (what, where), count in found.assumed.most_common()
     ]
     lines += [f"not run {count} × {say(what)}" for what, count in found.skipped.most_common()]
+    lines += _loaded(found)
     for package, who in found.missing.items():
         lines.append(say(Message(ABSENT, package=package, who=Listed(", ", who))))
     versions = Listed(", ", [f"{name} {version}" for name, version in found.versions.items()])
     lines.append(say(Message("holds for {versions}", versions=versions)))
     lines.append(say(Message("leaves out {what}", what=MISSED)))
     return lines
+
+
+def _loaded(found: Rehearsal) -> list[str]:
+    """Shapes of the batches, where they were not all alike."""
+    shapes = sorted(found.loads.batches, key=lambda shape: (math.prod(shape), shape))
+    if found.asked.longest:
+        return [say(Message(LONGEST, shape=_by(shapes[-1])))] if shapes else []
+    if len(shapes) < 2:
+        return []
+    said = {"count": found.loads.batches.total(), "least": _by(shapes[0]), "most": _by(shapes[-1])}
+    return [say(Message(LOADED, **said))]
+
+
+def _by(shape: tuple[int, ...]) -> str:
+    return " × ".join(f"{size:,}" for size in shape)
 
 
 def as_dict(found: Rehearsal) -> dict[str, Any]:
@@ -141,6 +178,8 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
         "device": found.card.name if found.named else None,
         "backend": found.backend,
         "ranks": found.ranks,
+        "rank": found.asked.rank,
+        "other_ranks": {each.asked.rank: each.peak for each in found.others},
         "fits": None if found.verdict is None else found.verdict.fits,
         "verdict": None if found.verdict is None else found.verdict.word,
         "out_of_memory": None
@@ -152,6 +191,18 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
             "line": stopped.reader._asdict(),
             "library": stopped.library._asdict(),
         },
+        "remedies": [
+            {
+                "change": str(words),
+                "bytes": None if other is None else other.peak,
+                "verdict": other.verdict.word if other and other.verdict else None,
+                "why_not": why or None,
+            }
+            for words, other, why in found.remedied or ()
+        ],
+        "batches": [
+            {"shape": list(shape), "times": times} for shape, times in found.loads.batches.items()
+        ],
         "assumed": [
             {"what": str(what), "line": where, "times": count}
             for (what, where), count in found.assumed.most_common()

@@ -15,6 +15,8 @@ from torch.utils._python_dispatch import _pop_mode, _push_mode
 from ..measure.line_tracker import LineTracker
 from ..measure.step_tracker import DEVICE, StepTracker
 from ..measure.storages import Living, Storage, plain
+from ..measure.tracker import Tracker
+from .divided import answering
 from .lines import Lines, Where
 from .refused import Done, Refused
 
@@ -28,8 +30,12 @@ class Watched(LineTracker, StepTracker):
 
     where       the two lines of each storage
     kernels     the code of operators that torch cannot look into: memlab.rehearse.kernels
+    outside     whether the program may reach tensors that were made before it: a function may
     host_peak   bytes of tensors on the host, at most
     ended       whether it stopped after its last step
+    trains      whether a module was called with gradients
+    trains_whole whether one that has layers to checkpoint was, without doing it
+    stepped     classes of the optimizers; `foreach` tells whether torch chose that for one
     """
 
     follow = True
@@ -41,7 +47,11 @@ class Watched(LineTracker, StepTracker):
         self.optimizers: dict[int, int] = {}
         self.kernels: dict[Any, Any] = {}
         self.host = self.host_peak = 0
-        self.ended = False
+        self.outside = self._passing = False
+        self._depth = 0  # operators of DTensors that are running, one inside the other
+        self.dtensor: Any = None
+        self.ended = self.trains = self.trains_whole = self.foreach = False
+        self.stepped: set[type] = set()
         self._apart = device != "cpu"
         self._on_host: Living[int] = Living(self._host_freed)
         self._phase = "start"
@@ -62,14 +72,34 @@ class Watched(LineTracker, StepTracker):
             # Autograd would go to a device that this torch was not built for. Where gradients
             # are, their tensors know.
             return HOST if _autograd_asks() else args[0].fake_device
+        if self.dtensor is not None and any(issubclass(held, self.dtensor) for held in types):
+            return self._divided(func, args, kwargs or {})
         code = self.kernels.get(func)
         if code is None or not any(type(each) is FakeTensor for each in args):
+            if self._depth:  # a sum that a DTensor makes for itself is not one of autograd's
+                return Tracker.__torch_dispatch__(self, func, types, args, kwargs)
             return super().__torch_dispatch__(func, types, args, kwargs)
         _push_mode(self)  # what the code allocates on the way is seen too
         try:
             return code(*args, **(kwargs or {}))
         finally:
             _pop_mode()
+
+    def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """An operator of DTensors, whose inner ones come by here too."""
+        if func is DEVICE:
+            return HOST if _autograd_asks() else args[0]._local_tensor.device
+        if self._passing:
+            self._passing = False
+            return NotImplemented
+        self._passing, self._depth = True, self._depth + 1
+        _push_mode(self)
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            _pop_mode()
+            self._passing, self._depth = False, self._depth - 1
+        return answering(result, args)
 
     def _meet(self, thing: Any, kind: str, func: Any) -> None:
         known = len(self.records)
@@ -78,10 +108,11 @@ class Watched(LineTracker, StepTracker):
             where = self.finder.of(sys._getframe(1))
             for ident in range(known, len(self.records)):
                 self.lines[ident], self.where[ident] = where.reader, where
-                if self.records[ident].device.partition(":")[2] not in ("", "0"):
+                device = self.records[ident].device
+                if device.partition(":")[2] not in ("", "0"):
                     raise Refused(
-                        f"a tensor on {self.records[ident].device}, at {where.reader.where} "
-                        f"{where.reader.code}: one card of a process is rehearsed"
+                        f"a tensor on {device}, at {where.reader.where} {where.reader.code}: one "
+                        "card of a process is rehearsed"
                     )
         elif self._apart:
             self._meet_host(thing)
@@ -102,7 +133,22 @@ class Watched(LineTracker, StepTracker):
     def _called(self, module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         if self._phase == "start":
             self._phase = "forward"
+        if self.outside and module not in self._named:
+            for parameter in module.parameters():
+                self.made_before(parameter)
+        if not self.trains_whole:
+            self.trains = self.trains or torch.is_grad_enabled()
+            self.trains_whole = checkpoints(module)
         super()._called(module, arguments)
+
+    def made_before(self, parameter: Any) -> None:
+        """Refuse a weight that has values: it is the reader's own, and would lose them."""
+        if self.outside and type(parameter) is torch.nn.Parameter:
+            where = self.finder.of(sys._getframe(1)).reader
+            raise Refused(
+                f"{where.where} {where.code}: a model that was made before the rehearsal; let the "
+                "function make its model"
+            )
 
     def _look(self, owner: Any, category: str) -> None:
         super()._look(owner, category)
@@ -121,6 +167,9 @@ class Watched(LineTracker, StepTracker):
     def _enough(self, optimizer: Any, *_: Any) -> None:
         """After LineTracker has written the step down."""
         self._phase = "forward"
+        self.stepped.add(type(optimizer))
+        group = optimizer.param_groups[0]
+        self.foreach = self.foreach or (group.get("foreach", 0) is None and not group.get("fused"))
         done = self.optimizers
         done[id(optimizer)] = done.get(id(optimizer), 0) + 1
         least, most = min(done.values()), max(done.values())
@@ -136,6 +185,19 @@ class Watched(LineTracker, StepTracker):
             here = self.timeline[first + 1 : last + 1]
             found.append(max((event.total for event in here), default=0))
         return found
+
+
+def checkpoints(module: Any) -> bool:
+    """Whether a model of transformers is called that could checkpoint its layers, and does not."""
+    able = getattr(type(module), "supports_gradient_checkpointing", False)
+    return able and module.training and torch.is_grad_enabled() and not _checkpointed(module)
+
+
+def _checkpointed(module: Any) -> bool:
+    for name in ("is_activation_checkpointing", "is_gradient_checkpointing"):  # the older one warns
+        if hasattr(type(module), name):
+            return bool(getattr(module, name))
+    return True
 
 
 def _autograd_asks() -> bool:

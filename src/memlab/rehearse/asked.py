@@ -1,0 +1,41 @@
+"""What is asked of a rehearsal, so that it can be asked again of another rank, or with a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..devices import Device
+from .command import Program
+
+Change = Callable[[Any], None]  # of what a program uses, by memlab.rehearse.undo.Changes
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One run of a program.
+
+    card        that torch finds; `named` tells whether somebody said which, else it only stands in
+    steps       optimizer steps after which it is stopped
+    backend     cuda or cpu
+    policy      what is assumed where values decide: memlab.rehearse.assumed
+    longest     whether loaders give the longest examples first
+    rank        of program.ranks, from 0
+    change      made to what the program uses before it begins
+    """
+
+    program: Program
+    card: Device
+    named: bool
+    steps: int
+    backend: str
+    policy: dict[str, str] = field(default_factory=dict)
+    longest: bool = False
+    rank: int = 0
+    change: Change | None = None
+
+    @property
+    def local(self) -> int:
+        """The number of the rank's card on its machine."""
+        return self.rank % self.program.local
