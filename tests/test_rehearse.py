@@ -478,7 +478,6 @@ def test_transformers_own_plan_is_as_described(rehearsed, monkeypatch):
     assert found.failure is None, found.failure
     words = "--precision bf16 --batch 2 --tokens 64 --tensor 4 --plan transformers"
     peak = described(HEADS, words + " --optimizer-impl forloop", rehearsed.folder)[0]
-    print(peak, found.peak, found.contents())
     assert peak - found.peak == STEP_COUNTERS * PARAMETERS
 
 
@@ -486,6 +485,69 @@ def test_foreach_takes_no_matrix_beside_a_divided_one(rehearsed):
     """As torch says on a card too: norms are whole here, and foreach takes one kind at a time."""
     text = DIVIDED.replace("SEQUENCE", "False").replace("FOREACH", "None")
     assert "got mixed torch.Tensor and DTensor" in rehearsed(text, HEADS, gpus=4, rank=0).failure
+
+
+STAGES = """
+import os
+import torch.distributed as dist
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+from transformers.loss.loss_utils import ForCausalLMLoss
+dist.init_process_group("nccl")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+class Part(torch.nn.Module):
+    def __init__(self, whole):
+        super().__init__()
+        self.model, each = whole.model, len(whole.model.layers) // ranks
+        self.model.layers = whole.model.layers[rank * each : (rank + 1) * each]
+        if rank < ranks - 1:
+            self.model.norm = torch.nn.Identity()
+        else:
+            self.lm_head = whole.lm_head
+        if rank:
+            self.model.embed_tokens = None
+    def forward(self, x):
+        given = {"inputs_embeds" if rank else "input_ids": x}
+        hidden = self.model(**given).last_hidden_state
+        return hidden if rank < ranks - 1 else self.lm_head(hidden)
+part = Part(model()).to(device)
+stage = PipelineStage(part, rank, ranks, device)
+def loss_of(logits, labels):
+    return ForCausalLMLoss(logits, labels, vocab_size=300)
+schedule = Schedule1F1B(stage, 4, loss_fn=loss_of)
+optimizer = torch.optim.AdamW(part.parameters(), lr=1e-5)
+ids = torch.randint(0, 300, (8, 64), device=device)
+for step in range(3):
+    if rank == 0:
+        schedule.step(ids)
+    elif rank == ranks - 1:
+        schedule.step(target=ids, losses=[])
+    else:
+        schedule.step()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+DEEP = LLAMA | {"num_hidden_layers": 6}
+
+
+def test_ranks_of_a_pipeline_are_as_described(rehearsed):
+    """Each learns its shapes from the one before; one that was not rehearsed cannot tell."""
+    found = rehearsed(STAGES, DEEP, gpus=3, rank="all")
+    assert found.failure is None, found.failure
+    path = rehearsed.folder / "config.json"
+    path.write_text(json.dumps(DEEP), encoding="utf-8")
+    words = "--precision bf16 --batch 2 --tokens 64 --micro-batches 4 --pipeline 3 --json"
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["estimate", str(path), *words.split()]) == 0
+    peaks = [each["bytes"] for each in json.loads(said.getvalue())["sharding"]["stages"]]
+    ranks = sorted([found, *found.others], key=lambda each: each.asked.rank)
+    counters = [STEP_COUNTERS * (2 * 9 + more) for more in (1, 0, 2)]
+    ids = [0, 8 * 64 * 8, 0]  # which this program makes on the middle rank too
+    assert [each.asked.rank for each in ranks] == [0, 1, 2]
+    peaks = zip(peaks, ids, counters, strict=True)
+    assert [each.peak for each in ranks] == [p + more - less for p, more, less in peaks]
+    with pytest.raises(ValueError, match="stage 2 of a pipeline asks stage 1 for shapes"):
+        rehearsed(STAGES, DEEP, gpus=3, rank=2)
 
 
 def sharded(rehearsed):
@@ -660,6 +722,146 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
     monkeypatch.setattr(ending, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
         rehearsed(GENERATES)
+
+
+# Functions of this process.
+
+
+def in_a_function(rows):
+    """Imports and makes all that it uses."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.for_model(**LLAMA)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).cuda()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    for _ in range(9):
+        ids = torch.randint(0, 300, (rows, 64), device="cuda")
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        del loss
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def test_a_function_is_rehearsed_as_a_program(rehearsed):
+    found = memlab.rehearse(in_a_function, [2], on="H100 80GB")
+    assert found.failure is None, found.failure
+    assert found.peak == rehearsed(loop()).peak and len(found.steps) == 2
+    assert found.holders()[0].reader.where.startswith("test_rehearse.py:")
+    assert found.remedies()[0].found.peak < found.peak
+
+
+def test_a_model_that_was_made_before_keeps_its_values():
+    layer = torch.nn.Linear(4, 4)
+    before = layer.weight.detach().clone()
+
+    def called():
+        layer(torch.rand(2, 4))
+
+    def moved():
+        layer.to("cuda")
+
+    for function in (called, moved):
+        with pytest.raises(ValueError, match=r"test_rehearse.py:\d+ layer.* made before the rehea"):
+            memlab.rehearse(function)
+    assert type(layer.weight.data) is torch.Tensor and torch.equal(layer.weight, before)
+
+
+@pytest.mark.parametrize(
+    ("thing", "message"), [(len, "len is not written in Python"), (3, "program is a int; the path")]
+)
+def test_what_is_no_program_is_refused(thing, message):
+    with pytest.raises(TypeError, match=message):
+        memlab.rehearse(thing)
+
+
+# Batches of several lengths.
+
+LOADED = """
+from torch.utils.data import DataLoader
+model = model().cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+rows = [torch.arange(length) for length in range(10, 90, 10)]
+def padded(rows):
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+for ids in DataLoader(rows, batch_size=2, collate_fn=padded, num_workers=2):
+    print(tuple(ids.shape))
+    model(input_ids=ids.cuda(), labels=ids.cuda()).loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_the_longest_batch_comes_each_time_where_somebody_asks(rehearsed):
+    first = rehearsed(LOADED)
+    assert first.said == "(2, 20)\n(2, 40)\n" and "--longest takes the longest" in str(first)
+    assert "2 batches were loaded, of 2 × 20 to 2 × 40" in str(first)
+    longest = rehearsed(LOADED, longest=True)
+    assert longest.said == "(2, 80)\n" * 2 and "the longest examples: 2 × 80" in str(longest)
+    assert longest.peak == rehearsed(LOADED, steps=4).peak > first.peak
+
+
+def test_trainers_longest_batch_comes_each_time(rehearsed):
+    """accelerate makes a loader of its own of the Trainer's."""
+    text = TRAINER.replace("(64,))} for _ in range(16)]", "(8 * n,))} for n in range(1, 17)]")
+    text = text.replace("per_device_train_batch_size=2", "per_device_train_batch_size=1")
+    found = rehearsed(text + "train(model())", longest=True)
+    assert found.failure is None, found.failure
+    assert set(found.loads.batches) == {(1, 128)}
+
+
+def test_a_stream_of_examples_has_no_order(rehearsed):
+    text = LOADED.replace("DataLoader(rows", "DataLoader(Stream()")
+    stream = """
+class Stream(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(rows)
+"""
+    found = rehearsed(text.replace("def padded", stream + "def padded"), longest=True)
+    assert found.said == "(2, 20)\n(2, 40)\n"
+    assert any("not of a loader whose Stream gives no order" in what for what in found.skipped)
+
+
+# What else would hold less.
+
+
+def test_remedies_are_rehearsed_and_are_what_the_program_would_be(rehearsed):
+    found = rehearsed(LOADED.replace("arange(length)", "arange(80)"), on="1 MB")
+    changes = {str(each.words).partition(":")[0]: each.found for each in found.remedies()}
+    assert list(changes)[:2] == ["gradient checkpointing", "half the rows of every batch"]
+    line = "optimizer = torch.optim"
+    checkpointed = "model.gradient_checkpointing_enable()\n" + line
+    text = LOADED.replace("arange(length)", "arange(80)")
+    assert (
+        changes["gradient checkpointing"].peak == rehearsed(text.replace(line, checkpointed)).peak
+    )
+    halved = rehearsed(text.replace("batch_size=2", "batch_size=1"))
+    assert changes["half the rows of every batch"].peak == halved.peak < found.peak
+    every = found.remedies()[-1]
+    assert "together" in every.words and every.found.peak <= min(
+        each.peak for each in changes.values()
+    )
+    assert "rehearsed with one change" in str(found) and found.to_dict()["remedies"][0]["bytes"]
+
+
+def test_states_of_eight_bits_and_single_tensors_are_what_the_program_would_be(rehearsed):
+    pytest.importorskip("bitsandbytes")
+    config = WIDE | {"vocab_size": 3000}
+    text = LOOP.replace("(2, TOKENS)", "(1, 2)")
+    found = rehearsed(text, config, on="1 GB")
+    changes = {str(each.words).partition(":")[0]: each.found for each in found.remedies()}
+    narrow = OPTIMIZED.format(name="AdamW8bit").replace("(2, 64)", "(1, 2)")
+    assert changes["states of 8 bits"].peak == rehearsed(narrow, config).peak < found.peak
+    single = rehearsed(text.replace("lr=1e-4", "lr=1e-4, foreach=False"), config).peak
+    assert found.phase == "optimizer"
+    assert changes["foreach=False in the optimizer"].peak == single < found.peak
+
+
+def test_what_only_computes_needs_no_gradients(rehearsed):
+    text = 'model = model().cuda()\nmodel(torch.randint(0, 300, (2, 64), device="cuda"))\n'
+    (only,) = rehearsed(text, on="1 GB").remedies()
+    wrapped = text.replace("model(torch", "with torch.no_grad(): model(torch")
+    assert "no_grad" in only.words and only.found.peak == rehearsed(wrapped).peak
 
 
 # What it says.

@@ -68,7 +68,7 @@ def add_parser(commands: Any) -> None:
         help="which one, from 0, or all (default: the first and the last; the fullest is told)",
     )
     parser.add_argument(
-        "--longest", action="store_true", help="let loaders give the longest examples first"
+        "--longest", action="store_true", help="let every batch be that of the longest examples"
     )
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the last step")

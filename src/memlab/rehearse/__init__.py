@@ -42,7 +42,7 @@ def rehearse(
     gpus        start it as one of so many ranks, as torchrun would
     rank        which one, from 0; "all" for each of them; None for the first and the last. The
                 answer is that of the fullest; `others` has the rest
-    longest     let every loader give the longest examples first
+    longest     let every batch of a loader be that of the longest examples
     Shapes      gives a Rehearsal: peak, contents(), holders(), verdict, out_of_memory, remedies(),
                 to_dict()
     Example     memlab.rehearse("train.py", ["--batch", "8"], on="RTX 4090")

@@ -20,9 +20,10 @@ class Asked:
     steps       optimizer steps after which it is stopped
     backend     cuda or cpu
     policy      what is assumed where values decide: memlab.rehearse.assumed
-    longest     whether loaders give the longest examples first
+    longest     whether every batch of a loader is that of the longest examples
     rank        of program.ranks, from 0
     change      made to what the program uses before it begins
+    sent        by stages of a pipeline to each other: memlab.rehearse.stages
     """
 
     program: Program
@@ -34,6 +35,7 @@ class Asked:
     longest: bool = False
     rank: int = 0
     change: Change | None = None
+    sent: dict[tuple[int, int], Any] = field(default_factory=dict)
 
     @property
     def local(self) -> int:

@@ -1,4 +1,4 @@
-"""Batches come in one process; what shapes they had is kept, and the longest may come first.
+"""Batches come in one process; what shapes they had is kept, and the longest may come each time.
 
 Source      PyTorch 2.13: torch.utils.data.DataLoader
 """
@@ -17,13 +17,14 @@ from .assumed import Assumed
 from .undo import Changes
 
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
-UNSORTED = "longest examples first: not of a loader whose {what} gives no order"
+UNSORTED = "the longest examples: not of a loader whose {what} gives no order"
 
 
 class Loads:
     """What loaders do.
 
-    longest     whether examples come in the order of their lengths
+    longest     whether every batch is that of the longest examples: the first one alone would meet
+                an optimizer without states
     batches     shape of the largest tensor -> batches
     rows        most rows of a loader's batch; 0 where there was none
     """
@@ -65,7 +66,7 @@ class Loads:
             self.rows = max(self.rows, shape[0])
 
     def _sort(self, said: dict[str, Any]) -> None:
-        """Arguments of a loader that gives the longest examples first."""
+        """Arguments of a loader that gives the longest examples again and again."""
         data, batches = said["dataset"], said.pop("batch_sampler", None)
         if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
             self.assumed.skip(UNSORTED, what=type(data).__name__)
@@ -73,7 +74,9 @@ class Loads:
         if batches is not None and not hasattr(batches, "batch_size"):
             self.assumed.skip(UNSORTED, what=type(batches).__name__)
             return self._put(said, batches)
+        rows = said.get("batch_size", 1) if batches is None else batches.batch_size
         order = self._order(data)
+        order = [order[place % (rows or 1)] for place in range(len(order))]
         said.pop("shuffle", None)
         said.pop("sampler", None)
         if batches is None:

@@ -12,10 +12,16 @@ import torch
 import torch.distributed as dist
 
 from .asked import Asked
+from .refused import Refused
 from .undo import Changes
 
 # Shapes that DTensor works out, without this in the modes of a rehearsal, are no memory.
 NO_MEMORY = ("detect_fake_mode",)
+SENDS = tuple(  # of torch.ops._c10d_functional; others send a copy of what they are given
+    name + more
+    for name in ("all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single")
+    for more in ("", "_coalesced")
+)
 MASTER = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 
 
@@ -27,6 +33,35 @@ def variables(asked: Asked) -> dict[str, str]:
     numbers |= {"WORLD_SIZE": asked.program.ranks, "LOCAL_WORLD_SIZE": asked.program.local}
     numbers["GROUP_RANK"] = asked.rank // asked.program.local
     return {name: str(number) for name, number in numbers.items()} | MASTER
+
+
+class Flight:
+    """Collectives on their way: each holds what it sends until its result is waited for, as NCCL's.
+
+    Waiting gives the tensor that was waited for; torch's shapes say that it is another one.
+
+    Source      PyTorch 2.13: torch/csrc/distributed/c10d/Functional.cpp, wait_tensor;
+                ProcessGroupNCCL.cpp, the shelf of tensors that a work keeps until `wait`
+    """
+
+    def __init__(self) -> None:
+        self.sends = {_functional(name) for name in SENDS}
+        self.waits = _functional("wait_tensor")
+        self.sent: dict[int, Any] = {}
+
+    def leaves(self, given: Any, results: Any) -> None:
+        """A collective has begun."""
+        for made in results if isinstance(results, (list, tuple)) else (results,):
+            self.sent[made.untyped_storage()._cdata] = given
+
+    def lands(self, result: Any) -> Any:
+        """One is waited for."""
+        self.sent.pop(result.untyped_storage()._cdata, None)
+        return result
+
+
+def _functional(name: str) -> Any:
+    return getattr(getattr(torch.ops._c10d_functional, name, None), "default", None)
 
 
 def group(changes: Changes, ranks: int, rank: int) -> None:
@@ -48,6 +83,9 @@ def group(changes: Changes, ranks: int, rank: int) -> None:
     def gather(every: list[Any], own: Any, *_: Any, **__: Any) -> None:
         every[:] = [own] * len(every)
 
+    def receive(*_: Any, **__: Any) -> None:
+        raise Refused("recv_object_list: what another rank sends is not known here")
+
     changes.callback(end)
     own = {
         "init_process_group": init,
@@ -56,6 +94,8 @@ def group(changes: Changes, ranks: int, rank: int) -> None:
         "monitored_barrier": _nothing,
         "all_gather_object": gather,
         "broadcast_object_list": _nothing,
+        "send_object_list": _nothing,
+        "recv_object_list": receive,
     }
     for home in homes:
         changes.replace_all(home, own)

@@ -19,7 +19,7 @@ from .answer import Rehearsal
 from .asked import Asked
 from .assumed import Assumed
 from .command import Program
-from .divided import divided, kind
+from .divided import divided, kinds, wraps
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
 from .hub import hub
 from .imports import Missing, import_all, libraries
@@ -27,8 +27,9 @@ from .launches import launches
 from .lines import Lines
 from .loads import Loads
 from .losses import losses
-from .ranks import group, variables
+from .ranks import Flight, group, variables
 from .refused import Done, Refused
+from .stages import stages
 from .undo import Changes
 from .values import Values
 from .watched import Watched
@@ -124,7 +125,10 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
         card.show(changes, asked.card, tracker, asked.program.local, asked.local)
         group(changes, asked.program.ranks or 1, asked.rank)
         divided(changes)
-        tracker.dtensor = kind()
+        stages(changes, asked.sent)
+        tracker.divided = kinds()
+        tracker.flight = Flight()
+        tracker.kernels |= wraps()
         methods.numbered_modules(changes, asked.local)
         kernels.tensors(changes)
         tracker.kernels |= kernels.kernels()

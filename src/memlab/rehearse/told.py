@@ -16,8 +16,10 @@ from ..verdict import workspaces
 from .answer import TOP, Rehearsal
 
 OF_RANK = "peak of rank {rank} of {ranks}"
-LOADED = "{count} batches were loaded, of {least} to {most}; --longest gives the longest ones first"
-LONGEST = "the longest examples came first: a batch of {shape}"
+LOADED = (
+    "{count} batches were loaded, of {least} to {most}; --longest takes the longest one each time"
+)
+LONGEST = "every batch was of the longest examples: {shape}"
 WIDE = 44  # letters of a line of code
 CARD = "no card was named, so torch found {card}; --on says another, and whether it fits"
 STOPS = "On {card} it stops in step {step}, {phase}, at {line}"

@@ -16,7 +16,7 @@ from ..measure.line_tracker import LineTracker
 from ..measure.step_tracker import DEVICE, StepTracker
 from ..measure.storages import Living, Storage, plain
 from ..measure.tracker import Tracker
-from .divided import answering
+from .divided import answering, device_of
 from .lines import Lines, Where
 from .refused import Done, Refused
 
@@ -49,7 +49,8 @@ class Watched(LineTracker, StepTracker):
         self.host = self.host_peak = 0
         self.outside = self._passing = False
         self._depth = 0  # operators of DTensors that are running, one inside the other
-        self.dtensor: Any = None
+        self.divided: tuple[Any, ...] = ()
+        self.flight: Any = None
         self.ended = self.trains = self.trains_whole = self.foreach = False
         self.stepped: set[type] = set()
         self._apart = device != "cpu"
@@ -72,8 +73,10 @@ class Watched(LineTracker, StepTracker):
             # Autograd would go to a device that this torch was not built for. Where gradients
             # are, their tensors know.
             return HOST if _autograd_asks() else args[0].fake_device
-        if self.dtensor is not None and any(issubclass(held, self.dtensor) for held in types):
+        if self.divided and any(issubclass(held, self.divided) for held in types):
             return self._divided(func, args, kwargs or {})
+        if self.flight is not None and func in (self.flight.waits, *self.flight.sends):
+            return self._flies(func, types, args, kwargs)
         code = self.kernels.get(func)
         if code is None or not any(type(each) is FakeTensor for each in args):
             if self._depth:  # a sum that a DTensor makes for itself is not one of autograd's
@@ -86,9 +89,9 @@ class Watched(LineTracker, StepTracker):
             _pop_mode()
 
     def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """An operator of DTensors, whose inner ones come by here too."""
+        """An operator of tensors around tensors, whose inner ones come by here too."""
         if func is DEVICE:
-            return HOST if _autograd_asks() else args[0]._local_tensor.device
+            return HOST if _autograd_asks() else device_of(args[0])
         if self._passing:
             self._passing = False
             return NotImplemented
@@ -100,6 +103,13 @@ class Watched(LineTracker, StepTracker):
             _pop_mode()
             self._passing, self._depth = False, self._depth - 1
         return answering(result, args)
+
+    def _flies(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func is self.flight.waits:
+            return self.flight.lands(args[0])
+        result = Tracker.__torch_dispatch__(self, func, types, args, kwargs)
+        self.flight.leaves(args[0], result)
+        return result
 
     def _meet(self, thing: Any, kind: str, func: Any) -> None:
         known = len(self.records)
