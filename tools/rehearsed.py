@@ -32,11 +32,21 @@ TRAINED = {
     "nf4": "--precision bf16 --loop trainer --lora-rank 16 --lora-targets q,v --lora-base nf4 "
     "--checkpoint block",
 }
+# How book/rehearsed/ranks.py divides the same, over how many ranks.
+RANKED = {
+    "copies": (8, "--ranks 8 --zero 0"),
+    "shards": (8, "--fsdp 8"),
+    "matrices": (8, "--tensor 8 --optimizer-impl forloop"),
+    "sequence": (8, "--tensor 8 --sequence"),
+    "their plan": (8, "--tensor 8 --plan transformers --optimizer-impl forloop"),
+    "layers": (4, "--pipeline 4 --micro-batches 4"),
+}
+ON_A_CARD = ("llama.py", "ranks.py")
 
 
 def names():
     """The programs that run on a CPU, too."""
-    return sorted(path.name for path in PROGRAMS.glob("*.py") if path.name != "llama.py")
+    return sorted(path.name for path in PROGRAMS.glob("*.py") if path.name not in ON_A_CARD)
 
 
 def asked(*words):
@@ -51,9 +61,9 @@ def asked(*words):
     return json.loads(last if last[0] == "{" else done.stdout[done.stdout.index("{\n") :])
 
 
-def rehearsal(*words, backend="cpu"):
-    command = ["-m", "memlab", "rehearse", "--json", "--backend", backend, "--steps", STEPS, "--"]
-    return asked(*command, "python", *words)
+def rehearsal(*words, backend="cpu", more=()):
+    command = ["-m", "memlab", "rehearse", "--json", "--backend", backend, "--steps", STEPS, *more]
+    return asked(*command, "--", "python", *words)
 
 
 def of_program(name):
@@ -73,6 +83,19 @@ def of_training(how):
     return {
         "rehearsed": told["peak"]["bytes"],
         "described": asked("-m", "memlab", *words)["peak"]["bytes"],
+    }
+
+
+def of_ranks(how):
+    """The same over several ranks: the fullest one rehearsed, and described."""
+    gpus, said = RANKED[how]
+    every = ("--rank", "all") if how == "layers" else ()  # else the first and the last: all alike
+    told = rehearsal("ranks.py", how, backend="cuda", more=("--gpus", gpus, *every))
+    words = ["estimate", "llama-3-8b", "--precision", "bf16", "--tokens", "2048", *said.split()]
+    return {
+        "rank": told["rank"],
+        "rehearsed": told["peak"]["bytes"],
+        "described": asked("-m", "memlab", *words, "--json")["peak"]["bytes"],
     }
 
 
@@ -108,6 +131,7 @@ def everything():
     return {
         "programs": {name: of_program(name) for name in names()},
         "trained": {how: of_training(how) for how in TRAINED},
+        "ranked": {how: of_ranks(how) for how in RANKED},
         "versions": {name: metadata.version(name).partition("+")[0] for name in VERSIONS},
     }
 
@@ -143,6 +167,19 @@ def trained(root):
         apart = found["rehearsed"] - found["described"]
         sizes = f"{found['rehearsed']:,} | {found['described']:,} | {apart:+,}"
         rows.append(f"| `{how}` | `{TRAINED[how]}` | {sizes} |")
+    return "\n".join(rows)
+
+
+def ranked(root):
+    """The table of what is divided among ranks."""
+    rows = ["| `ranks.py` | `memlab estimate llama-3-8b --precision bf16 --tokens 2048` … |"]
+    rows[0] += " fullest rank | rehearsed | described | difference |"
+    rows.append("|---|---|--:|--:|--:|--:|")
+    for how, found in stored()["ranked"].items():
+        apart = found["rehearsed"] - found["described"]
+        sizes = f"{found['rehearsed']:,} | {found['described']:,} | {apart:+,}"
+        gpus, words = RANKED[how]
+        rows.append(f"| `{how}` | `{words}` | {found['rank']} of {gpus} | {sizes} |")
     return "\n".join(rows)
 
 

@@ -69,6 +69,7 @@ def fill(text, root):
         "waits": waits,
         "rehearsed_programs": rehearsed.programs,
         "rehearsed_trained": rehearsed.trained,
+        "rehearsed_ranked": rehearsed.ranked,
         "posted_headline": headline.headline,
         "posted_shares": headline.shares,
         "posted_misses": rows.misses,

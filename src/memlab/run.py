@@ -171,8 +171,8 @@ class Run:
     @property
     def optimizer_loop(self) -> str:
         """AdamW's loop: the one that was asked for, Trainer's, or torch's own on this backend."""
-        alone = self.steps_on == "cuda" and not self.devices.tensor_parallel
-        own = "foreach" if alone else "forloop"
+        together = self.steps_on == "cuda" and not self.devices.whole_beside_divided
+        own = "foreach" if together else "forloop"
         if self.tokens is not None and self.devices.deepspeed and self.backend == "cuda":
             own = "fused"  # DeepSpeed's FusedAdam
         return self.optimizer_impl or (program_defaults.adamw(self) or own)

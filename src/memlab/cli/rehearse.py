@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 
 from ..base.extras import missing
@@ -84,6 +85,11 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
     names = ("on", "steps", "backend", "assume", "gpus", "rank", "longest")
     asked = {name: getattr(options, name) for name in names}
+    files = [path for path in (options.plot, options.snapshot) if path]
+    for path in files:  # said now, not after the program
+        folder = os.path.dirname(path) or "."
+        if not os.access(folder, os.W_OK) or os.path.isdir(path):
+            raise ValueError(f"{path!r} cannot be written: name a file in a folder that is yours")
     # The program's own output stays what it is; JSON has the standard output to itself.
     out = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
     try:
@@ -99,12 +105,15 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
         if error.name not in ("torch", "numpy"):
             raise
         raise ValueError(missing("rehearsing", error, "torch")) from error
+    if found.tracker.timeline:  # of a program that failed too, as far as it went
+        if options.plot:
+            found.plot().save(options.plot)
+        if options.snapshot:
+            found.save_snapshot(options.snapshot)
+    elif files:
+        print(f"nothing was allocated: {', '.join(files)} is not written", file=sys.stderr)
     if found.status:
         print(printable(str(found), keep="\n"), file=sys.stderr)
         return int(found.status)
-    if options.plot:
-        found.plot().save(options.plot)
-    if options.snapshot:
-        found.save_snapshot(options.snapshot)
     status = 0 if found.verdict is None else STATUS[found.verdict.word]
     return (document("rehearse", **found.to_dict()) if options.json else str(found)), status

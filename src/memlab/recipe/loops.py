@@ -74,8 +74,8 @@ def loop_of(recipe: Recipe, run: Run) -> str:
             )
         raise ValueError(f"backend={where!r}: {name} is described on {', '.join(own)}")
     if run.optimizer_impl is None:
-        if run.devices.tensor_parallel:
-            return "forloop"  # plain weights stand beside DTensors, which foreach refuses
+        if run.devices.whole_beside_divided:
+            return "forloop"  # foreach refuses plain weights beside DTensors
         zero = run.devices.deepspeed and name == "adamw" and where == "cuda"
         asked = program_defaults.adamw(run) if name == "adamw" else ""
         return asked or ("fused" if zero else own[where])

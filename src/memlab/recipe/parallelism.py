@@ -169,6 +169,11 @@ class Sharding:
         return self.tensor > 1 and self.tensor == self.ranks
 
     @property
+    def whole_beside_divided(self) -> bool:
+        """Whether norms are plain weights beside matrices that are DTensors: not by `sequence`."""
+        return self.tensor_parallel and not self.sequence
+
+    @property
     def policy(self) -> dict[str, str | bool | None]:
         """What of `fully_shard`'s policy does not stand at its default."""
         return self._said(fsdp_policy.POLICY)

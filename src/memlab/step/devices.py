@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
+from ..recipe.loops import loop_of
 from ..recipe.tensor_plan import MIXTURES, one_rank
 from ..run import Run
 from ..run_adapters import shown
@@ -118,9 +119,10 @@ def check_divided(model: Model, recipe: Recipe, run: Run) -> None:
     _check_plain(model, recipe, run, beside, LLAMAS + MIXTURES)
     if recipe.optimizer != "adamw":
         raise undescribed(recipe.optimizer, beside, "adamw")
-    if run.optimizer_impl not in (None, "forloop"):
+    loop, whole = loop_of(recipe, run), run.devices.whole_beside_divided or model.qk_norm
+    if loop == "fused" or (loop != "forloop" and whole):
         raise ValueError(
-            f"optimizer_impl={run.optimizer_impl!r} {beside}: torch's foreach and fused loops "
+            f"optimizer_impl={loop!r} {beside}: torch's foreach and fused loops "
             "refuse plain weights beside DTensors; say foreach=False"
         )
     run.devices.check(model)
