@@ -18,6 +18,18 @@ def test_every_program_has_a_row_and_misses_by_nothing():
     assert set(found["trained"]) == set(rehearsed.TRAINED)
     apart = {how: one["described"] - one["rehearsed"] for how, one in found["trained"].items()}
     assert apart == dict.fromkeys(apart, 0) | {"loop": STEP_COUNTERS}
+    assert set(found["ranked"]) == set(rehearsed.RANKED)
+    apart = {how: one["described"] - one["rehearsed"] for how, one in found["ranked"].items()}
+    first_of_four = 4 * (8 * 9 + 1)
+    assert apart == dict.fromkeys(apart, STEP_COUNTERS) | {"layers": first_of_four}
+
+
+def test_the_mistake_that_the_page_tells_of_was_as_large():
+    found = rehearsed.stored()["ranked"]["sequence"]["described"]
+    words = "--precision bf16 --tokens 2048 --tensor 8 --sequence --optimizer-impl forloop --json"
+    before = rehearsed.asked("-m", "memlab", "estimate", "llama-3-8b", *words.split())
+    said = f"{found - before['peak']['bytes']:,} B too little"
+    assert said in (rehearsed.ROOT / "book" / "rehearsed.md").read_text(encoding="utf-8")
 
 
 def test_the_tables_say_what_is_stored():
@@ -26,6 +38,7 @@ def test_the_tables_say_what_is_stored():
         assert f"| `{name.removesuffix('.py')}` |" in table and f"{one['run']:,} | +0" in table
         assert ast.get_docstring(ast.parse((rehearsed.PROGRAMS / name).read_text("utf-8")))
     assert f"| -{STEP_COUNTERS:,} |" in rehearsed.trained(None)
+    assert rehearsed.ranked(None).count(f"| -{STEP_COUNTERS:,} |") == len(rehearsed.RANKED) - 1
 
 
 @pytest.mark.parametrize("name", ["noise.py", "pictures.py", "texts.py"])

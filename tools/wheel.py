@@ -65,7 +65,9 @@ def metadata():
 def of_extra(need, extra):
     """A requirement that holds for one extra alone; one with a condition keeps it."""
     name, _, condition = need.partition(";")
-    return name + "; " + (f"({condition.strip()}) and " if condition else "") + f'extra == "{extra}"'
+    return (
+        name + "; " + (f"({condition.strip()}) and " if condition else "") + f'extra == "{extra}"'
+    )
 
 
 def scripts():
