@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import depth
 import hypothesis
 import pytest
 
@@ -29,8 +30,8 @@ REQUIRED = [name for name in os.environ.get("MEMLAB_REQUIRE", "").split(",") if 
 
 
 # Long proofs of what a shorter test beside them, or .ci/run itself, also shows; and, of a test with
-# many cases, those between the few that a shorter run takes.
-DEEP = int(os.environ.get("MEMLAB_DEPTH", "1")) > 1
+# many cases, those beside the few that tests/depth.py chooses.
+DEEP = depth.DEPTH > 1
 
 
 # Last, after -k and -m: who asks for a few cases by name gets them, and the few stand for them all.
@@ -43,28 +44,21 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("deep"):
             item.add_marker(pytest.mark.skip(reason="long: MEMLAB_DEPTH=2 runs it"))
         elif sample := item.get_closest_marker("sample"):
-            function = (item.parent.nodeid, getattr(item, "originalname", item.name), *sample.args)
+            function = (item.parent.nodeid, item.originalname, *sample.args)
             many.setdefault(function, []).append(item)
     for (*_, count), cases in many.items():
-        taken = spread(len(cases), count)
+        taken = depth.chosen([item.name for item in cases], count)
         for place, item in enumerate(cases):
             if place not in taken:
                 reason = f"one of {len(cases)}: MEMLAB_DEPTH=2 runs it"
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-def spread(size, count):
-    """Places of so many of a row's cases, evenly from its first to its last."""
-    if count >= size:
-        return {*range(size)}
-    return {round(place * (size - 1) / max(count - 1, 1)) for place in range(count)}
-
-
 def pytest_configure(config):
     """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
     config.addinivalue_line("markers", "deep: runs where MEMLAB_DEPTH is more than 1")
     config.addinivalue_line(
-        "markers", "sample(n): n of the cases run, spread over all; more where MEMLAB_DEPTH is more"
+        "markers", "sample(n): n of the cases run; all of them where MEMLAB_DEPTH is more than 1"
     )
     if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
         fonts = [sys.executable, "-c", "import matplotlib.font_manager"]
