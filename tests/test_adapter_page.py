@@ -61,6 +61,7 @@ def test_one_file_is_made_again_byte_for_byte():
     assert adapter_peaks.text_of(*small) == kept, "run python tools/adapter_peaks.py"
 
 
+@pytest.mark.sample(29)
 @pytest.mark.parametrize(("file", "kind"), KINDS, ids=lambda each: ".".join(map(str, each)))
 def test_a_kind_of_step_of_each_file_is_made_again(file, kind):
     kept = unfolded(adapter_peaks.path_of(*file).read_text(encoding="utf-8"))

@@ -573,6 +573,7 @@ def test_hostile_texts_are_answered_by_one_line(page):
     assert page.inner_text("#calc-rows") == shown
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "words",
     [
@@ -619,6 +620,7 @@ def test_the_engine_is_small():
         assert len(gzip.compress(path.read_bytes(), 9)) < 50_000, path.name
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mode", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 820, 1440])
 def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
@@ -698,6 +700,7 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
         assert watched.wrong == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [360, 412, 768, 769, 1440])
 def test_the_verdict_stays_below_the_bar_of_the_page(page, width):
     page.set_viewport_size({"width": width, "height": 900})

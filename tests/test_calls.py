@@ -130,6 +130,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     variants = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("eager", "fp32")]
@@ -217,6 +218,7 @@ def test_shared_heads_in_fp32_on_cuda_are_refused(step):
         simulated(step.replace(phase="decode", backend="cuda"))
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(
     "step", [s for s in DRAWN[::2] + DRAWN[1::4] if not shared_in_fp32(s)], ids=str
 )

@@ -36,6 +36,7 @@ def inside(**how):
     return lambda parameters: step_in_backward(parameters, lambda p: torch.optim.AdamW(p, **how))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("program", ["memlab", "transformers"])
@@ -129,6 +130,7 @@ def told(family):
     return f"{family} {found.peak.first_step_bytes} {found.peak.bytes} {digest}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_simulation_depends_on_its_arguments_alone(family):
     keep = []  # what lies where in memory must not matter

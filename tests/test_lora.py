@@ -45,6 +45,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -65,6 +66,7 @@ TIED = SMALL | {"tie_word_embeddings": True}
 BOTH = ("embedding", "lm_head")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "config, precision, how, lora",
     [

@@ -122,6 +122,7 @@ def test_the_families_are_those_of_the_package():
     assert sorted(MIXTURES) == sorted(KNOWN)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_random_steps_are_exact(family):
     for i, step in enumerate(random_mixtures(deep(DRAWS.get(family, 2)), 91, families=(family,))):
@@ -193,6 +194,7 @@ def test_corners_are_exact(corner):
     assert ours == theirs
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_the_cuda_graph_is_the_traced_one(family):
     drawn = random_mixtures(deep(1), 93, families=(family,))

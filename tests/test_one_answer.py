@@ -152,6 +152,7 @@ DOORS = {
 }
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("asked", ASKED, ids=lambda q: f"{q[0]} {q[1]} {q[2].said()}")
 def test_every_door_gives_one_answer(asked, tmp_path):
     answers = {name: door(*asked, tmp_path) for name, door in DOORS.items()}
@@ -196,6 +197,7 @@ TRACED = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("asked", TRACED, ids=str)
 def test_a_trace_gives_the_same_answer(asked, tmp_path):
     pytest.importorskip("torch")

@@ -90,6 +90,7 @@ TRACED = [
 TRACED += [("momentum", "fused"), ("amsgrad", "foreach"), ("adafactor", "forloop")]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("name", "loop"), TRACED)
 def test_cudas_graph_is_the_traced_one(name, loop):
     model = Model(layers=5, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=999, family="llama")
@@ -122,6 +123,7 @@ def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
     assert optimizer_step.low_bit_room(shape, kind=kind) == derived
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.parametrize("kind", sorted(QUANTIZED))
 @pytest.mark.parametrize(("shape", "dtype"), [((32, 256), "bf16"), ((64, 96), "fp32")])

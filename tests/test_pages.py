@@ -307,6 +307,7 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
         assert [line for line in watched.wrong if ".js" not in line] == []
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize(
     ("query", "page"),

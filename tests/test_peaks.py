@@ -85,6 +85,7 @@ def test_one_file_is_made_again_byte_for_byte(pair):
     assert peaks.text_of(*pair) == kept, "run python tools/peaks.py"
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize(("family", "kind"), KINDS, ids=".".join)
 def test_a_kind_of_step_of_each_file_is_made_again(family, kind):
     kept = unfolded((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))

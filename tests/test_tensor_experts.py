@@ -74,6 +74,7 @@ def test_two_real_ranks_hold_what_is_derived_wherever_tokens_go(number, routing,
     assert second["peak"] < first["peak"] if uneven else second["peak"] == first["peak"]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("number", range(len(PRETENDED)), ids=str)
 def test_rank_0_of_several_holds_what_is_derived(number):
     asked = PRETENDED[number]

@@ -76,6 +76,7 @@ def test_two_real_ranks_hold_what_is_derived(number, found):
     assert second < first if uneven else second == first
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("number", range(len(PRETENDED)), ids=str)
 def test_rank_0_of_several_holds_what_is_derived(number):
     asked = PRETENDED[number]

@@ -37,6 +37,7 @@ def question(family, precision, texts, config=None, **said):
     return Question(shape, precision, Run.cpu(batch=3, tokens=40, texts=texts, **said))
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("texts", ["padded", "packed"])
 @pytest.mark.parametrize(
     ("family", "precision", "config", "said"),
@@ -107,12 +108,14 @@ OTHERS = [
 ]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("step", OTHERS, ids=str)
 def test_a_step_of_every_other_family_is_counted_to_the_byte(step):
     real, found = real_step(step), simulated(step)
     assert apart(real, found) == {}
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", [*on_cuda([*OTHERS[::2], *OF_GPTS[:3], *OF_GPTS[6:9]])], ids=str)
 def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
     run = step.run.replace(backend="cuda", micro_batches=1)

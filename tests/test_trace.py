@@ -67,6 +67,7 @@ def same(step: Question) -> None:
         assert contents[term] == expected.get(term, 0), (term, step)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "step", random_configs(8, seed=11, checkpoints=("none", "block")), ids=lambda s: s.family
 )
@@ -83,6 +84,7 @@ def test_a_trace_on_the_cpu_equals_a_real_step_of_memlabs_models(step):
     same(step)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", ["llama", "gpt2", "qwen3"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("block", ["none", "block"])

@@ -32,6 +32,7 @@ def test_gpt_learns_too():
     assert losses[0] > 5.5 and min(losses) < 3.0
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_every_optimizer_lowers_the_loss(name):
     losses = train(LLAMA, Recipe(optimizer=name), steps=6, batch=4, tokens=32).losses
@@ -61,6 +62,7 @@ RECIPES = [
 ]
 
 
+@pytest.mark.sample(22)
 @pytest.mark.parametrize("model", [LLAMA, GPT], ids=["llama", "gpt"])
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)
 def test_derived_and_measured_are_zero_bytes_apart(model, recipe):
