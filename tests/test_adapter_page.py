@@ -12,6 +12,7 @@ import peaks
 import pytest
 import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
+from depth import DEPTH
 from test_calculator import agree, folder, lookup, step_of  # noqa: F401  fixtures
 from test_one_answer_page import PACKAGE_ONLY
 
@@ -30,7 +31,7 @@ from memlab.run import Run
 from memlab.step import adapters
 from memlab.units import text
 
-MANY = 120
+MANY = 60 * DEPTH
 DRAW = random.Random(adapter_peaks.key())
 # Of each file a kind of step, another one for other code.
 KINDS = [

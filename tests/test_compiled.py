@@ -84,6 +84,7 @@ def same(real: Real, traced: Trace) -> None:
     assert traced.peak == real.peak
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MODELS)  # gpt2 drops; its logger makes two graphs of the code
 def test_the_partitioners_graphs_hold_what_is_traced(name):
     real, traced = both(name, AOT)

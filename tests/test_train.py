@@ -19,6 +19,7 @@ GPT = Model.preset("tiny-gpt")
 SMALL = {"steps": 2, "batch": 4, "tokens": 16}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast", "zero"])
 def test_the_loss_falls(recipe):
     losses = train(LLAMA, recipe, steps=30, batch=4, tokens=64).losses
