@@ -52,12 +52,26 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def page(browser, roots):  # noqa: F811
+@pytest.fixture(scope="module")
+def window(browser, roots):  # noqa: F811
+    """One window for most tests: in a new one the browser compiles the engine anew."""
     with Watched(browser, roots["http"]) as watched:
-        opened(watched.page, roots["http"] + PAGE)
-        yield watched.page
-        assert watched.wrong == []
+        yield watched
+
+
+@pytest.fixture
+def page(window, roots):  # noqa: F811
+    """The page anew, in a window that is as a new one."""
+    page = window.page
+    page.goto("about:blank")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(media="screen", color_scheme="light")
+    window.wrong.clear()
+    opened(page, window.root + PAGE)
+    page.evaluate("localStorage.clear()")
+    yield page
+    assert window.wrong == []
+    page.evaluate("localStorage.clear()")
 
 
 def opened(page, address):
