@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items):
         elif sample := item.get_closest_marker("sample"):
             function = (item.parent.nodeid, item.originalname, *sample.args)
             many.setdefault(function, []).append(item)
-    for (*_, count), cases in many.items():
+    for (_, _, count, *_), cases in many.items():
         taken = depth.chosen([item.name for item in cases], count)
         for place, item in enumerate(cases):
             if place not in taken:
@@ -58,7 +58,8 @@ def pytest_configure(config):
     """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
     config.addinivalue_line("markers", "deep: runs where MEMLAB_DEPTH is more than 1")
     config.addinivalue_line(
-        "markers", "sample(n): n of the cases run; all of them where MEMLAB_DEPTH is more than 1"
+        "markers",
+        "sample(n): n of the cases run; all of them where MEMLAB_DEPTH is more than 1",
     )
     if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
         fonts = [sys.executable, "-c", "import matplotlib.font_manager"]

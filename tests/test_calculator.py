@@ -489,6 +489,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.sample(29)
 @pytest.mark.parametrize("family", sorted(described.MEASURED))
 @pytest.mark.parametrize("checkpoint", ["none", "block"])
 def test_each_family_has_the_peak_of_its_step(lookup, family, checkpoint):

@@ -296,6 +296,7 @@ def test_what_does_not_fit_says_what_would(page):
     assert "GiB" in page.inner_text("#calc-changes li:last-child")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "verdict"),
     [("llama-3-8b", "≈ Tight on RTX A6000"), ("qwen3-4b", "✓ It fits RTX A6000")],
@@ -462,6 +463,7 @@ APART = """() => {
 }"""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", ["en", *sorted({name.split("/")[0] for name in OTHERS})])
 def test_the_picture_is_a_file_of_its_own(browser, roots, language, tmp_path):  # noqa: F811
     with Watched(browser, roots["http"], color_scheme="dark") as watched:
@@ -651,6 +653,7 @@ def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
@@ -702,6 +705,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_the_example_speaks_it_before_any_script(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
@@ -731,6 +735,7 @@ def test_a_phone_on_its_side_is_not_half_covered(page):
     assert covered < 60, "the verdict stays over a form of 390 px"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_what_a_config_lacks_is_said_in_the_language(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")

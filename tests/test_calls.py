@@ -78,6 +78,7 @@ def differences(step, real):
     return [name for name, (ours, theirs) in compared.items() if ours != theirs]
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("step", DRAWN, ids=str)
 def test_random_configs_are_exact(step):
     with quiet():
@@ -218,7 +219,7 @@ def test_shared_heads_in_fp32_on_cuda_are_refused(step):
         simulated(step.replace(phase="decode", backend="cuda"))
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "step", [s for s in DRAWN[::2] + DRAWN[1::4] if not shared_in_fp32(s)], ids=str
 )

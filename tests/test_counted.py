@@ -22,7 +22,7 @@ from memlab.page.peak_files import reader
 from memlab.page.request import checked
 from memlab.step import simulate
 
-MANY = deep(10)
+MANY = deep(5)
 FIGURES = ("total", "total_text", "moment", "hills", "fits", "left", "verdict", "heading")
 SMALL = {"model": "tinyllama-1.1b", "tokens": 256}
 # What no table has, and what the package describes of each: a line of the page's own refusals.

@@ -100,6 +100,7 @@ def test_a_rank_that_alone_has_its_experts_holds_what_is_derived(number, over_tw
     compare(OVER_TWO[number], over_two[0][number])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_ranks_that_share_their_experts_or_do_not_hold_what_is_derived(number, over_four):
     compare(OVER_FOUR[number], over_four[0][number])

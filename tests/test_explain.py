@@ -158,7 +158,7 @@ DIVIDED = [
 ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("model", "recipe", "run", "true"), DIVIDED)
 def test_what_devices_do_otherwise_is_found_to_the_byte(model, recipe, run, true):
     base = Case(model, Recipe.named(recipe), run)

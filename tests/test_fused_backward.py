@@ -36,7 +36,7 @@ def inside(**how):
     return lambda parameters: step_in_backward(parameters, lambda p: torch.optim.AdamW(p, **how))
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", LOOPS)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("program", ["memlab", "transformers"])
@@ -130,7 +130,7 @@ def told(family):
     return f"{family} {found.peak.first_step_bytes} {found.peak.bytes} {digest}"
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_simulation_depends_on_its_arguments_alone(family):
     keep = []  # what lies where in memory must not matter
@@ -152,7 +152,7 @@ def test_a_simulation_is_the_same_in_every_process():
             text=True,
             check=True,
         ).stdout
-        for seed in ("0", "1", "2")
+        for seed in ("0", "1")
     }
     assert len(runs) == 1
     assert runs.pop().splitlines() == [told(family) for family in FAMILIES]

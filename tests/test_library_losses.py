@@ -41,6 +41,7 @@ def test_every_figure_is_the_real_one(step):
     assert real.peak.phase == found.peak.moment
 
 
+@pytest.mark.sample(2)
 @NEEDS
 @pytest.mark.parametrize("step", STEPS[1::2], ids=str)
 def test_every_allocation_is_the_real_one(step):

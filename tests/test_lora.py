@@ -97,6 +97,7 @@ def test_every_allocation_is_the_real_one(step):
     assert derived == real
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     # A trace runs one micro-batch, with the model's own loss.
     "step",

@@ -213,6 +213,7 @@ def balanced(seed, family, n=2):
     return [step.replace(config=config) for step, config in zip(drawn, told, strict=True)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", BALANCED)
 def test_the_routers_loss_is_exact(family):
     for i, step in enumerate(balanced(96, family)):

@@ -70,7 +70,7 @@ def test_own_keys_that_nothing_turns(batch, heads):
     ]
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("step", [*on_cuda(drawn(EACH, 94))], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     step = step.replace(micro_batches=1)
@@ -89,7 +89,7 @@ def described(call):
         return False
 
 
-@pytest.mark.sample(7)
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", [*filter(described, CALLS)], ids=str)
 def test_calls_are_exact(step):
     with quiet():

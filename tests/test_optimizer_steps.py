@@ -52,6 +52,7 @@ def said(name):
     return "galore/8" if name == "galore" else name
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", ON_A_CPU)
 def test_the_peak_is_that_of_a_real_step(name):
     step = asked(ON_A_CPU.index(name), name)
@@ -99,6 +100,7 @@ def test_cudas_graph_is_the_traced_one(name, loop):
     assert simulate(model, recipe, run).peak.bytes == trace_run(model, recipe, run).peak
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize(("kind", "shape"), [("adamw8bit", (64, 96)), ("adamw_fp8", (32, 256))])
@@ -123,7 +125,7 @@ def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
     assert optimizer_step.low_bit_room(shape, kind=kind) == derived
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.parametrize("kind", sorted(QUANTIZED))
 @pytest.mark.parametrize(("shape", "dtype"), [((32, 256), "bf16"), ((64, 96), "fp32")])

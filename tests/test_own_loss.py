@@ -35,6 +35,7 @@ def test_every_allocation_is_the_real_one(step):
     assert derived == real
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("precision", ["bf16", "autocast-bf16"])
 def test_beside_adapters_it_is_the_real_one(precision):
     llama = next(s for s in STEPS if s.family == "llama")

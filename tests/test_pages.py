@@ -304,6 +304,7 @@ def test_the_watch_sees_what_is_wrong(browser, roots):
         assert sign in seen
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize("name", LEADING)
 def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
@@ -397,6 +398,7 @@ def test_a_page_works_without_scripts(browser, roots):
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in READ}))
 def test_one_button_shows_the_code_that_is_folded_away(browser, roots, language):
     chapters = [f"{language}/notebooks/{name}.html" for name in ("05_activations", "10_step")]
@@ -548,6 +550,7 @@ BEYOND = """() => {
 }"""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name",
     [

@@ -79,6 +79,7 @@ def test_what_other_code_made_is_refused_and_stays_as_it_is(tmp_path, monkeypatc
     assert (tmp_path / "key").read_text() == "of other code\n" and not peaks.stands()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("pair", [PAIR], ids=".".join)
 def test_one_file_is_made_again_byte_for_byte(pair):
     kept = (peaks.TARGET / "{}.{}.json".format(*pair)).read_text(encoding="utf-8")

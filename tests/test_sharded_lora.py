@@ -78,6 +78,7 @@ def test_a_device_and_its_host_hold_what_is_derived(number, over_two):
     on_the_host(compare(ON_HOST[number], measured), measured["host"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived(number, over_four):
     model, recipe, run = OVER_FOUR[number]

@@ -52,7 +52,7 @@ FP16 = [
 ]
 
 
-@pytest.mark.sample(9)
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", [*on_cuda(DRAWN + FP16)], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     real, found = traced(step), simulated(step.replace(backend="cuda"))

@@ -139,6 +139,7 @@ def test_masks_are_made_as_the_library_makes_them(texts):
     assert derived == real
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
 def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
     for checkpoint in ("none", "block"):
@@ -156,6 +157,7 @@ def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
     assert biased == {"full": False, "padded": True}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 @pytest.mark.parametrize(
     ("precision", "said"),
