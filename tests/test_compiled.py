@@ -86,7 +86,7 @@ def same(real: Real, traced: Trace) -> None:
 
 @pytest.mark.sample(1)
 # gpt2 drops; its logger makes two graphs of the code. Of llama Inductor's tests make the one.
-@pytest.mark.parametrize("name", reversed(MODELS))
+@pytest.mark.parametrize("name", [*reversed(MODELS)])
 def test_the_partitioners_graphs_hold_what_is_traced(name):
     real, traced = both(name, AOT)
     same(real, traced)
