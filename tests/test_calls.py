@@ -144,6 +144,7 @@ def test_corners_are_exact(corner):
                 assert differences(call, real_call(call, module)) == [], call
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_byte_more_anywhere_is_noticed(family, monkeypatch):
     step = small(family).replace(attention="eager", precision="autocast-bf16")

@@ -92,6 +92,7 @@ def test_where_there_is_a_table_both_say_the_same(lookup):
     raise AssertionError("too few states are described")
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("state", REFUSED, ids=str)
 def test_what_no_table_has_is_the_simulated_step(lookup, state):
     told = answered(state, lookup)

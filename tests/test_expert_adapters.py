@@ -82,6 +82,7 @@ def test_adapters_beside_experts_are_the_real_ones(step):
     assert real.parameters == step.model.parameter_count + step.run.lora.parameter_count(step.model)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", CODED, ids=str)
 def test_a_mixture_over_codes_is_the_real_one(step):
     assert apart(real_step(step), simulated(step)) == {}

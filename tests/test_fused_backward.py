@@ -98,6 +98,7 @@ def fused(step, **more):
     return simulate(step.model, step.recipe, step.run.replace(step_in_backward=True), **more)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "step", WITH_BIASES, ids=lambda step: f"{step.family} {step.run.checkpoint}"
 )

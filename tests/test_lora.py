@@ -91,6 +91,7 @@ def test_tables_beside_the_frozen_ones_are_trained_in_full(config, precision, ho
     assert seen is None or seen.peak == simulated(step.replace(backend="cuda")).peak.bytes
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
     derived, real = allocations(step)

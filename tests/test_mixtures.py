@@ -129,6 +129,7 @@ def test_random_steps_are_exact(family):
         check(step.replace(micro_batches=1 + i % 2))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_every_allocation_is_the_real_one(family):
     for step in random_mixtures(deep(1), 92, families=(family,)):
@@ -185,6 +186,7 @@ CORNERS |= {
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     family, keys, run = CORNERS[corner]
@@ -278,6 +280,7 @@ def test_where_the_routers_loss_is_not_described_it_is_refused(more, run, messag
         simulate(said.model, said.recipe, said.run.replace(**run))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_calls_are_exact(family):
     for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):

@@ -159,6 +159,7 @@ def test_every_door_gives_one_answer(asked, tmp_path):
     assert len(set(answers.values())) == 1, answers
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("asked", ASKED[::3], ids=lambda q: f"{q[0]} {q[1]} {q[2].said()}")
 def test_what_fits_is_what_estimate_says(asked, tmp_path):
     """With just the bytes of its peak free a batch fits, and with a byte less it does not."""

@@ -178,6 +178,7 @@ def test_a_loop_that_an_optimizer_does_not_have_is_refused():
         trace_run(model, Recipe(optimizer="adamw8bit"), Run(tokens=8))
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["adamw", "lion", "muon", "adafactor", "adamw8bit", "sgd"])
 @pytest.mark.parametrize("preset", ["Llama-3.2-1B", "gpt2", "gemma-2-2b", "olmoe-1b-7b"])

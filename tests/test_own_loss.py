@@ -22,6 +22,7 @@ STEPS = [s.replace(loss="cross_entropy", micro_batches=1 + i % 2) for i, s in en
 GPT2 = Model.preset("gpt2")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)

@@ -52,6 +52,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("step", DORA + OTHERS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)

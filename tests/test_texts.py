@@ -75,6 +75,7 @@ OF_GPTS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", OF_GPTS, ids=str)
 def test_a_step_of_the_gpts_is_counted_to_the_byte(step):
     real, found = real_step(step), simulated(step)

@@ -22,7 +22,7 @@ from memlab.page.request import checked
 from memlab.step import simulate
 from memlab.units import text
 
-MANY = deep(40)
+MANY = deep(60)
 LOSS = "linear_cross_entropy"
 DRAW = random.Random(tables.key())
 KINDS = [(each, DRAW.choice(list(tables.kinds_of(*each[:2], each[3])))) for each in tables.files()]
