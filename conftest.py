@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import depth
 import hypothesis
 import pytest
 
@@ -28,19 +29,38 @@ os.environ.setdefault("MEMLAB_DEVICE", "cpu")
 REQUIRED = [name for name in os.environ.get("MEMLAB_REQUIRE", "").split(",") if name]
 
 
-# Long proofs of what a shorter test beside them, or .ci/run itself, also shows.
-DEEP = int(os.environ.get("MEMLAB_DEPTH", "1")) > 1
+# Long proofs of what a shorter test beside them, or .ci/run itself, also shows; and, of a test with
+# many cases, those beside the few that tests/depth.py chooses.
+DEEP = depth.DEPTH > 1
 
 
+# Last, after -k and -m: who asks for a few cases by name gets them, and the few stand for them all.
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
+    if DEEP:
+        return
+    many = {}
     for item in items:
-        if item.get_closest_marker("deep") and not DEEP:
+        if item.get_closest_marker("deep"):
             item.add_marker(pytest.mark.skip(reason="long: MEMLAB_DEPTH=2 runs it"))
+        elif sample := item.get_closest_marker("sample"):
+            function = (item.parent.nodeid, item.originalname, *sample.args)
+            many.setdefault(function, []).append(item)
+    for (_, _, count, *_), cases in many.items():
+        taken = depth.chosen([item.name for item in cases], count)
+        for place, item in enumerate(cases):
+            if place not in taken:
+                reason = f"one of {len(cases)}: MEMLAB_DEPTH=2 runs it"
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_configure(config):
     """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
     config.addinivalue_line("markers", "deep: runs where MEMLAB_DEPTH is more than 1")
+    config.addinivalue_line(
+        "markers",
+        "sample(n): n of the cases run; all of them where MEMLAB_DEPTH is more than 1",
+    )
     if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
         fonts = [sys.executable, "-c", "import matplotlib.font_manager"]
         subprocess.run(fonts, capture_output=True)

@@ -12,6 +12,7 @@ import peaks
 import pytest
 import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
+from depth import DEPTH
 from test_calculator import agree, folder, lookup, step_of  # noqa: F401  fixtures
 from test_one_answer_page import PACKAGE_ONLY
 
@@ -30,7 +31,7 @@ from memlab.run import Run
 from memlab.step import adapters
 from memlab.units import text
 
-MANY = 120
+MANY = 60 * DEPTH
 DRAW = random.Random(adapter_peaks.key())
 # Of each file a kind of step, another one for other code.
 KINDS = [
@@ -61,6 +62,7 @@ def test_one_file_is_made_again_byte_for_byte():
     assert adapter_peaks.text_of(*small) == kept, "run python tools/adapter_peaks.py"
 
 
+@pytest.mark.sample(29)
 @pytest.mark.parametrize(("file", "kind"), KINDS, ids=lambda each: ".".join(map(str, each)))
 def test_a_kind_of_step_of_each_file_is_made_again(file, kind):
     kept = unfolded(adapter_peaks.path_of(*file).read_text(encoding="utf-8"))

@@ -23,6 +23,7 @@ LOOPS = [
 ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("loop", "more"), LOOPS, ids=lambda each: str(each)[:30])
 def test_a_loop_of_which_nothing_is_said_is_the_trainer_as_it_comes(loop, more, tmp_path):
     """The trainer is given a model in bf16, by its name, and no setting that costs memory."""

@@ -76,6 +76,7 @@ def peaks(step, make):
     return found, storage_bytes([optimizer.state, list(optimizer.name2qmap.values())])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("number", range(3))
 def test_a_step_takes_what_is_derived(bnb, name, number):

@@ -94,7 +94,7 @@ def here(states, lookup):
     return [outcome(json.dumps(state), lookup) for state in states]
 
 
-def agree(folder, lookup, asked, advised=4):
+def agree(folder, lookup, asked, advised=2 * DEPTH):
     """The page's engine answers each of these states as this Python does; returns the answers.
 
     advised     how many of those that some change would help, and of those that none would, are
@@ -103,6 +103,8 @@ def agree(folder, lookup, asked, advised=4):
     ours = [outcome(json.dumps(state), lookup, advise=False) for state in asked]
     picked: dict = {}
     for number in [n for n, found in enumerate(ours) if not found.get("fits", True)]:
+        if len(picked) == 2 * advised:
+            break
         found = outcome(json.dumps(asked[number]), lookup)
         if list(picked.values()).count(bool(found["changes"])) < advised:
             ours[number], picked[number] = found, bool(found["changes"])
@@ -113,10 +115,10 @@ def agree(folder, lookup, asked, advised=4):
 
 
 def test_the_engines_agree(folder, lookup):
-    ours = agree(folder, lookup, states(MANY, seed=2), advised=6 * DEPTH)
+    ours = agree(folder, lookup, states(MANY, seed=2), advised=3 * DEPTH)
     peaks = sum(found.get("peak", False) for found in ours)
     assert peaks > MANY // 4 and sum("error" in found for found in ours) > MANY // 20
-    assert sum(bool(found.get("changes")) for found in ours) == 6 * DEPTH
+    assert sum(bool(found.get("changes")) for found in ours) == 3 * DEPTH
 
 
 def with_peaks(count, lookup, seed, **said):
@@ -487,6 +489,7 @@ BESIDE = {
 }
 
 
+@pytest.mark.sample(29)
 @pytest.mark.parametrize("family", sorted(described.MEASURED))
 @pytest.mark.parametrize("checkpoint", ["none", "block"])
 def test_each_family_has_the_peak_of_its_step(lookup, family, checkpoint):

@@ -52,12 +52,26 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def page(browser, roots):  # noqa: F811
+@pytest.fixture(scope="module")
+def window(browser, roots):  # noqa: F811
+    """One window for most tests: in a new one the browser compiles the engine anew."""
     with Watched(browser, roots["http"]) as watched:
-        opened(watched.page, roots["http"] + PAGE)
-        yield watched.page
-        assert watched.wrong == []
+        yield watched
+
+
+@pytest.fixture
+def page(window, roots):  # noqa: F811
+    """The page anew, in a window that is as a new one."""
+    page = window.page
+    page.goto("about:blank")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(media="screen", color_scheme="light")
+    window.wrong.clear()
+    opened(page, window.root + PAGE)
+    page.evaluate("localStorage.clear()")
+    yield page
+    assert window.wrong == []
+    page.evaluate("localStorage.clear()")
 
 
 def opened(page, address):
@@ -282,6 +296,7 @@ def test_what_does_not_fit_says_what_would(page):
     assert "GiB" in page.inner_text("#calc-changes li:last-child")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("model", "verdict"),
     [("llama-3-8b", "≈ Tight on RTX A6000"), ("qwen3-4b", "✓ It fits RTX A6000")],
@@ -448,6 +463,7 @@ APART = """() => {
 }"""
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", ["en", *sorted({name.split("/")[0] for name in OTHERS})])
 def test_the_picture_is_a_file_of_its_own(browser, roots, language, tmp_path):  # noqa: F811
     with Watched(browser, roots["http"], color_scheme="dark") as watched:
@@ -573,6 +589,7 @@ def test_hostile_texts_are_answered_by_one_line(page):
     assert page.inner_text("#calc-rows") == shown
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "words",
     [
@@ -590,14 +607,16 @@ def test_hostile_texts_are_answered_by_one_line(page):
     ],
     ids=lambda words: words[:24],
 )
-def test_a_hostile_address_is_answered_by_one_line(browser, roots, words):  # noqa: F811
-    with Watched(browser, roots["http"]) as watched:
-        opened(watched.page, f"{roots['http']}{PAGE}#{words}")
-        said = watched.page.inner_text("#calc-wrong")
-        assert said and "\n" not in said and len(said) < 300
-        assert watched.page.locator(".calc img").count() == 0
-        assert "GiB" in watched.page.inner_text("#calc-verdict")
-        assert watched.wrong == []
+def test_a_hostile_address_is_answered_by_one_line(window, words):
+    page = window.page
+    page.goto("about:blank")
+    window.wrong.clear()
+    opened(page, f"{window.root}{PAGE}#{words}")
+    said = page.inner_text("#calc-wrong")
+    assert said and "\n" not in said and len(said) < 300
+    assert page.locator(".calc img").count() == 0
+    assert "GiB" in page.inner_text("#calc-verdict")
+    assert window.wrong == []
 
 
 def test_from_a_folder_the_page_says_what_it_needs(browser, roots):  # noqa: F811
@@ -619,6 +638,7 @@ def test_the_engine_is_small():
         assert len(gzip.compress(path.read_bytes(), 9)) < 50_000, path.name
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("mode", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 820, 1440])
 def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
@@ -635,6 +655,7 @@ def test_nothing_overflows(browser, roots, mode, width):  # noqa: F811
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
@@ -686,6 +707,7 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_the_example_speaks_it_before_any_script(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
@@ -698,6 +720,7 @@ def test_the_example_speaks_it_before_any_script(browser, roots, language):  # n
         assert watched.wrong == []
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("width", [360, 412, 768, 769, 1440])
 def test_the_verdict_stays_below_the_bar_of_the_page(page, width):
     page.set_viewport_size({"width": width, "height": 900})
@@ -714,6 +737,7 @@ def test_a_phone_on_its_side_is_not_half_covered(page):
     assert covered < 60, "the verdict stays over a form of 390 px"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_what_a_config_lacks_is_said_in_the_language(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")

@@ -47,6 +47,7 @@ def windowed(family, window, seed):
     return Question(config, step.precision, run)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     "family, window", [*zip([*DENSE, *OTHERS, *OLDER], [3, 16] * 8, strict=False)]
 )

@@ -78,6 +78,7 @@ def differences(step, real):
     return [name for name, (ours, theirs) in compared.items() if ours != theirs]
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("step", DRAWN, ids=str)
 def test_random_configs_are_exact(step):
     with quiet():
@@ -130,6 +131,7 @@ CORNERS = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     variants = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("eager", "fp32")]
@@ -142,6 +144,7 @@ def test_corners_are_exact(corner):
                 assert differences(call, real_call(call, module)) == [], call
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_byte_more_anywhere_is_noticed(family, monkeypatch):
     step = small(family).replace(attention="eager", precision="autocast-bf16")
@@ -217,6 +220,7 @@ def test_shared_heads_in_fp32_on_cuda_are_refused(step):
         simulated(step.replace(phase="decode", backend="cuda"))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "step", [s for s in DRAWN[::2] + DRAWN[1::4] if not shared_in_fp32(s)], ids=str
 )

@@ -48,6 +48,7 @@ def test_what_was_traced_was_what_a_real_step_took():
     )
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("family", random.Random(15).sample(QUICK, min(6, len(QUICK))))
 def test_a_type_is_asked_again(family):
     row = causal_types.asked(family)

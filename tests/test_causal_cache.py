@@ -36,6 +36,7 @@ def model(family):
     return Causal(causal_types.small(family) | CASES[family][0])
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 @pytest.mark.parametrize("family", CASES)
 def test_it_is_what_a_call_keeps(family, phase):

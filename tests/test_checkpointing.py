@@ -45,6 +45,7 @@ def baseline():
     return stack([(6, plain)])
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", PLANS)
 def test_held_and_peak_are_derived_to_the_byte(name, precision):
@@ -66,6 +67,7 @@ def test_held_and_peak_are_derived_to_the_byte(name, precision):
     )
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", PLANS)
 def test_gradients_agree_to_the_bit_and_operations_are_derived(name, baseline):
     plan, keep, own = PLANS[name]

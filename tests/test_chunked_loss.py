@@ -23,6 +23,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -30,12 +31,14 @@ def test_every_figure_is_the_real_one(step):
     assert real.peak.phase == found.peak.moment
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
     derived, real = allocations(step)
     assert derived == real
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "step", [*on_cuda(s.replace(micro_batches=1) for s in STEPS[: len(TINY)])], ids=str
 )

@@ -26,8 +26,14 @@ WHOLE = {
 }
 
 
+# Trains a small model twice to the same losses, as test_muon_lion.py does over fewer steps.
+LONG = {"parity": pytest.mark.deep}
+
+
 @pytest.mark.parametrize(
-    ("note", "claim"), [pair for pair in ALL if pair[1].check], ids=lambda x: getattr(x, "id", x)
+    ("note", "claim"),
+    [pytest.param(*pair, marks=LONG.get(pair[1].check, ())) for pair in ALL if pair[1].check],
+    ids=lambda x: getattr(x, "id", x),
 )
 def test_the_check_finds_what_is_stored(note, claim):
     module = importlib.import_module(f"audit.note_{note}")

@@ -40,6 +40,7 @@ SAID = (
 )
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(  # what ASCII can spell, the wider ones can
     "encoding, words",
     [
@@ -284,6 +285,7 @@ def heard():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.sample(9)
 @pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize(
     "command, seconds",

@@ -265,6 +265,7 @@ print(loaded, is_torchao_available(), quantizer_torchao.is_torchao_available())
 """
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     "before, loaded", [("", "False"), ("import transformers.modeling_utils", "True")]
 )

@@ -23,6 +23,7 @@ def test_a_training_run_on_real_text(recipe):
 
 
 # Qwen3 normalizes its bf16 queries with fp32 weights under autocast; torch says that it is slower.
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight:UserWarning")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_shape_of_qwen3_traced_on_fake_tensors(recipe):
@@ -35,6 +36,7 @@ def test_the_shape_of_qwen3_traced_on_fake_tensors(recipe):
     assert closed(estimate(qwen, recipe).beside(run.ledger), "traced")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", ["megatron", "zero", "playbook", "muon", "adamw8bit", "sgd"])
 def test_other_recipes_that_torch_can_run(name):
     tiny = Model.preset("tiny-llama")

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as functional
+from depth import few
 from test_sharded_step import CONFIGS
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.experimental import context_parallel
@@ -29,22 +30,30 @@ def question(family, recipe="fp32", *, config=None, **said):
     return model, recipe, Run.cpu(**run, devices=Sharding(**{"context": 2, "zero": 3} | devices))
 
 
-OVER_TWO = (
-    question("llama"),
-    question("llama", "bf16"),
-    question("qwen3", checkpoint="block"),
-    question("llama", batch=1, param_dtype="bf16", micro_batches=2, gradient_sync="last"),
-    question("llama", "bf16", batch=1, checkpoint="block", config={"num_key_value_heads": 1}),
-    question("llama", tokens=64, config=FEW | {"num_key_value_heads": 4, "num_hidden_layers": 5}),
-    question("qwen3", "bf16", tokens=4, batch=3, reduce_dtype="fp32"),
-    question("llama", tokens=128, batch=1, checkpoint="block", config=FEW),
-    question("llama", tokens=64, config=FEW, reshard_after_forward=False),
+OVER_TWO = few(
+    4,
+    (
+        question("llama"),
+        question("llama", "bf16"),
+        question("qwen3", checkpoint="block"),
+        question("llama", batch=1, param_dtype="bf16", micro_batches=2, gradient_sync="last"),
+        question("llama", "bf16", batch=1, checkpoint="block", config={"num_key_value_heads": 1}),
+        question(
+            "llama", tokens=64, config=FEW | {"num_key_value_heads": 4, "num_hidden_layers": 5}
+        ),
+        question("qwen3", "bf16", tokens=4, batch=3, reduce_dtype="fp32"),
+        question("llama", tokens=128, batch=1, checkpoint="block", config=FEW),
+        question("llama", tokens=64, config=FEW, reshard_after_forward=False),
+    ),
 )
-OVER_FOUR = (
-    question("llama", context=4),
-    question("llama", "bf16", context=4, tokens=64, config=FEW),
-    question("llama", context=4, batch=1, checkpoint="block", param_dtype="bf16"),
-    question("qwen3", "bf16", data=2, micro_batches=2),
+OVER_FOUR = few(
+    2,
+    (
+        question("llama", context=4),
+        question("llama", "bf16", context=4, tokens=64, config=FEW),
+        question("llama", context=4, batch=1, checkpoint="block", param_dtype="bf16"),
+        question("qwen3", "bf16", data=2, micro_batches=2),
+    ),
 )
 
 
@@ -165,7 +174,7 @@ def test_ranks_that_share_a_text_hold_a_part_of_it_and_each_layers_output_twice(
 
 def test_the_shell_answers_with_the_peak(tmp_path, capsys):
     config = tmp_path / "config.json"
-    model, recipe, run = OVER_FOUR[3]
+    model, recipe, run = OVER_FOUR[-1]
     config.write_text(json.dumps(model.config), encoding="utf-8")
     asked = "--batch 2 --tokens 32 --backend cpu --precision bf16 --micro-batches 2"
     shared = "--ranks 4 --context-parallel 2 --zero 3"

@@ -109,6 +109,7 @@ def test_a_python_that_does_not_come_is_said(browser, roots):  # noqa: F811
         assert "not known here" in page.inner_text("#calc-verdict")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_the_button_speaks_the_language(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")
@@ -197,6 +198,7 @@ def test_adapters_on_several_cards_need_no_button_under_ddp(browser, roots):  # 
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_a_refusal_of_the_package_speaks_the_language(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")

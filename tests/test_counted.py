@@ -22,7 +22,7 @@ from memlab.page.peak_files import reader
 from memlab.page.request import checked
 from memlab.step import simulate
 
-MANY = deep(10)
+MANY = deep(5)
 FIGURES = ("total", "total_text", "moment", "hills", "fits", "left", "verdict", "heading")
 SMALL = {"model": "tinyllama-1.1b", "tokens": 256}
 # What no table has, and what the package describes of each: a line of the page's own refusals.
@@ -92,6 +92,7 @@ def test_where_there_is_a_table_both_say_the_same(lookup):
     raise AssertionError("too few states are described")
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("state", REFUSED, ids=str)
 def test_what_no_table_has_is_the_simulated_step(lookup, state):
     told = answered(state, lookup)

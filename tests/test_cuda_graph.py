@@ -90,6 +90,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_block_keeps_what_the_closed_form_says(name):
     (kind, dtype, autocast), form = FORMS[name]

@@ -1,6 +1,7 @@
 """torch's DDP on two real ranks: the step of one device, and its gradients once more."""
 
 import pytest
+from depth import few
 
 from memlab import Model, Run, estimate, storage
 from memlab.lab import ddp_steps
@@ -15,11 +16,14 @@ SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings":
 SMALL |= {"num_key_value_heads": 2, "model_type": "llama", "tie_word_embeddings": False}
 MODEL = Model.from_config(SMALL)
 RUN = Run.cpu(batch=2, tokens=16)
-CASES = (
-    ("fp32", RUN),
-    ("bf16", RUN),
-    ("bf16", RUN.replace(checkpoint="block")),
-    ("fp32", RUN.replace(lora=Lora(4, ("q", "v")))),
+CASES = few(
+    2,
+    (
+        ("fp32", RUN),
+        ("bf16", RUN),
+        ("bf16", RUN.replace(checkpoint="block")),
+        ("fp32", RUN.replace(lora=Lora(4, ("q", "v")))),
+    ),
 )
 TRAINED = (RUN.replace(loop="trainer"), RUN.replace(loop="trainer", micro_batches=2))
 TRAINED += (RUN.replace(loop="sft", checkpoint="none"),)

@@ -29,6 +29,7 @@ OTHER = {"model_type": "qwen3", "head_dim": 24} | {k: WIDER[k] for k in WIDER if
 TEACHER = Teacher(Model.from_config(WIDER))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("precision", "said"),
     [

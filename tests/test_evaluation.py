@@ -16,6 +16,7 @@ TINY = Model.preset("tiny-llama")
 BF16 = Recipe.named("bf16")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 @pytest.mark.parametrize(
     ("precision", "said"),

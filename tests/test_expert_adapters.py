@@ -74,6 +74,7 @@ CODED = [
 ]
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("step", BESIDE + ONE + ROUTERS + SHARED + NARROW, ids=str)
 def test_adapters_beside_experts_are_the_real_ones(step):
     real, found = real_step(step), simulated(step)
@@ -81,6 +82,7 @@ def test_adapters_beside_experts_are_the_real_ones(step):
     assert real.parameters == step.model.parameter_count + step.run.lora.parameter_count(step.model)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", CODED, ids=str)
 def test_a_mixture_over_codes_is_the_real_one(step):
     assert apart(real_step(step), simulated(step)) == {}
@@ -92,6 +94,7 @@ def test_every_allocation_is_the_real_one(step):
     assert derived == real
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("step", [*on_cuda(BESIDE[1::3] + ROUTERS[::3])], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     run = step.run.replace(backend="cuda", micro_batches=1)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
 from memlab.cli import main
@@ -45,22 +46,28 @@ def question(family, recipe="fp32", ranks=2, *, config=None, **said):
     return model, recipe, Run.cpu(**run, devices=devices)
 
 
-OVER_TWO = (
-    question("qwen3_moe"),
-    question("qwen3_moe", checkpoint="block", routing="fullest", **MIXED),
-    question(
-        "qwen3_moe", routing="fullest", config={"num_experts_per_tok": 3}, optimizer_impl="foreach"
+OVER_TWO = few(
+    5,
+    (
+        question("qwen3_moe"),
+        question("qwen3_moe", checkpoint="block", routing="fullest", **MIXED),
+        question(
+            "qwen3_moe",
+            routing="fullest",
+            config={"num_experts_per_tok": 3},
+            optimizer_impl="foreach",
+        ),
+        question(
+            "qwen3_moe", tokens=5, batch=1, config={"mlp_only_layers": [1], "num_hidden_layers": 3}
+        ),
+        question("mixtral", "bf16"),
+        question("olmoe", Recipe(optimizer="sgd"), micro_batches=2),
+        question("qwen2_moe", **LATER),
+        question("gpt_oss", attention="eager"),
+        question("glm4_moe", "bf16"),
+        question("deepseek_v2", attention="eager"),
+        question("deepseek_v3", checkpoint="block"),
     ),
-    question(
-        "qwen3_moe", tokens=5, batch=1, config={"mlp_only_layers": [1], "num_hidden_layers": 3}
-    ),
-    question("mixtral", "bf16"),
-    question("olmoe", Recipe(optimizer="sgd"), micro_batches=2),
-    question("qwen2_moe", **LATER),
-    question("gpt_oss", attention="eager"),
-    question("glm4_moe", "bf16"),
-    question("deepseek_v2", attention="eager"),
-    question("deepseek_v3", checkpoint="block"),
 )
 OVER_FOUR = (
     question("qwen3_moe", ranks=4, **MIXED),
@@ -93,6 +100,7 @@ def test_a_rank_that_alone_has_its_experts_holds_what_is_derived(number, over_tw
     compare(OVER_TWO[number], over_two[0][number])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_ranks_that_share_their_experts_or_do_not_hold_what_is_derived(number, over_four):
     compare(OVER_FOUR[number], over_four[0][number])

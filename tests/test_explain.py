@@ -35,6 +35,7 @@ def test_the_base_is_the_simulated_peak():
     )
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "recipe, believed, truth",
     [
@@ -157,6 +158,7 @@ DIVIDED = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("model", "recipe", "run", "true"), DIVIDED)
 def test_what_devices_do_otherwise_is_found_to_the_byte(model, recipe, run, true):
     base = Case(model, Recipe.named(recipe), run)

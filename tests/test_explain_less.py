@@ -116,6 +116,7 @@ def _base(model, recipe, run):
     return Case(model, chosen, run)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(("model", "recipe", "run", "true"), TOLD)
 def test_what_was_cheaper_than_told_is_found_to_the_byte(model, recipe, run, true):
     base = _base(model, recipe, run)

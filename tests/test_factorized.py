@@ -42,6 +42,7 @@ def test_it_decodes_as_it_reads():
     assert torch.allclose(last, net(ids)[:, -1], atol=1e-5)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "autocast-bf16"])
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("embed_dim", [12, 96])

@@ -72,6 +72,7 @@ def batch_of(run, vocab):
     return batch
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("asked", ASKED, ids=str)
 def test_a_real_step_around_the_stand_in_takes_what_is_derived(asked):
     with stood_in(real_steps, "build"), patch.object(real_steps, "batch_of", batch_of):

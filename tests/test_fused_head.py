@@ -20,6 +20,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.filterwarnings("ignore")  # of what TRL imports
 @pytest.mark.parametrize("step", [*DRAWN, *WIDE], ids=str)
 def test_the_step_is_the_real_one(step):

@@ -176,6 +176,7 @@ def test_nothing_is_cut(browser, roots, mode):  # noqa: F811
             assert [(rule["id"], [n["html"] for n in rule["nodes"]]) for rule in found] == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in OTHERS}))
 def test_it_speaks_the_language_of_the_page(browser, roots, language):  # noqa: F811
     words = catalogue.translations(language, "calculator-words")

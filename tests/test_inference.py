@@ -96,6 +96,7 @@ def every_moment(made, tracker):
     assert not missing, missing
 
 
+@pytest.mark.sample(39)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("format", DTYPES)
 @pytest.mark.parametrize(("B", "T"), [(2, 16), (1, 5), (3, 33)])
@@ -137,6 +138,7 @@ def watched(net, ids, cache):
     return tracker
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("format", ["fp32", "bf16"])
 @pytest.mark.parametrize("cache", ["preallocated", "growing"])

@@ -54,6 +54,7 @@ def kinds(module):
 OURS = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("name", [n for n in presets() if Model.preset(n).family in OURS])
 def test_presets_have_the_tensors_of_the_model(name):
     model = Model.preset(name)

@@ -113,6 +113,7 @@ def test_a_chapter_says_one_number_of_minutes_in_all_languages(name):
     assert ABOUT.search(here)[1] == ABOUT.search(english)[1]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif("zh-TW" not in LANGUAGES, reason="no Chinese pages")
 @pytest.mark.parametrize("name", ["accuracy", "posted", "notebooks/28_missing_gigabytes"])
 def test_no_column_is_one_ideograph_wide(browser, roots, name):  # noqa: F811
@@ -134,6 +135,7 @@ def test_chinese_is_found(browser, roots):  # noqa: F811
             assert watched.wrong == [], query
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("asked", "language"),
     [("zh-TW", "zh-TW"), ("zh-HK", "zh-TW"), ("pt-PT", "pt-BR"), ("de-DE", "en"), ("en-GB", "en")],

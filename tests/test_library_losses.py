@@ -32,6 +32,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(4)
 @NEEDS
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
@@ -40,6 +41,7 @@ def test_every_figure_is_the_real_one(step):
     assert real.peak.phase == found.peak.moment
 
 
+@pytest.mark.sample(2)
 @NEEDS
 @pytest.mark.parametrize("step", STEPS[1::2], ids=str)
 def test_every_allocation_is_the_real_one(step):
@@ -127,6 +129,7 @@ def _allocated(tracker, before):
 SHAPES = [(300, 1000, 24), (30, 10, 24), (30, 20, 24), (7, 300, 24), (1, 64, 8)]
 
 
+@pytest.mark.sample(9)
 @NEEDS
 @pytest.mark.parametrize("trained", [True, False])
 @pytest.mark.parametrize("format", DTYPES)

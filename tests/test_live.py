@@ -37,6 +37,7 @@ def run(path, language):
     return notebook
 
 
+@pytest.mark.sample(2)  # one of each language
 @pytest.mark.parametrize("name", LIGHT)
 def test_a_live_notebook_shows_what_its_page_shows(tmp_path, name):
     language = LIGHT[name]

@@ -56,6 +56,7 @@ def test_there_is_a_file_of_each_and_no_other():
     assert {name.split(".")[0] for name in wanted} == set(TABLED)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("file", "kind"), KINDS, ids=lambda each: ".".join(map(str, each)))
 def test_a_kind_of_step_of_some_files_is_made_again(file, kind):
     kept = unfolded(loop_peaks.path_of(*file).read_text(encoding="utf-8"))

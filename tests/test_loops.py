@@ -18,6 +18,7 @@ from memlab.units import text
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.sample(6)
 @pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 @pytest.mark.parametrize(
     ("precision", "said"),

@@ -45,6 +45,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -65,6 +66,7 @@ TIED = SMALL | {"tie_word_embeddings": True}
 BOTH = ("embedding", "lm_head")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "config, precision, how, lora",
     [
@@ -89,12 +91,14 @@ def test_tables_beside_the_frozen_ones_are_trained_in_full(config, precision, ho
     assert seen is None or seen.peak == simulated(step.replace(backend="cuda")).peak.bytes
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
     derived, real = allocations(step)
     assert derived == real
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     # A trace runs one micro-batch, with the model's own loss.
     "step",

@@ -12,6 +12,7 @@ from memlab.lab.train import train
 from memlab.units import KiB, MiB
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast", "adamw8bit"])
 @pytest.mark.parametrize("name", ["tiny-gpt", "tiny-llama"])
 def test_the_bound_is_above_a_real_run_and_not_far(name, recipe):

@@ -22,6 +22,7 @@ STEPS = [
 STEPS = [step.replace(micro_batches=2 + i % 3) for i, step in enumerate(STEPS)]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)

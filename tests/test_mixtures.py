@@ -122,12 +122,14 @@ def test_the_families_are_those_of_the_package():
     assert sorted(MIXTURES) == sorted(KNOWN)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_random_steps_are_exact(family):
     for i, step in enumerate(random_mixtures(deep(DRAWS.get(family, 2)), 91, families=(family,))):
         check(step.replace(micro_batches=1 + i % 2))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_every_allocation_is_the_real_one(family):
     for step in random_mixtures(deep(1), 92, families=(family,)):
@@ -184,6 +186,7 @@ CORNERS |= {
 VARIANTS = [("eager", "autocast-bf16"), ("sdpa", "bf16"), ("sdpa", "fp32")]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     family, keys, run = CORNERS[corner]
@@ -193,6 +196,7 @@ def test_corners_are_exact(corner):
     assert ours == theirs
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_the_cuda_graph_is_the_traced_one(family):
     drawn = random_mixtures(deep(1), 93, families=(family,))
@@ -211,6 +215,7 @@ def balanced(seed, family, n=2):
     return [step.replace(config=config) for step, config in zip(drawn, told, strict=True)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", BALANCED)
 def test_the_routers_loss_is_exact(family):
     for i, step in enumerate(balanced(96, family)):
@@ -275,6 +280,7 @@ def test_where_the_routers_loss_is_not_described_it_is_refused(more, run, messag
         simulate(said.model, said.recipe, said.run.replace(**run))
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", MIXTURES)
 def test_calls_are_exact(family):
     for step in random_mixtures(1, 94, families=(family,), dropouts=(0.0,)):

@@ -39,6 +39,7 @@ def allocations(found):
     return [(size, total) for _, size, total in events if size > 0]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -46,6 +47,7 @@ def test_every_figure_is_the_real_one(step):
     assert real.peak.phase == found.peak.moment
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", drawn(EACH, 93), ids=str)
 def test_every_allocation_is_the_real_one(step):
     layers = min(step.config["num_hidden_layers"], 3)
@@ -70,6 +72,7 @@ def test_own_keys_that_nothing_turns(batch, heads):
     ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("step", [*on_cuda(drawn(EACH, 94))], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     step = step.replace(micro_batches=1)
@@ -88,6 +91,7 @@ def described(call):
         return False
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", [*filter(described, CALLS)], ids=str)
 def test_calls_are_exact(step):
     with quiet():
@@ -261,6 +265,7 @@ BASE = {
 ROPE = {"rope_type": "longrope", "short_factor": [1.0] * 3}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("family", MORE)
 def test_a_trace_of_the_config_is_the_simulated_step(family):
     """In the attention that transformers takes where nothing is said: gemma2 has eager alone."""
@@ -274,6 +279,7 @@ def test_a_trace_of_the_config_is_the_simulated_step(family):
 PARTS = (("attention",), ("feed_forward", "norm"), ("embedding", "attention", "norm"))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", drawn(EACH, 96), ids=str)
 def test_frozen_weights(step):
     config = step.config | {"tie_word_embeddings": False}

@@ -50,6 +50,7 @@ def gradients(file, **switches):
     return loss, {name: p.grad for name, p in trainer.net.named_parameters()}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 def test_the_end_of_a_forward_pass_is_derived_to_the_byte(file, switches):
     settings = Settings(**{"rows": 64} | switches)

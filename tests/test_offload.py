@@ -61,6 +61,7 @@ def test_training_is_equal_bit_for_bit(offload, plain):
         assert host.sent >= host.brought > 0
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("offload", [(), ("saved",), ("states",), ("saved", "states")])
 @pytest.mark.parametrize(("batch", "tokens"), [(8, 64), (1, 8)])
 def test_the_device_holds_what_is_simulated(offload, batch, tokens):

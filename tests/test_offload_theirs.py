@@ -27,6 +27,7 @@ DRAWN = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     "question", [q for q in DRAWN if q.family in KINDS + COMPLEX], ids=lambda q: q.family
 )

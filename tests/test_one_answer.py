@@ -152,12 +152,14 @@ DOORS = {
 }
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("asked", ASKED, ids=lambda q: f"{q[0]} {q[1]} {q[2].said()}")
 def test_every_door_gives_one_answer(asked, tmp_path):
     answers = {name: door(*asked, tmp_path) for name, door in DOORS.items()}
     assert len(set(answers.values())) == 1, answers
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("asked", ASKED[::3], ids=lambda q: f"{q[0]} {q[1]} {q[2].said()}")
 def test_what_fits_is_what_estimate_says(asked, tmp_path):
     """With just the bytes of its peak free a batch fits, and with a byte less it does not."""
@@ -196,6 +198,7 @@ TRACED = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("asked", TRACED, ids=str)
 def test_a_trace_gives_the_same_answer(asked, tmp_path):
     pytest.importorskip("torch")

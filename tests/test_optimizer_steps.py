@@ -52,6 +52,7 @@ def said(name):
     return "galore/8" if name == "galore" else name
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", ON_A_CPU)
 def test_the_peak_is_that_of_a_real_step(name):
     step = asked(ON_A_CPU.index(name), name)
@@ -90,6 +91,7 @@ TRACED = [
 TRACED += [("momentum", "fused"), ("amsgrad", "foreach"), ("adafactor", "forloop")]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(("name", "loop"), TRACED)
 def test_cudas_graph_is_the_traced_one(name, loop):
     model = Model(layers=5, d_model=128, d_ff=256, heads=4, kv_heads=2, vocab=999, family="llama")
@@ -98,6 +100,7 @@ def test_cudas_graph_is_the_traced_one(name, loop):
     assert simulate(model, recipe, run).peak.bytes == trace_run(model, recipe, run).peak
 
 
+@pytest.mark.sample(1)
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize(("kind", "shape"), [("adamw8bit", (64, 96)), ("adamw_fp8", (32, 256))])
@@ -122,6 +125,7 @@ def test_a_compiled_step_takes_what_its_formula_says(kind, shape):
     assert optimizer_step.low_bit_room(shape, kind=kind) == derived
 
 
+@pytest.mark.sample(2)
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own parts
 @pytest.mark.parametrize("kind", sorted(QUANTIZED))
 @pytest.mark.parametrize(("shape", "dtype"), [((32, 256), "bf16"), ((64, 96), "fp32")])
@@ -174,6 +178,7 @@ def test_a_loop_that_an_optimizer_does_not_have_is_refused():
         trace_run(model, Recipe(optimizer="adamw8bit"), Run(tokens=8))
 
 
+@pytest.mark.sample(19)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("name", ["adamw", "lion", "muon", "adafactor", "adamw8bit", "sgd"])
 @pytest.mark.parametrize("preset", ["Llama-3.2-1B", "gpt2", "gemma-2-2b", "olmoe-1b-7b"])

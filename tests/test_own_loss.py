@@ -22,6 +22,7 @@ STEPS = [s.replace(loss="cross_entropy", micro_batches=1 + i % 2) for i, s in en
 GPT2 = Model.preset("gpt2")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -35,6 +36,7 @@ def test_every_allocation_is_the_real_one(step):
     assert derived == real
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("precision", ["bf16", "autocast-bf16"])
 def test_beside_adapters_it_is_the_real_one(precision):
     llama = next(s for s in STEPS if s.family == "llama")

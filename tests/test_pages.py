@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urldefrag, urlsplit
 
 import drawings
 import pytest
+from depth import few
 
 from memlab.page.request import checked, first
 
@@ -34,6 +35,14 @@ FOLDER = [
     pytest.param("file", name, marks=[pytest.mark.deep] if ALIKE.search(name) else [])
     for name in ENGLISH + SAMPLE
 ]
+# Translated pages have the structure and the styles of the English ones: some are opened.
+TRANSLATED = [
+    pytest.param("http", name, marks=pytest.mark.sample(21))
+    for name in OTHERS
+    if name not in SAMPLE
+]
+# Each English page is opened, measured and has its contrast looked at; axe takes longest.
+BY_AXE = {*few(21, ENGLISH), *SAMPLE}
 WIDTHS = (390, 820, 1440)
 MODES = ("light", "dark")
 MOST = 700_000  # bytes, compressed, that a first visit to a page may take
@@ -153,7 +162,7 @@ def windows(browser, roots):
 
 @pytest.mark.parametrize(
     ("scheme", "name"),
-    [("http", name) for name in READ] + FOLDER,
+    [("http", name) for name in ENGLISH + SAMPLE] + TRANSLATED + FOLDER,
 )
 def test_page(windows, shades, roots, name, scheme):
     """Loads once; a folder and another language have the styles of the English site."""
@@ -180,7 +189,7 @@ def test_page(windows, shades, roots, name, scheme):
             page.emulate_media(color_scheme=mode)
             page.wait_for_selector(f"html[data-theme={mode}]")
             wrong += watched.wrong + page.evaluate(drawings.CONTRAST)
-            if AXE.exists():
+            if AXE.exists() and name in BY_AXE:
                 # What stands around the article is the same on every page.
                 part = [] if name in SAMPLE or "05_" in name else AROUND
                 wrong += violations(page, mode, shades[mode], part)
@@ -295,6 +304,7 @@ def test_the_watch_sees_what_is_wrong(browser, roots):
         assert sign in seen
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize("name", LEADING)
 def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
@@ -307,6 +317,7 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
         assert [line for line in watched.wrong if ".js" not in line] == []
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("scheme", ["http", "file"])
 @pytest.mark.parametrize(
     ("query", "page"),
@@ -387,6 +398,7 @@ def test_a_page_works_without_scripts(browser, roots):
         assert watched.wrong == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in READ}))
 def test_one_button_shows_the_code_that_is_folded_away(browser, roots, language):
     chapters = [f"{language}/notebooks/{name}.html" for name in ("05_activations", "10_step")]
@@ -538,6 +550,7 @@ BEYOND = """() => {
 }"""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "name",
     [

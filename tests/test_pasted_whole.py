@@ -29,6 +29,7 @@ def asked(family, **more):
     return {"model": "config", "config": pasted(family)} | SIZES | more
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("family", WHOLES)
 @pytest.mark.parametrize("precision", ["bf16", "autocast"])
 def test_it_is_answered_by_its_text_as_the_package_answers(tmp_path, lookup, family, precision):  # noqa: F811

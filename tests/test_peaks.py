@@ -79,12 +79,14 @@ def test_what_other_code_made_is_refused_and_stays_as_it_is(tmp_path, monkeypatc
     assert (tmp_path / "key").read_text() == "of other code\n" and not peaks.stands()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("pair", [PAIR], ids=".".join)
 def test_one_file_is_made_again_byte_for_byte(pair):
     kept = (peaks.TARGET / "{}.{}.json".format(*pair)).read_text(encoding="utf-8")
     assert peaks.text_of(*pair) == kept, "run python tools/peaks.py"
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize(("family", "kind"), KINDS, ids=".".join)
 def test_a_kind_of_step_of_each_file_is_made_again(family, kind):
     kept = unfolded((peaks.TARGET / f"{family}.{kind[0]}.json").read_text(encoding="utf-8"))

@@ -52,6 +52,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("step", DORA + OTHERS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -77,11 +78,13 @@ MIXED = [
 ]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", MIXED, ids=str)
 def test_a_mixture_with_adapters_in_its_attention_is_the_real_one(step):
     assert apart(real_step(step), simulated(step)) == {}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("step", [*on_cuda(MIXED[::2])], ids=str)
 def test_the_cuda_graph_of_a_mixture_is_the_traced_one(step):
     run = step.run.replace(backend="cuda", micro_batches=1)

@@ -4,6 +4,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from depth import few
 from torch.distributed.pipelining.schedules import (
     ScheduleInterleavedZeroBubble,
     ScheduleZBVZeroBubble,
@@ -38,37 +39,40 @@ def question(recipe="fp32", ranks=2, *, config=None, **said):
 
 
 # With two stages a rank the stages 1 and 2 are middle ones, which receive on both sides.
-QUESTIONS = (
-    question(),
-    question("bf16", config={"num_hidden_layers": 3}, return_outputs=False),
-    question(schedule="gpipe"),
-    question(schedule="gpipe", checkpoint="block", config={"model_type": "qwen3"}),
-    question(**INTERLEAVED, micro_batches=4, config={"num_hidden_layers": 7}),
-    question(Recipe(optimizer="sgd"), batch=1, tokens=9, config={"model_type": "qwen2"}),
-    question(config={"model_type": "mistral", "sliding_window": 8}, optimizer_impl="foreach"),
-    question(**ZERO_BUBBLE, micro_batches=4),
-    question("bf16", **ZERO_BUBBLE, config={"model_type": "qwen2"}, return_outputs=False),
-    question(
-        Recipe(optimizer="sgd"),
-        **ZERO_BUBBLE,
-        stages_per_rank=2,
-        micro_batches=4,
-        config={"num_hidden_layers": 7, "model_type": "qwen3"},
+QUESTIONS = few(
+    8,
+    (
+        question(),
+        question("bf16", config={"num_hidden_layers": 3}, return_outputs=False),
+        question(schedule="gpipe"),
+        question(schedule="gpipe", checkpoint="block", config={"model_type": "qwen3"}),
+        question(**INTERLEAVED, micro_batches=4, config={"num_hidden_layers": 7}),
+        question(Recipe(optimizer="sgd"), batch=1, tokens=9, config={"model_type": "qwen2"}),
+        question(config={"model_type": "mistral", "sliding_window": 8}, optimizer_impl="foreach"),
+        question(**ZERO_BUBBLE, micro_batches=4),
+        question("bf16", **ZERO_BUBBLE, config={"model_type": "qwen2"}, return_outputs=False),
+        question(
+            Recipe(optimizer="sgd"),
+            **ZERO_BUBBLE,
+            stages_per_rank=2,
+            micro_batches=4,
+            config={"num_hidden_layers": 7, "model_type": "qwen3"},
+        ),
+        question(**V_SHAPED, micro_batches=4),  # on rank 1 one stage hands its output to the other
+        question("bf16", **V_SHAPED, micro_batches=5, config={"num_hidden_layers": 6}),
+        question(**V_SHAPED, micro_batches=2, return_outputs=False),
+        # Each half of backward, and in the second each weight, computes a layer again.
+        question("bf16", **ZERO_BUBBLE, micro_batches=4, checkpoint="block", return_outputs=False),
+        question(
+            Recipe(optimizer="sgd"),
+            **ZERO_BUBBLE,
+            stages_per_rank=2,
+            micro_batches=4,
+            config={"num_hidden_layers": 7, "model_type": "qwen3"},
+            checkpoint="block",
+        ),
+        question(**V_SHAPED, micro_batches=4, checkpoint="block"),
     ),
-    question(**V_SHAPED, micro_batches=4),  # on rank 1 one stage hands its output to the other
-    question("bf16", **V_SHAPED, micro_batches=5, config={"num_hidden_layers": 6}),
-    question(**V_SHAPED, micro_batches=2, return_outputs=False),
-    # Each half of backward, and in the second each weight, computes a layer again.
-    question("bf16", **ZERO_BUBBLE, micro_batches=4, checkpoint="block", return_outputs=False),
-    question(
-        Recipe(optimizer="sgd"),
-        **ZERO_BUBBLE,
-        stages_per_rank=2,
-        micro_batches=4,
-        config={"num_hidden_layers": 7, "model_type": "qwen3"},
-        checkpoint="block",
-    ),
-    question(**V_SHAPED, micro_batches=4, checkpoint="block"),
 )
 # On rank r of four the weights' half comes r turns after the input's.
 OF_FOUR = (

@@ -35,6 +35,7 @@ def test_each_reading_has_the_command_that_its_mapping_writes():
     assert all(bool(a.reason) != a.counted for a in ROWS)
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize("a", list(sample()))
 def test_the_command_prints_the_figure(a):
     """Through the real command line, with nothing added."""

@@ -54,6 +54,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -61,6 +62,7 @@ def test_every_figure_is_the_real_one(step):
     assert real.peak.phase == found.peak.moment
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS[::2], ids=str)
 def test_every_allocation_is_the_real_one(step):
     derived, real = allocations(step)

@@ -39,6 +39,7 @@ def peak(model, format, tokens, past, head, pieces):
     return weight_only(model, format, **how, head=head, pieces=pieces), tracker, net
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("format", ["int8/32:bf16", "int4/64:bf16"])
 @pytest.mark.parametrize(("tokens", "past"), [(100, 0), (1, 100)])

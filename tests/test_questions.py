@@ -137,6 +137,7 @@ def window(browser, roots):  # noqa: F811
         yield watched
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", BUILT)
 def test_a_slider_of_a_page_shows_the_answer_that_it_asks_for(window, name):
     kept = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))["questions"][0]

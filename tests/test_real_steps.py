@@ -34,6 +34,7 @@ LLAMA = Question(
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_two_runs_of_one_step_are_the_same(family):
     layers = "n_layer" if family == "gpt2" else "num_hidden_layers"
@@ -128,6 +129,7 @@ CORNERS = {
 VARIANTS = [("eager", "autocast-bf16", 0.1), ("sdpa", "bf16", 0.1), ("sdpa", "fp32", 0.0)]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("corner", CORNERS)
 def test_corners_are_exact(corner):
     family, keys, more = CORNERS[corner]

@@ -32,6 +32,7 @@ def test_even_loads_differ_by_one_at_most_and_full_ones_are_on_few():
         chosen(1, 1, 1, "odd")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("family", LOOPS)
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_a_trace_is_the_real_step_of_the_same_routing(family, precision):

@@ -44,6 +44,7 @@ def scaled(family, kind, tokens):
     return Question(config, "bf16", Run.cpu(batch=2, tokens=tokens))
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("family, kind", [*itertools.product(FAMILIES, SCALINGS)])
 @pytest.mark.parametrize("tokens", [9, 21])
 def test_every_allocation_is_the_real_one(family, kind, tokens):
@@ -60,6 +61,7 @@ def test_every_allocation_is_the_real_one(family, kind, tokens):
         assert found.rows[name] == size, name
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("kind", [kind for kind in SCALINGS if kind != "dynamic"])
 def test_scaled_bases_on_cuda_are_the_traced_ones(family, kind):

@@ -166,6 +166,7 @@ def test_nothing_is_cut_where_it_serves(page, mode, width):
     assert page.evaluate(cut) == []
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("language", catalogue.languages())
 def test_it_serves_in_the_language_of_the_page(watched, roots, language):  # noqa: F811
     if not (SITE / language / "calculator.html").exists():

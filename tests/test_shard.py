@@ -97,6 +97,7 @@ def sum_of_ranks():
     return [dist.get_rank() + 1, int(one)]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("layers", "ranks", "tokens"),
     [

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from depth import few
 from test_sharded_step import LAST, MESH, NARROW, compare, on_the_host, question
 from torch.distributed.fsdp import fully_shard
 
@@ -23,28 +24,34 @@ EVERY, TWO = Lora(3, ALL), Lora(3)
 ONE_FORMAT = Lora(3, ALL, dtype="bf16")  # autocast_adapter_dtype=False
 TABLES = ("lm_head", "embedding")
 DEEP = {"num_hidden_layers": 6}
-OVER_TWO = (
-    question("llama", lora=TWO),
-    question("llama", "bf16", lora=EVERY),
-    question("llama", "bf16", lora=ONE_FORMAT),
-    question("llama", "bf16", lora=EVERY, checkpoint="block", **NARROW),
-    question("llama", lora=TWO, **NARROW),
-    question("qwen3", "bf16", lora=Lora(3, ALL, dropout=0.1), reduce_dtype="fp32", **LAST),
-    question("gpt2", "autocast-bf16", lora=Lora(3, ("qkv", "down"))),
-    question("llama", "bf16", lora=Lora(3, saved=TABLES), param_dtype="bf16"),
-    question("llama", "bf16", lora=Lora(3, ("q", "down"), dora=True)),
-    question("llama", "bf16", lora=TWO, config=DEEP, reshard_after_forward=False),
-    question("llama", implementation="memlab", lora=TWO),
+OVER_TWO = few(
+    5,
+    (
+        question("llama", lora=TWO),
+        question("llama", "bf16", lora=EVERY),
+        question("llama", "bf16", lora=ONE_FORMAT),
+        question("llama", "bf16", lora=EVERY, checkpoint="block", **NARROW),
+        question("llama", lora=TWO, **NARROW),
+        question("qwen3", "bf16", lora=Lora(3, ALL, dropout=0.1), reduce_dtype="fp32", **LAST),
+        question("gpt2", "autocast-bf16", lora=Lora(3, ("qkv", "down"))),
+        question("llama", "bf16", lora=Lora(3, saved=TABLES), param_dtype="bf16"),
+        question("llama", "bf16", lora=Lora(3, ("q", "down"), dora=True)),
+        question("llama", "bf16", lora=TWO, config=DEEP, reshard_after_forward=False),
+        question("llama", implementation="memlab", lora=TWO),
+    ),
 )
 ON_HOST = (
     question("llama", "bf16", lora=TWO, cpu_offload="pageable"),
     question("qwen3", "bf16", lora=TWO, cpu_offload="pageable", micro_batches=2, **NARROW),
 )
-OVER_FOUR = (
-    question("llama", "bf16", lora=EVERY, ranks=4, config=DEEP),
-    question("qwen3", "bf16", lora=Lora(3, saved=("lm_head",)), ranks=4, **NARROW),
-    question("llama", "bf16", lora=TWO, **MESH, **NARROW),
-    question("gpt2", "bf16", lora=Lora(5, ("qkv",)), micro_batches=2, **MESH),
+OVER_FOUR = few(
+    2,
+    (
+        question("llama", "bf16", lora=EVERY, ranks=4, config=DEEP),
+        question("qwen3", "bf16", lora=Lora(3, saved=("lm_head",)), ranks=4, **NARROW),
+        question("llama", "bf16", lora=TWO, **MESH, **NARROW),
+        question("gpt2", "bf16", lora=Lora(5, ("qkv",)), micro_batches=2, **MESH),
+    ),
 )
 LLAMA = Model.preset("llama-3-8b")
 
@@ -71,6 +78,7 @@ def test_a_device_and_its_host_hold_what_is_derived(number, over_two):
     on_the_host(compare(ON_HOST[number], measured), measured["host"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived(number, over_four):
     model, recipe, run = OVER_FOUR[number]
@@ -167,7 +175,7 @@ def test_of_two_formats_in_a_group_one_at_most_is_trained():
 
 def test_the_shell_answers_with_the_peak(tmp_path, capsys):
     config = tmp_path / "config.json"
-    model, recipe, run = OVER_TWO[1]
+    model, recipe, run = question("llama", "bf16", lora=EVERY)
     config.write_text(json.dumps(model.config), encoding="utf-8")
     asked = "--batch 2 --tokens 16 --backend cpu --precision bf16 --fsdp 2 --lora-rank 3"
     command = ["estimate", str(config), *asked.split(), "--lora-targets", ",".join(ALL), "--json"]

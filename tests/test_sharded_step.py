@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
@@ -39,31 +40,40 @@ def question(family, recipe="fp32", ranks=2, *, config=None, **said):
     return model, recipe, Run.cpu(**run, devices=Sharding(data=ranks, zero=3, **devices))
 
 
-OVER_TWO = (
-    question("llama"),
-    question("llama", checkpoint="block", **NARROW),
-    question("llama", "autocast-bf16"),
-    question("llama", Recipe(optimizer="sgd"), config={"num_hidden_layers": 6}, tokens=5),
-    question("gpt2", **LAST, **NARROW),
-    question("qwen3", reshard_after_forward=False),
-    question("qwen3", "bf16", micro_batches=2, reduce_dtype="fp32"),
-    question("gpt_neox", param_dtype="bf16", optimizer_impl="foreach"),
+OVER_TWO = few(
+    4,
+    (
+        question("llama"),
+        question("llama", checkpoint="block", **NARROW),
+        question("llama", "autocast-bf16"),
+        question("llama", Recipe(optimizer="sgd"), config={"num_hidden_layers": 6}, tokens=5),
+        question("gpt2", **LAST, **NARROW),
+        question("qwen3", reshard_after_forward=False),
+        question("qwen3", "bf16", micro_batches=2, reduce_dtype="fp32"),
+        question("gpt_neox", param_dtype="bf16", optimizer_impl="foreach"),
+    ),
 )
-ON_HOST = (
-    question("llama", cpu_offload="pageable"),
-    question("gpt2", cpu_offload="pageable", micro_batches=2, checkpoint="block", **NARROW),
-    question("qwen3", "bf16", cpu_offload="pageable", reduce_dtype="fp32", **LAST),
+ON_HOST = few(
+    2,
+    (
+        question("llama", cpu_offload="pageable"),
+        question("gpt2", cpu_offload="pageable", micro_batches=2, checkpoint="block", **NARROW),
+        question("qwen3", "bf16", cpu_offload="pageable", reduce_dtype="fp32", **LAST),
+    ),
 )
 OVER_FOUR = (
     question("llama", ranks=4, implementation="memlab", config={"vocab_size": 601}),
     question("gpt2", ranks=4, implementation="memlab", checkpoint="block", **LAST),
 )
 MESH = {"ranks": 4, "replicas": 2}
-OVER_A_MESH = (
-    question("llama", config={"num_hidden_layers": 3}, **MESH),
-    question("qwen3", "bf16", reduce_dtype="fp32", micro_batches=2, **MESH),
-    question("gpt2", micro_batches=3, gradient_sync="shards", **NARROW, **MESH),
-    question("llama", "bf16", cpu_offload="pageable", micro_batches=2, **MESH),
+OVER_A_MESH = few(
+    2,
+    (
+        question("llama", config={"num_hidden_layers": 3}, **MESH),
+        question("qwen3", "bf16", reduce_dtype="fp32", micro_batches=2, **MESH),
+        question("gpt2", micro_batches=3, gradient_sync="shards", **NARROW, **MESH),
+        question("llama", "bf16", cpu_offload="pageable", micro_batches=2, **MESH),
+    ),
 )
 
 

@@ -70,6 +70,7 @@ def test_so_it_is_of_each_rank_of_a_pipeline(schedule, each, backend):
         assert short.contents == whole.contents and short.moment == whole.moment
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("recipe", "run"),
     [

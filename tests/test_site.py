@@ -53,6 +53,7 @@ class Markup(HTMLParser):
                 self.refused.append(f"<{tag} {name}={value}>")
 
 
+@pytest.mark.sample(40)
 @built
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_has_a_strict_policy_and_keeps_it(name):

@@ -148,6 +148,7 @@ RECIPES = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)
 def test_a_run_keeps_what_is_estimated(recipe):
     run = train(MODEL, recipe, steps=12, batch=2, tokens=16)

@@ -66,6 +66,7 @@ def apart(real, found):
     return {name: there - here for name, (there, here) in figures.items() if there != here}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("step", ALL, ids=str)
 def test_every_figure_is_the_real_one(step):
     real, found = real_step(step), simulated(step)
@@ -82,6 +83,7 @@ FP16 = [
 ]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("step", FP16, ids=str)
 def test_fp16_takes_the_bytes_of_bf16(step):
     found = simulated(step)
@@ -91,6 +93,7 @@ def test_fp16_takes_the_bytes_of_bf16(step):
     assert found.peak.bytes == wide.peak.bytes
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", [step for step in ALL if step.model.layers <= 4][::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
     """Size of each allocation and the total after it, in order, where nothing is added in place."""
@@ -171,6 +174,7 @@ FROZEN += [  # with checkpoints: only transformers lets the embedding's output a
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("frozen, step", FROZEN, ids=str)
 def test_frozen_weights(frozen, step):
     step = step.replace(frozen=frozen)

@@ -52,6 +52,7 @@ FP16 = [
 ]
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", [*on_cuda(DRAWN + FP16)], ids=str)
 def test_the_cuda_graph_is_the_traced_one(step):
     real, found = traced(step), simulated(step.replace(backend="cuda"))
@@ -82,6 +83,7 @@ CASES = [
 OTHER = ("norm", "new_empty", "empty_like", "aten.eq.Scalar", "aten.all", "eq", "all")
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("family, precision, dropout, attention", CASES)
 def test_every_allocation_is_the_traced_one(family, precision, dropout, attention):
     """Size of each allocation and the total after it, in order, but for the norms'."""

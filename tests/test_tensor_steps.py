@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
 from memlab.cli import main
@@ -31,10 +32,13 @@ def question(family, recipe="fp32", ranks=2, *, config=None, **said):
 
 EVEN = {"vocab_size": 600}
 # On two real processes; words that come out even, and words that do not.
-REAL = (
-    question("llama"),
-    question("llama", "bf16", sequence=True, micro_batches=2, checkpoint="block", config=EVEN),
-    question("qwen3", plan="transformers"),
+REAL = few(
+    2,
+    (
+        question("llama"),
+        question("llama", "bf16", sequence=True, micro_batches=2, checkpoint="block", config=EVEN),
+        question("qwen3", plan="transformers"),
+    ),
 )
 # On rank 0 of two or four that this process makes believe are there. Their peaks were also counted
 # on four real processes, to the same byte; processes are what takes time here.
@@ -76,6 +80,7 @@ def test_two_real_ranks_hold_what_is_derived(number, found):
     assert second < first if uneven else second == first
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("number", range(len(PRETENDED)), ids=str)
 def test_rank_0_of_several_holds_what_is_derived(number):
     asked = PRETENDED[number]

@@ -37,6 +37,7 @@ def question(family, precision, texts, config=None, **said):
     return Question(shape, precision, Run.cpu(batch=3, tokens=40, texts=texts, **said))
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("texts", ["padded", "packed"])
 @pytest.mark.parametrize(
     ("family", "precision", "config", "said"),
@@ -74,6 +75,7 @@ OF_GPTS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("step", OF_GPTS, ids=str)
 def test_a_step_of_the_gpts_is_counted_to_the_byte(step):
     real, found = real_step(step), simulated(step)
@@ -107,12 +109,14 @@ OTHERS = [
 ]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("step", OTHERS, ids=str)
 def test_a_step_of_every_other_family_is_counted_to_the_byte(step):
     real, found = real_step(step), simulated(step)
     assert apart(real, found) == {}
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("step", [*on_cuda([*OTHERS[::2], *OF_GPTS[:3], *OF_GPTS[6:9]])], ids=str)
 def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
     run = step.run.replace(backend="cuda", micro_batches=1)
@@ -136,6 +140,7 @@ def test_masks_are_made_as_the_library_makes_them(texts):
     assert derived == real
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("recipe", ["bf16", "fp32", "autocast"])
 def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
     for checkpoint in ("none", "block"):
@@ -153,6 +158,7 @@ def test_cudas_graph_has_another_kernel_for_a_mask(recipe):
     assert biased == {"full": False, "padded": True}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 @pytest.mark.parametrize(
     ("precision", "said"),

@@ -40,6 +40,7 @@ def test_there_is_a_file_of_each_and_no_other():
     assert not whole & {"gemma2", "cohere2", "granite", "llama4_text"}
 
 
+@pytest.mark.sample(29)
 @pytest.mark.parametrize(("file", "kind"), KINDS, ids=lambda each: ".".join(map(str, each)))
 def test_a_kind_of_step_of_each_file_is_made_again(file, kind):
     kept = unfolded(tables.path_of(*file).read_text(encoding="utf-8"))

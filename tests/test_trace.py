@@ -67,6 +67,7 @@ def same(step: Question) -> None:
         assert contents[term] == expected.get(term, 0), (term, step)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "step", random_configs(8, seed=11, checkpoints=("none", "block")), ids=lambda s: s.family
 )
@@ -74,6 +75,7 @@ def test_a_trace_on_the_cpu_equals_a_real_step_of_transformers(step):
     same(step)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "step",
     random_configs(4, seed=3, implementations=("memlab",), families=("llama", "gpt2")),
@@ -83,6 +85,7 @@ def test_a_trace_on_the_cpu_equals_a_real_step_of_memlabs_models(step):
     same(step)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("family", ["llama", "gpt2", "qwen3"])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("block", ["none", "block"])
@@ -445,6 +448,7 @@ print(step.peak, step.moment, step.op, high)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read memory from")
 def test_llama_3_8b_is_traced_in_less_than_a_gibibyte():
     out = subprocess.run([sys.executable, "-c", EIGHT], capture_output=True, text=True, check=True)

@@ -21,6 +21,7 @@ CALL = Run(phase="prefill", batch=2, tokens=16)
 DESCRIBED = {"prefill": prefill, "decode": decode}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("phase", DESCRIBED)
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gemma"])

@@ -106,11 +106,13 @@ def profiled(step, base):
     return totals
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("config", CONFIGS, ids="-".join)
 def test_agrees_with_mem_tracker_at_every_peak_and_step_end(config):
     assert tracked(Training(*config)) == mem_tracked(Training(*config))
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("config", CONFIGS, ids="-".join)
 def test_agrees_with_the_profiler_but_for_scratch_inside_a_kernel(config):
     alone = Training(*config)

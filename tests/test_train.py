@@ -19,6 +19,7 @@ GPT = Model.preset("tiny-gpt")
 SMALL = {"steps": 2, "batch": 4, "tokens": 16}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast", "zero"])
 def test_the_loss_falls(recipe):
     losses = train(LLAMA, recipe, steps=30, batch=4, tokens=64).losses
@@ -32,6 +33,7 @@ def test_gpt_learns_too():
     assert losses[0] > 5.5 and min(losses) < 3.0
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", LEARNING_RATES)
 def test_every_optimizer_lowers_the_loss(name):
     losses = train(LLAMA, Recipe(optimizer=name), steps=6, batch=4, tokens=32).losses
@@ -61,6 +63,7 @@ RECIPES = [
 ]
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("model", [LLAMA, GPT], ids=["llama", "gpt"])
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda r: r.name)
 def test_derived_and_measured_are_zero_bytes_apart(model, recipe):
@@ -225,6 +228,7 @@ def test_an_unknown_optimizer_lists_the_known_ones():
         optimizer("adam", {})
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("kind", ["adamw", "adamw4bit", "muon"])
 def test_a_run_that_nobody_watches_has_the_same_losses_and_ledger(kind):
     recipe, short = Recipe(name=kind, optimizer=kind), {"steps": 3, "batch": 2, "tokens": 16}

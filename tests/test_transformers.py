@@ -494,6 +494,7 @@ def test_published_configs(transformers, name):
     assert model.parameter_count == count
 
 
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("name", [n for n in presets() if n != "nanochat-d26"])
 def test_presets(transformers, name):
     model = Model.preset(name)

@@ -35,6 +35,7 @@ def near(trace, done):
     return abs(trace.reserved() - done.reserved) <= 2 * segment
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("step", DRAWN, ids=str)
 def test_a_step_is_one_at_both_doors(step):
     traced = trace_run(step.model, step.recipe, step.run)
@@ -44,6 +45,7 @@ def test_a_step_is_one_at_both_doors(step):
     assert near(traced, replayed(step.model, step.recipe, step.run))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.filterwarnings("ignore")  # of what TRL imports
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
 @pytest.mark.parametrize("name", ["tiny-llama", "tiny-gpt"])

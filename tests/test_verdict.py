@@ -57,6 +57,7 @@ OUT_OF_MEMORY = (
 )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("thread", "words", "stage", "held"), OUT_OF_MEMORY)
 def test_what_ended_out_of_memory_is_not_told_to_fit(
     thread, words, stage, held, tmp_path, capsys, monkeypatch

@@ -64,6 +64,7 @@ CONFIGS = {
 CASES = [(name, PLANS[i % len(PLANS)]) for i, name in enumerate([*CONFIGS] * 2)]
 
 
+@pytest.mark.sample(11)
 @pytest.mark.parametrize("name, plan", [*CASES, *(("mistral", plan) for plan in PLANS)])
 def test_every_allocation_is_the_real_one(name, plan):
     step = planned(CONFIGS[name], plan)
@@ -79,6 +80,7 @@ def test_every_allocation_is_the_real_one(name, plan):
     assert apart(real, found) == {}
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     "name, plan",
     [*itertools.product(("mistral",), PLANS), ("alternating", PLANS[1]), ("qwen2", PLANS[3])],
