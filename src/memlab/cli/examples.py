@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab rehearse -- python train.py --epochs 3", "the peak, and its ten lines"),
         ("memlab rehearse --on 'RTX 4090' -- python train.py", "does it fit? if not, where?"),
         ("memlab rehearse --on H100 --json -- torchrun --nproc-per-node 1 train.py", ""),
+        ("memlab rehearse --gpus 8 --rank all -- train.py", "each rank; the fullest is told"),
     ),
     "trace": (
         ("memlab trace tiny-llama --tokens 128", "a preset, on tensors without values"),

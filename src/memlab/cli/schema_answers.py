@@ -166,7 +166,12 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "lines": several(_HOLDER, "the lines that hold most at the peak"),
         "device": field("text?", "that of --on; null: none was named"),
         "backend": field("text", "cuda, or cpu: as without a card"),
-        "ranks": field("count", "processes, of which this is the first"),
+        "held": {"type": "object", "description": "bytes of the last step, by quiet moment"},
+        "ranks": field("count", "processes, of which this is one"),
+        "rank": field("count", "its number, from 0: of those that were rehearsed the fullest"),
+        "other_ranks": {"type": "object", "description": "the peaks of the others, by number"},
+        "remedies": several({"type": "object"}, "changes, each rehearsed: where it does not fit"),
+        "batches": several({"type": "object"}, "shapes that loaders gave, how many times"),
         "fits": field("flag?", "whether it surely fits; null: no device was named"),
         "verdict": field("text?", "of three; null likewise", enum=[*WORDS, None]),
         "out_of_memory": {
