@@ -23,6 +23,7 @@ from memlab.rehearse import (  # noqa: E402
     likely,
     methods,
     moving,
+    of_command,  # noqa: E402
     ranks,
     values,
 )
@@ -722,6 +723,51 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
     monkeypatch.setattr(ending, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
         rehearsed(GENERATES)
+
+
+# Several cards of one process.
+
+SPREAD = """
+import os
+os.makedirs("base", exist_ok=True)
+json.dump({config!r} | {{"dtype": "bfloat16"}}, open("base/config.json", "w"))
+made = AutoModelForCausalLM.from_pretrained("base", device_map={places}, dtype="auto")
+print(torch.cuda.device_count())
+with torch.no_grad():
+    out = made(torch.randint(0, 300, (2, 64), device="cuda:0"))
+print(out.logits.device)
+"""
+
+
+def test_a_model_over_two_cards_has_its_layers_where_they_are_placed(rehearsed, monkeypatch):
+    """By hand, and as accelerate balances them; each card's bytes are counted by themselves."""
+    pytest.importorskip("accelerate")
+    monkeypatch.chdir(rehearsed.folder)
+    layer = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128 + 2 * 64)
+    table = 2 * 300 * 64
+    places = {"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 1, "model.norm": 1}
+    places |= {"model.rotary_emb": 1, "lm_head": 1}
+    path = rehearsed.folder / "train.py"
+    weights = {}
+    for name, said in (("by hand", places), ("balanced", "auto")):
+        text = MODEL.format(config=LLAMA) + SPREAD.format(config=LLAMA, places=repr(said))
+        path.write_text(text, "utf-8")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            found = of_command(["CUDA_VISIBLE_DEVICES=0,1", "python", str(path)], on="24 GB")
+        assert found.failure is None, found.failure
+        assert printed.getvalue() == "2\ncuda:0\n"  # accelerate brings the output back
+        cards = sorted([found, *found.others], key=lambda each: each.place)
+        weights[name] = [each.contents()["weights"] for each in cards]
+        assert "peak of card 1 of 2" in str(found) and found.peak == max(e.peak for e in cards)
+    assert weights["by hand"] == [table + layer, layer + 2 * 64 + table]
+    assert sum(weights["balanced"]) == sum(weights["by hand"])
+    path.write_text(text.replace("'auto'", repr(places)), "utf-8")
+    with pytest.raises(ValueError, match="one card is seen; CUDA_VISIBLE_DEVICES=0,1 before"):
+        of_command(["python", str(path)])
+    with pytest.raises(ValueError, match="a tensor on cuda:1, at train.py:.*: one card is seen"):
+        rehearsed('import torch\ntorch.zeros(3, device="cuda:1")\n', None)
+    with pytest.raises(ValueError, match="CUDA_VISIBLE_DEVICES names no card"):
+        of_command(["CUDA_VISIBLE_DEVICES=", "python", str(path)])
 
 
 # Functions of this process.

@@ -99,6 +99,11 @@ class Rehearsal:
         self.versions = _versions()
 
     @property
+    def place(self) -> int:
+        """The number of its rank, or of its card where one process has several."""
+        return self.asked.rank or self.asked.number
+
+    @property
     def first(self) -> int:
         """The peak of the first step, and of all before it; of all where there is no step."""
         return self.steps[0] if self.steps else self.peak
@@ -210,7 +215,7 @@ class Rehearsal:
         used = error.reserved + there - error.capacity
         return Message(
             FAILED,
-            number=self.asked.local,
+            number=self.asked.local or self.asked.number,
             tried=text(error.tried),
             there=text(there),
             free=text(there - used),

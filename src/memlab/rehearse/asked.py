@@ -22,6 +22,7 @@ class Asked:
     policy      what is assumed where values decide: memlab.rehearse.assumed
     longest     whether every batch of a loader is that of the longest examples
     rank        of program.ranks, from 0
+    number      of the card whose bytes are counted, where one process has several
     change      made to what the program uses before it begins
     sent        by stages of a pipeline to each other: memlab.rehearse.stages
     """
@@ -34,8 +35,14 @@ class Asked:
     policy: dict[str, str] = field(default_factory=dict)
     longest: bool = False
     rank: int = 0
+    number: int = 0
     change: Change | None = None
     sent: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    @property
+    def counted(self) -> str:
+        """The device whose tensors are counted."""
+        return f"{self.backend}:{self.number}" if self.program.cards > 1 else self.backend
 
     @property
     def local(self) -> int:

@@ -29,6 +29,7 @@ class Program:
     environment variables that its launcher sets
     ranks       processes in all; None: nobody started several
     local       of them on this machine
+    cards       that one process sees: those of CUDA_VISIBLE_DEVICES
     """
 
     path: str
@@ -38,6 +39,7 @@ class Program:
     environment: dict[str, str] = field(default_factory=dict)
     ranks: int | None = None
     local: int = 1
+    cards: int = 1
 
     @property
     def folder(self) -> str:
@@ -68,6 +70,11 @@ def program(words: list[str]) -> Program:
     else:
         found = _file(words[0], words[1:])
     found.environment = environment | found.environment
+    visible = found.environment.get("CUDA_VISIBLE_DEVICES", "0")
+    if found.ranks is None:
+        found.cards = len([number for number in visible.split(",") if number.strip()])
+        if not found.cards:
+            raise ValueError("CUDA_VISIBLE_DEVICES names no card; say --backend cpu for none")
     return found
 
 

@@ -2,7 +2,7 @@
 
 Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict,
             utils.import_utils.is_tracing; accelerate 1.15: PartialState, one for the process
-Leaves out  models on several cards, which are refused
+Leaves out  quantized models on several cards, which are refused
 """
 
 import sys
@@ -15,10 +15,11 @@ from .refused import Refused
 from .undo import Changes
 
 # How from_pretrained is told that several ranks have parts of a model.
+SINGLE = ("cpu", "cuda", "meta")  # a device_map in one word that is no way to spread
 DIVIDED = ("distributed_config", "tp_plan", "tp_size")
 
 
-def hub(changes: Changes, on: str) -> None:
+def hub(changes: Changes, on: str, cards: int) -> None:
     """Change transformers and accelerate, as far as they have been imported."""
     states = sys.modules.get("accelerate.state")
     if states is not None:
@@ -36,7 +37,7 @@ def hub(changes: Changes, on: str) -> None:
     from transformers import PreTrainedModel
     from transformers.configuration_utils import PretrainedConfig
 
-    changes.replace(PreTrainedModel, "from_pretrained", classmethod(_made(on)))
+    changes.replace(PreTrainedModel, "from_pretrained", classmethod(_made(on, cards)))
     read = PretrainedConfig.get_config_dict.__func__  # type: ignore[attr-defined]
 
     def get_config_dict(cls: Any, name: Any, **kwargs: Any) -> Any:
@@ -51,7 +52,7 @@ def hub(changes: Changes, on: str) -> None:
     changes.replace(PretrainedConfig, "get_config_dict", classmethod(get_config_dict))
 
 
-def _made(on: str) -> Any:
+def _made(on: str, cards: int) -> Any:
     def from_pretrained(
         cls: Any,
         name: Any,
@@ -75,17 +76,22 @@ def _made(on: str) -> Any:
         by = quantizer(config, quantization_config)
         said = {"attn_implementation": attn_implementation} if attn_implementation else {}
         number = _dtype(dtype or torch_dtype, config)
-        device = _device(device_map, on)
+        spread = cards > 1 and isinstance(device_map, (dict, str)) and device_map not in SINGLE
+        device = None if spread else _device(device_map, on)
         if parts:
             if by is not None:
                 raise Refused(f"{name}: a quantized base over several ranks is not rehearsed yet")
             return _over_ranks(cls, name, config, parts, device_map, dtype=number, **said)
         model = cls._from_config(config, dtype=number, **said)
+        if by is not None and spread:
+            raise Refused(f"{name}: a quantized base over several cards is not rehearsed yet")
         if by is not None and on == "cpu":
             raise Refused(f"{name}: a quantized base is rehearsed on a card, not on a CPU")
         if by is not None:
             device = on if device is None else device  # it lies on the card, said or not
             quantize(model, by, device, number)
+        elif spread:
+            _over_cards(model, device_map, more.get("max_memory"))
         elif device is not None:
             warm_up(model, device, None)
             model.to(device)
@@ -96,6 +102,17 @@ def _made(on: str) -> Any:
         return model
 
     return from_pretrained
+
+
+def _over_cards(model: Any, device_map: Any, most: Any) -> None:
+    """A model of which each card gets some layers: as transformers and accelerate place them."""
+    from transformers.integrations import accelerate as placing
+
+    found = placing._get_device_map(model, device_map, most, None)
+    for name, place in found.items():  # where a file's weights are read to
+        if place not in ("cpu", "disk"):
+            model.get_submodule(name).to(place)
+    placing.accelerate_dispatch(model, None, found, None, None, False)
 
 
 def _over_ranks(
@@ -131,7 +148,10 @@ def _device(said: Any, on: str) -> Any:
     if isinstance(said, dict):
         places = {str(place) for place in said.values()}
         if len(places) != 1:
-            raise Refused(f"device_map={said}: a model on several devices is not rehearsed yet")
+            raise Refused(
+                f"device_map={said}: one card is seen; CUDA_VISIBLE_DEVICES=0,1 before the program "
+                "shows it two"
+            )
         (said,) = set(said.values())
     if said in ("auto", "balanced", "balanced_low_0", "sequential"):
         return on

@@ -41,15 +41,20 @@ ASKING = ("transformers", "accelerate", "peft", "trl", "diffusers", "lightning",
 def run_ranks(asked: Asked, ranks: list[int]) -> Rehearsal:
     """Rehearse some ranks of a program; the answer is the fullest one's, the rest its `others`.
 
+    Of one process on several cards, each card in the place of a rank: what it holds is counted.
+
     Raises      ValueError for what cannot be rehearsed
     """
+    todo = [replace(asked, rank=rank) for rank in ranks]
     found: list[Rehearsal] = []
-    for rank in ranks:
+    while todo:
         with quiet() if found else contextlib.nullcontext():
-            found.append(run(replace(asked, rank=rank)))
+            found.append(run(todo.pop(0)))
         if found[-1].status:
             break
-    full = max(found, key=lambda each: (bool(each.status), each.peak, -each.asked.rank))
+        if len(found) == 1:
+            todo += [replace(asked, number=card) for card in sorted(found[0].tracker.cards)]
+    full = max(found, key=lambda each: (bool(each.status), each.peak, -each.place))
     full.others = [each for each in found if each is not full]
     return full
 
@@ -70,7 +75,7 @@ def run(asked: Asked) -> Rehearsal:
     program, backend = asked.program, asked.backend
     lines = Lines(program.folder)
     assumed = Assumed(lines, asked.policy)
-    tracker = Watched(backend, lines, asked.steps)
+    tracker = Watched(asked.counted, lines, asked.steps)
     tracker.outside = program.function is not None
     tracker.kernels |= losses()
     status, failure = 0, None
@@ -122,7 +127,8 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
     if asked.backend == "cuda":
         guard.device_guard()
         guard.kernels(changes)
-        card.show(changes, asked.card, tracker, asked.program.local, asked.local)
+        here = max(asked.program.local, asked.program.cards)
+        card.show(changes, asked.card, tracker, here, asked.local)
         group(changes, asked.program.ranks or 1, asked.rank)
         divided(changes)
         stages(changes, asked.sent)
@@ -140,7 +146,7 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
     loads.change(changes)
     files.nothing_saved(changes, assumed)
     files.nothing_compiled(changes, assumed)
-    hub(changes, asked.backend)
+    hub(changes, asked.backend, asked.program.cards)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
     changes.replace(log, "disabled", True)
     return loads

@@ -15,7 +15,7 @@ from ..units import text
 from ..verdict import workspaces
 from .answer import TOP, Rehearsal
 
-OF_RANK = "peak of rank {rank} of {ranks}"
+OF_RANK, OF_CARD = "peak of rank {number} of {several}", "peak of card {number} of {several}"
 LOADED = (
     "{count} batches were loaded, of {least} to {most}; --longest takes the longest one each time"
 )
@@ -66,10 +66,11 @@ def _figures(found: Rehearsal) -> list[list[str]]:
     rows: list[tuple[str, int | None]] = [("peak of the first step", found.first)]
     rows.append(("peak of later steps", found.later))
     rows += [(REST[name], size) for name, size in found.held.items()]
-    if found.ranks > 1:
-        mine = [*found.others, found]
-        for each in sorted(mine, key=lambda each: each.asked.rank):
-            rows.append((Message(OF_RANK, rank=each.asked.rank, ranks=found.ranks), each.peak))
+    if found.others or found.ranks > 1:
+        several = max(found.ranks, found.asked.program.cards)
+        pattern = OF_RANK if found.ranks > 1 else OF_CARD
+        for each in sorted([*found.others, found], key=lambda each: each.place):
+            rows.append((Message(pattern, number=each.place, several=several), each.peak))
     if found.backend == "cuda":
         rows += [
             ("in blocks of the allocator", found.replay.peak_allocated),
@@ -180,8 +181,9 @@ def as_dict(found: Rehearsal) -> dict[str, Any]:
         "device": found.card.name if found.named else None,
         "backend": found.backend,
         "ranks": found.ranks,
-        "rank": found.asked.rank,
-        "other_ranks": {each.asked.rank: each.peak for each in found.others},
+        "cards": found.asked.program.cards,
+        "rank": found.place,
+        "other_ranks": {each.place: each.peak for each in found.others},
         "fits": None if found.verdict is None else found.verdict.fits,
         "verdict": None if found.verdict is None else found.verdict.word,
         "out_of_memory": None

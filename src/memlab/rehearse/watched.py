@@ -31,6 +31,7 @@ class Watched(LineTracker, StepTracker):
     where       the two lines of each storage
     kernels     the code of operators that torch cannot look into: memlab.rehearse.kernels
     outside     whether the program may reach tensors that were made before it: a function may
+    cards       numbers of others that had tensors, where one process has several
     host_peak   bytes of tensors on the host, at most
     ended       whether it stopped after its last step
     trains      whether a module was called with gradients
@@ -47,6 +48,8 @@ class Watched(LineTracker, StepTracker):
         self.optimizers: dict[int, int] = {}
         self.kernels: dict[Any, Any] = {}
         self.host = self.host_peak = 0
+        self.cards: set[int] = set()
+        self._one_of_several = ":" in device
         self.outside = self._passing = False
         self._depth = 0  # operators of DTensors that are running, one inside the other
         self.divided: tuple[Any, ...] = ()
@@ -119,10 +122,10 @@ class Watched(LineTracker, StepTracker):
             for ident in range(known, len(self.records)):
                 self.lines[ident], self.where[ident] = where.reader, where
                 device = self.records[ident].device
-                if device.partition(":")[2] not in ("", "0"):
+                if not self._one_of_several and device.partition(":")[2] not in ("", "0"):
                     raise Refused(
                         f"a tensor on {device}, at {where.reader.where} {where.reader.code}: one "
-                        "card of a process is rehearsed"
+                        "card is seen; CUDA_VISIBLE_DEVICES=0,1 before the program shows it two"
                     )
         elif self._apart:
             self._meet_host(thing)
@@ -131,7 +134,9 @@ class Watched(LineTracker, StepTracker):
         for part in (thing,) if isinstance(thing, Storage) else plain(thing):
             storage = part if isinstance(part, Storage) else part.untyped_storage()
             device = getattr(part, "fake_device", None) or part.device
-            if device.type == "cpu" and self._on_host.get(storage) is None:
+            if device.type == "cuda" and not self.device_counts(device):
+                self.cards.add(device.index or 0)
+            elif device.type == "cpu" and self._on_host.get(storage) is None:
                 size = storage.nbytes()
                 self._on_host.add(storage, size)
                 self.host += size
