@@ -26,8 +26,10 @@ OWN = {
     "08_allocator": {"message": "PyTorch's message"},
     "11_watching": {
         "formula-summary": "torch.cuda.memory_summary()",
+        "measure-rehearsed": "what the script prints",
         "formula-lines": "code",
         "formula-stops": "code, and PyTorch's message",
+        "formula-changed": "what the script prints",
     },
     "19_pruning": {"two-four-refused": "PyTorch's message"},
     "22_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
