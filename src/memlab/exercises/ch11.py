@@ -106,6 +106,9 @@ exercise(
         lambda: _llama("block"): "So much it takes as it is, however short the text: the peak is "
         "in the optimizer, which makes temporaries as large as the weights.",
         lambda: _llama("none"): "That is the script of the first page, before any change.",
+        lambda: _llama(
+            "block", "forloop"
+        ): "It fits with that. Another argument of AdamW takes its temporaries away altogether.",
         lambda: _llama("block", "fused") - 1: "Nearly: round up.",
     },
 )
