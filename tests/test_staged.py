@@ -24,7 +24,13 @@ WRITTEN = [language for language in LANGUAGES if language in MARKS]
 # Code that a cell prints, what another program says, an exception, a value as Python prints it.
 OWN = {
     "08_allocator": {"message": "PyTorch's message"},
-    "11_watching": {"formula-summary": "torch.cuda.memory_summary()"},
+    "11_watching": {
+        "formula-summary": "torch.cuda.memory_summary()",
+        "measure-rehearsed": "what the script prints",
+        "formula-lines": "code",
+        "formula-stops": "code, and PyTorch's message",
+        "formula-changed": "what the script prints",
+    },
     "19_pruning": {"two-four-refused": "PyTorch's message"},
     "22_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
     "28_missing_gigabytes": {

@@ -45,14 +45,10 @@ def _tiny(what: str) -> int:
 
 
 @cache
-def _llama(what: str) -> int:
-    """Whole GiB that a step of Llama-3-8B needs, allocates and reserves, rounded up."""
-    llama = Model.preset("llama-3-8b")
-    step = simulate(llama, "bf16", Run(batch=1, tokens=2048), every_layer=True)
-    if what != "least":
-        return -(-getattr(step.replay(), what) // GiB)
-    low = _llama("peak_allocated")  # less cannot be enough
-    return next(size for size in range(low, 1024) if step.replay(size * GiB).fits)
+def _llama(checkpoint: str, optimizer: str = "foreach") -> int:
+    """Whole GiB at the peak of Llama-3-8B with 8,192 tokens on a GPU, rounded up."""
+    run = Run(tokens=8192, checkpoint=checkpoint, optimizer_impl=optimizer)
+    return -(-simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes // GiB)
 
 
 exercise(
@@ -102,15 +98,17 @@ exercise(
 
 exercise(
     "ex-watching-4",
-    answer=lambda: _llama("least"),
-    hint="Try whole numbers of GiB from below: the first with big.replay(size * 2**30).fits.",
+    answer=lambda: _llama("block", "fused"),
+    hint="Ask for `.phase`: in which line of the script is the peak? Look up what that optimizer "
+    "may be told when it is made.",
     unit="GiB",
     wrong={
-        lambda: _llama("peak_allocated"): "All its blocks would fit by size; but holes between "
-        "them are too small for the next tensor. Try it with big.replay.",
-        lambda: _llama("peak_reserved"): "With so much nothing is ever given back. Try less: a "
-        "full allocator empties its cache and asks again.",
-        lambda: _llama("least") - 1: "Nearly: with one GiB less a tensor finds no gap that is "
-        "large enough. Try it with big.replay.",
+        lambda: _llama("block"): "So much it takes as it is, however short the text: the peak is "
+        "in the optimizer, which makes temporaries as large as the weights.",
+        lambda: _llama("none"): "That is the script of the first page, before any change.",
+        lambda: _llama(
+            "block", "forloop"
+        ): "It fits with that. Another argument of AdamW takes its temporaries away altogether.",
+        lambda: _llama("block", "fused") - 1: "Nearly: round up.",
     },
 )
