@@ -725,6 +725,57 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
         rehearsed(GENERATES)
 
 
+FLASH = """
+from flash_attn import flash_attn_func
+from flash_attn.bert_padding import unpad_input
+q, k, v = (torch.rand(2, 8, heads, 12, device="cuda", dtype=torch.bfloat16) for heads in (4, 2, 2))
+print(tuple(flash_attn_func(q, k, v, causal=True).shape))
+del q, k, v
+"""
+
+
+@pytest.mark.skipif(find_spec("flash_attn") is not None, reason="the package itself is here")
+@pytest.mark.parametrize("tokens", [256, 2])
+def test_flash_attention_2_is_as_described(rehearsed, tokens):
+    """With the tensors of its package, which is not installed, and that is said."""
+    text = loop(tokens).replace("model = model()", "model = model(attention)")
+    text = text.replace("model(attention)", "made('flash_attention_2')")
+    made = MODEL.replace("def model(dtype=torch.bfloat16, **more)", "def made(attention)")
+    made = made.replace("| more", "").replace("dtype=dtype", "dtype=torch.bfloat16")
+    made = made.replace("torch.bfloat16)", "torch.bfloat16, attn_implementation=attention)")
+    found = rehearsed(made.format(config=LLAMA) + FLASH + text, None)
+    assert found.failure is None, found.failure
+    assert found.said == "(2, 8, 4, 12)\n"
+    words = f"--precision bf16 --batch 2 --tokens {tokens} --attention flash_attention_2"
+    peak, _ = described(LLAMA, words, rehearsed.folder)
+    assert peak - found.peak == STEP_COUNTERS * PARAMETERS
+    assert any("flash_attn, not installed here" in what for what in found.skipped)
+    assert "flash_attn" not in sys.modules and not found.missing
+    from transformers.utils import is_flash_attn_2_available
+
+    assert not is_flash_attn_2_available()
+
+
+def test_flash_attention_over_padded_rows_keeps_the_rows_that_are_not(rehearsed):
+    """Where each text begins is known, as its mask is; the package takes no row of padding."""
+    pytest.importorskip("accelerate")
+    text = """
+model = AutoModelForCausalLM.from_config(
+    AutoConfig.for_model(**{config!r}), dtype=torch.bfloat16, attn_implementation={how!r}
+).cuda()
+ids = torch.randint(0, 300, (2, 64)).cuda()
+mask = torch.ones_like(ids)
+mask[1, 16:] = 0
+model(input_ids=ids, labels=ids, attention_mask=mask).loss.backward()
+"""
+    flash, plain = (
+        rehearsed(text.format(config=LLAMA, how=how)) for how in ("flash_attention_2", "sdpa")
+    )
+    assert flash.failure is None, flash.failure
+    kept = [r for r in flash.tracker.records.values() if r.shape == (64 + 16, 4, 16)]
+    assert kept and not [r for r in plain.tracker.records.values() if r.shape == (64 + 16, 4, 16)]
+
+
 # Several cards of one process.
 
 SPREAD = """

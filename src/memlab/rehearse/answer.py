@@ -181,8 +181,11 @@ class Rehearsal:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """Whether it fits the card, is tight or does not fit; None where none was named."""
-        if not self.named or self.backend != "cuda":
+        """Whether it fits the card, is tight or does not fit; None where none was named.
+
+        None for a program that failed, too: what came after is not known
+        """
+        if not self.named or self.backend != "cuda" or self.status:
             return None
         room = self.room
         done = self.replay

@@ -25,7 +25,7 @@ DECIDING = (
 )
 # Who has another path where it is missing, and it is known to hold other bytes.
 OTHERWISE = {
-    "triton": ("trl", "liger_kernel", "fla", "unsloth", "flash_attn"),
+    "triton": ("trl", "liger_kernel", "fla", "unsloth"),
 }
 # Who looks for one and is the same without it: what it is for is asked for by name, and refused by
 # that library itself where it is missing, or (apex of accelerate) only used with it.

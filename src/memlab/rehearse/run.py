@@ -21,6 +21,7 @@ from .assumed import Assumed
 from .command import Program
 from .divided import divided, kinds, wraps
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
+from .flash import flash
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
@@ -147,6 +148,8 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
     files.nothing_saved(changes, assumed)
     files.nothing_compiled(changes, assumed)
     hub(changes, asked.backend, asked.program.cards)
+    if asked.backend == "cuda":
+        flash(changes, assumed)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
     changes.replace(log, "disabled", True)
     return loads

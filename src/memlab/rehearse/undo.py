@@ -45,7 +45,10 @@ class Changes(ExitStack):
         self.callback(back)
 
     def everywhere(self, before: Any, after: Any) -> None:
-        """Put `after` in the place of a function in every module that imported it by its name."""
+        """Put `after` in the place of a function in every module that imported it by its name.
+
+        after       stands in no other place: by it the places are found again
+        """
         _exchange(before, after)
         self.callback(_exchange, after, before)
 
