@@ -336,6 +336,68 @@ def test_optimizers_of_bitsandbytes_are_as_described(rehearsed, name, said):
     assert first - found.first in (0, 2 * 256 * 4)
 
 
+TORCHAO = """
+from torchao.quantization import Int8DynamicActivationInt8WeightConfig, Int8WeightOnlyConfig
+from torchao.quantization import quantize_
+made = model()
+quantize_(made, {how}())
+with torch.no_grad():
+    made(torch.randint(0, 300, (2, 64)))
+"""
+BASE = """
+import os
+from transformers import TorchAoConfig
+from torchao.quantization import Int8WeightOnlyConfig
+os.makedirs("base", exist_ok=True)
+json.dump({config!r} | {{"dtype": "bfloat16"}}, open("base/config.json", "w"))
+how = TorchAoConfig(Int8WeightOnlyConfig())
+made = AutoModelForCausalLM.from_pretrained(
+    "base", quantization_config=how, dtype="auto", device_map="cuda"
+)
+with torch.no_grad():
+    made(torch.randint(0, 300, (2, 64), device="cuda"))
+"""
+
+
+@pytest.mark.parametrize("how", ["Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig"])
+def test_layers_of_torchao_are_as_run(rehearsed, how):
+    pytest.importorskip("torchao")
+    from memlab.lab.quiet import quiet
+    from memlab.measure.step_tracker import StepTracker
+
+    text = MODEL.format(config=LLAMA) + TORCHAO.format(how=how)
+    found = rehearsed(text, None, backend="cpu")
+    assert found.failure is None, found.failure
+    tracker = StepTracker("cpu")
+    with quiet(), tracker:
+        exec(compile(text, "run.py", "exec"), {"__name__": "__main__"})
+    assert found.peak == tracker.peak
+
+
+def test_a_base_by_torchao_is_what_torchao_makes(rehearsed, monkeypatch):
+    """As many bytes as the same layers of a model that is really here."""
+    pytest.importorskip("torchao")
+    from torchao.quantization import Int8WeightOnlyConfig, quantize_
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    monkeypatch.chdir(rehearsed.folder)
+    found = rehearsed(BASE.format(config=LLAMA))
+    assert found.failure is None, found.failure
+    real = AutoModelForCausalLM.from_config(AutoConfig.for_model(**LLAMA), dtype=torch.bfloat16)
+    head = real.lm_head
+    quantize_(real, Int8WeightOnlyConfig(), lambda m, _: type(m) is torch.nn.Linear and m != head)
+    size = sum(each.nbytes for weight in real.parameters() for each in flat(weight))
+    assert found.contents()["weights"] == size
+
+
+def flat(tensor):
+    """The plain tensors inside of one."""
+    inner = getattr(tensor, "__tensor_flatten__", None)
+    if inner is None:
+        return [tensor]
+    return [each for name in inner()[0] for each in flat(getattr(tensor, name))]
+
+
 def test_a_base_in_another_format_is_refused(rehearsed, monkeypatch):
     monkeypatch.chdir(rehearsed.folder)
     with pytest.raises(ValueError, match="base: a quantized base is rehearsed on a card"):

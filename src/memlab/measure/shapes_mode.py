@@ -211,5 +211,17 @@ def shapes_mode() -> FakeTensorMode:
     parts = ("_CacheKeyState", "_BypassDispatchCache", "_DispatchCacheValidEntry")
     there = all(hasattr(FakeTensorMode, name) for name in NEEDED)
     if there and all(hasattr(fake_tensor, name) for name in (*parts, *_ANSWERS)):
+        _higher_order()
         return ShapesMode()
     return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+def _higher_order() -> None:
+    """Let operators that take operators be called here as in a FakeTensorMode.
+
+    Torch looks them up by the mode's own class: torch/_ops.py, HigherOrderOperator.dispatch.
+    """
+    for each in getattr(torch._ops, "_higher_order_ops", {}).values():
+        table = each.python_key_table
+        if FakeTensorMode in table:
+            table.setdefault(ShapesMode, table[FakeTensorMode])

@@ -1,4 +1,4 @@
-"""transformers' quantized bases from their configs alone: its layers, bitsandbytes' formats.
+"""transformers' quantized bases from their configs alone: bitsandbytes' formats and torchao's.
 
 transformers' quantizer replaces the layers, as it does before it loads weights; what bitsandbytes
 makes of each weight on the card is left to bitsandbytes, whose operators know the shapes of what
@@ -7,7 +7,7 @@ they return.
 Source      transformers 5.23: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes,
             modeling_utils.caching_allocator_warmup;
             bitsandbytes 0.50: functional.quantize_4bit, nn.Params4bit
-Leaves out  formats other than bitsandbytes', which are refused
+Leaves out  formats of others, which are refused
 """
 
 from typing import Any
@@ -32,11 +32,11 @@ def quantizer(config: Any, asked: Any) -> Any:
     if stored is not None:
         said = AutoHfQuantizer.merge_quantization_configs(stored, asked)
     found = AutoHfQuantizer.from_config(said, pre_quantized=stored is not None)
-    if type(found).__name__ not in ("Bnb4BitHfQuantizer", "Bnb8BitHfQuantizer"):
+    if type(found).__name__ not in WAYS:
         method = getattr(found.quantization_config, "quant_method", type(found).__name__)
         raise Refused(
             f"a base quantized by {getattr(method, 'value', method)} is not rehearsed yet; "
-            "bitsandbytes' formats are"
+            "bitsandbytes' formats and torchao's are"
         )
     config.quantization_config = said
     return found
@@ -50,21 +50,45 @@ def quantize(model: Any, by: Any, device: Any, dtype: torch.dtype) -> None:
     with _disable_current_modes():  # they have no storage there, and are bitsandbytes' own
         by.preprocess_model(model=model, dtype=dtype, device_map={"": device})
     warm_up(model, device, by)
+    WAYS[type(by).__name__](model, by, torch.device(device), dtype)
+    model.to(device)
+    model.hf_quantizer = by
+    by.postprocess_model(model)
+
+
+def _bitsandbytes(model: Any, by: Any, device: torch.device, dtype: torch.dtype) -> None:
     from bitsandbytes.nn import Linear4bit, Linear8bitLt
 
     for layer in list(model.modules()):
         if isinstance(layer, Linear4bit):
-            _four_bits(layer, torch.device(device), dtype)
+            _four_bits(layer, device, dtype)
         elif isinstance(layer, Linear8bitLt):
-            _eight_bits(layer, torch.device(device))
+            _eight_bits(layer, device)
         else:
             continue
         if layer.bias is not None:
             bias = torch.empty(layer.out_features, dtype=dtype, device=device)
             layer.bias = torch.nn.Parameter(bias, requires_grad=False)
-    model.to(device)
-    model.hf_quantizer = by
-    by.postprocess_model(model)
+
+
+def _torchao(model: Any, by: Any, device: torch.device, dtype: torch.dtype) -> None:
+    from torchao.quantization import quantize_
+
+    how = by.quantization_config.get_apply_tensor_subclass()
+    for name, layer in list(model.named_modules()):
+        if isinstance(layer, torch.nn.Linear) and by.param_needs_quantization(
+            model, f"{name}.weight"
+        ):
+            layer.to(device)
+            quantize_(layer, how, filter_fn=lambda module, _: isinstance(module, torch.nn.Linear))
+
+
+# By the name of transformers' quantizer: what makes the layers.
+WAYS = {
+    "Bnb4BitHfQuantizer": _bitsandbytes,
+    "Bnb8BitHfQuantizer": _bitsandbytes,
+    "TorchAoHfQuantizer": _torchao,
+}
 
 
 def warm_up(model: Any, device: Any, by: Any) -> None:

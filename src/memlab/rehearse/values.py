@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
@@ -76,6 +77,8 @@ class Values(TorchDispatchMode):
         for held in types:
             if hasattr(held, "__tensor_flatten__"):
                 return NotImplemented
+        if isinstance(func, HigherOrderOperator):  # it has no schema to be read
+            return func(*args, **kwargs)
         given = list(given_tensors(args, kwargs))
         fake = False
         for each in given:
