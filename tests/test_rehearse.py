@@ -628,6 +628,40 @@ def test_trainer_under_fsdp2_is_as_described(rehearsed, monkeypatch):
     assert sharded(rehearsed).peak != right
 
 
+PREPARED = """
+from accelerate import Accelerator, FullyShardedDataParallelPlugin
+from torch.utils.data import DataLoader
+given = dict(fsdp_plugin=FullyShardedDataParallelPlugin(
+    fsdp_version=2,
+    auto_wrap_policy="transformer_based_wrap",
+    transformer_cls_names_to_wrap=["LlamaDecoderLayer"],
+)) if {said} else dict()
+accelerator, made = Accelerator(**given), model()
+optimizer = torch.optim.AdamW(made.parameters(), lr=1e-4)
+rows = DataLoader([torch.randint(0, 300, (64,)) for _ in range(64)], batch_size=1)
+made, optimizer, rows = accelerator.prepare(made, optimizer, rows)
+print(type(made).__name__, accelerator.num_processes)
+for ids in rows:
+    accelerator.backward(made(input_ids=ids, labels=ids).loss)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_accelerate_launch_says_what_a_program_may_say_itself(rehearsed, capsys):
+    pytest.importorskip("accelerate")
+    found = rehearsed(PREPARED.format(said=True), EVEN, gpus=8, rank=0)
+    assert found.failure is None and found.said == "FSDPLlamaForCausalLM 8\n", found.failure
+    path = rehearsed.folder / "launched.py"
+    path.write_text(MODEL.format(config=EVEN) + PREPARED.format(said=False), "utf-8")
+    words = "accelerate launch --use_fsdp --fsdp_version 2 --num_processes 8 --mixed_precision no "
+    words += "--num_machines 1 --dynamo_backend no --fsdp_auto_wrap_policy TRANSFORMER_BASED_WRAP "
+    words += "--fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer"
+    launched = of_command([*words.split(), str(path)], rank=0)
+    assert launched.failure is None, launched.failure
+    assert launched.peak == found.peak and launched.held == found.held
+
+
 def test_without_what_finds_the_card_or_hides_shapes_ranks_are_wrong(rehearsed, monkeypatch):
     text = RANKS.replace("HOW", "'fsdp'").replace("(1, 64)", "(1, 2)")
     other = EVEN | {"vocab_size": 4000}  # DTensor remembers shapes that it has worked out
@@ -1203,5 +1237,6 @@ def test_accelerate_launch_is_read_by_accelerate(tmp_path, monkeypatch):
     found = program(line.split())
     assert found.arguments == ["--a", "1"] and found.ranks is None
     assert found.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
-    with pytest.raises(ValueError, match="--use_fsdp is not rehearsed yet"):
-        program(line.replace("--num", "--use_fsdp --num").split())
+    assert program(line.replace("--num", "--use_fsdp --num").split()).environment["FSDP_VERSION"]
+    with pytest.raises(ValueError, match="--use_deepspeed is not rehearsed yet"):
+        program(line.replace("--num", "--use_deepspeed --num").split())

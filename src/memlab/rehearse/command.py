@@ -151,7 +151,7 @@ def _accelerate(words: list[str]) -> Program:
     """As accelerate 1.15 reads it, with the variables that it would set."""
     try:
         from accelerate.commands.launch import _validate_launch_command, launch_command_parser
-        from accelerate.utils.launch import prepare_simple_launcher_cmd_env
+        from accelerate.utils.launch import prepare_multi_gpu_env, prepare_simple_launcher_cmd_env
     except ImportError as error:
         raise ValueError(f"accelerate launch needs accelerate: {error}") from error
     said = _parsed(launch_command_parser(), words, "accelerate launch")
@@ -160,7 +160,10 @@ def _accelerate(words: list[str]) -> Program:
     _check(said)
     said.num_processes = said.num_processes or 1
     before = dict(os.environ)
-    _, environment = prepare_simple_launcher_cmd_env(said)
+    if said.use_fsdp:
+        environment = before | prepare_multi_gpu_env(said)
+    else:
+        _, environment = prepare_simple_launcher_cmd_env(said)
     arguments = list(said.training_script_args)
     found = (_module if said.module else _file)(said.training_script, arguments)
     found.environment = {k: v for k, v in environment.items() if before.get(k) != v}
@@ -170,7 +173,7 @@ def _accelerate(words: list[str]) -> Program:
 
 
 def _check(said: Any) -> None:
-    for option in ("use_deepspeed", "use_fsdp", "use_megatron_lm", "tpu"):
+    for option in ("use_deepspeed", "use_megatron_lm", "tpu"):
         if getattr(said, option, False):
             raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
 
