@@ -84,7 +84,8 @@ def test_the_marker_skips_the_others(tmp_path, monkeypatch, deep, chosen, said):
     Path(tmp_path, "conftest.py").write_text(Path(ROOT, "conftest.py").read_text())
     Path(tmp_path, "test_sampled.py").write_text(SAMPLED)
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "--strict-markers", *chosen]
-    command += ["-o", f"pythonpath={ROOT / 'tests'}", "--rootdir", str(tmp_path), "test_sampled.py"]
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))  # the option splits paths at blanks
+    command += ["--rootdir", str(tmp_path), "test_sampled.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and said in done.stdout, done.stdout + done.stderr
     assert ("one of 9: MEMLAB_DEPTH=2 runs it" in done.stdout) == ("skipped" in said)
