@@ -793,7 +793,7 @@ def test_tensors_answer_as_on_a_card(rehearsed):
 
 
 GENERATES = """
-model = model(eos_token_id=2).cuda()
+model = model(eos_token_id=ENDS).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 for step in range(3):
     ids = torch.randint(3, 300, (2, 8), device="cuda")
@@ -805,8 +805,10 @@ for step in range(3):
 """
 
 
-def test_generating_ends(rehearsed):
-    found = rehearsed(GENERATES)
+@pytest.mark.parametrize("ends", [1, 2, 299])
+def test_generating_ends_where_it_is_told_to(rehearsed, ends):
+    """Not at the token that ends a text: no value is known, and that one is not assumed."""
+    found = rehearsed(GENERATES.replace("ENDS", str(ends)))
     assert found.failure is None and len(found.steps) == 2, found.failure
     assert found.said == "torch.Size([2, 13])\n" * 2
     assert any("multinomial" in what for what, _ in found.assumed)
@@ -818,7 +820,7 @@ def test_what_does_not_end_is_stopped_with_its_line(rehearsed, monkeypatch):
         monkeypatch.delitem(values.RULES, each)
     monkeypatch.setattr(ending, "LIMIT", 2)
     with pytest.raises(ValueError, match=r"no end after 2 seconds .* at train.py:\d+ longer = "):
-        rehearsed(GENERATES)
+        rehearsed(GENERATES.replace("ENDS", "2"))
 
 
 FLASH = """

@@ -1,4 +1,4 @@
-"""Values that are taken where none is known: finite numbers, even routers, tokens of index 1.
+"""Values that are taken where none is known: finite numbers, even routers, tokens from the middle.
 
 By them loops end and programs go the way of a run that goes well. What is a choice, and not a
 certainty, is counted with its line.
@@ -77,17 +77,31 @@ def every(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
         return values.say(made, torch.tensor(taken))
 
 
-@rule(aten.argmax.default, aten.argmin.default, aten.multinomial.default)
+EXTREMES = (aten.argmax.default, aten.argmin.default)
+
+
+@rule(*EXTREMES, aten.multinomial.default)
 def picked(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
-    """A sampled token, the likeliest class: index 1, so that loops over them go on and end."""
+    """A sampled token, the likeliest class: the one in the middle, and so that loops go on and end.
+
+    Vocabularies have their special tokens first or last, and one that ends a text would end it here
+    """
     if values.of(args[0]) is not None and func is not aten.multinomial.default:
         return NotImplemented
     made = func(*args, **kwargs)
     if whole(made.dtype) and made.numel() <= WHOLE:
         name = func._schema.name.removeprefix("aten::")
-        values.assumed.note("{name} of values that are not known: index 1", name=name)
+        dim = args[1] if func in EXTREMES and len(args) > 1 else kwargs.get("dim", -1)
+        among = args[0].numel() if dim is None or not args[0].dim() else args[0].size(dim)
+        index = among // 2
+        values.assumed.note(
+            "{name} of values that are not known: index {index} of {among}",
+            name=name,
+            index=index,
+            among=among,
+        )
         with unset_fake_temporarily():
-            values.say(made, torch.ones(tuple(made.shape), dtype=made.dtype))
+            values.say(made, torch.full(tuple(made.shape), index, dtype=made.dtype))
     return made
 
 
