@@ -550,6 +550,32 @@ def test_foreach_takes_no_matrix_beside_a_divided_one(rehearsed):
     assert "got mixed torch.Tensor and DTensor" in rehearsed(text, HEADS, gpus=4, rank=0).failure
 
 
+SENT = """
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as collectives
+dist.init_process_group("nccl")
+sent = torch.rand(1024, device="cuda")
+got = collectives.all_to_all_single(sent, [256] * 4, [256] * 4, dist.group.WORLD)
+del sent
+print(type(got).__name__, torch.cuda.memory_allocated())
+got = got.wait()
+print(type(got).__name__, torch.cuda.memory_allocated())
+"""
+
+
+def test_what_is_sent_is_held_until_it_is_waited_for(rehearsed, monkeypatch):
+    """As NCCL holds it; without one of three mends the result is waited for, or is a second one."""
+    said = "AsyncCollectiveTensor 8192\nFakeTensor 4096\n"
+    assert rehearsed(SENT, None, gpus=4, rank=0).said == said
+    for name, without in (("wraps", dict), ("divided", lambda changes: None)):
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.modules["memlab.rehearse.run"], name, without)
+            assert rehearsed(SENT, None, gpus=4, rank=0).said != said, name
+    monkeypatch.setattr(ranks.Flight, "leaves", lambda *_: None)
+    assert rehearsed(SENT, None, gpus=4, rank=0).said != said
+
+
 STAGES = """
 import os
 import torch.distributed as dist
