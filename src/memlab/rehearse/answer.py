@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ..base.message import Message
 from ..measure.line_tracker import Line
 from ..measure.snapshot import dump_snapshot, replay_tracker
-from ..terms.allocator import OutOfMemory
 from ..terms.replay import Replay
-from ..units import text
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .asked import Asked
 from .assumed import Assumed
 from .loads import Loads
+from .stops import Failure, message
 from .watched import Watched
 
 if TYPE_CHECKING:
@@ -32,13 +30,6 @@ LIBRARIES = (
     *("torch", "transformers", "trl", "peft", "accelerate", "bitsandbytes", "triton", "datasets"),
     *("lightning", "pytorch_lightning", "diffusers", "torchao", "torchtune", "litgpt", "timm"),
 )
-# As torch.OutOfMemoryError says it: c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.13.
-FAILED = (
-    "CUDA out of memory. Tried to allocate {tried}. GPU {number} has a total capacity of {there} "
-    "of which {free} is free. Including non-PyTorch memory, this process has {used} memory in use. "
-    "Of the allocated memory {allocated} is allocated by PyTorch, and {cached} is reserved by "
-    "PyTorch but unallocated."
-)
 
 
 class Holder(NamedTuple):
@@ -47,16 +38,6 @@ class Holder(NamedTuple):
     bytes: int
     tensors: int
     term: str
-    reader: Line
-    library: Line
-
-
-class Failure(NamedTuple):
-    """Where a card has no more: PyTorch's message, the step, and the two lines."""
-
-    message: str
-    step: int
-    phase: str
     reader: Line
     library: Line
 
@@ -211,21 +192,8 @@ class Rehearsal:
             return None
         event = self.tracker.timeline[error.event]
         where = self.tracker.where[event.ident]
-        return Failure(self._message(error), self._step_of(event.index), event.phase, *where)
-
-    def _message(self, error: OutOfMemory) -> str:
-        there = self.card.limit
-        used = error.reserved + there - error.capacity
-        return Message(
-            FAILED,
-            number=self.asked.local or self.asked.number,
-            tried=text(error.tried),
-            there=text(there),
-            free=text(there - used),
-            used=text(used),
-            allocated=text(error.allocated),
-            cached=text(error.reserved - error.allocated),
-        )
+        said = message(error, self.card, self.asked.local or self.asked.number)
+        return Failure(said, self._step_of(event.index), event.phase, *where)
 
     def _step_of(self, index: int) -> int:
         return 1 + sum(mark < index for mark in self.tracker.steps)
