@@ -1031,6 +1031,11 @@ def test_trainers_longest_batch_comes_each_time(rehearsed):
     assert set(found.loads.batches) == {(1, 128)}
 
 
+def test_the_longest_batch_of_no_loader_is_refused(rehearsed):
+    with pytest.raises(ValueError, match="longest: this program loads no batch"):
+        rehearsed(loop(), longest=True)
+
+
 def test_a_stream_of_examples_has_no_order(rehearsed):
     text = LOADED.replace("DataLoader(rows", "DataLoader(Stream()")
     stream = """

@@ -14,8 +14,8 @@ from .quantized import quantize, quantizer, warm_up
 from .refused import Refused
 from .undo import Changes
 
-# How from_pretrained is told that several ranks have parts of a model.
 SINGLE = ("cpu", "cuda", "meta")  # a device_map in one word that is no way to spread
+# How from_pretrained is told that several ranks have parts of a model.
 DIVIDED = ("distributed_config", "tp_plan", "tp_size")
 
 

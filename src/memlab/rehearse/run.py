@@ -118,6 +118,8 @@ def run(asked: Asked) -> Rehearsal:
                         check_streams(error, lines)
                         status, failure = 1, told(error)
             _check_path(missing, backend, lines.packages())
+            if asked.longest and not loads.batches and not status:
+                raise Refused("longest: this program loads no batch with a DataLoader of PyTorch")
         except Refused as error:
             raise ValueError(str(error)) from error
         absent = missing.others()
