@@ -22,6 +22,7 @@ from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
 from memlab.measure.shapes_mode import shapes_mode
+from memlab.rehearse.guard import device_guard
 from memlab.verdict import DOES_NOT_FIT, TIGHT, room_on
 
 TINY = Model(
@@ -391,6 +392,13 @@ def test_what_cannot_be_traced_is_named_with_its_line(name):
     number = UNTRACEABLE[name].__code__.co_firstlineno
     assert re.search(rf"test_trace\.py:{number}, in <lambda>: ", error.line), error.line
     assert len(str(error).splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_a_card_is_refused_after_a_rehearsal_too(name):
+    """A rehearsal leaves torch able to make tensors without values on a card."""
+    device_guard()
+    test_what_cannot_be_traced_is_named_with_its_line(name)
 
 
 def test_other_errors_pass_as_they_are():

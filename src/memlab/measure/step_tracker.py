@@ -28,6 +28,16 @@ class StepTracker(Tracker):
     follow = False
     turned = -1
 
+    def device_counts(self, device: torch.device) -> bool:
+        """As a Tracker; without one of its own, a trace has all on the CPU, and CUDA is refused.
+
+        Torch refuses it itself until something in the process has made tensors without values on a
+        card (memlab.rehearse).
+        """
+        if self._device is None and device.type == "cuda" and not torch.cuda.device_count():
+            raise RuntimeError("Torch not compiled with CUDA enabled")
+        return super().device_counts(device)
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
