@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from fake_card import on_card
 from real_steps import Question, build, module_vocab, quiet
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from memlab.base.garbage import no_garbage
 from memlab.lab.subject import DTYPES
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker
-from memlab.measure.cuda_graph import CudaGraph
-from memlab.measure.fakes import Fakes
-from memlab.measure.hugging_face import real_masks
 
 # What a call's run says of it; last: a prompt, with logits_to_keep=1.
 PHASES = {
@@ -69,13 +66,10 @@ def real_call(step: Question, module: torch.nn.Module | None = None) -> RealCall
 
 def traced_call(step: Question, module: torch.nn.Module) -> RealCall:
     """The same call on fake tensors, with CUDA's choice of kernels."""
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    fakes = (mode, torch.no_grad(), real_masks(False), CudaGraph("auto"))
-    with quiet(), no_garbage(), contextlib.ExitStack() as stack:
-        for context in fakes:
-            stack.enter_context(context)
+    eager = module.eval()
+    with quiet(), no_garbage(), torch.no_grad(), on_card(lambda fakes: fakes.module(eager)) as fake:
         ids = torch.zeros(step.run.batch, step.run.tokens, dtype=torch.long)
-        return _tracked(step, Fakes(mode).module(module.eval()), ids)
+        return _tracked(step, fake, ids)
 
 
 def _tracked(step: Question, module: torch.nn.Module, ids: torch.Tensor) -> RealCall:
@@ -124,5 +118,5 @@ def autocast(step: Question) -> Iterator[None]:
     """Autocast where the step's precision is one."""
     with contextlib.ExitStack() as stack:
         if step.recipe.autocast:
-            stack.enter_context(torch.autocast("cpu", DTYPES[step.recipe.autocast]))
+            stack.enter_context(torch.autocast(step.run.backend, DTYPES[step.recipe.autocast]))
         yield

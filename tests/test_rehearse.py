@@ -13,19 +13,21 @@ pytest.importorskip("transformers")
 
 import memlab  # noqa: E402
 from memlab.cli import main  # noqa: E402
-from memlab.rehearse import (  # noqa: E402
+from memlab.measure.fake_cuda import (  # noqa: E402
     card,
-    ending,
     guard,
-    imports,
-    kernels,
     kinds,
     likely,
     methods,
     moving,
+    values,
+)
+from memlab.rehearse import (  # noqa: E402
+    ending,
+    imports,
+    kernels,
     of_command,  # noqa: E402
     ranks,
-    values,
 )
 from memlab.rehearse.command import program  # noqa: E402
 
@@ -769,7 +771,7 @@ def test_attention_is_that_of_a_card(rehearsed, monkeypatch):
 
 
 def test_operators_that_only_cuda_keeps_whole_are_asked_of_the_dispatcher():
-    from memlab.rehearse.undo import Changes
+    from memlab.measure.fake_cuda.undo import Changes
 
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     assert not has("aten::silu_backward", "CUDA")

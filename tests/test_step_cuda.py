@@ -137,7 +137,7 @@ def test_the_scores_of_shared_heads_in_fp32_are_kept():
     ],
 )
 def test_the_kernel_is_the_one_that_a_trace_takes(dtype, width, options, name):
-    from memlab.measure.cuda_attention import choose
+    from memlab.measure.fake_cuda.attention import choose
 
     assert kernel("cuda", dtype, width, **options) == name
     kind = {"bf16": torch.bfloat16, "fp32": torch.float32}[dtype]

@@ -21,8 +21,8 @@ from memlab import Model, Run, estimate
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.train import one_thread
 from memlab.measure import CannotTrace, Trace, trace
+from memlab.measure.fake_cuda.guard import device_guard
 from memlab.measure.shapes_mode import shapes_mode
-from memlab.rehearse.guard import device_guard
 from memlab.verdict import DOES_NOT_FIT, TIGHT, room_on
 
 TINY = Model(
@@ -220,19 +220,25 @@ def test_views_of_one_storage_stay_views():
 def test_what_a_step_may_be():
     whole = trace(tiny, (IDS, IDS))
     assert trace(tiny, {"ids_BT": IDS, "labels_BT": IDS}).peak == whole.peak
-    assert trace(tiny, lambda module: module(IDS.clone(), IDS.clone())).peak == whole.peak
+
+    def copies(module):
+        there = next(module.parameters()).device
+        return IDS.to(there, copy=True), IDS.to(there, copy=True)
+
+    once = trace(tiny, lambda module: module(*copies(module)))
+    assert once.peak == whole.peak - IDS.nbytes  # those that are copied stay on the host
 
     def two_micro_batches(module):
         for _ in range(2):
-            (module(IDS.clone(), IDS.clone()) / 2).backward()
+            (module(*copies(module)) / 2).backward()
 
     both = trace(tiny, two_micro_batches)
-    assert both.held["between_steps"] == whole.held["between_steps"]
+    assert both.held["between_steps"] == once.held["between_steps"]
     assert both.rows["gradients"] == whole.rows["gradients"]
     phases = list(dict.fromkeys(event.phase for event in both.timeline))
     assert phases == ["forward", "loss", "backward", "optimizer", "zero_grad"]
-    # The first micro-batch ends where its backward begins: a copy of the ids, and the gradient 1.
-    assert both.held["after_forward"] - whole.held["after_forward"] == IDS.nbytes + 4
+    # The first micro-batch ends where its backward begins: the labels' copy, and the gradient 1.
+    assert both.held["after_forward"] - once.held["after_forward"] == 4
     by_hand = trace(tiny, IDS, loss=lambda logits: logits.float().logsumexp(-1).mean())
     assert by_hand.ledger["weights"] == whole.ledger["weights"]
     assert trace(tiny, (IDS, IDS), optimizer=None).contents()["optimizer"] == 0
@@ -308,14 +314,14 @@ def test_micro_batches_and_clipping_equal_a_real_run(format):
     assert found.peak == tracker.peak
 
 
-def test_an_optimizer_of_ones_own_that_branches_is_named_with_its_line():
+def test_an_optimizer_of_ones_own_may_branch():
     class Careful(torch.optim.SGD):
         def step(self):
-            if torch.stack([p.grad.norm() for p in self.param_groups[0]["params"]]).nonzero():
+            if torch.stack([p.grad.norm() for p in self.param_groups[0]["params"]]).any():
                 super().step()
 
-    with pytest.raises(CannotTrace, match=r"aten.nonzero.default at .*test_trace.py:\d+, in step"):
-        trace(tiny, (IDS, IDS), optimizer=lambda p: Careful(p, 1e-3))
+    found = trace(tiny, (IDS, IDS), optimizer=lambda p: Careful(p, 1e-3))
+    assert re.search(r"assumed 2 times: any\(\) of .*: False, at test_trace.py:\d+", found.notes[0])
 
 
 def test_dropout_masks_have_one_byte_on_cuda():
@@ -371,39 +377,87 @@ OLD = torch.library.Library("memlab_old", "DEF")
 OLD.define("same(Tensor x) -> Tensor")
 OLD.impl("same", lambda x: x.clone(), "CPU")
 
+ASSUMED = {
+    "a number that is not known: False": lambda x: x if x.sum() > 0 else -x,
+    "a mask that is not known: all of 16": lambda x: x[x > 0],
+    "values that are not known: all different": lambda x: x + x.detach().unique().sum(),
+}
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+@pytest.mark.parametrize("what", ASSUMED)
+def test_what_values_decide_is_assumed_and_noted_with_its_line(what, backend):
+    found = trace(Branch(ASSUMED[what]), torch.ones(2, 8), Run(backend=backend))
+    number = ASSUMED[what].__code__.co_firstlineno
+    assert found.notes[0].startswith(f"assumed 2 times: {what}, at test_trace.py:{number} ")
+
+
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_whole_numbers_that_were_given_decide(backend):
+    """A mask of padding keeps the rows that it says, and nothing is assumed."""
+
+    class Rows(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x, mask):
+            assert not mask.all()
+            return self.linear(x[mask]).sum()
+
+    mask = torch.arange(20) < 5
+    found = trace(Rows(), (torch.ones(20, 8), mask), Run(backend=backend))
+    assert (5, 8) in {record.shape for record in found.tracker.records.values()}
+    assert found.notes == ()
+
+
 UNTRACEABLE = {
-    "aten._local_scalar_dense.default": lambda x: x if x.sum() > 0 else -x,
-    "aten.nonzero.default": lambda x: x[x > 0],
-    "aten._unique2.default": lambda x: x.unique(),
     "memlab_test::twice": lambda x: twice(x),
     "memlab_old.same.default": lambda x: torch.ops.memlab_old.same(x),
-    "numpy": lambda x: torch.from_numpy(x.detach().numpy()),
     "cuda": lambda x: x.to("cuda"),
     "cuda:0": lambda x: x + torch.ones(8, device="cuda:0"),
 }
+ON_CUDA = {
+    "memlab_test::twice": UNTRACEABLE["memlab_test::twice"],
+    "torch.ones(8)": lambda x: x + torch.ones(8),
+}
+
+
+def refused(operation, name, run):
+    with pytest.raises(CannotTrace, match=r"cannot trace .* at ") as caught:
+        trace(Branch(operation), torch.ones(2, 8), run)
+    error = caught.value
+    assert name in error.operation
+    number = operation.__code__.co_firstlineno
+    assert re.search(rf"test_trace\.py:{number}, in <lambda>: ", error.line), error.line
+    assert len(str(error).splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", UNTRACEABLE)
 def test_what_cannot_be_traced_is_named_with_its_line(name):
-    with pytest.raises(CannotTrace, match=r"cannot trace .* at ") as caught:
-        trace(Branch(UNTRACEABLE[name]), torch.ones(2, 8))
-    error = caught.value
-    assert name in error.operation
-    number = UNTRACEABLE[name].__code__.co_firstlineno
-    assert re.search(rf"test_trace\.py:{number}, in <lambda>: ", error.line), error.line
-    assert len(str(error).splitlines()) == 2
+    refused(UNTRACEABLE[name], name, Run.cpu())
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0"])
 def test_a_card_is_refused_after_a_rehearsal_too(name):
     """A rehearsal leaves torch able to make tensors without values on a card."""
     device_guard()
-    test_what_cannot_be_traced_is_named_with_its_line(name)
+    refused(UNTRACEABLE[name], name, Run.cpu())
+
+
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_what_cannot_be_traced_on_a_card_is_named_with_its_line(name):
+    refused(ON_CUDA[name], name, Run())
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_a_card_is_there_where_it_is_traced(name):
+    assert trace(Branch(UNTRACEABLE[name]), torch.ones(2, 8)).notes == ()
 
 
 def test_other_errors_pass_as_they_are():
     with pytest.raises(RuntimeError, match="reduction dim") as caught:
-        trace(Branch(lambda x: x @ torch.ones(3, 3)), torch.ones(2, 8))
+        trace(Branch(lambda x: x @ x.new_ones(3, 3)), torch.ones(2, 8))
     assert not isinstance(caught.value, CannotTrace)
 
 

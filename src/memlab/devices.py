@@ -14,6 +14,7 @@ from .base.message import Message
 from .units import GiB, MiB, parse, text, whole
 
 # Words around a name that do not tell two of these cards apart.
+USUAL = "H100 80GB"  # the card of a step or a program for which nobody names one
 NOISE = "nvidia geforce tesla amd radeon instinct gpu tensor core card"
 NOISE += " sxm sxm2 sxm4 sxm5 sxm6 pcie ac hbm2 hbm2e hbm3 hbm3e"
 NOISE += " quadro dgx spark generation blackwell workstation server edition"

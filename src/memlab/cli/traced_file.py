@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from traceback import extract_tb
 from typing import Any
 
+import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..measure import CannotTrace, trace
+from ..measure.fake_cuda.guard import device_guard
+from ..measure.untraceable import explained
 from ..run import Run
 
 
@@ -22,14 +25,21 @@ def trace_file(
 ) -> tuple[Any, int]:
     """The trace, and the number of the module's parameters.
 
-    The function runs as it would in a program, with every tensor that it makes on the CPU and
-    without values: nothing it builds takes memory, and inputs made anywhere in it fit the module.
+    The function runs as it would in a program, with every tensor that it makes on the backend's
+    device and without values: nothing it builds takes memory, and inputs made anywhere in it fit
+    the module.
     Raises      ValueError for a file or function that is not there, returns something else, or
                 raises: with the line of the file
     """
+    there = torch.device("cpu" if how.compile else how.backend)
+    if there.type == "cuda":
+        with explained():
+            device_guard()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with _told(path):
+        with _told(path), there:
             module, inputs, loss = _returned(path, function)
+        if callable(inputs):
+            inputs = _on(there, inputs)
         parameters = sum(parameter.numel() for parameter in module.parameters())
         try:
             with _told(path):
@@ -42,6 +52,16 @@ def trace_file(
                 "a function of the output that gives the loss"
             ) from error
     return step, parameters
+
+
+def _on(device: torch.device, step: Any) -> Any:
+    """A step whose tensors are made on a device."""
+
+    def called(module: nn.Module) -> Any:
+        with device:
+            return step(module)
+
+    return called
 
 
 @contextmanager

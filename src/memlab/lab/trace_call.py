@@ -14,10 +14,9 @@ from ..base import titles
 from ..base.garbage import no_garbage
 from ..base.message import Message
 from ..estimate import sizes
-from ..measure.cuda_graph import CudaGraph
+from ..measure.fake_cuda import begin, known, noted
+from ..measure.fake_cuda.undo import Changes
 from ..measure.fakes import Fakes
-from ..measure.grouped_products import grouped_products
-from ..measure.hugging_face import real_masks
 from ..measure.shapes_mode import shapes_mode
 from ..measure.step_tracker import StepTracker
 from ..measure.terms import head
@@ -71,20 +70,17 @@ def trace_call(
 def _called(built: nn.Module, recipe: Recipe, run: Run, title: str) -> TracedCall:
     mode = shapes_mode()
     grad = torch.inference_mode if run.inference_mode else torch.no_grad
-    with explained(), mode, ExitStack() as stack:
-        for context in (
-            no_garbage(collect=False),
-            grad(),
-            real_masks(False),
-            grouped_products(),
-        ):
-            stack.enter_context(context)
-        if run.backend == "cuda":
-            stack.enter_context(CudaGraph(run.kernel))
+    tracker = StepTracker(run.backend)
+    with explained(), Changes() as stack:
+        begin(stack, run.backend, tracker, run.kernel)
+        stack.enter_context(mode)
+        stack.enter_context(no_garbage(collect=False))
+        module = Fakes(mode, run.backend).module(built)
+        known(stack, mode, noted())
+        stack.enter_context(grad())
         if recipe.autocast:
-            stack.enter_context(torch.autocast("cpu", DTYPES[recipe.autocast]))
-        module = Fakes(mode).module(built)
-        ids = torch.zeros(run.batch, run.tokens or 0, dtype=torch.long)
+            stack.enter_context(torch.autocast(run.backend, DTYPES[recipe.autocast]))
+        ids = torch.zeros(run.batch, run.tokens or 0, dtype=torch.long, device=run.backend)
         given: dict[str, Any] = {"use_cache": True}
         if run.phase == "decode":
             # The last one alone, as in generate(): after a long prompt a layer with a window still
@@ -95,7 +91,6 @@ def _called(built: nn.Module, recipe: Recipe, run: Run, title: str) -> TracedCal
             given |= _cache(module(ids, **given))
         if run.logits == "last":
             given["logits_to_keep"] = 1
-        tracker = StepTracker()
         stack.enter_context(tracker)
         tracker.label(module)
         tracker.label(ids, "inputs")

@@ -22,12 +22,17 @@ from ..recipe.loops import loop_of, step_name
 from ..run import Run
 from ..run_adapters import shown
 from ..step import described
-from .causal import Causal
+from ..units import text
+from .causal import GROUPED, Causal
 from .optim import optimizer
 from .subject import loss_of, subject, trl_head
 from .trace_call import trace_call
-from .trace_routed import routed
 
+ROUTING = " routing, at "  # in a note of what was assumed
+EVEN = (
+    "routing: experts run one after the other, and the routing is assumed even, as many rows for "
+    "each; with every token at the same experts the peak is {size}"
+)
 # What a traced step is told here; of the other fields only their defaults can be traced.
 TRACED = (
     "batch",
@@ -56,19 +61,32 @@ def trace_run(
 
     model       one that memlab describes, or any that transformers builds: memlab.lab.causal
     Unit        bytes, as `memlab.measure.trace`
-    Assumes     an even routing, and says so, where the code of a mixture loops over its experts
+    Assumes     an even routing where the code of a mixture loops over its experts, and says so,
+                with the peak of the fullest one
     Raises      ValueError for a field of the run that cannot be traced, with its value; what
                 `memlab.measure.trace` and memlab.lab.subject raise
     """
-    try:
-        return _traced(model, recipe, run, title)
-    except CannotTrace as refused:
-        if not isinstance(model, Causal):
-            raise
-        return routed(model, lambda: _traced(model, recipe, run, title), refused)
+    even = _traced(model, recipe, run, title)
+    if isinstance(even, Trace) and _routed(even):
+        fullest = _traced(model, recipe, run, title, "routing=fullest")
+        if fullest.peak != even.peak:
+            note = Message(EVEN, size=text(fullest.peak))
+            even.notes = (*(n for n in even.notes if ROUTING not in n), note)
+    return even
 
 
-def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title: str) -> Trace:
+def _routed(step: Trace) -> bool:
+    """Whether which experts a router chose was assumed, and can matter."""
+    return GROUPED not in step.notes and any(ROUTING in note for note in step.notes)
+
+
+def _traced(
+    model: Model | Causal,
+    recipe: Recipe | str | None,
+    run: Run,
+    title: str,
+    assume: str | None = None,
+) -> Trace:
     if run.phase != "train":
         return trace_call(model, recipe, run, title=title)
     for field, value in run.said().items():
@@ -114,7 +132,8 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
 
     def called(module: torch.nn.Module) -> torch.Tensor:
         if not made:  # among the fake tensors of the trace, once for all of its steps
-            made.extend(torch.zeros(ids.shape, dtype=torch.long) for _ in range(1 + own))
+            on = next(module.parameters()).device
+            made.extend(torch.zeros(ids.shape, dtype=torch.long, device=on) for _ in range(1 + own))
         return loss_of(module, made[0], run, made[-1])
 
     # memlab's own models are built with their chunks; transformers' give the plain loss alone.
@@ -147,10 +166,13 @@ def _traced(model: Model | Causal, recipe: Recipe | str | None, run: Run, title:
             optimizer=stepped,
             autocast=chosen.autocast,
             title=words,
+            assume=assume,
         )
     if isinstance(shaped, Causal):
         step.parameters = sum(parameter.numel() for parameter in module.parameters())
         step.notes = (*step.notes, *shaped.notes(module))
+        if GROUPED in step.notes:  # one product of all experts' rows, wherever each row goes
+            step.notes = tuple(note for note in step.notes if ROUTING not in note)
     else:
         step.parameters = shaped.parameter_count
     return step
@@ -168,7 +190,7 @@ def _its_own(model: Model | Causal) -> Iterator[None]:
             raise
         words = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(
-            f"the code of this {model.family} fails with input_ids and labels alone: "
+            f"the code of this {model.family} fails without values, on input_ids and labels alone: "
             f"{words[:300]} (memlab trace FILE.py:FUNCTION takes inputs of your own)"
         ) from error
 

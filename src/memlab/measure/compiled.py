@@ -15,10 +15,12 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..run import Run
-from .cuda_graph import CudaGraph
+from .fake_cuda.attention import attention
 from .step_tracker import StepTracker
 
 
@@ -123,10 +125,22 @@ def _backend(name: str | None) -> Callable[[Any, Any], Any]:
     return aot_eager_decomp_partition
 
 
-class _CudaAttention(CudaGraph):
-    """Inductor takes norms and dropout apart on any device; attention it leaves to a kernel."""
+class _CudaAttention(TorchFunctionMode):
+    """Attention as CUDA's kernels take it, for tensors that a compiler has on the CPU.
 
-    replaced: dict[Any, Callable] = {}
+    Norms and dropout it takes apart on any device.
+    """
+
+    def __init__(self, kernel: str) -> None:
+        super().__init__()
+        self.kernel = kernel
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is F.scaled_dot_product_attention:
+            return attention(*args, **(kwargs or {}), kernel=self.kernel)
+        return func(*args, **(kwargs or {}))
 
 
 @contextmanager

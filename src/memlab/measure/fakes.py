@@ -12,14 +12,16 @@ from .storages import tensors
 
 
 class Fakes:
-    """Makes fake CPU tensors like given ones (real, meta or fake), under an open FakeTensorMode.
+    """Makes fake tensors like given ones (real, meta or fake), under an open FakeTensorMode.
+
+    device      on which they are, whatever the given ones are on
 
     What shares a storage goes on sharing one: tied weights stay tied, views stay views. The given
     tensors and modules are only read.
     """
 
-    def __init__(self, mode: Any) -> None:
-        self.mode = mode
+    def __init__(self, mode: Any, device: str = "cpu") -> None:
+        self.mode, self.device = mode, device
         self._bases: dict[int, Tensor] = {}
         self._made: dict[int, Tensor] = {}
         self._given: list[Tensor] = []  # kept: an address is a name only while its owner lives
@@ -33,14 +35,14 @@ class Fakes:
 
     def _make(self, tensor: Tensor) -> Tensor:
         if is_traceable_wrapper_subclass(tensor) or tensor.layout != torch.strided:
-            return self.mode.from_tensor(tensor)
+            return self.mode.from_tensor(tensor).to(self.device)
         storage = tensor.untyped_storage()
         with torch.no_grad():
             base = self._bases.get(storage._cdata)
             if base is None:
-                base = torch.empty(storage.nbytes(), dtype=torch.uint8, device="cpu")
+                base = torch.empty(storage.nbytes(), dtype=torch.uint8, device=self.device)
                 self._bases[storage._cdata] = base
-            twin = torch.empty(0, dtype=tensor.dtype, device="cpu")
+            twin = torch.empty(0, dtype=tensor.dtype, device=self.device)
             twin.set_(
                 base.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride()
             )

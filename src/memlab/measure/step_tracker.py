@@ -1,5 +1,6 @@
 """A tracker for steps on fake tensors: it undoes what a mode changes, and skips missing values."""
 
+import sys
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTens
 from .tracker import Tracker
 
 DEVICE = torch.ops.prim.device.default  # what autograd asks of every gradient
+HOST = torch.device("cpu")
+# Files of torch, and of trackers, that stand around what autograd calls.
+BESIDE = ("_stats.py", "_compile.py", "eval_frame.py", "step_tracker.py", "watched.py")
 
 
 class StepTracker(Tracker):
@@ -28,27 +32,17 @@ class StepTracker(Tracker):
     follow = False
     turned = -1
 
-    def device_counts(self, device: torch.device) -> bool:
-        """As a Tracker; without one of its own, a trace has all on the CPU, and CUDA is refused.
-
-        Torch refuses it itself until something in the process has made tensors without values on a
-        card (memlab.rehearse).
-        """
-        if self._device is None and device.type == "cuda" and not torch.cuda.device_count():
-            raise RuntimeError("Torch not compiled with CUDA enabled")
-        return super().device_counts(device)
-
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is DEVICE and not self.follow and self._knows_device(args[0]):
-            return args[0].fake_device
+        if func is DEVICE and type(args[0]) is FakeTensor:
+            device = args[0].fake_device
+            if device.type != "cpu":  # autograd would go there, and torch cannot
+                return HOST if autograd_asks() else device
+            if not self.follow and self.knows(args[0].untyped_storage()):
+                return device
         with torch._C.DisableTorchFunction():  # a mode's own calls are not the model's
             return self._step(func, types, args, kwargs)
-
-    def _knows_device(self, tensor: Any) -> bool:
-        """Whether there is nothing to write down of a tensor whose device is asked for."""
-        return type(tensor) is FakeTensor and self.knows(tensor.untyped_storage())
 
     def _step(self, func: Any, types: Any, args: Any, kwargs: dict[str, Any] | None) -> Any:
         backward = torch._C._current_graph_task_id() != -1
@@ -65,6 +59,19 @@ class StepTracker(Tracker):
             if self._phase == "optimizer" and func is torch.ops.aten._local_scalar_dense.default:
                 return 1.0 if args[0].is_floating_point() else 1
             raise
+
+
+def autograd_asks() -> bool:
+    """Whether the question for a tensor's device comes from autograd's engine itself.
+
+    To be called by a mode's __torch_dispatch__. Where gradients are, their tensors know.
+    """
+    frame = sys._getframe(2)
+    while frame is not None:
+        if not frame.f_code.co_filename.endswith(BESIDE):
+            return frame.f_code.co_name == "_engine_run_backward"
+        frame = frame.f_back  # type: ignore[assignment]
+    return True
 
 
 # Who else holds a tensor while a mode handles it: its Python object, the arguments, autograd's

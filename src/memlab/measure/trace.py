@@ -7,14 +7,14 @@ Long, because the one step it runs can be given in many ways, and each is checke
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch._guards import active_fake_mode
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.optim import Optimizer
 
 from ..base import titles
@@ -22,12 +22,15 @@ from ..base.garbage import no_garbage
 from ..run import Run
 from ..units import whole
 from .compiled import CompiledTracker, compiled, eager
-from .cuda_graph import CudaGraph
+from .fake_cuda import begin, known, noted
+from .fake_cuda.assumed import Assumed
+from .fake_cuda.kinds import small
+from .fake_cuda.undo import Changes
+from .fake_cuda.values import Values
 from .fakes import Fakes
 from .grouped_products import grouped_products
-from .hugging_face import pads, real_masks
 from .shapes_mode import shapes_mode
-from .step_tracker import StepTracker
+from .step_tracker import HOST, StepTracker
 from .terms import births, head, name_logits, rows, wide_born_in_the_loss, width
 from .traced import MOMENTS, Trace
 from .tracker import Tracker
@@ -54,6 +57,7 @@ def trace(
     loss: Callable[[Any], Tensor] | None = None,
     vocab: int | None = None,
     title: str = "",
+    assume: str | None = None,
 ) -> Trace:
     """Run training steps of `model` on tensors without values; what the last one holds, and when.
 
@@ -75,28 +79,28 @@ def trace(
                 TypeError and ValueError for arguments that make no sense
     """
     _check(model, optimizer, run, steps)
-    backend = run.backend
+    device = "cpu" if run.compile else run.backend  # a compiler's graphs are cut on the CPU
     precision = _precision(autocast)
-    built, padding = _built(model), pads(inputs)
+    built = _built(model)
     mode = active_fake_mode()
     if mode is None:  # a compiler brings sizes of its own kind
         mode = FakeTensorMode(allow_non_fake_inputs=True) if run.compile else shapes_mode()
-    with explained(), mode, ExitStack() as stack:
-        fakes = Fakes(mode)
+    assumed = noted(assume)
+    tracker = CompiledTracker() if run.compile else _OneDevice(device)
+    with explained(), Changes() as stack:
+        begin(stack, device, tracker, run.kernel)
+        stack.enter_context(mode)
+        fakes = Fakes(mode, device)
         module = fakes.module(built)
         given = inputs if callable(inputs) else fakes.inputs(inputs)
         opt = None if optimizer is None else _made(optimizer, module, run)
-        stack.enter_context(_foreach_takes_fakes())
         stack.enter_context(no_garbage(collect=run.compile is not None))
         graphs = None
-        stack.enter_context(grouped_products())
         if run.compile is not None:
+            stack.enter_context(grouped_products())
             graphs = stack.enter_context(compiled(module, run))
         else:
-            stack.enter_context(real_masks(padding))
-            if backend == "cuda":
-                stack.enter_context(CudaGraph(run.kernel))
-        tracker = StepTracker() if graphs is None else CompiledTracker()
+            _say(known(stack, mode, assumed), inputs, given)
         stack.enter_context(tracker)
         tracker.label(module)
         if opt is not None:
@@ -107,7 +111,7 @@ def trace(
         for _ in range(steps):
             tracker.reset_peak()
             start, tracker.turned = len(tracker.timeline), -1
-            _forward_backward(module, given, loss, precision, tracker, marks)
+            _forward_backward(module, given, loss, precision, device, tracker, marks)
             marks["after_backward"] = len(tracker.timeline) - 1
             if opt is not None:
                 with tracker.phase("optimizer"), eager():
@@ -123,10 +127,26 @@ def trace(
             born |= wide_born_in_the_loss(tracker, born, vocab or width(head(module)))
         kept = rows(tracker, marks, born)
         name_logits(tracker, born, vocab or width(head(module)))
-    name = title or titles.dotted(_name(model, module), backend)
+    name = title or titles.dotted(_name(model, module), run.backend)
     found = Trace(name, tracker, kept, start, marks, peaks[0])
-    found.notes = () if graphs is None else graphs.notes()
+    found.notes = _assumed(assumed) if graphs is None else graphs.notes()
     return found
+
+
+class _OneDevice(StepTracker):
+    """Counts what is on the device, and the counters that optimizers leave on the host."""
+
+    def device_counts(self, device: torch.device) -> bool:
+        if device.type == "cuda" and self._device == HOST:
+            raise RuntimeError("Torch not compiled with CUDA enabled")
+        counter = self._phase == "optimizer" and device.type == "cpu"
+        return counter or super().device_counts(device)
+
+
+def _assumed(assumed: Assumed) -> tuple[str, ...]:
+    """What values decided that no tensor has, most often first."""
+    counts = assumed.assumed.most_common()
+    return tuple(f"assumed {times} times: {what}, at {line}" for (what, line), times in counts)
 
 
 def _forward_backward(
@@ -134,6 +154,7 @@ def _forward_backward(
     given: Any,
     loss: Callable[[Any], Tensor] | None,
     precision: torch.dtype | None,
+    device: str,
     tracker: StepTracker,
     marks: dict[str, int],
 ) -> None:
@@ -141,7 +162,7 @@ def _forward_backward(
     with ExitStack() as phase:
         phase.enter_context(tracker.phase("forward"))
         if precision is not None:  # one around another would keep the casts of the inner one
-            phase.enter_context(torch.autocast("cpu", precision))
+            phase.enter_context(torch.autocast(device, precision))
         output = head(module)
         if output is not None and not isinstance(
             tracker, CompiledTracker
@@ -204,24 +225,35 @@ def _made(optimizer: Any, module: nn.Module, run: Run) -> Optimizer:
     opt = optimizer([p for p in module.parameters() if p.requires_grad], **flags)
     if not isinstance(opt, Optimizer):
         raise TypeError(f"optimizer(...) returned a {type(opt).__name__}; an Optimizer is needed")
-    for group in opt.param_groups:
+    for group in opt.param_groups if run.compile and run.backend == "cuda" else ():
         # torch/optim/optimizer.py, _default_to_fused_or_foreach: on CUDA, not asked means foreach
         free = group.get("foreach", 0) is None and not group.get("fused")
         fixed = group.get("differentiable") or isinstance(group.get("lr"), Tensor)
-        if run.backend == "cuda" and free and not fixed:
+        if free and not fixed:
             group["foreach"] = True
     return opt
 
 
-@contextmanager
-def _foreach_takes_fakes() -> Iterator[None]:
-    """torch clips with foreach for known types only: let fake tensors pass as real ones do."""
-    kinds: Any = torch.utils._foreach_utils._foreach_supported_types
-    kinds.append(FakeTensor)
-    try:
-        yield
-    finally:
-        kinds.remove(FakeTensor)
+def _say(values: Values, given: Any, fakes: Any, name: str = "") -> None:
+    """Let whole numbers among the inputs keep their values, as far as they have some.
+
+    A mask of padding that has none has padding.
+    """
+    if isinstance(given, Mapping):
+        for key in given:
+            _say(values, given[key], fakes[key], key)
+    elif isinstance(given, (list, tuple)):
+        for each, fake in zip(given, fakes, strict=True):
+            _say(values, each, fake)
+    elif isinstance(given, Tensor) and small(given):
+        if type(given) is Tensor and not given.is_meta:
+            with unset_fake_temporarily():
+                values.say(fakes, given.detach().cpu())
+        elif name == "attention_mask":
+            with unset_fake_temporarily():
+                mask = torch.ones(given.shape, dtype=given.dtype)
+                mask.view(-1)[0] = 0
+                values.say(fakes, mask)
 
 
 def _label_inputs(tracker: Tracker, given: Any) -> None:

@@ -144,13 +144,14 @@ class Tracker(Recorded, TorchDispatchMode):
         kwargs = kwargs or {}
         if torch._C._get_dispatch_mode(FAKE) is not self._fake_mode:
             return func(*args, **kwargs)  # shapes being worked out (DTensor), not memory
-        # torch.tensor(...) makes its storage out of sight and lifts it at once: it is new.
-        kind = "alloc" if func is torch.ops.aten.lift_fresh.default else "seen"
-        for given in _arguments(args):
-            self._meet(given, kind, func)
+        # torch.tensor(...) makes its storage out of sight and lifts it at once: it is new. Among
+        # fake tensors the result is the one that counts.
+        lifts = func is torch.ops.aten.lift_fresh.default
+        for given in () if lifts and self._fake_mode is not None else _arguments(args):
+            self._meet(given, "alloc" if lifts else "seen", func)
         if kwargs:
             for given in _arguments(kwargs):
-                self._meet(given, kind, func)
+                self._meet(given, "seen", func)
         result = func(*args, **kwargs)
         if isinstance(result, torch.Tensor):
             self._meet(result, "alloc", func)

@@ -13,6 +13,8 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
+from .fake_cuda.refused import Refused
+
 _OURS = tuple(
     os.path.join(os.path.dirname(os.path.abspath(p)), "") for p in (torch.__file__, __file__)
 )
@@ -20,18 +22,20 @@ _PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep + "contextlib.p
 _READABLE = tuple(_OURS[0] + part + os.sep for part in ("optim", "nn"))
 
 _DEVICE = (
-    'it asks for a CUDA device, and a trace keeps every tensor on the CPU, for backend="cuda" too: '
-    "take the device of an input instead"
+    'it asks for a CUDA device, and backend="cpu" has none: take the device of an input instead'
+)
+_TWO = (
+    'with backend="cuda" the module and its inputs are on cuda:0, and this meets a tensor on the '
+    "CPU, as it would on a GPU: make it on the device of an input instead"
 )
 # What torch says where no exception of its own names the case.
 _SAID = {
     "no fake impl registered": "this custom operation has no meta kernel (register_fake adds one)",
-    ".numpy() is not supported": "numpy() reads values, and a trace has shapes without values",
     "Cannot access data pointer": "it reads memory, and a trace has shapes without values",
     "not linked with support for cuda": _DEVICE,
     "Torch not compiled with CUDA enabled": _DEVICE,
-    "to be on the same device, but found at least two devices, cpu and cuda": _DEVICE,
-    "to be on the same device, but found at least two devices, cuda": _DEVICE,
+    "to be on the same device, but found at least two devices": _TWO,
+    "found two different devices": _TWO,
 }
 _READS = {"aten._local_scalar_dense.default": "item(), bool(), int(), float(), tolist() or if"}
 
@@ -51,9 +55,14 @@ class CannotTrace(RuntimeError):
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn what fake tensors raise into CannotTrace; other errors pass as they are."""
+    """Turn what fake tensors raise into CannotTrace; other errors pass as they are.
+
+    Raises      ValueError where no card can stand in for one
+    """
     try:
         yield
+    except Refused as error:
+        raise ValueError(str(error)) from error
     except (
         DataDependentOutputException,
         DynamicOutputShapeException,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from .command import Program
 
 STEPS = 2  # of the optimizer: the first makes its states, the second has them
-CARD = "H100 80GB"  # that torch finds where nobody names one
 
 
 def rehearse(
@@ -38,7 +37,7 @@ def rehearse(
     on          a card ("RTX 4090"), a size ("24 GB"), or bytes; None: no verdict
     steps       optimizer steps to run; the program is stopped after the last one
     backend     "cpu" runs it as on a machine without a card
-    assume      "routing=fullest,mask=half": see memlab.rehearse.assumed
+    assume      "routing=fullest,mask=half": see memlab.measure.fake_cuda.assumed
     gpus        start it as one of so many ranks, as torchrun would
     rank        which one, from 0; "all" for each of them; None for the first and the last. The
                 answer is that of the fullest; `others` has the rest
@@ -81,11 +80,11 @@ def _rehearsed(
     rank: int | str | None = None,
     longest: bool = False,
 ) -> Any:
-    from ..devices import card
+    from ..devices import USUAL, card
+    from ..measure.fake_cuda.assumed import policies
     from ..units import whole
-    from .assumed import policies
 
-    found = card(CARD if on is None else on)
+    found = card(USUAL if on is None else on)
     if found.capability is None and found.marketed:
         raise ValueError(f"{found.name} is a card of ROCm; only CUDA's can be rehearsed")
     if whole("steps", steps) < 1:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from ..measure.fake_cuda.assumed import Assumed
 from ..measure.line_tracker import Line
 from ..measure.snapshot import dump_snapshot, replay_tracker
 from ..terms.replay import Replay
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .asked import Asked
-from .assumed import Assumed
 from .loads import Loads
 from .stops import Failure, message
 from .watched import Watched

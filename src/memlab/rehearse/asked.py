@@ -9,7 +9,7 @@ from typing import Any
 from ..devices import Device
 from .command import Program
 
-Change = Callable[[Any], None]  # of what a program uses, by memlab.rehearse.undo.Changes
+Change = Callable[[Any], None]  # of what a program uses, by memlab.measure.fake_cuda.undo.Changes
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Asked:
     card        that torch finds; `named` tells whether somebody said which, else it only stands in
     steps       optimizer steps after which it is stopped
     backend     cuda or cpu
-    policy      what is assumed where values decide: memlab.rehearse.assumed
+    policy      what is assumed where values decide: memlab.measure.fake_cuda.assumed
     longest     whether every batch of a loader is that of the longest examples
     rank        of program.ranks, from 0
     number      of the card whose bytes are counted, where one process has several

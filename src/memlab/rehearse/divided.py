@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from .undo import Changes
+from ..measure.fake_cuda.undo import Changes
 
 DTENSOR = "torch.distributed.tensor._api", "DTensor"
 ON_ITS_WAY = "torch.distributed._functional_collectives", "AsyncCollectiveTensor"

@@ -10,8 +10,8 @@ from typing import Any
 
 from torch._subclasses import fake_tensor
 
-from .lines import Lines
-from .refused import Refused
+from ..measure.fake_cuda.lines import Lines
+from ..measure.fake_cuda.refused import Refused
 
 LIMIT = 600  # seconds of processor time; the largest of ours took 26
 CANNOT = (

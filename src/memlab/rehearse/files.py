@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from .assumed import Assumed
-from .undo import Changes
+from ..measure.fake_cuda.assumed import Assumed
+from ..measure.fake_cuda.undo import Changes
 
 # Trackers of runs, told to stay quiet in the words of each; and the hub, which is only read here.
 QUIET = {

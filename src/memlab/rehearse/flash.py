@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from ..measure import flash_attn as standing_in
-from .assumed import Assumed
-from .undo import Changes
+from ..measure.fake_cuda.assumed import Assumed
+from ..measure.fake_cuda.undo import Changes
 
 NAME, VERSION = "flash_attn", "2.7.4"  # whose tensors these are
 # What transformers keeps of the package once it has looked for it.

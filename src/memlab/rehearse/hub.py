@@ -1,7 +1,7 @@
-"""transformers' models from their configs alone, and its masks from values.
+"""transformers' models from their configs alone.
 
-Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict,
-            utils.import_utils.is_tracing; accelerate 1.15: PartialState, one for the process
+Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict;
+            accelerate 1.15: PartialState, one for the process
 Leaves out  quantized models on several cards, which are refused
 """
 
@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
+from ..measure.fake_cuda.refused import Refused
+from ..measure.fake_cuda.undo import Changes
 from .quantized import quantize, quantizer, warm_up
-from .refused import Refused
-from .undo import Changes
 
 SINGLE = ("cpu", "cuda", "meta")  # a device_map in one word that is no way to spread
 # How from_pretrained is told that several ranks have parts of a model.
@@ -30,10 +30,6 @@ def hub(changes: Changes, on: str, cards: int) -> None:
     constants = sys.modules.get("huggingface_hub.constants")
     if constants is not None:
         changes.replace(constants, "HF_HUB_OFFLINE", True)
-    helpers = sys.modules.get("transformers.utils.import_utils")
-    tracing = getattr(helpers, "is_tracing", None)
-    if tracing is not None:  # tensors without values are taken for a compiler: a full mask is made
-        changes.everywhere(tracing, lambda *_, **__: False)
     from transformers import PreTrainedModel
     from transformers.configuration_utils import PretrainedConfig
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
-from .assumed import Assumed
-from .undo import Changes
-from .values import Values
+from ..measure.fake_cuda.assumed import Assumed
+from ..measure.fake_cuda.undo import Changes
+from ..measure.fake_cuda.values import Values
 
 
 def launches(changes: Changes, values: Values, assumed: Assumed) -> None:

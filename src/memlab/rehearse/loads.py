@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
-from .assumed import Assumed
-from .undo import Changes
+from ..measure.fake_cuda.assumed import Assumed
+from ..measure.fake_cuda.undo import Changes
 
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout")
 UNSORTED = "the longest examples: not of a loader whose {what} gives no order"

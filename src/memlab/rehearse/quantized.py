@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .refused import Refused
+from ..measure.fake_cuda.refused import Refused
 
 
 def quantizer(config: Any, asked: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ..measure.fake_cuda.refused import Refused
+from ..measure.fake_cuda.undo import Changes
 from .asked import Asked
-from .refused import Refused
-from .undo import Changes
 
 # Shapes that DTensor works out, without this in the modes of a rehearsal, are no memory.
 NO_MEMORY = ("detect_fake_mode",)

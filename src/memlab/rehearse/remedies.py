@@ -19,8 +19,8 @@ from torch.optim import optimizer as optimizers
 from torch.utils.data import DataLoader
 
 from ..base.message import Message
+from ..measure.fake_cuda.undo import Changes
 from ..verdict import DOES_NOT_FIT
-from .undo import Changes
 from .watched import checkpoints
 
 if TYPE_CHECKING:

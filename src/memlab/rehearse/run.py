@@ -9,15 +9,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-import torch
-import torch._dynamo  # asks about CUDA while it is imported, before a card is shown
-
-from ..measure.grouped_products import grouped_products
+from ..measure.fake_cuda import hide, known, moving, show
+from ..measure.fake_cuda.assumed import Assumed
+from ..measure.fake_cuda.lines import Lines
+from ..measure.fake_cuda.losses import losses
+from ..measure.fake_cuda.refused import Done, Refused
+from ..measure.fake_cuda.undo import Changes
 from ..measure.shapes_mode import shapes_mode
-from . import card, files, guard, kernels, likely, methods, moving
+from . import files, kernels
 from .answer import Rehearsal
 from .asked import Asked
-from .assumed import Assumed
 from .command import Program
 from .divided import divided, kinds, wraps
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
@@ -25,14 +26,9 @@ from .flash import flash
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
-from .lines import Lines
 from .loads import Loads
-from .losses import losses
 from .ranks import Flight, group, variables
-from .refused import Done, Refused
 from .stages import stages
-from .undo import Changes
-from .values import Values
 from .watched import Watched
 
 # Who remembers what machine this is.
@@ -94,17 +90,13 @@ def run(asked: Asked) -> Rehearsal:
             _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
             loads = _change(changes, asked, tracker, assumed)
             shapes = shapes_mode()
-            values = Values(shapes, assumed, likely.ALL)
-            methods.methods(changes, values, assumed)
-            calls = methods.Calls(assumed, asked.local)
-            launches(changes, values, assumed)
             if asked.change is not None:
                 asked.change(changes)
-            with contextlib.ExitStack() as stack:
-                for mode in (grouped_products(), shapes, values, calls, tracker):
-                    stack.enter_context(mode)
-                stack.enter_context(torch.autograd.set_multithreading_enabled(False))
-                stack.enter_context(limited(lines))
+            with Changes() as inside:
+                inside.enter_context(shapes)
+                launches(inside, known(inside, shapes, assumed, asked.local), assumed)
+                inside.enter_context(tracker)
+                inside.enter_context(limited(lines))
                 try:
                     _run(program)
                 except Done:
@@ -128,23 +120,19 @@ def run(asked: Asked) -> Rehearsal:
 
 def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) -> Loads:
     if asked.backend == "cuda":
-        guard.device_guard()
-        guard.kernels(changes)
         here = max(asked.program.local, asked.program.cards)
-        card.show(changes, asked.card, tracker, here, asked.local)
+        show(changes, asked.card, tracker, count=here, number=asked.local)
         group(changes, asked.program.ranks or 1, asked.rank)
         divided(changes)
         stages(changes, asked.sent)
         tracker.divided = kinds()
         tracker.flight = Flight()
         tracker.kernels |= wraps()
-        methods.numbered_modules(changes, asked.local)
         kernels.tensors(changes)
         tracker.kernels |= kernels.kernels()
     else:
-        card.hide(changes)
+        hide(changes)
     moving.moving(changes, tracker.made_before)
-    moving.optimizers(changes)
     loads = Loads(asked.longest, assumed)
     loads.change(changes)
     files.nothing_saved(changes, assumed)

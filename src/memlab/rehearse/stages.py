@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from .refused import Refused
-from .undo import Changes
+from ..measure.fake_cuda.refused import Refused
+from ..measure.fake_cuda.undo import Changes
 
 
 def stages(changes: Changes, sent: dict[tuple[int, int], Any]) -> None:

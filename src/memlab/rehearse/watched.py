@@ -12,17 +12,15 @@ from torch.optim.optimizer import (
 )
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
+from ..measure.fake_cuda.lines import Lines, Where
+from ..measure.fake_cuda.refused import Done, Refused
 from ..measure.line_tracker import LineTracker
-from ..measure.step_tracker import DEVICE, StepTracker
+from ..measure.step_tracker import DEVICE, HOST, StepTracker, autograd_asks
 from ..measure.storages import Living, Storage, plain
 from ..measure.tracker import Tracker
 from .divided import answering, device_of
-from .lines import Lines, Where
-from .refused import Done, Refused
 
-HOST = torch.device("cpu")
 FEW = 3  # times as many steps as were asked for: of two optimizers, one may never step
-BESIDE = ("_stats.py", "_compile.py", "eval_frame.py")  # of torch, around what autograd calls
 
 
 class Watched(LineTracker, StepTracker):
@@ -75,7 +73,7 @@ class Watched(LineTracker, StepTracker):
         if func is DEVICE and type(args[0]) is FakeTensor:
             # Autograd would go to a device that this torch was not built for. Where gradients
             # are, their tensors know.
-            return HOST if _autograd_asks() else args[0].fake_device
+            return HOST if autograd_asks() else args[0].fake_device
         if self.divided and any(issubclass(held, self.divided) for held in types):
             return self._divided(func, args, kwargs or {})
         if self.flight is not None and func in (self.flight.waits, *self.flight.sends):
@@ -94,7 +92,7 @@ class Watched(LineTracker, StepTracker):
     def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """An operator of tensors around tensors, whose inner ones come by here too."""
         if func is DEVICE:
-            return HOST if _autograd_asks() else device_of(args[0])
+            return HOST if autograd_asks() else device_of(args[0])
         if self._passing:
             self._passing = False
             return NotImplemented
@@ -212,15 +210,4 @@ def _checkpointed(module: Any) -> bool:
     for name in ("is_activation_checkpointing", "is_gradient_checkpointing"):  # the older one warns
         if hasattr(type(module), name):
             return bool(getattr(module, name))
-    return True
-
-
-def _autograd_asks() -> bool:
-    """Whether the question for a tensor's device comes from autograd's engine itself."""
-    frame = sys._getframe(2)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.endswith(BESIDE) and file != __file__:
-            return frame.f_code.co_name == "_engine_run_backward"
-        frame = frame.f_back  # type: ignore[assignment]
     return True

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 from torch.utils.weak import WeakIdKeyDictionary
 
-from ..measure.tracker import FAKE, _arguments
+from ..tracker import FAKE, _arguments
 from .assumed import Assumed
 from .kinds import WHOLE, Kind, given_tensors, kind_of, on_host, small
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..measure.tracker import _arguments
+from ..tracker import _arguments
 
 aten = torch.ops.aten
 WHOLE, FLOATS = 2**24, 64  # values that a tensor may have and keep: whole numbers; others

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from ..measure.line_tracker import DEEPEST, LIBRARIES, OUTSIDE, OWN, STDLIB, TORCH, Line
+from ..line_tracker import DEEPEST, LIBRARIES, OUTSIDE, OWN, STDLIB, TORCH, Line
 
 INSTALLED = "site-packages"
 HIDDEN = (OWN, TORCH, STDLIB)

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base.message import Message
+from ...base.message import Message
 from .lines import Lines
 
 # Option: what it may be; the first is taken where nothing is said.

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 
-from ..devices import Device
-from ..terms.context import CONTEXT
-from ..units import MiB
+from ...devices import Device
+from ...terms.context import CONTEXT
+from ...units import MiB
 from .streams import Current, Event, Stream
 from .undo import Changes
 

@@ -109,22 +109,33 @@ def picked(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
 def routed(values: Values, func: Any, args: Any, kwargs: Any) -> Any:
     """The experts of a router: each as often, or the first ones of every token."""
     tensor, count = args[0], args[1]
-    router = tensor.dim() >= 2 and tensor.size(-1) <= EXPERTS and count <= CHOSEN
-    if not router or not tensor.is_floating_point() or values.of(tensor) is not None:
+    if not router(tensor, count) or values.of(tensor) is not None:
         return NotImplemented
-    made, experts = func(*args, **kwargs), tensor.size(-1)
+    made, among = func(*args, **kwargs), tensor.size(-1)
     if made[1].numel() > WHOLE:
         return made
     how = values.assumed.policy["routing"]
-    values.assumed.note(
-        "{count} of {experts}: {how} routing", count=count, experts=experts, how=how
-    )
-    shape = tuple(made[1].shape)
+    values.assumed.note("{count} of {experts}: {how} routing", count=count, experts=among, how=how)
     with unset_fake_temporarily():
-        order = torch.arange(made[1].numel())
-        order = order % (experts if how == "even" else count)
-        values.say(made[1], order.view(shape))
+        values.say(made[1], experts(tuple(made[1].shape), among, how))
     return made
+
+
+def router(scores: Tensor, count: int) -> bool:
+    """Whether a choice of the `count` highest scores is taken for that of a router."""
+    few = scores.dim() >= 2 and scores.size(-1) <= EXPERTS and count <= CHOSEN
+    return few and scores.is_floating_point()
+
+
+def experts(shape: tuple[int, ...], among: int, how: str) -> Tensor:
+    """The experts that are chosen for each token.
+
+    Shapes      [..., how many are chosen]
+    how         "even": one after the other, so that no two loads differ by more than one;
+                "fullest": the same ones for every token
+    """
+    order = torch.arange(math.prod(shape)) % (among if how == "even" else shape[-1])
+    return order.view(shape)
 
 
 ALL = RULES  # those of `unknown` and of here
