@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor
+from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from .tracker import Tracker
 
@@ -24,6 +25,8 @@ class StepTracker(Tracker):
     Numbers     an optimizer that asks for the value of a tensor (Adafactor, for its step size) gets
                 a 1: in an optimizer such values scale others and decide no shape
 
+    kernels     of operators that torch cannot look into, their code: what it allocates on the way
+                is seen, too
     follow      while true, a phase in which backward runs turns to "backward" for as long
     turned      the last event before that happened first, or -1
     Source      can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp
@@ -31,6 +34,10 @@ class StepTracker(Tracker):
 
     follow = False
     turned = -1
+
+    def __init__(self, device: str | None = None) -> None:
+        super().__init__(device)
+        self.kernels: dict[Any, Any] = {}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -41,6 +48,13 @@ class StepTracker(Tracker):
                 return HOST if autograd_asks() else device
             if not self.follow and self.knows(args[0].untyped_storage()):
                 return device
+        code = self.kernels.get(func)
+        if code is not None and any(type(each) is FakeTensor for each in args):
+            _push_mode(self)
+            try:
+                return code(*args, **(kwargs or {}))
+            finally:
+                _pop_mode()
         with torch._C.DisableTorchFunction():  # a mode's own calls are not the model's
             return self._step(func, types, args, kwargs)
 

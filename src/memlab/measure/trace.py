@@ -25,6 +25,7 @@ from .compiled import CompiledTracker, compiled, eager
 from .fake_cuda import begin, known, noted
 from .fake_cuda.assumed import Assumed
 from .fake_cuda.kinds import small
+from .fake_cuda.losses import losses
 from .fake_cuda.undo import Changes
 from .fake_cuda.values import Values
 from .fakes import Fakes
@@ -64,8 +65,10 @@ def trace(
     Example     trace(model, {"input_ids": ids, "labels": ids}).peak
     model       a module, on any device or on meta, which is copied and not changed; or a function
                 that builds one, which is called on the meta device
-    inputs      a tensor, a tuple of arguments or a dict of named ones, of which only shapes count;
-                or a function of the module that returns the loss, or None if it ran backward too
+    inputs      a tensor, a tuple of arguments or a dict of named ones, of which shapes count, and
+                the values of whole numbers (lengths, masks); or a function of the module that
+                returns the loss, or None if it ran backward too. Module and inputs are on the
+                run's device; what a function makes is where it makes it
     optimizer   a function of the parameters, such as lambda p: SGD(p, momentum=0.9); None for none
     run         its backend (Run.cpu() is the run on this machine), the kernel of SDPA on CUDA,
                 AdamW's loop, and torch.compile's backend (memlab.measure.compiled); a module and
@@ -73,10 +76,12 @@ def trace(
     autocast    "bf16" or "fp16": the forward pass and the loss run under torch.autocast
     loss        a function of the model's output, if that is no loss and has no `.loss`
     vocab       width of the logits, to give them a row of their own; found for most language models
+    assume      "routing=fullest,mask=half": what is taken where values decide that no tensor has
+                (memlab.measure.fake_cuda.assumed); each such place is in the notes, with its line
     Leaves out  scratch memory inside kernels, the CUDA context, several devices; counters that
                 optimizers leave on the host count too (4 bytes a tensor)
-    Raises      CannotTrace, naming operation and line, where a step needs the values of tensors;
-                TypeError and ValueError for arguments that make no sense
+    Raises      CannotTrace, naming operation and line, for an operator that has no shapes without
+                values; TypeError and ValueError for arguments that make no sense
     """
     _check(model, optimizer, run, steps)
     device = "cpu" if run.compile else run.backend  # a compiler's graphs are cut on the CPU
@@ -135,6 +140,10 @@ def trace(
 
 class _OneDevice(StepTracker):
     """Counts what is on the device, and the counters that optimizers leave on the host."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__(device)
+        self.kernels |= losses()
 
     def device_counts(self, device: torch.device) -> bool:
         if device.type == "cuda" and self._device == HOST:

@@ -27,7 +27,6 @@ class Watched(LineTracker, StepTracker):
     """Follows a program to its Nth optimizer step.
 
     where       the two lines of each storage
-    kernels     the code of operators that torch cannot look into: memlab.rehearse.kernels
     outside     whether the program may reach tensors that were made before it: a function may
     cards       numbers of others that had tensors, where one process has several
     host_peak   bytes of tensors on the host, at most
@@ -44,7 +43,6 @@ class Watched(LineTracker, StepTracker):
         self.finder, self.wanted = lines, steps
         self.where: dict[int, Where] = {}
         self.optimizers: dict[int, int] = {}
-        self.kernels: dict[Any, Any] = {}
         self.host = self.host_peak = 0
         self.cards: set[int] = set()
         self._one_of_several = ":" in device
@@ -78,16 +76,10 @@ class Watched(LineTracker, StepTracker):
             return self._divided(func, args, kwargs or {})
         if self.flight is not None and func in (self.flight.waits, *self.flight.sends):
             return self._flies(func, types, args, kwargs)
-        code = self.kernels.get(func)
-        if code is None or not any(type(each) is FakeTensor for each in args):
-            if self._depth:  # a sum that a DTensor makes for itself is not one of autograd's
-                return Tracker.__torch_dispatch__(self, func, types, args, kwargs)
-            return super().__torch_dispatch__(func, types, args, kwargs)
-        _push_mode(self)  # what the code allocates on the way is seen too
-        try:
-            return code(*args, **(kwargs or {}))
-        finally:
-            _pop_mode()
+        if self._depth and func not in self.kernels:
+            # a sum that a DTensor makes for itself is not one of autograd's
+            return Tracker.__torch_dispatch__(self, func, types, args, kwargs)
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
     def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """An operator of tensors around tensors, whose inner ones come by here too."""
