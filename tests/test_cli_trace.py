@@ -48,6 +48,12 @@ def wide():
 
 def on_a_card():
     return Net().cuda(), lambda net: net(torch.ones(3, 8)).sum()
+
+def nothing_back():
+    return Net(), lambda net: None
+
+def here():
+    return Net(), lambda net: net(torch.ones(3, 8, device="cpu")).sum()
 """
 
 
@@ -166,13 +172,13 @@ def test_a_function_of_ones_own(run, tmp_path):
 @pytest.mark.parametrize(
     "function, words",
     [
-        ("branch", r"cannot trace aten._local_scalar_dense.default at .*mine.py:19, in <lambda>"),
+        ("nothing_back", "the step gave a NoneType where a loss of one number is needed"),
         ("module", r"module\(\) returned a Net; a torch.nn.Module and its inputs"),
         ("number", "has no function 'number'"),
         ("nothing", "has no function 'nothing'"),
         ("slip", r"mine.py:\d+, in slip: NameError: name 'undefined' is not defined$"),
         ("wide", r"mine.py:\d+, in forward: RuntimeError: a and b must have same reduction dim"),
-        ("on_a_card", r"mine.py:\d+, in on_a_card: .*; make it on the CPU: nothing is computed"),
+        ("here", r"cannot trace .*: with backend=.cuda. the module and its inputs are on cuda:0"),
     ],
 )
 def test_a_function_that_will_not_do(run, tmp_path, function, words):
@@ -182,6 +188,21 @@ def test_a_function_that_will_not_do(run, tmp_path, function, words):
     assert (status, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert re.search(words, err), err
+
+
+def test_what_values_decide_is_said_with_its_line(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    status, out, _ = run(f"{path}:branch")
+    assert status == 0
+    assert re.search(r"assumed 2 times: a number that is not known: 1.0, at mine.py:19 return", out)
+
+
+def test_a_module_may_be_moved_to_a_card_where_there_is_one(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SOURCE)
+    there, here = (json.loads(run(f"{path}:{f}", "--json")[1]) for f in ("on_a_card", "step"))
+    assert there["peak"]["bytes"] == here["peak"]["bytes"]
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_a_fp32_copy_of_the_logits_that_is_kept_is_one_copy(run):
 
     def peak(keeps):
         def program(module):
-            ids = torch.zeros(2, 64, dtype=torch.long)
+            ids = torch.zeros(2, 64, dtype=torch.long, device=next(module.parameters()).device)
             logits = module(ids).float()
             loss = next_token_loss(logits, ids)
             if not keeps:

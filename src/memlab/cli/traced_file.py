@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..measure import CannotTrace, trace
 from ..measure.fake_cuda.guard import device_guard
+from ..measure.fake_cuda.moving import moving
+from ..measure.fake_cuda.undo import Changes
 from ..measure.untraceable import explained
 from ..run import Run
 
@@ -36,7 +38,8 @@ def trace_file(
         with explained():
             device_guard()
     with FakeTensorMode(allow_non_fake_inputs=True):
-        with _told(path), there:
+        with _told(path), Changes() as changes, there:
+            moving(changes)
             module, inputs, loss = _returned(path, function)
         if callable(inputs):
             inputs = _on(there, inputs)
@@ -47,6 +50,8 @@ def trace_file(
         except TypeError as error:
             if "give loss=" not in str(error):
                 raise
+            if callable(inputs):
+                raise ValueError(f"{function}(): {str(error).partition(';')[0]}") from error
             raise ValueError(
                 f"{function}() gave a module whose output is no loss; let it return a third value, "
                 "a function of the output that gives the loss"

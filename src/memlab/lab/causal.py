@@ -199,11 +199,14 @@ def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, An
     for config in (part, settings):
         known = type(config) in auto._model_mapping
         made: Any = auto._model_mapping[type(config)] if known else None
-        if made is not None and made.config_class is type(part):
+        if made is None:
+            continue
+        own = made.config_class  # of InternLM3's it is Llama's, of which its config is no part
+        if own is type(part) or own not in config.sub_configs.values():
             return auto.from_config(config, dtype=dtype, **asked)
-        if made is not None and part is settings:
-            own = made.config_class.__name__
-            raise ValueError(f"{made.__name__} is made of a {own}; give the config of that part")
+        if part is settings:
+            named = own.__name__
+            raise ValueError(f"{made.__name__} is made of a {named}; give the config of that part")
     if part is settings:
         raise ValueError(f"it has no causal language model of {settings.model_type!r}")
     whole: Any = _whole(settings, dtype, asked)

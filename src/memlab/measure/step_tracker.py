@@ -12,6 +12,7 @@ from .tracker import Tracker
 
 DEVICE = torch.ops.prim.device.default  # what autograd asks of every gradient
 HOST = torch.device("cpu")
+MAKES = ("new_", "empty", "zeros", "ones", "full", "scalar_tensor")  # so begin names of factories
 # Files of torch, and of trackers, that stand around what autograd calls.
 BESIDE = ("_stats.py", "_compile.py", "eval_frame.py", "step_tracker.py", "watched.py")
 
@@ -38,16 +39,39 @@ class StepTracker(Tracker):
     def __init__(self, device: str | None = None) -> None:
         super().__init__(device)
         self.kernels: dict[Any, Any] = {}
+        self._asked: torch.device | None = None
+
+    def answered(self, device: torch.device) -> torch.device:
+        """The device of a tensor, as whoever asks for it has to hear: autograd, that of the host.
+
+        Autograd's engine would go to the device, and this torch was not built for it.
+        """
+        if not _called_by_autograd():
+            return device
+        self._asked = device
+        return HOST
+
+    def placed(self, func: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Arguments of what autograd makes in C++: on the device of the tensor it asked last.
+
+        A gradient that lies otherwise than its parameter is copied into its order, for one.
+        """
+        made = func._schema.name.removeprefix("aten::").startswith(MAKES)
+        if not made or self._asked == HOST or not _called_by_autograd():
+            return kwargs
+        return {**kwargs, "device": self._asked}
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is DEVICE and type(args[0]) is FakeTensor:
             device = args[0].fake_device
-            if device.type != "cpu":  # autograd would go there, and torch cannot
-                return HOST if autograd_asks() else device
+            if device.type != "cpu" or self._asked is not None:
+                return self.answered(device)
             if not self.follow and self.knows(args[0].untyped_storage()):
                 return device
+        if self._asked is not None and kwargs and kwargs.get("device") == HOST:
+            kwargs = self.placed(func, kwargs)
         code = self.kernels.get(func)
         if code is not None and any(type(each) is FakeTensor for each in args):
             _push_mode(self)
@@ -75,11 +99,8 @@ class StepTracker(Tracker):
             raise
 
 
-def autograd_asks() -> bool:
-    """Whether the question for a tensor's device comes from autograd's engine itself.
-
-    To be called by a mode's __torch_dispatch__. Where gradients are, their tensors know.
-    """
+def _called_by_autograd() -> bool:
+    """Whether a mode's __torch_dispatch__ was called by autograd's engine itself."""
     frame = sys._getframe(2)
     while frame is not None:
         if not frame.f_code.co_filename.endswith(BESIDE):

@@ -185,7 +185,7 @@ def _forward_backward(
         value = given(module) if callable(given) else _loss(_call(module, given), loss)
         tracker.follow = False
     marks["after_forward"] = len(tracker.timeline) - 1
-    if value is None and callable(given):  # it has run backward as well
+    if value is None and callable(given) and tracker.turned >= 0:  # it has run backward as well
         marks["after_forward"] = tracker.turned
         return
     value = _scalar(value)

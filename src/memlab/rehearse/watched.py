@@ -5,7 +5,6 @@ import sys
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -15,7 +14,7 @@ from torch.utils._python_dispatch import _pop_mode, _push_mode
 from ..measure.fake_cuda.lines import Lines, Where
 from ..measure.fake_cuda.refused import Done, Refused
 from ..measure.line_tracker import LineTracker
-from ..measure.step_tracker import DEVICE, HOST, StepTracker, autograd_asks
+from ..measure.step_tracker import DEVICE, HOST, StepTracker
 from ..measure.storages import Living, Storage, plain
 from ..measure.tracker import Tracker
 from .divided import answering, device_of
@@ -68,10 +67,6 @@ class Watched(LineTracker, StepTracker):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is DEVICE and type(args[0]) is FakeTensor:
-            # Autograd would go to a device that this torch was not built for. Where gradients
-            # are, their tensors know.
-            return HOST if autograd_asks() else args[0].fake_device
         if self.divided and any(issubclass(held, self.divided) for held in types):
             return self._divided(func, args, kwargs or {})
         if self.flight is not None and func in (self.flight.waits, *self.flight.sends):
@@ -84,7 +79,9 @@ class Watched(LineTracker, StepTracker):
     def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """An operator of tensors around tensors, whose inner ones come by here too."""
         if func is DEVICE:
-            return HOST if autograd_asks() else device_of(args[0])
+            return self.answered(device_of(args[0]))
+        if self._asked is not None and kwargs.get("device") == HOST:
+            kwargs = self.placed(func, kwargs)
         if self._passing:
             self._passing = False
             return NotImplemented

@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from ...devices import Device
 from ...terms.context import CONTEXT
 from ...units import MiB
-from .streams import Current, Event, Stream
+from .streams import Current, Event, Marks, Stream
 from .undo import Changes
 
 # Minor numbers of compute capability, where a card's is not the most frequent one of its major.
@@ -152,6 +152,7 @@ def show(changes: Changes, card: Device, tracker: Any, count: int = 1, number: i
     changes.replace(torch, "Event", Event)
     changes.replace(torch, "Stream", Stream)
     changes.replace(torch.backends.cuda, "is_built", _always(True))
+    changes.replace(torch.cuda.nvtx, "_nvtx", Marks())
     below = {
         "_cuda_getDeviceCount": _always(count),
         "_cuda_getDevice": lambda: current.index,

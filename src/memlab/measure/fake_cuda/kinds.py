@@ -10,7 +10,7 @@ from torch import Tensor
 from ..tracker import _arguments
 
 aten = torch.ops.aten
-WHOLE, FLOATS = 2**24, 64  # values that a tensor may have and keep: whole numbers; others
+WHOLE, FLOATS = 2**24, 2**16  # values that a tensor may have and keep: whole numbers; others
 # Factories of whole numbers without a dtype of their own in the call.
 INT64 = ("aten::randint", "aten::randperm", "aten::tril_indices", "aten::triu_indices")
 BY_ARGUMENT = ("aten::arange", "aten::full", "aten::scalar_tensor")

@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from .undo import Changes
 
 
-def moving(changes: Changes, before_it: Callable[[Any], None]) -> None:
+def moving(changes: Changes, before_it: Callable[[Any], None] = lambda _: None) -> None:
     """Let `.to` and `.cuda` swap what is behind a parameter; `before_it` may refuse one."""
     before = torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(True)

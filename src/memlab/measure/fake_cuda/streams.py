@@ -46,6 +46,13 @@ class Event(Stream):
         return 1.0
 
 
+class Marks:
+    """Ranges that a profiler would show."""
+
+    def __getattr__(self, name: str) -> Any:
+        return Stream().nothing
+
+
 class Current:
     """The number of the current device, and what sets it; that of the rank's own is 0."""
 
