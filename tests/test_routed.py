@@ -5,6 +5,7 @@ import json
 import causal_types
 import pytest
 import torch
+from routed import Routed, is_assumed
 
 from memlab import Run
 from memlab.cli import main
@@ -39,11 +40,11 @@ def test_a_trace_is_the_real_step_of_the_same_routing(family, precision):
     step = trace_run(model, precision, HERE)
     real = {}
     for routing in POLICIES["routing"]:
-        with causal_types.Routed(routing) as mode:
+        with Routed(routing) as mode:
             real[routing] = causal_types.real(model, precision)
         assert mode.assumed >= 2 * 4  # two steps, four layers
     assert step.peak == real["even"] != real["fullest"]
-    assert causal_types.is_assumed(step) and GROUPED not in step.notes
+    assert is_assumed(step) and GROUPED not in step.notes
     assert step.notes[-1].endswith(f"the peak is {text(real['fullest'])}")
 
 

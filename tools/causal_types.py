@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from routed import Routed, is_assumed
 
 from memlab import Run
 from memlab.base.garbage import no_garbage
@@ -35,7 +35,6 @@ from memlab.lab.subject import DTYPES
 from memlab.lab.trace_run import trace_run
 from memlab.lab.tracked_steps import watch
 from memlab.measure import CannotTrace
-from memlab.measure.fake_cuda.likely import experts, router
 from memlab.measure.traced import Trace
 from memlab.model.config import KEYS
 
@@ -160,32 +159,6 @@ def _shrunk(usual: dict[str, Any]) -> dict[str, Any]:
         made[key] = value
     made |= OWN.get(str(usual.get("model_type")), {})
     return {key: value for key, value in made.items() if value is not None}
-
-
-class Routed(TorchDispatchMode):
-    """Real routers that choose what a trace assumes: memlab.measure.fake_cuda.likely.
-
-    assumed     how many choices that were
-    """
-
-    def __init__(self, routing: str = "even") -> None:
-        super().__init__()
-        self.routing, self.assumed = routing, 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if func is torch.ops.aten.topk.default and router(args[0], args[1]):
-            self.assumed += 1
-            picked = result[1]
-            picked.copy_(experts(tuple(picked.shape), args[0].size(-1), self.routing))
-        return result
-
-
-def is_assumed(step: Trace) -> bool:
-    """Whether a routing was assumed for a trace, and matters."""
-    return any(note.startswith("routing:") for note in step.notes)
 
 
 def asked(family: str) -> dict[str, Any]:

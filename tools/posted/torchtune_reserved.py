@@ -60,7 +60,8 @@ def traced(kind, *, steps=2, kernels=nullcontext):
     def inside(model):
         if kind == "full" and "hooked" not in held:
             held["hooked"] = [p.register_post_accumulate_grad_hook(forget) for p in model.params()]
-        ids, labels = (torch.zeros(BATCH, TOKENS, dtype=torch.long) for _ in range(2))
+        there = next(model.parameters()).device
+        ids, labels = (torch.zeros(BATCH, TOKENS, dtype=torch.long, device=there) for _ in range(2))
         logits = model(ids)
         held.pop("logits", None)
         logits = logits[..., :-1, :].contiguous()

@@ -94,7 +94,8 @@ def traced(name, layers):
             _step(module)
 
     def _step(module):
-        ids = torch.zeros(BATCH, TOKENS, dtype=torch.long)
+        there = next(module.parameters()).device
+        ids = torch.zeros(BATCH, TOKENS, dtype=torch.long, device=there)
         held["outputs"] = module(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids)
         held["outputs"].loss.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)

@@ -6,6 +6,7 @@ values.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -120,6 +121,8 @@ def _traced(
         )
     if run.loss == "fused_head":
         trl_head()  # tensors of a module that is imported among fake ones would be fake for ever
+    if chosen.optimizer == "hf_adafactor":  # bitsandbytes, which it imports, would look for CUDA
+        import_module("transformers.optimization")
     ids = torch.empty(run.batch, run.tokens, dtype=torch.long, device="meta")
     given: Any = (ids, ids)
     if run.implementation == "transformers":

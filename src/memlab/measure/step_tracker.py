@@ -14,7 +14,7 @@ DEVICE = torch.ops.prim.device.default  # what autograd asks of every gradient
 HOST = torch.device("cpu")
 MAKES = ("new_", "empty", "zeros", "ones", "full", "scalar_tensor")  # so begin names of factories
 # Files of torch, and of trackers, that stand around what autograd calls.
-BESIDE = ("_stats.py", "_compile.py", "eval_frame.py", "step_tracker.py", "watched.py")
+BESIDE = ("_stats.py", "_compile.py", "eval_frame.py", "_ops.py", "step_tracker.py", "watched.py")
 
 
 class StepTracker(Tracker):
@@ -103,8 +103,9 @@ def _called_by_autograd() -> bool:
     """Whether a mode's __torch_dispatch__ was called by autograd's engine itself."""
     frame = sys._getframe(2)
     while frame is not None:
-        if not frame.f_code.co_filename.endswith(BESIDE):
-            return frame.f_code.co_name == "_engine_run_backward"
+        code = frame.f_code  # a mode of the program's own may stand between
+        if code.co_name != "__torch_dispatch__" and not code.co_filename.endswith(BESIDE):
+            return code.co_name == "_engine_run_backward"
         frame = frame.f_back  # type: ignore[assignment]
     return True
 

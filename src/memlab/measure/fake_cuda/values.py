@@ -94,7 +94,12 @@ class Values(TorchDispatchMode):
             result = rule(self, func, args, kwargs)
             if result is not NotImplemented:
                 return result
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except NotImplementedError:
+            if func._schema.returns:
+                raise
+            result = None  # torch has no shapes of it (_fused_sgd_), and none are made
         self._follow(func, args, kwargs, result, given)
         return result
 

@@ -26,6 +26,6 @@ class Glm4(FourNorms, GateUp, PartlyTurned):
         k_rot, k_pass = self.cut(k)
         q_new = self.spun(q_rot, wide_cos, wide_sin)
         k_new = self.spun(k_rot, wide_cos, wide_sin)
-        q_new = f.cat([q_new, f.to(q_pass, cos.dtype)])
-        k_new = f.cat([k_new, f.to(k_pass, cos.dtype)])
+        q_new = f.cat([q_new, q_pass])
+        k_new = f.cat([k_new, k_pass])
         return q_new, k_new

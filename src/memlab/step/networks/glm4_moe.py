@@ -33,6 +33,6 @@ class Glm4Moe(PartlyTurned, GroupedRouter):
         q_rot, q_pass = self.cut(q)
         k_rot, k_pass = self.cut(k)
         q_new, k_new = self.spun(q_rot, cos, sin), self.spun(k_rot, cos, sin)
-        q_new = f.cat([q_new, f.to(q_pass, cos.dtype)])
-        k_new = f.cat([k_new, f.to(k_pass, cos.dtype)])
+        q_new = f.cat([q_new, q_pass])
+        k_new = f.cat([k_new, k_pass])
         return q_new, k_new

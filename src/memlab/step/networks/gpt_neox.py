@@ -146,8 +146,8 @@ class GPTNeoX:
         k_rot, k_pass = self.cut(k)
         q_new = f.add(f.mul(q_rot, cos), f.mul(self.turned(q_rot), sin))
         k_new = f.add(f.mul(k_rot, cos), f.mul(self.turned(k_rot), sin))
-        q_new = f.cat([q_new, f.to(q_pass, q_new.dtype)])
-        k_new = f.cat([k_new, f.to(k_pass, k_new.dtype)])
+        q_new = f.cat([q_new, q_pass])
+        k_new = f.cat([k_new, k_pass])
         return q_new, k_new
 
     def cut(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,7 @@ class LatentAttention(HFLlama):
         q_rot, k_rot = call(self.rotate, q_rot, k_rot, *angles)
         if self.cache is not None:
             latent, k_rot = self.cache.update(latent, k_rot)
-        query = f.cat([f.to(q_pass, q_rot.dtype), q_rot])
+        query = f.cat([q_pass, q_rot])
         keys, values = call(self.expanded, w, latent, k_rot)
         y, kept = self.attend(query, keys, values, mask)
         y = f.view(y, s.B, s.T, s.attended)

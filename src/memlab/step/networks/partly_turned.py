@@ -28,8 +28,8 @@ class PartlyTurned(HFLlama):
         f = self.f
         q_rot, q_pass = self.cut(q)
         k_rot, k_pass = self.cut(k)
-        q_new = f.cat([self.spun(q_rot, cos, sin), f.to(q_pass, cos.dtype)])
-        return q_new, f.cat([self.spun(k_rot, cos, sin), f.to(k_pass, cos.dtype)])
+        q_new = f.cat([self.spun(q_rot, cos, sin), q_pass])
+        return q_new, f.cat([self.spun(k_rot, cos, sin), k_pass])
 
     def spun(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         f = self.f

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..engine import Engine
 from ..graph import Grads, Tensor
+from ..storage_log import SIZES
+from .elementwise import Elementwise
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..graph import Backward
 
 
-class Shapes(Engine):
+class Shapes(Elementwise):
     """Parts of a tensor, parts joined, heads repeated."""
+
+    backend: str
 
     def halves(self, x: Tensor, width: int | None = None) -> tuple[Tensor, Tensor]:
         """x.chunk(2, -1): two views, whose gradients are joined in one copy.
@@ -71,13 +74,25 @@ class Shapes(Engine):
         return out
 
     def cat(self, parts: Sequence[Tensor]) -> Tensor:
-        """Joined along the last dimension; the gradients are views."""
+        """Joined along the last dimension, in the widest dtype; the gradients are views.
+
+        Autocast on a CPU casts the narrower parts first; CUDA's kernel reads each as it is.
+        Source      aten/src/ATen/autocast_mode.cpp, cat among what AutocastCPU promotes;
+                    autocast_mode.h, AT_FORALL_PROMOTE, which CUDA has
+        """
+        wide = max((part.dtype for part in parts), key=SIZES.__getitem__)
+        if self.backend == "cpu":
+            parts = [self.to(part, wide) for part in parts]
         last = sum(part.shape[-1] for part in parts)
-        out = self.new("cat", (*parts[0].shape[:-1], last), parts[0].dtype)
-        shapes = [part.shape for part in parts]
+        out = self.new("cat", (*parts[0].shape[:-1], last), wide)
+        asked = [(part.shape, part.dtype) for part in parts]
 
         def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-            return [self.view(grads[0], *shape) for shape in shapes]
+            views = [(self.view(grads[0], *shape), dtype) for shape, dtype in asked]
+            return [
+                view if dtype == wide else self.new("to", view.shape, dtype)
+                for view, dtype in views
+            ]
 
         self.apply("cat", parts, [out], run)
         return out
