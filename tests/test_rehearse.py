@@ -1226,7 +1226,7 @@ HERE = __file__
     ("words", "message"),
     [
         (["--", "none.py"], "no file 'none.py'"),
-        (["--", "deepspeed", "x.py"], "deepspeed starts processes of its own"),
+        (["--", "mpirun", "x.py"], "mpirun starts processes of its own"),
         (["--on", "MI300X", "--", "x.py"], "MI300X is a card of ROCm"),
         (["--steps", "0", "--", "x.py"], "steps=0; at least one"),
         (["--assume", "mask=none", "--", "x.py"], "cannot assume 'mask=none'; known: routing="),
@@ -1273,5 +1273,14 @@ def test_accelerate_launch_is_read_by_accelerate(tmp_path, monkeypatch):
     assert found.arguments == ["--a", "1"] and found.ranks is None
     assert found.environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
     assert program(line.replace("--num", "--use_fsdp --num").split()).environment["FSDP_VERSION"]
-    with pytest.raises(ValueError, match="--use_deepspeed is not rehearsed yet"):
-        program(line.replace("--num", "--use_deepspeed --num").split())
+    with pytest.raises(ValueError, match="--use_megatron_lm is not rehearsed yet"):
+        program(line.replace("--num", "--use_megatron_lm --num").split())
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="DeepSpeed is here")
+def test_deepspeed_is_asked_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    for line in ("deepspeed --num_gpus 8", "accelerate launch --use_deepspeed --num_processes 8"):
+        with pytest.raises(ValueError, match=r"DeepSpeed"):
+            program(f"{line} train.py".split())

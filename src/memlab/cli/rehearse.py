@@ -22,7 +22,7 @@ WORDS = "Run a training script unmodified, without a GPU, without weights: what 
 MORE = f"{STATUSES} A script that fails by itself keeps its own status."
 PROGRAM = """
 program       python train.py ..., train.py ..., python -m package ...,
-              torchrun or accelerate launch, of which it is one rank
+              torchrun, accelerate launch or deepspeed, of which it is one rank
 many cards    of one process: CUDA_VISIBLE_DEVICES=0,1 before the program;
               each card is counted by itself
 does not fit  with --on: up to three changes are rehearsed too, which takes

@@ -1,17 +1,20 @@
 """A command line as people type it: which program it runs, with what, on how many ranks.
 
 python train.py ..., python -m package ..., train.py ..., torchrun ... train.py ...,
-accelerate launch ... train.py ...; with NAME=VALUE before any of them.
+accelerate launch ... train.py ..., deepspeed ... train.py ...; with NAME=VALUE before any of them.
 """
 
+import contextlib
 import importlib.util
 import inspect
+import io
 import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 PYTHON = re.compile(r"python[\d.]*(\.exe)?")
 VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
@@ -30,6 +33,7 @@ class Program:
     ranks       processes in all; None: nobody started several
     local       of them on this machine
     cards       that one process sees: those of CUDA_VISIBLE_DEVICES
+    numbered    whether each rank is told its number as --local_rank
     """
 
     path: str
@@ -40,6 +44,7 @@ class Program:
     ranks: int | None = None
     local: int = 1
     cards: int = 1
+    numbered: bool = False
 
     @property
     def folder(self) -> str:
@@ -63,7 +68,9 @@ def program(words: list[str]) -> Program:
         found = _accelerate(words[2:])
     elif first == "torchrun":
         found = _torchrun(words[1:])
-    elif first in ("deepspeed", "srun", "mpirun", "mpiexec", "ray"):
+    elif first == "deepspeed":
+        found = _deepspeed(words[1:])
+    elif first in ("srun", "mpirun", "mpiexec", "ray"):
         raise ValueError(f"{first} starts processes of its own; rehearse the program: train.py ...")
     elif PYTHON.fullmatch(first):
         found = _python(words[1:])
@@ -151,16 +158,24 @@ def _accelerate(words: list[str]) -> Program:
     """As accelerate 1.15 reads it, with the variables that it would set."""
     try:
         from accelerate.commands.launch import _validate_launch_command, launch_command_parser
-        from accelerate.utils.launch import prepare_multi_gpu_env, prepare_simple_launcher_cmd_env
+        from accelerate.utils.launch import (
+            prepare_deepspeed_cmd_env,
+            prepare_multi_gpu_env,
+            prepare_simple_launcher_cmd_env,
+        )
     except ImportError as error:
         raise ValueError(f"accelerate launch needs accelerate: {error}") from error
     said = _parsed(launch_command_parser(), words, "accelerate launch")
     _check(said)
-    said = _validate_launch_command(said)[0]  # with what `accelerate config` wrote
+    said, wrote, format_too = _validate_launch_command(said)  # and what `accelerate config` wrote
     _check(said)
     said.num_processes = said.num_processes or 1
     before = dict(os.environ)
-    if said.use_fsdp:
+    if said.use_deepspeed:
+        fields = [*(wrote.deepspeed_config if wrote else ()), *["mixed_precision"][:format_too]]
+        said.deepspeed_fields_from_accelerate_config = ",".join(fields)
+        environment = before | prepare_deepspeed_cmd_env(said)[1]
+    elif said.use_fsdp:
         environment = before | prepare_multi_gpu_env(said)
     else:
         _, environment = prepare_simple_launcher_cmd_env(said)
@@ -172,8 +187,32 @@ def _accelerate(words: list[str]) -> Program:
     return found
 
 
+def _deepspeed(words: list[str]) -> Program:
+    """As DeepSpeed 0.19 reads it."""
+    from .deepspeed import VARIABLES
+
+    try:
+        with patch.dict(os.environ, VARIABLES):  # it looks for a card while it is imported
+            from deepspeed.launcher.runner import parse_args
+    except ImportError as error:
+        raise ValueError(f"deepspeed needs DeepSpeed: {error}") from error
+    try:
+        with contextlib.redirect_stderr(io.StringIO()) as said_so:
+            said = parse_args(words)
+    except SystemExit as error:
+        raise ValueError(" ".join(said_so.getvalue().split())[-300:]) from error
+    if said.no_python or said.autotuning:
+        raise ValueError("deepspeed --no_python and --autotuning run no file that can be rehearsed")
+    if said.num_gpus < 1 or said.include or said.exclude:
+        raise ValueError("deepspeed: say how many cards a machine has: --num_gpus 8")
+    found = (_module if said.module else _file)(said.user_script, list(said.user_args))
+    found.local, found.numbered = said.num_gpus, not said.no_local_rank
+    found.ranks = found.local * max(said.num_nodes, 1)
+    return found
+
+
 def _check(said: Any) -> None:
-    for option in ("use_deepspeed", "use_megatron_lm", "tpu"):
+    for option in ("use_megatron_lm", "tpu"):
         if getattr(said, option, False):
             raise ValueError(f"accelerate launch --{option} is not rehearsed yet")
 

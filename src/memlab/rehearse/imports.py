@@ -43,12 +43,15 @@ ASKED_FOR = {
 def libraries(program: Program) -> list[tuple[str, str]]:
     """What a program imports, and the files of its folder that it imports: (module, name or "").
 
-    Of a function its own lines, and those of its file.
+    Of a function its own lines, and those of its file. DeepSpeed also where it is only named, for
+    a trainer imports it by itself.
     """
     folder, seen = Path(program.path).parent, set()
     texts = [textwrap.dedent(inspect.getsource(program.function))] if program.function else []
     todo = [Path(program.path)]
     found: dict[tuple[str, str], None] = {}
+    said = [*program.environment, *(each for each in program.arguments if isinstance(each, str))]
+    named = any("deepspeed" in word.lower() for word in said)
     while texts or todo:
         try:
             if not texts:
@@ -57,7 +60,9 @@ def libraries(program: Program) -> list[tuple[str, str]]:
                     continue
                 seen.add(file)
                 texts.append(file.read_text(encoding="utf-8"))
-            tree = ast.parse(texts.pop())
+            text = texts.pop()
+            named = named or "deepspeed" in text
+            tree = ast.parse(text)
         except (OSError, SyntaxError, UnicodeDecodeError):
             continue  # the program itself will say so
         for module, name in _named(tree):
@@ -67,6 +72,8 @@ def libraries(program: Program) -> list[tuple[str, str]]:
                 todo += local
             elif not (folder / module.partition(".")[0]).is_dir():
                 found[module, name] = None
+    if named:
+        found["deepspeed", ""] = None
     return list(found)
 
 

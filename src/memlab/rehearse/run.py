@@ -20,6 +20,7 @@ from . import files, kernels
 from .answer import Rehearsal
 from .asked import Asked
 from .command import Program
+from .deepspeed import VARIABLES, deepspeed
 from .divided import divided, kinds, wraps
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
 from .flash import flash
@@ -81,10 +82,11 @@ def run(asked: Asked) -> Rehearsal:
         sys.meta_path.insert(0, missing)  # type: ignore[arg-type]
         changes.callback(sys.meta_path.remove, missing)
         try:
-            files.environment(changes, program.environment | variables(asked))
+            own = VARIABLES if asked.backend == "cuda" else {}
+            files.environment(changes, own | program.environment | variables(asked))
             changes.answers(ASKING)
             if program.function is None:
-                _as_the_program(changes, program)
+                _as_the_program(changes, asked)
             names = libraries(program)
             import_all(names)
             _check_path(missing, backend, {name.partition(".")[0] for name, _ in names})
@@ -140,14 +142,17 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
     hub(changes, asked.backend, asked.program.cards)
     if asked.backend == "cuda":
         flash(changes, assumed)
+        deepspeed(changes, assumed)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
     changes.replace(log, "disabled", True)
     return loads
 
 
-def _as_the_program(changes: Changes, program: Program) -> None:
+def _as_the_program(changes: Changes, asked: Asked) -> None:
     """sys.argv, sys.path and the program's own modules as in a process of its own."""
-    changes.replace(sys, "argv", [program.path, *program.arguments])
+    program = asked.program
+    number = [f"--local_rank={asked.local}"] if program.numbered else []
+    changes.replace(sys, "argv", [program.path, *number, *program.arguments])
     changes.replace(sys, "path", [program.folder, *sys.path])
     before = set(sys.modules)
 

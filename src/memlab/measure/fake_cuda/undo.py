@@ -44,6 +44,12 @@ class Changes(ExitStack):
 
         self.callback(back)
 
+    def remembered(self, package: str) -> None:
+        """Let what the modules of a package have as globals be at the end as it is now."""
+        for name, module in list(sys.modules.items()):
+            if name == package or name.startswith(f"{package}."):
+                self.callback(_remind, vars(module), dict(vars(module)))
+
     def everywhere(self, before: Any, after: Any) -> None:
         """Put `after` in the place of a function in every module that imported it by its name.
 
@@ -60,6 +66,10 @@ class Changes(ExitStack):
         names = tuple(packages)
         _forget(names)
         self.callback(_forget, names)
+
+
+def _remind(names: dict[str, Any], before: dict[str, Any]) -> None:
+    names.update(before)
 
 
 def _exchange(before: Any, after: Any) -> None:
