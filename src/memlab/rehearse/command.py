@@ -172,6 +172,8 @@ def _accelerate(words: list[str]) -> Program:
     said.num_processes = said.num_processes or 1
     before = dict(os.environ)
     if said.use_deepspeed:
+        if importlib.util.find_spec("deepspeed") is None:
+            raise ValueError("accelerate launch --use_deepspeed needs DeepSpeed; it is not here")
         fields = [*(wrote.deepspeed_config if wrote else ()), *["mixed_precision"][:format_too]]
         said.deepspeed_fields_from_accelerate_config = ",".join(fields)
         environment = before | prepare_deepspeed_cmd_env(said)[1]
