@@ -32,6 +32,8 @@ import sources
 
 def main(arguments):
     command, *rest = arguments or [""]
+    if command in ("todo", "fill") and rest and not known(rest[0]):
+        return 2
     if command == "update":
         return update(rest)
     if command == "check":
@@ -136,14 +138,21 @@ def _make(job):
     return ""
 
 
+def known(language):
+    """Whether a language has catalogues; pt_BR, which is a folder's name, is not one."""
+    found = language in catalogue.languages()
+    if not found:
+        every = ", ".join(["en", *catalogue.languages()])
+        print(f"no language {language!r}; known: {every}", file=sys.stderr)
+    return found
+
+
 def lab(language):
     """Notebooks to run: the English ones themselves, or a copy in another language."""
     if language == "en":
         print(os.path.relpath(sources.ROOT / "notebooks"))
         return 0
-    if language not in catalogue.languages():
-        known = ", ".join(["en", *catalogue.languages()])
-        print(f"no language {language!r}; known: {known}", file=sys.stderr)
+    if not known(language):
         return 2
     print(os.path.relpath(lay.notebooks(language, sources.ROOT / "_build" / "lab" / language)))
     return 0
