@@ -782,6 +782,22 @@ def test_operators_that_only_cuda_keeps_whole_are_asked_of_the_dispatcher():
     assert not has("aten::silu_backward", "CUDA")
 
 
+COPIED = """
+import copy, torch
+x = torch.zeros(1024, device="cuda")
+for _ in range(9):
+    y = copy.deepcopy({"x": x, "layer": torch.nn.Linear(4, 4)})
+print(y["x"].device, y["x"].fake_mode is x.fake_mode)
+"""
+
+
+def test_copies_are_counted_and_go_and_share_what_finds_shapes(rehearsed):
+    """A copy of the mode has the addresses of storages, and Python frees each a second time."""
+    found = rehearsed(COPIED)
+    assert found.said == "cuda:0 True\n"
+    assert found.peak == 3 * 4096  # it, its last copy, and the next one
+
+
 TENSORS = """
 import torch
 a, b = torch.zeros(4, device="cuda"), torch.zeros(4, device=0)

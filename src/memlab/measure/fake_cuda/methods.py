@@ -3,12 +3,17 @@
 Source      PyTorch 2.13: torch/_tensor.py and torch/_subclasses/fake_tensor.py
 """
 
+import sys
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch._subclasses.fake_tensor import (
+    FakeTensor,
+    FakeTensorMode,
+    unset_fake_temporarily,
+)
 from torch.overrides import TorchFunctionMode
 
 from .assumed import Assumed
@@ -17,7 +22,12 @@ from .values import Values
 
 
 def address(tensor: Tensor) -> int:
-    """An address that no other storage has: libraries know weights by it again (accelerate)."""
+    """An address that no other storage has: libraries know weights by it again (accelerate).
+
+    None where a tensor is copied: torch would copy the storage past the tracker.
+    """
+    if sys._getframe(1).f_code.co_name == "__deepcopy__":
+        return 0
     return tensor.untyped_storage()._cdata + tensor.storage_offset() * tensor.itemsize
 
 
@@ -65,6 +75,9 @@ def methods(changes: Changes, values: Values, assumed: Assumed) -> None:
     for name, value in own.items():
         changes.replace(FakeTensor, name, value)
     changes.replace(FakeTensor, "data", property(get_data, set_data))
+    # A tensor that is copied copies what it knows, and its mode knows storages by their address:
+    # of a copy of these, Python would free each a second time.
+    changes.replace(FakeTensorMode, "__deepcopy__", lambda mode, _: mode)
     changes.replace(Tensor, "pin_memory", lambda tensor, *_, **__: tensor)
     changes.replace(Tensor, "is_pinned", lambda *_, **__: False)
     changes.replace(Tensor, "record_stream", lambda *_: None)
