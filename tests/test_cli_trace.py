@@ -195,7 +195,7 @@ def test_what_values_decide_is_said_with_its_line(run, tmp_path):
     path.write_text(SOURCE)
     status, out, _ = run(f"{path}:branch")
     assert status == 0
-    assert re.search(r"assumed 2 times: a number that is not known: 1.0, at mine.py:19 return", out)
+    assert re.search(r"assumed 2 × a number that is not known: 1.0   mine.py:19 return", out)
 
 
 def test_a_module_may_be_moved_to_a_card_where_there_is_one(run, tmp_path):

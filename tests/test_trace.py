@@ -321,7 +321,7 @@ def test_an_optimizer_of_ones_own_may_branch():
                 super().step()
 
     found = trace(tiny, (IDS, IDS), optimizer=lambda p: Careful(p, 1e-3))
-    assert re.search(r"assumed 2 times: any\(\) of .*: False, at test_trace.py:\d+", found.notes[0])
+    assert re.search(r"assumed 2 × any\(\) of .*: False   test_trace.py:\d+", found.notes[0])
 
 
 def test_dropout_masks_have_one_byte_on_cuda():
@@ -389,7 +389,7 @@ ASSUMED = {
 def test_what_values_decide_is_assumed_and_noted_with_its_line(what, backend):
     found = trace(Branch(ASSUMED[what]), torch.ones(2, 8), Run(backend=backend))
     number = ASSUMED[what].__code__.co_firstlineno
-    assert found.notes[0].startswith(f"assumed 2 times: {what}, at test_trace.py:{number} ")
+    assert found.notes[0].startswith(f"assumed 2 × {what}   test_trace.py:{number} ")
 
 
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])

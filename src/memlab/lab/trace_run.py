@@ -29,7 +29,7 @@ from .optim import optimizer
 from .subject import loss_of, subject, trl_head
 from .trace_call import trace_call
 
-ROUTING = " routing, at "  # in a note of what was assumed
+ROUTING = " routing   "  # in a note of what was assumed
 EVEN = (
     "routing: experts run one after the other, and the routing is assumed even, as many rows for "
     "each; with every token at the same experts the peak is {size}"

@@ -23,7 +23,6 @@ from ..run import Run
 from ..units import whole
 from .compiled import CompiledTracker, compiled, eager
 from .fake_cuda import begin, known, noted
-from .fake_cuda.assumed import Assumed
 from .fake_cuda.kinds import small
 from .fake_cuda.losses import losses
 from .fake_cuda.undo import Changes
@@ -134,7 +133,7 @@ def trace(
         name_logits(tracker, born, vocab or width(head(module)))
     name = title or titles.dotted(_name(model, module), run.backend)
     found = Trace(name, tracker, kept, start, marks, peaks[0])
-    found.notes = _assumed(assumed) if graphs is None else graphs.notes()
+    found.notes = tuple(assumed.told()) if graphs is None else graphs.notes()
     return found
 
 
@@ -150,12 +149,6 @@ class _OneDevice(StepTracker):
             raise RuntimeError("Torch not compiled with CUDA enabled")
         counter = self._phase == "optimizer" and device.type == "cpu"
         return counter or super().device_counts(device)
-
-
-def _assumed(assumed: Assumed) -> tuple[str, ...]:
-    """What values decided that no tensor has, most often first."""
-    counts = assumed.assumed.most_common()
-    return tuple(f"assumed {times} times: {what}, at {line}" for (what, line), times in counts)
 
 
 def _forward_backward(

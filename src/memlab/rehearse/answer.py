@@ -73,6 +73,7 @@ class Rehearsal:
         self.others: list[Rehearsal] = []
         self.remedied: list[Remedied] | None = None
         self.status, self.failure = status, failure
+        self.noted = assumed
         self.assumed, self.skipped = assumed.assumed, assumed.skipped
         self.peak = tracker.peak
         self.steps = tracker.peaks()

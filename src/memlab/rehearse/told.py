@@ -115,10 +115,7 @@ def _beside(stopped: Any) -> str:
 
 def _honesty(found: Rehearsal) -> list[str]:
     """What was assumed, what was not run, what was missing, and which versions it holds for."""
-    lines = [
-        f"assumed {count} × {say(what)}   {where}"
-        for (what, where), count in found.assumed.most_common()
-    ]
+    lines = found.noted.told()
     lines += [f"not run {count} × {say(what)}" for what, count in found.skipped.most_common()]
     lines += _loaded(found)
     for package, who in found.missing.items():

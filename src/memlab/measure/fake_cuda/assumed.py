@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...base.message import Message
+from ...base.messages import say
 from .lines import Lines
 
 # Option: what it may be; the first is taken where nothing is said.
@@ -45,6 +46,11 @@ class Assumed:
         where = self.lines.of(sys._getframe(1))
         line = where.library if where.library.code else where.reader
         self.assumed[Message(pattern, **values), f"{line.where} {line.code}".strip()] += 1
+
+    def told(self) -> list[str]:
+        """A line for each assumption, the most frequent first: how often, what, and where."""
+        counts = self.assumed.most_common()
+        return [f"assumed {times} × {say(what)}   {where}" for (what, where), times in counts]
 
     def skip(self, pattern: str, **values: Any) -> None:
         """Something was not run."""
