@@ -1123,7 +1123,8 @@ def test_where_it_stops_on_a_small_card(rehearsed):
     assert found.verdict.word == "does not fit" and found.peak == 2**22 * 5300
     stopped = found.out_of_memory
     assert stopped.reader.where == "train.py:5" and "# here" in stopped.reader.code
-    assert stopped.message.startswith("CUDA out of memory. Tried to allocate 3.906 GiB. GPU 0 has")
+    assert stopped.message.startswith("torch.OutOfMemoryError: CUDA out of memory. Tried to all")
+    assert "Tried to allocate 3.91 GiB. GPU 0 has" in stopped.message
     said = str(found)
     assert said.startswith("it does not fit 12 GB") and "torch.OutOfMemoryError: CUDA out" in said
     assert rehearsed(SMALL, None, on="H100").out_of_memory is None

@@ -6,14 +6,14 @@ the card knows its capacity. Together they are all the figures of the message.
 
 from __future__ import annotations
 
-from ..devices import Device, device
+from ..devices import Device, card
 from ..terms.allocator import OutOfMemory
 from ..terms.context import CONTEXT
 from ..units import GiB, KiB, MiB
 
 WORDS = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. "
-    "GPU 0 has a total capacity of {capacity} of which {free} is free. "
+    "GPU {number} has a total capacity of {capacity} of which {free} is free. "
     "Including non-PyTorch memory, this process has {used} memory in use. "
     "Of the allocated memory {allocated} is allocated by PyTorch, and {unallocated} is reserved by "
     "PyTorch but unallocated. If reserved but unallocated memory is large try setting "
@@ -22,16 +22,19 @@ WORDS = (
 )
 
 
-def oom_message(error: OutOfMemory, on: str | Device, context: int = CONTEXT) -> str:
+def oom_message(
+    error: OutOfMemory, on: str | Device, context: int = CONTEXT, number: int = 0
+) -> str:
     """What PyTorch prints when this request fails on this card.
 
     on          the card, whose usable bytes are the message's "total capacity"
     context     bytes of the process outside the allocator, which the replay left out
+    number      of the card on its machine
     Source      the words as PyTorch 2.10 prints them, read in messages that users posted; the
                 test rebuilds one of them. Sizes: CUDACachingAllocator.cpp, format_size
     Leaves out  other processes on the card, private pools, a memory fraction
     """
-    capacity = device(on).limit
+    capacity = card(on).limit
     used = error.reserved + context
     sizes = {
         "tried": error.tried,
@@ -41,7 +44,7 @@ def oom_message(error: OutOfMemory, on: str | Device, context: int = CONTEXT) ->
         "allocated": error.allocated,
         "unallocated": error.reserved - error.allocated,
     }
-    return WORDS.format(**{name: size_of(size) for name, size in sizes.items()})
+    return WORDS.format(number=number, **{name: size_of(size) for name, size in sizes.items()})
 
 
 def size_of(count: int) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from ..explain.oom_message import oom_message
 from ..measure.fake_cuda.assumed import Assumed
 from ..measure.line_tracker import Line
 from ..measure.snapshot import dump_snapshot, replay_tracker
@@ -17,7 +18,7 @@ from ..terms.replay import Replay
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .asked import Asked
 from .loads import Loads
-from .stops import Failure, message
+from .stops import Failure
 from .watched import Watched
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ TOP = 10  # lines
 LIBRARIES = (
     *("torch", "transformers", "trl", "peft", "accelerate", "bitsandbytes", "triton", "datasets"),
     *("lightning", "pytorch_lightning", "diffusers", "torchao", "torchtune", "litgpt", "timm"),
+    "deepspeed",
 )
 
 
@@ -193,7 +195,8 @@ class Rehearsal:
             return None
         event = self.tracker.timeline[error.event]
         where = self.tracker.where[event.ident]
-        said = message(error, self.card, self.asked.local or self.asked.number)
+        outside, number = self.card.limit - error.capacity, self.asked.local or self.asked.number
+        said = oom_message(error, self.card, outside, number)
         return Failure(said, self._step_of(event.index), event.phase, *where)
 
     def _step_of(self, index: int) -> int:

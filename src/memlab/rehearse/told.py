@@ -56,7 +56,7 @@ def as_lines(found: Rehearsal) -> list[str]:
     if stopped is not None:
         where = {"step": stopped.step, "phase": stopped.phase, "line": _at(stopped.reader)}
         lines += [say(Message(STOPS, card=found.card.name, **where)), _beside(stopped)]
-        lines += [f"torch.OutOfMemoryError: {stopped.message}", ""]
+        lines += [stopped.message, ""]
     if found.remedied:
         lines += [as_text(_remedies(found)), ""]
     return lines + _honesty(found)
