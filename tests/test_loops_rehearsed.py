@@ -36,8 +36,7 @@ LOOPS = (
     ("distillation", {"completion": 16}),
     ("gkd", {"completion": 16}),
 )
-# Of the loops that generate what they learn; which tensors these are was not looked into.
-APART = {"grpo": -4, "distillation": 128}
+APART = {"grpo": -4}  # one number, which was not looked into
 
 
 def trained(precision, run, folder):

@@ -57,7 +57,11 @@ def divergence(
     types = (rows.dtype, head.dtype, others.dtype, their_head.dtype)
 
     def run(grads: Grads, saved: Grads, needs: list[bool]) -> Grads:
-        return _gradients(f, sizes, types, needs)
+        # The gradient of a sum is one number, spread; where tokens are masked it is a tensor.
+        spread = f.new("clone", one, "fp32") if f.backend == "cuda" else None
+        found = _gradients(f, sizes, types, needs)
+        del spread
+        return found
 
     saved = [("student", rows), ("weight", head), ("teacher", others), ("weight", their_head)]
     saved += [("log_z", log_z[0]), ("log_z", log_z[1]), ("divergence", each)]
