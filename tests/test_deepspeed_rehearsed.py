@@ -10,6 +10,7 @@ from importlib.util import find_spec
 import pytest
 
 from memlab import Model, Run, Sharding, rehearse
+from memlab.cli import main
 from memlab.rehearse import of_command
 from memlab.rehearse.command import program
 from memlab.step import simulate
@@ -112,10 +113,15 @@ def test_states_that_are_offloaded_are_the_hosts(folder):
 
 
 @pytest.mark.parametrize("stage", [2, 3])
-def test_trainer_and_accelerate_take_their_own_way_to_it(folder, stage):
-    folder(stage)
+def test_trainer_and_accelerate_take_their_own_way_to_it(folder, stage, capsys):
+    folder(stage, zero={"reduce_bucket_size": 50000})
     found = rehearse("trainer.py", ["ds.json"], gpus=8, rank=0)
-    assert found.status == 0 and len(found.steps) == 2
+    words = ["estimate", "model", "--recipe", "zero", "--ranks", "8", "--zero", str(stage)]
+    words += ["--deepspeed"] * (stage == 3) + ["--tokens", "64", "--batch", "2", "--json"]
+    words += ["--loop", "trainer", "--checkpoint", "none", "--reduce-bucket-size", "50000"]
+    assert main(words) == 0
+    peak = json.loads(capsys.readouterr().out)["peak"]["bytes"]
+    assert found.later in (peak, peak - COUNTER) and found.peak == found.later
     asked = program("accelerate launch --use_deepspeed --num_processes 8 train.py x".split())
     assert asked.ranks == 8 and asked.environment["ACCELERATE_USE_DEEPSPEED"] == "true"
 

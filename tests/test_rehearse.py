@@ -782,6 +782,13 @@ def test_operators_that_only_cuda_keeps_whole_are_asked_of_the_dispatcher():
     assert not has("aten::silu_backward", "CUDA")
 
 
+def test_a_step_that_follows_no_backward_pass_is_not_one_of_the_two(rehearsed):
+    """DeepSpeed makes the states of its optimizer by a step before the first; later ones count."""
+    text = loop().replace("for step in", "optimizer.step()\nfor step in", 1)
+    assert "optimizer.step()\nfor step in" in text
+    assert rehearsed(text).later == rehearsed(loop()).later
+
+
 COPIED = """
 import copy, torch
 x = torch.zeros(1024, device="cuda")

@@ -42,6 +42,10 @@ class Watched(LineTracker, StepTracker):
         self.finder, self.wanted = lines, steps
         self.where: dict[int, Where] = {}
         self.optimizers: dict[int, int] = {}
+        self._task = -1  # autograd's number of the last backward pass
+        self._learned: dict[
+            int, tuple[int, bool]
+        ] = {}  # and whether one was idle
         self.host = self.host_peak = 0
         self.cards: set[int] = set()
         self._one_of_several = ":" in device
@@ -67,6 +71,9 @@ class Watched(LineTracker, StepTracker):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        task = torch._C._current_graph_task_id()
+        if task != -1:
+            self._task = task
         if self.divided and any(issubclass(held, self.divided) for held in types):
             return self._divided(func, args, kwargs or {})
         if self.flight is not None and func in (self.flight.waits, *self.flight.sends):
@@ -170,6 +177,12 @@ class Watched(LineTracker, StepTracker):
         """After LineTracker has written the step down."""
         self._phase = "forward"
         self.stepped.add(type(optimizer))
+        learned, idle = self._learned.get(id(optimizer), (-1, False))
+        if self._task == learned and not idle:  # DeepSpeed steps once to make its states
+            self._learned[id(optimizer)] = learned, True
+            self.steps.pop()
+            return
+        self._learned[id(optimizer)] = self._task, False
         group = optimizer.param_groups[0]
         self.foreach = self.foreach or (group.get("foreach", 0) is None and not group.get("fused"))
         done = self.optimizers
