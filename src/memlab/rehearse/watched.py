@@ -43,9 +43,7 @@ class Watched(LineTracker, StepTracker):
         self.where: dict[int, Where] = {}
         self.optimizers: dict[int, int] = {}
         self._task = -1  # autograd's number of the last backward pass
-        self._learned: dict[
-            int, tuple[int, bool]
-        ] = {}  # and whether one was idle
+        self._learned: dict[int, tuple[int, bool]] = {}  # and whether one was idle
         self.host = self.host_peak = 0
         self.cards: set[int] = set()
         self._one_of_several = ":" in device
