@@ -437,11 +437,14 @@ def ask_terminal(script, answer, words=None):
     with terminal(*start, *(words or command(program=script))) as (pid, end, shown, read):
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.write(end, b"\n")
-        seen = 0
+        seen, since = 0, time.monotonic()
         while read():
             if pairs and pairs[0][0] in shown[seen:]:
                 os.write(end, pairs.pop(0)[1])
-                seen = len(shown)
+                seen, since = len(shown), time.monotonic()
+            # its line is drawn again and again: something always comes
+            late = time.monotonic() - since > PATIENCE
+            assert not late, f"waits for {pairs[:1]} after {bytes(shown[seen:][-500:])!r}"
     return bytes(shown), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
