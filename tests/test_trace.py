@@ -411,6 +411,22 @@ def test_whole_numbers_that_were_given_decide(backend):
     assert found.notes == ()
 
 
+def test_inputs_are_only_read():
+    class Writes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(8, 8)
+
+        def forward(self, x, labels):
+            labels.fill_(-100)
+            return self.linear(x).sum()
+
+    labels = torch.arange(5)
+    for backend in ("cpu", "cuda"):
+        trace(Writes(), (torch.ones(20, 8), labels), Run(backend=backend))
+        assert labels.tolist() == [0, 1, 2, 3, 4]
+
+
 UNTRACEABLE = {
     "memlab_test::twice": lambda x: twice(x),
     "memlab_old.same.default": lambda x: torch.ops.memlab_old.same(x),
@@ -466,6 +482,11 @@ def test_other_errors_pass_as_they_are():
     [
         ({"run": "cpu"}, TypeError, "run='cpu' is a str; a memlab.Run is needed"),
         ({"steps": 0}, ValueError, "steps=0; at least 1"),
+        (
+            {"run": Run(compile="inductor"), "assume": "routing=even"},
+            ValueError,
+            "assume='routing=even': a compiled step is traced without assumptions",
+        ),
         ({"autocast": "fp8"}, ValueError, "unknown autocast='fp8'; known: bf16, fp16"),
         ({"run": Run(attention="eager")}, ValueError, "attention='eager': a module says that"),
         ({"optimizer": 3}, TypeError, "optimizer is a int; a function"),

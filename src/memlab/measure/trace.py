@@ -83,6 +83,8 @@ def trace(
                 values; TypeError and ValueError for arguments that make no sense
     """
     _check(model, optimizer, run, steps)
+    if run.compile and assume is not None:
+        raise ValueError(f"assume={assume!r}: a compiled step is traced without assumptions")
     device = "cpu" if run.compile else run.backend  # a compiler's graphs are cut on the CPU
     precision = _precision(autocast)
     built = _built(model)
@@ -250,7 +252,7 @@ def _say(values: Values, given: Any, fakes: Any, name: str = "") -> None:
     elif isinstance(given, Tensor) and small(given):
         if type(given) is Tensor and not given.is_meta:
             with unset_fake_temporarily():
-                values.say(fakes, given.detach().cpu())
+                values.say(fakes, given.detach().cpu().clone())  # a step may write there
         elif name == "attention_mask":
             with unset_fake_temporarily():
                 mask = torch.ones(given.shape, dtype=given.dtype)

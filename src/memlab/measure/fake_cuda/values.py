@@ -99,7 +99,9 @@ class Values(TorchDispatchMode):
         except NotImplementedError:
             if func._schema.returns:
                 raise
-            result = None  # torch has no shapes of it (_fused_sgd_), and none are made
+            # Torch has no shapes of it (_fused_sgd_), and it makes no tensor.
+            self.assumed.skip("{name}, which returns nothing", name=func._schema.name)
+            result = None
         self._follow(func, args, kwargs, result, given)
         return result
 
