@@ -3,78 +3,49 @@
 Importing memlab imports no torch, numpy or matplotlib; `memlab.measure` and `memlab.lab` do.
 """
 
-from __future__ import annotations
-
 import sys
+from types import ModuleType
 
-from .estimate import estimate as estimate
-from .explain import explain as explain
-from .formats import bytes_per_value as bytes_per_value
-from .formats import format_of as format_of
-from .formats import storage as storage
-from .ledger import Ledger as Ledger
-from .ledger import Row as Row
-from .model import Model as Model
-from .model import presets as presets
-from .recipe import Recipe as Recipe
-from .recipe import recipes as recipes
-from .recipe.parallelism import Sharding as Sharding
-from .rehearse import rehearse as rehearse
-from .run import Run as Run
-from .units import GB as GB
-from .units import MB as MB
-from .units import GiB as GiB
-from .units import KiB as KiB
-from .units import MiB as MiB
-from .units import TiB as TiB
-from .units import exact as exact
-from .units import parse as parse
-from .units import text as text
-
-if "IPython" in sys.modules:  # a notebook's own sentences in its reader's language
-    from .base.prints import listen
-
-    listen()
+from .base import versions
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    from .face import *  # noqa: F403
+
+__version__ = versions.VERSION
+__all__ = (
+    *("GB", "GiB", "KiB", "Ledger", "MB", "MiB", "Model", "Recipe", "Row", "Run", "Sharding"),
+    *("TiB", "bytes_per_value", "check", "estimate", "exact", "explain", "format_of", "parse"),
+    *("presets", "recipes", "rehearse", "storage", "text", "trace"),
+)
+
+if "IPython" in sys.modules:  # a notebook's own sentences in its reader's language
+    from .base.translated_output import listen
+
+    listen()
 
 
-def check(name: str, answer: object) -> None:
-    """Print ○ for `...`, ✓ for the right answer of an exercise, ✗ and a hint for a wrong one.
+class _Face(ModuleType):
+    """Names of memlab.face, imported with the first of them that somebody asks for.
 
-    Raises      ValueError for an unknown id, with the closest known ones
+    `estimate`, `explain` and `rehearse` are modules as well, which Python would bind here in the
+    place of the functions as soon as anything is imported from them.
     """
-    from .exercises import check  # when a notebook asks: the command line never does
 
-    check(name, answer)
+    def __getattr__(self, name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        from . import face
 
+        vars(self).update({each: getattr(face, each) for each in __all__})
+        return vars(self)[name]
 
-def trace(model: Any, inputs: Any, run: Run | None = None, **options: Any) -> Any:
-    """Run a training step on tensors without values.
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in __all__ or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
 
-    A module        trace(module, {"input_ids": ids, "labels": ids}).fits("RTX 4090"):
-                    memlab.measure.trace says all about it
-    A Model         trace(Model.preset("llama-3-8b"), "bf16", Run(tokens=4096)), with a recipe in
-                    the place of the inputs: the question of `estimate`, asked of the real code
-    A config        trace("config.json", "bf16", Run(tokens=4096)), a path or a dict: any causal
-                    language model of the installed transformers, with its own code
-    Raises          ModuleNotFoundError without torch; what memlab.measure.trace raises
-    """
-    how = Run() if run is None else run
-    from os import PathLike
-
-    from .lab.causal import Causal, read  # torch is imported here, not by `import memlab`
-    from .lab.trace_run import trace_run
-    from .measure import trace
-
-    asked = read(model) if isinstance(model, str | dict | PathLike) else model
-    if isinstance(asked, Model | Causal):
-        return trace_run(asked, inputs, how, **options)
-    return trace(asked, inputs, how, **options)
+    def __dir__(self) -> list[str]:
+        return sorted({*vars(self), *__all__})
 
 
-__version__ = "0.1.0"
-
-del TYPE_CHECKING, annotations  # names of Python, which nobody imports from here
+sys.modules[__name__].__class__ = _Face

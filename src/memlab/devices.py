@@ -68,75 +68,82 @@ class Device:
         return str(self.told())
 
 
-def _mib(count: int) -> int:
-    return count * MiB
+# A line a card: name, GB on the box, MiB that the driver reports, what a program sees (hundredths
+# of a GiB, as they are printed, right to 5 MiB; or bytes), capability; 0: not known, or none.
+_TABLE = """
+GTX_1080_Ti 11 0 1092 6
+RTX_2080_Ti 11 0 1076 7
+RTX_2080_SUPER 8 8192 0 7
+TITAN_RTX 24 24576 0 7
+RTX_3060 12 12288 1176 8
+RTX_3070 8 8192 778 8
+RTX_3080 10 0 978 8
+RTX_3080_Ti 12 0 1200 8
+RTX_3090 24 24576 2356 8
+RTX_3090_Ti 24 24564 0 8
+RTX_4060 8 8188 0 8
+RTX_4070 12 12282 0 8
+RTX_4070_SUPER 12 0 1199 8
+RTX_4070_Ti 12 0 1173 8
+RTX_4070_Ti_SUPER 16 16376 0 8
+RTX_4080 16 0 16856907776 8
+RTX_4080_SUPER 16 16376 0 8
+RTX_4090 24 24564 2364 8
+RTX_5070 12 12227 0 12
+RTX_5070_Ti 16 16303 0 12
+RTX_5080 16 0 1548 12
+RTX_5090 32 32607 33677180928 12
+RTX_5060_Ti_16GB 16 0 16584278016 12
+RTX_4060_Ti_16GB 16 0 1555 8
+RTX_4060_Laptop 8 0 775 8
+RTX_4070_Laptop 8 0 8184135680 8
+DGX_Spark_GB10 128 0 12169 12
+Quadro_RTX_8000 48 0 4746 7
+RTX_A2000_12GB 12 0 1153 8
+RTX_A4000 16 16376 1561 8
+RTX_A5000 24 0 2367 8
+RTX_A6000 48 49140 4754 8
+RTX_6000_Ada 48 46068 4443 8
+RTX_PRO_6000 96 97887 9497 12
+T4 16 15360 1456 7
+P40 24 24576 2238 6
+P100_16GB 16 16384 0 6
+V100_16GB 16 0 1578 7
+V100_32GB 32 0 3174 7
+L4 24 23034 0 8
+A10 24 23028 0 8
+A10G 24 0 2220 8
+A30 24 0 2353 8
+A40 48 46068 4440 8
+L40 48 0 4440 8
+L40S 48 46068 4442 8
+A100_40GB 40 40960 42298834944 8
+A100_80GB 80 81920 7925 8
+A800_80GB 80 81920 7933 8
+H100_80GB 80 81559 7911 9
+H100_NVL 94 0 9300 9
+GH200_96GB 96 97871 9450 9
+H200 141 143771 0 9
+H20 96 97871 0 9
+B200 180 183359 17835 10
+GB200 186 189471 18431 10
+GB300 288 0 27650 10
+B300 288 0 26770 10
+RX_7900_XTX 24 24560 0 0
+MI300X 192 0 206141652992 0
+MI325X 256 0 25598 0
+"""
 
 
-def _gib(hundredths: int) -> int:
-    """Bytes of a number that was printed in GiB with two decimals: right to 5 MiB."""
-    return hundredths * GiB // 100
+def _read(line: str) -> Device:
+    name, *sizes = line.split()
+    box, driver, usable, capability = (int(size) or None for size in sizes)
+    if usable and usable < 10**6:
+        usable = usable * GiB // 100
+    return Device(name.replace("_", " "), box or 0, driver and driver * MiB, usable, capability)
 
 
-_DEVICES = (
-    Device("GTX 1080 Ti", 11, None, _gib(1092), 6),
-    Device("RTX 2080 Ti", 11, None, _gib(1076), 7),
-    Device("RTX 2080 SUPER", 8, _mib(8192), None, 7),
-    Device("TITAN RTX", 24, _mib(24576), None, 7),
-    Device("RTX 3060", 12, _mib(12288), _gib(1176), 8),
-    Device("RTX 3070", 8, _mib(8192), _gib(778), 8),
-    Device("RTX 3080", 10, None, _gib(978), 8),
-    Device("RTX 3080 Ti", 12, None, _gib(1200), 8),
-    Device("RTX 3090", 24, _mib(24576), _gib(2356), 8),
-    Device("RTX 3090 Ti", 24, _mib(24564), None, 8),
-    Device("RTX 4060", 8, _mib(8188), None, 8),
-    Device("RTX 4070", 12, _mib(12282), None, 8),
-    Device("RTX 4070 SUPER", 12, None, _gib(1199), 8),
-    Device("RTX 4070 Ti", 12, None, _gib(1173), 8),
-    Device("RTX 4070 Ti SUPER", 16, _mib(16376), None, 8),
-    Device("RTX 4080", 16, None, _mib(16076), 8),
-    Device("RTX 4080 SUPER", 16, _mib(16376), None, 8),
-    Device("RTX 4090", 24, _mib(24564), _gib(2364), 8),
-    Device("RTX 5070", 12, _mib(12227), None, 12),
-    Device("RTX 5070 Ti", 16, _mib(16303), None, 12),
-    Device("RTX 5080", 16, None, _gib(1548), 12),
-    Device("RTX 5090", 32, _mib(32607), 33677180928, 12),
-    Device("RTX 5060 Ti 16GB", 16, None, _mib(15816), 12),
-    Device("RTX 4060 Ti 16GB", 16, None, _gib(1555), 8),
-    Device("RTX 4060 Laptop", 8, None, _gib(775), 8),
-    Device("RTX 4070 Laptop", 8, None, _mib(7805), 8),
-    Device("DGX Spark GB10", 128, None, _gib(12169), 12),
-    Device("Quadro RTX 8000", 48, None, _gib(4746), 7),
-    Device("RTX A2000 12GB", 12, None, _gib(1153), 8),
-    Device("RTX A4000", 16, _mib(16376), _gib(1561), 8),
-    Device("RTX A5000", 24, None, _gib(2367), 8),
-    Device("RTX A6000", 48, _mib(49140), _gib(4754), 8),
-    Device("RTX 6000 Ada", 48, _mib(46068), _gib(4443), 8),
-    Device("RTX PRO 6000", 96, _mib(97887), _gib(9497), 12),
-    Device("T4", 16, _mib(15360), _gib(1456), 7),
-    Device("P40", 24, _mib(24576), _gib(2238), 6),
-    Device("P100 16GB", 16, _mib(16384), None, 6),
-    Device("V100 16GB", 16, None, _gib(1578), 7),
-    Device("V100 32GB", 32, None, _gib(3174), 7),
-    Device("L4", 24, _mib(23034), None, 8),
-    Device("A10", 24, _mib(23028), None, 8),
-    Device("A10G", 24, None, _gib(2220), 8),
-    Device("A30", 24, None, _gib(2353), 8),
-    Device("A40", 48, _mib(46068), _gib(4440), 8),
-    Device("L40", 48, None, _gib(4440), 8),
-    Device("L40S", 48, _mib(46068), _gib(4442), 8),
-    Device("A100 40GB", 40, _mib(40960), 42298834944, 8),
-    Device("A100 80GB", 80, _mib(81920), _gib(7925), 8),
-    Device("H100 80GB", 80, _mib(81559), _gib(7911), 9),
-    Device("H100 NVL", 94, None, _gib(9300), 9),
-    Device("GH200 96GB", 96, _mib(97871), _gib(9450), 9),
-    Device("H200", 141, _mib(143771), None, 9),
-    Device("B200", 180, _mib(183359), _gib(17835), 10),
-    Device("GB200", 186, _mib(189471), _gib(18431), 10),
-    Device("B300", 288, None, _gib(26770), 10),
-    Device("RX 7900 XTX", 24, _mib(24560), None),
-    Device("MI300X", 192, None, 206141652992),
-    Device("MI325X", 256, None, _gib(25598)),
-)
+_DEVICES = tuple(_read(line) for line in _TABLE.split("\n") if line)
 
 
 def devices() -> tuple[Device, ...]:
@@ -166,7 +173,8 @@ def device(name: str | Device) -> Device:
     close = dict.fromkeys(spelled[match] for match in get_close_matches(wanted, spelled))
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     raise ValueError(
-        f"unknown device {name!r}; {hint}known: {', '.join(each.name for each in _DEVICES)}"
+        f"unknown device {name!r}; {hint}`memlab devices` lists those with a reading, and a size "
+        "stands for any other: '24 GB'"
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from . import run_adapters, run_checks
 from .base import titles
 from .base.message import Message
 from .ledger import Ledger
 from .model import Model
 from .recipe import Recipe
-from .recipe.chosen import recipe_for, tied_as
 from .recipe.resident import fullest, resident
 from .recipe.resident import tensor_bytes as tensor_bytes
-from .run import Run
+from .run import Run, adapters
+from .run.argument_types import check_types
+from .run.recipe_choice import recipe_for, tied_as
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def estimate(
                 for a step that is not described, and for a run without tokens that says how a step
                 is executed
     """
-    run_checks.asked(model, run)
+    check_types(model, run)
     chosen = recipe_for(model, recipe, run)
     shaped = tied_as(model, chosen)
     if run.tokens is not None:
@@ -52,13 +52,13 @@ def estimate(
         return at_peak(shaped, chosen, run, stage)
     for field, value in run.said().items():
         if field not in AT_REST:
-            said = run_adapters.shown(value)
+            said = adapters.shown(value)
             raise ValueError(f"{field}={said} changes a step: it needs tokens")
-    if run.devices.cpu_offload:
-        said = f"cpu_offload={run.devices.cpu_offload!r}"
+    if run.devices.policy.cpu_offload:
+        said = f"cpu_offload={run.devices.policy.cpu_offload!r}"
         raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")
-    if run.devices.offload_optimizer:
-        said = f"offload_optimizer={run.devices.offload_optimizer!r}"
+    if run.devices.config.offload_optimizer:
+        said = f"offload_optimizer={run.devices.config.offload_optimizer!r}"
         raise ValueError(f"{said} leaves weights alone there, and buffers: it needs tokens")
     at = fullest_stage(shaped, chosen, run) if stage is None else stage
     figures = resident(shaped, chosen, run.devices, at)
@@ -77,7 +77,7 @@ def at_peak(model: Model, recipe: Recipe, run: Run, stage: int | None = None) ->
     stage       of a pipeline; None: the one that holds most
     Raises      ValueError for a step that is not described
     """
-    from .step.result import TERMS  # only a peak needs the simulation
+    from .step.core.result import TERMS  # only a peak needs the simulation
 
     if run.devices.pipelined:
         stage = fullest_stage(model, recipe, run) if stage is None else stage
@@ -130,7 +130,7 @@ def fullest_stage(model: Model, recipe: Recipe | str | None, run: Run) -> int:
     Raises      as `estimate`
     """
     if run.tokens is not None and run.devices.pipelined:
-        from .step.pipelined import fullest as highest
+        from .step.parallel.pipeline.step import fullest as highest
 
         return highest(model, recipe_for(model, recipe, run), run)
     return fullest(model, recipe_for(model, recipe, run), run.devices)[0]
@@ -158,10 +158,10 @@ def by_component(
 
 def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int]]:
     if run.phase == "train":
-        from .step import described
-        from .step.loop import tops
+        from .step import supported
+        from .step.loops.loop import tops
 
-        described.dtype_of(recipe)
+        supported.dtype_of(recipe)
         found: Any = tops(model, recipe, run)
         moment = max(found, key=lambda name: sum(found[name].values()))
         return moment, found[moment]
@@ -174,7 +174,7 @@ def _highest(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, int
 
 
 def _of_stage(model: Model, recipe: Recipe, run: Run, stage: int) -> tuple[str, dict[str, int]]:
-    from .step.pipelined import stage_peaks, step_of_stage
+    from .step.parallel.pipeline.step import stage_peaks, step_of_stage
 
     stages = range(run.devices.pipeline)
     known = stage_peaks(model, recipe, run) if stage in stages else ()
@@ -197,7 +197,7 @@ def _own_call(model: Model, recipe: Recipe, run: Run) -> tuple[str, dict[str, in
         raise ValueError(f"autocast={recipe.autocast!r} is not described for memlab's calls")
     for field in ("window", "devices"):
         if (value := getattr(run, field)) != getattr(NOTHING, field):
-            said = run_adapters.shown(value)
+            said = adapters.shown(value)
             raise ValueError(f"{field}={said} is not described for memlab's calls")
     assert run.tokens is not None  # a call has them
     call = prefill if run.phase == "prefill" else decode

@@ -7,17 +7,18 @@ alone, and what it ends with is replayed in the allocator.
 
 from __future__ import annotations
 
-from . import run_checks
 from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
 from .explain.advice import Advice, CannotFit, advice, cheapest_change, judged
 from .model import Model
 from .recipe import Recipe
-from .recipe.chosen import recipe_for
-from .run import MOST, MOST_PARTS, Run
+from .run import Run
+from .run.argument_types import check_types
+from .run.fields import MOST_PARTS
+from .run.recipe_choice import recipe_for
 from .terms.context import CONTEXT
-from .units import text, whole
+from .units import MOST, text, whole
 from .verdict import DOES_NOT_FIT, Room, Verdict, room_for
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -38,7 +39,7 @@ class Fit:
     limit       bytes that the step's tensors may take: what the device has beside the rest
     verdict     on the step with `value`, or on the smallest one: that may be tight
     ended_by    what ended the search: "memory", the "positions" of the model, or the "bound" of a
-                batch, memlab.run.MOST, beyond which no step is described
+                batch, memlab.units.MOST, beyond which no step is described
     """
 
     what: str
@@ -84,7 +85,7 @@ def largest_batch(
     Raises      ValueError for an unknown device, for a run without tokens, and for a step that is
                 not described
     """
-    run_checks.asked(model, run)
+    check_types(model, run)
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     return _largest("batch", model, recipe, run, room_for(run, on, spare), 1, MOST)
@@ -105,7 +106,7 @@ def longest_sequence(
     spare       bytes to leave free; None: what memlab.verdict.room_for says
     Raises      ValueError for an unknown device and for a step that is not described
     """
-    run_checks.asked(model, run)
+    check_types(model, run)
     least = 2 if run.phase == "train" else 1
     most = model.positions - (
         run.phase == "decode"

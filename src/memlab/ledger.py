@@ -5,13 +5,13 @@
     measured    what a real run did allocate
 
 A row may lack a column, never hide it: a missing figure prints as an empty cell and joins no total.
+The module is long because a ledger and two of them side by side are one thing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .base.comparison import Comparison
 from .base.frozen import dataclass, replace
 from .base.message import Listed
 from .base.table import Table, as_html, as_text, cell, signed
@@ -201,6 +201,48 @@ class Ledger:
             return cls(document["title"], [Row(**row) for row in document["rows"]])
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"not a ledger in JSON: {error}") from error
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Two ledgers side by side: term, here, there, there minus here."""
+
+    left: Ledger
+    right: Ledger
+    column: str
+
+    def figures(self) -> list[tuple[str, int, int]]:
+        """(term, left, right) for every term of either, then their totals."""
+        # The ledger with more terms leads: its order is the one in which the other's make sense.
+        most, rest = sorted((list(self.left), list(self.right)), key=len, reverse=True)
+        terms = most + [term for term in rest if term not in most]
+
+        def of(ledger: Ledger) -> dict[str, int]:
+            return {row.term: getattr(row, self.column) or 0 for row in ledger.rows}
+
+        a, b = of(self.left), of(self.right)
+        pairs = [(term, a.get(term, 0), b.get(term, 0)) for term in terms]
+        return [*pairs, ("total", sum(a.values()), sum(b.values()))]
+
+    def table(self) -> Table:
+        head = ["bytes", self.left.title, self.right.title, "difference"]
+        return [head] + [[term, cell(x), cell(y), signed(y - x)] for term, x, y in self.figures()]
+
+    def __str__(self) -> str:
+        return as_text(self.table(), foot=1)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self.table(), foot=1)
+
+    def to_json(self) -> str:
+        """The same figures as JSON, one object a term, the total last."""
+        import json
+
+        names = (self.left.title, self.right.title)
+        rows = [{"term": term, names[0]: x, names[1]: y} for term, x, y in self.figures()]
+        return json.dumps(rows, ensure_ascii=False, indent=1)
 
 
 def _row(term: str, figures: Mapping[str, Any], why: str = "") -> Row:

@@ -11,6 +11,10 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40
 # IEC 80000-13:2025 for the binary names, SI Brochure (9th edition) for the decimal ones.
 kB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 
+# The most that is taken of what a program has many of: sequences, tokens, values of a width; and
+# of what it has some of: ranks of processes or adapters, tokens of a prompt that is trained.
+MOST, MANY = 10**9, 10**6
+
 # MicroPython forgets the order of a plain dict, and `text` goes through these from large to small.
 BINARY = OrderedDict([("B", 1), ("KiB", KiB), ("MiB", MiB), ("GiB", GiB), ("TiB", TiB)])
 DECIMAL = OrderedDict([("B", 1), ("kB", kB), ("MB", MB), ("GB", GB), ("TB", TB)])
@@ -29,13 +33,15 @@ def whole(name: str, value: int) -> int:
     return value
 
 
-def at_least_one(name: str, count: int) -> int:
-    """A whole number that is not 0.
+def at_least_one(name: str, count: int, most: int | None = None) -> int:
+    """A whole number that is not 0, and at most so large.
 
-    Raises      ValueError for 0; what `whole` raises
+    Raises      ValueError for 0 and for more; what `whole` raises
     """
     if whole(name, count) == 0:
         raise ValueError(f"{name}=0; at least 1 is needed")
+    if most is not None and count > most:
+        raise ValueError(f"{name}={count:,}; at most {most:,} are taken")
     return count
 
 
@@ -97,8 +103,10 @@ def parse(words: str, *, bare: bool = False) -> int:
     name = said or "B"
     size = BINARY.get(name) or DECIMAL.get(name)
     if size is None:
-        known = ", ".join(list(BINARY) + list(DECIMAL)[1:])
-        raise ValueError(f"unknown unit {name!r} in {words!r}; known: {known}")
+        units = list(BINARY) + list(DECIMAL)[1:]
+        near = [each for each in units if name.lower() in (each.lower(), each[0].lower())]
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise ValueError(f"unknown unit {name!r} in {words!r}; {hint}known: {', '.join(units)}")
     sign = -1 if number[:1] == "-" else 1
     before, _, after = (number[1:] if number[:1] in ("+", "-") else number).partition(".")
     groups = before.split(",")
@@ -106,7 +114,8 @@ def parse(words: str, *, bare: bool = False) -> int:
     # "1,5 GiB" is 1.5 to half of the world: commas may only part thousands.
     parted = len(groups) == 1 or (groups[0] and all(len(each) == 3 for each in groups[1:]))
     if not parted or not digits or not all(c in "0123456789" for c in digits):
-        raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632")
+        hint = f"; did you mean {words.replace(',', '.')}?" if len(groups) == 2 and digits else ""
+        raise ValueError(f"{words!r} does not start with a number such as 1.5 or 3,621,632{hint}")
     if not said and not bare and int(digits):
         # People who leave the unit out think in GB: "24" is a card, and never 24 bytes.
         likely = "GB" if len(before) < 4 else "MB" if len(before) < 7 else "B"

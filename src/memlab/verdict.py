@@ -26,7 +26,7 @@ FITS, TIGHT, DOES_NOT_FIT = "fits", "tight", "does not fit"
 # What posted runs of training reserved beyond what their tensors held at most, in thousandths of
 # that: half of RUNS at most MEDIAN, three in four at most BAND. A step that reserved more has not
 # failed for it, as the allocator gives unused blocks back before it does.
-# Source      book/posted-band.json, run by run; tools/posted/band.py wrote it, a test does again
+# Source      research/posted/band.json, run by run; its ask.py wrote it, a test does again
 RUNS, MEDIAN, BAND = 25, 105, 132
 
 HEADS = {

@@ -5,7 +5,8 @@ would find nothing under that name, or what a stranger put there. It holds in a 
 an installed wheel alike; in a checkout, `pip install '.[torch]'` brings the same packages.
 """
 
-PACKAGES = {"torch": "torch numpy", "watch": "psutil nvidia-ml-py"}  # as in pyproject.toml
+# As in pyproject.toml.
+PACKAGES = {"torch": "torch numpy", "watch": "psutil nvidia-ml-py", "yaml": "pyyaml"}
 
 
 def missing(work: str, error: ModuleNotFoundError, extra: str) -> str:

@@ -35,6 +35,12 @@ else:
         return type(value)(**{name: getattr(value, name) for name in value.__fields__} | changes)
 
 
+def not_default(value):
+    """The fields of a value whose class gives each a default, less those that stand at it."""
+    every = {name: getattr(value, name) for name in value.__fields__}
+    return {name: every[name] for name in every if every[name] != getattr(type(value), name)}
+
+
 def _constructor(cls, names, kw_only):
     """`__init__` with a true signature, so that help() and a notebook's hints show the fields."""
     known = vars(cls)

@@ -1,7 +1,7 @@
 """What this machine can still give: its free memory, or less where a container allows less.
 
 Source      Linux, Documentation/filesystems/proc.rst (MemAvailable), admin-guide/cgroup-v2.rst
-            (memory.max, memory.current, memory.stat) and cgroup-v1/memory.rst
+            (memory.max, memory.current, memory.stat, memory.events) and cgroup-v1/memory.rst
 """
 
 from __future__ import annotations
@@ -34,6 +34,18 @@ def free_bytes(root: Path = Path("/")) -> int | None:
             left = max(0, limit - used + back)
             free = left if free is None else min(free, left)
     return free
+
+
+def oom_kills(root: Path = Path("/")) -> int | None:
+    """Processes of this container that the system has killed for memory; None: it counts none.
+
+    Either file has a line "oom_kill 3".
+    """
+    for folder, version in control_groups(root):
+        found = _fields(folder / ("memory.events" if version == 2 else "memory.oom_control"))
+        if "oom_kill" in found:
+            return found["oom_kill"]
+    return None
 
 
 def control_groups(root: Path = Path("/")) -> Iterator[tuple[Path, int]]:

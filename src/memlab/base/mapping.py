@@ -18,9 +18,7 @@ class FrozenDict(Base):
     """
 
     def __hash__(self) -> int:  # type: ignore[override]
-        import json  # where a value is used as a key: no import for those that are only read
-
-        return hash(json.dumps(self, sort_keys=True, default=str))
+        return hash(frozenset(self))  # equal dicts have equal names; values may be dicts and lists
 
     def __reduce__(self) -> Any:
         """How it travels to another process: as a dict, of which that process makes one again."""

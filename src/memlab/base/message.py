@@ -2,14 +2,13 @@
 
 Whoever makes a sentence gives the pattern and what stands in its places, so that a catalogue is
 asked for the pattern and for each value: no word and no number is taken out of a finished text. The
-page's engine has memlab/page/there/message.py in this place, its page book/calculator/say.mjs.
+page's engine has memlab/page/micropython/message.py in this place, its page
+book/calculator/say.mjs.
 """
 
 from __future__ import annotations
 
 import re
-
-from .numerals import is_figures, written
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"\{(\w+)\}")
 CONTEXT = "\x04"  # between a context and its message, as gettext has it
-IDEOGRAPH = re.compile("[\u3000-\u9fff]")
+IDEOGRAPH = "[\u3000-\u9fff]"
 
 
-class Said(str):
+class Localized(str):
     """A text that is in the reader's language already, such as a line of a longer one."""
 
 
@@ -85,11 +84,13 @@ def rendered(
     words       English -> translation; what they lack stays English
     context     of a cell, the first heading of its table, where a word may have a sense of its own
     """
-    if isinstance(told, Said):
+    from .numerals import written  # an English command line never does
+
+    if isinstance(told, Localized):
         return told
     done, kept = "", []
     for piece in _pieces(told, words, context):
-        if isinstance(piece, Said):
+        if isinstance(piece, Localized):
             kept.append((len(done), len(done) + len(piece)))
         done += piece
     return written(done, language, kept)
@@ -103,21 +104,21 @@ def _pieces(told: object, words: Mapping[str, str], context: str = "") -> Iterat
             found = list(_pieces(each, words))
             after = "".join(found)
             if number:
-                beside = IDEOGRAPH.search(before[-1:] + after[:1])
+                beside = re.search(IDEOGRAPH, before[-1:] + after[:1])
                 yield "、" if beside and told.pattern == ", " else told.pattern
             yield from found
             before = after
     elif isinstance(told, Message):
         pattern = words.get(told.pattern)
         if pattern is None and is_sentence(told.pattern):
-            yield Said(told)  # its numbers too
+            yield Localized(told)  # its numbers too
             return
         for i, part in enumerate(PLACE.split(told.pattern if pattern is None else pattern)):
             if i % 2:
                 yield from _pieces(told.values[part], words)
             else:
                 yield part
-    elif isinstance(told, Said):
+    elif isinstance(told, Localized):
         yield told
     else:
         plain = str(told)
@@ -131,7 +132,7 @@ def asked(told: object) -> Iterator[str]:
         yield from () if many else (told.pattern,)
         for each in told.values if many else told.values.values():
             yield from asked(each)
-    elif not isinstance(told, Said):
+    elif not isinstance(told, Localized):
         yield str(told)
 
 
@@ -140,6 +141,8 @@ def is_sentence(pattern: str) -> bool:
 
     A name has a digit or only capitals: bf16, Llama-3-8B, RTX 4090.
     """
+    from .numerals import is_figures  # an English command line never does
+
     rest = PLACE.sub(" ", pattern)
     words = [word for word in re.findall(r"[^\s:·()]+", rest) if has_words(word)]
     named = all(word.isupper() or any(c.isdigit() for c in word) for word in words)

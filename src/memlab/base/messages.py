@@ -8,18 +8,16 @@ is written.
 
 import os
 from functools import cache
-from pathlib import Path
 
 from .message import CONTEXT as CONTEXT
 from .message import PLACE as PLACE
 from .message import Listed as Listed
+from .message import Localized as Localized
 from .message import Message as Message
-from .message import Said as Said
 from .message import asked, rendered
 from .message import has_words as has_words
-from .numerals import written
 
-FOLDER = Path(__file__).parent.parent / "locale"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "locale")
 ENGLISH = "en"
 _chosen: list[str] = []
 _heard: set[str] = set()
@@ -28,7 +26,16 @@ HEARD = os.environ.get("MEMLAB_HEARD")  # a file for all that is asked for: tool
 
 def languages() -> list[str]:
     """The languages memlab can print in, English first."""
-    return [ENGLISH, *sorted(path.stem for path in FOLDER.glob("*.json"))]
+    return [ENGLISH, *sorted(n[:-5] for n in os.listdir(FOLDER) if n.endswith(".json"))]
+
+
+def called(name: str) -> str | None:
+    """The language that a name stands for, as an environment has it; None for one without words.
+
+    Example     called("pt_BR.UTF-8") -> "pt-BR"
+    """
+    wanted = name.partition(".")[0].partition("@")[0].replace("_", "-").lower()
+    return next((code for code in languages() if code.lower() == wanted), None)
 
 
 def use_language(code: str) -> None:
@@ -50,7 +57,7 @@ def language() -> str:
     """
     if not _chosen:
         asked = os.environ.get("MEMLAB_LANG") or _of_notebook(os.environ.get("JPY_SESSION_NAME"))
-        _chosen.append(asked if asked in languages() else ENGLISH)
+        _chosen.append(called(asked or ENGLISH) or ENGLISH)
     return _chosen[0]
 
 
@@ -60,13 +67,13 @@ def say(text: str, context: str = "") -> str:
     context     of a cell, the first heading of its table: a catalogue may have a word for this
                 place alone, where a word has two senses
     """
-    if isinstance(text, Said):
+    if isinstance(text, Localized):
         return text
     if HEARD:
         _hear(text)
     if language() == ENGLISH:
         return text
-    return Said(rendered(text, catalogue(language()), language(), context))
+    return Localized(rendered(text, catalogue(language()), language(), context))
 
 
 def told(pattern: str, *values: object) -> str:
@@ -79,8 +86,10 @@ def number(value: int | float | str) -> str:
 
     Example     number(8192) -> "8,192", in Portuguese "8.192"
     """
+    from .numerals import written
+
     text = f"{value:,}" if isinstance(value, (int, float)) else value
-    return Said(written(text, language()))
+    return Localized(written(text, language()))
 
 
 def colon() -> str:
@@ -93,8 +102,11 @@ def catalogue(code: str) -> dict[str, str]:
     """The messages of a language: English -> that language."""
     import json  # when asked for: an English command line never does
 
-    path = FOLDER / f"{code}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path = os.path.join(FOLDER, f"{code}.json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def _of_notebook(name: str | None) -> str | None:
@@ -103,9 +115,10 @@ def _of_notebook(name: str | None) -> str | None:
         return None
     import json
 
-    path = Path(name) if Path(name).exists() else Path(Path(name).name)
+    path = name if os.path.exists(name) else os.path.basename(name)
     try:
-        metadata = json.loads(path.read_text(encoding="utf-8"))["metadata"]
+        with open(path, encoding="utf-8") as file:
+            metadata = json.load(file)["metadata"]
         return metadata.get("memlab", {}).get("language")
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
@@ -118,5 +131,5 @@ def _hear(told: object) -> None:
     for text in asked(told):
         if text not in _heard:
             _heard.add(text)
-            with Path(str(HEARD)).open("a", encoding="utf-8") as file:
+            with open(str(HEARD), "a", encoding="utf-8") as file:
                 file.write(json.dumps(text) + "\n")

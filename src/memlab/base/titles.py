@@ -32,8 +32,8 @@ RANK = "one rank of {ranks}"
 RANK_OF = "one rank of {ranks} ({devices})"
 ONE_OF = "one of {ranks} ranks"
 RANK_0 = "rank 0 of {ranks}"
-SAVED_BY_A_LAYER = "Kept for backward by one layer"
-WITH_FORMULA = "Kept for backward by one layer: {formula}"
+SAVED_BY_A_LAYER = "Saved for backward by one layer"
+WITH_FORMULA = "Saved for backward by one layer: {formula}"
 
 
 def in_moment(what: str, moment: str, op: str = "") -> str:

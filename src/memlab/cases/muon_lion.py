@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from ..lab.host import Host
 from ..lab.muon8 import Blocks, Muon8
-from ..lab.optim import LEARNING_RATES, Lion, Together
+from ..lab.optim import LEARNING_RATES, ChainedOptimizers, Lion
 from ..model import Model
 from ..run import Run
 from ..step import simulate
@@ -67,7 +67,7 @@ def states(model: Model, *, eight: bool = False, host: bool = False) -> dict[str
 
 def optimizer(
     parameters: Iterable[Tensor], vocab: int, *, eight: bool = False, host: Host | None = None
-) -> Together:
+) -> ChainedOptimizers:
     """Both, as one optimizer; `host` keeps the codes of the 8-bit Muon there."""
     inside: list[Tensor] = []
     others: list[Tensor] = []
@@ -78,7 +78,7 @@ def optimizer(
         muon = HostMuon8(inside, host)
     else:
         muon = Muon8(inside) if eight else FullMuon(inside)
-    return Together(muon, Lion(others, lr=LEARNING_RATES["lion"]))
+    return ChainedOptimizers(muon, Lion(others, lr=LEARNING_RATES["lion"]))
 
 
 def peak(model: Model, kept: int, run: Run, recipe: str = "fp32") -> tuple[int, str]:

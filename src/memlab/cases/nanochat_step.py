@@ -11,7 +11,7 @@ from torch import nn
 from ..lab.blocks import torchao
 from ..units import whole
 from .nanochat import D26, GATE_INPUTS, NanoChat, Shape
-from .partition import Cut, cut
+from .partition import Crossing, cut
 
 RANDOM_STATE = 24
 
@@ -75,13 +75,13 @@ def logits_peak(shape: Shape, batch: int) -> int:
     return 4 * 4 * whole("batch", batch) * shape.tokens * shape.vocab
 
 
-def pair_of_cuts(batch: int, fp8: bool = False, shape: Shape = D26) -> tuple[Cut, Cut]:
+def pair_of_cuts(batch: int, fp8: bool = False, shape: Shape = D26) -> tuple[Crossing, Crossing]:
     """The first two and the first four layers of a compiled step, cut in forward and backward."""
     return _pair_of_cuts(batch, fp8, shape)  # a cache takes f(16) and f(16, False) for two calls
 
 
 @cache
-def _pair_of_cuts(batch: int, fp8: bool, shape: Shape) -> tuple[Cut, Cut]:
+def _pair_of_cuts(batch: int, fp8: bool, shape: Shape) -> tuple[Crossing, Crossing]:
     ids = torch.zeros(batch, shape.tokens, dtype=torch.long)
     few = (
         Shape(n, shape.width, shape.heads, shape.vocab, shape.tokens, shape.windows) for n in (2, 4)

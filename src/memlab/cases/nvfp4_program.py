@@ -24,8 +24,6 @@ STARTS_FROM, GIVES_BACK = "packed", True
 WAITING = {"embedding": "fp16", "lm_head": "nvfp4"}
 # Between backward and the step it replaces NaN in each gradient by way of a copy, one at a time.
 CLEANS_GRADIENTS = True
-# Trainer.fs at b0878c4 refuses a loss of this name when --grad-ckpt-chunk is above 0.
-REFUSES_RECOMPUTE = "ce"
 
 # What the note advises to run, as options and values; paths left out.
 COMMAND = {

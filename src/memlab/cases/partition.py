@@ -18,12 +18,12 @@ from torch._inductor.decomposition import select_decomp_table
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functional_call
 
-from ..base.garbage import no_garbage
-from ..measure.fakes import Fakes
+from ..base.gc_paused import no_garbage
+from ..measure.fake_copies import Fakes
 from ..measure.saved import Row
 
 
-class Cut:
+class Crossing:
     """What crosses from forward to backward; `bytes` counts each storage once, whole.
 
     rows        one a tensor: the operator that made it, dtype, shape, bytes of the storage, and
@@ -52,7 +52,7 @@ class Cut:
         return sum(row.bytes for row in self.rows if not row.shared and row.dtype == name)
 
 
-def cut(net: nn.Module, *inputs: Tensor) -> Cut:
+def cut(net: nn.Module, *inputs: Tensor) -> Crossing:
     """Partition net(*inputs), a loss, as torch.compile would.
 
     Example     cut(net, ids, ids).bytes, with `net` on the meta device
@@ -94,7 +94,7 @@ def cut(net: nn.Module, *inputs: Tensor) -> Cut:
         )
         with suppress(_Known):
             compiled(weights, buffers, fakes.inputs(list(inputs)))
-    return Cut(crossing, there)
+    return Crossing(crossing, there)
 
 
 class _Known(Exception):  # noqa: N818, no error: the cut has been seen
@@ -108,4 +108,4 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-__all__ = ["Cut", "cut"]
+__all__ = ["Crossing", "cut"]

@@ -51,7 +51,7 @@ OWN_BLOCKS = Run(implementation="memlab")
 
 
 @dataclass(frozen=True)
-class Roof:
+class Roofline:
     """A card's stated peaks: the time of a piece of work is at least the longer of the two.
 
     flops       dense products a second, adding in fp32, by format
@@ -68,14 +68,14 @@ class Roof:
 
 
 # NVIDIA Ada GPU architecture, V2.01: peak tensor TFLOPS with FP32 accumulate, without sparsity.
-RTX_4090 = Roof("RTX 4090", {"bf16": 165.2e12, "fp8": 330.3e12}, 1008e9)
+RTX_4090 = Roofline("RTX 4090", {"bf16": 165.2e12, "fp8": 330.3e12}, 1008e9)
 # 528 tensor cores, 1,024 FLOP a clock each, 1.83 GHz: https://glennklockwood.com/garden/peak-FLOPS;
 # 3,350 GB/s: https://archive-lib.hpctech.co.jp/gpuproduct/nvidia-h100.html (SXM).
-H100 = Roof("H100 80GB", {"bf16": 528 * 1024 * 1.83e9}, 3350e9)
+H100 = Roofline("H100 80GB", {"bf16": 528 * 1024 * 1.83e9}, 3350e9)
 # 112 tensor cores at 1.777 GHz, 192 bits of 15 Gbit/s: https://sysrqmts.com/ru/gpus/compare/
 # nvidia-geforce-rtx-3060-vs-nvidia-rtx-a6000. No peak is stated for it: 128 FLOP a clock are those
 # with which 512 cores at 2.52 GHz make the RTX 4090's stated 165.2.
-RTX_3060 = Roof("RTX 3060", {"bf16": 112 * 128 * 1.777e9}, 360e9)
+RTX_3060 = Roofline("RTX 3060", {"bf16": 112 * 128 * 1.777e9}, 360e9)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def flops_per_token(model: Model, tokens: int) -> int:
 
 
 def seconds_per_token(
-    model: Model, tokens: int, roof: Roof, kind: str = "bf16"
+    model: Model, tokens: int, roof: Roofline, kind: str = "bf16"
 ) -> dict[str, float]:
     """The least time of a token's products, and of moving its logits when all are made at once.
 
@@ -181,7 +181,7 @@ __all__ = [
     "LOSS_TRAFFIC",
     "RTX_4090",
     "SMALL_WIDE",
-    "Roof",
+    "Roofline",
     "Stage",
     "flops_per_token",
     "intensity",

@@ -25,7 +25,7 @@ def straight_through(weight_RC: Tensor, format: str = "nvfp4") -> Tensor:
     return weight_RC + (rounded - weight_RC).detach()
 
 
-class RoundAgain(torch.autograd.Function):
+class RoundInBackward(torch.autograd.Function):
     """The same product, keeping the wide weight, which is there anyway, and rounding it twice."""
 
     @staticmethod
@@ -55,7 +55,7 @@ class StraightThrough(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.again:
-            return RoundAgain.apply(x, self.weight, self.format)  # type: ignore[no-any-return]
+            return RoundInBackward.apply(x, self.weight, self.format)  # type: ignore[no-any-return]
         return linear(x, straight_through(self.weight, self.format))
 
 
@@ -77,4 +77,4 @@ def round_forward(
     return module
 
 
-__all__ = ["RoundAgain", "StraightThrough", "round_forward", "straight_through"]
+__all__ = ["RoundInBackward", "StraightThrough", "round_forward", "straight_through"]

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from ..files.figure import Number
 
 # What computes from a config and leaves nothing behind; the others run code, or write a file.
-ASKED = ("estimate", "fit")
+ASKED = ("estimate", "fit", "serve")
 REFUSED = ("plot", "against", "posted")
 # Not answers: what the command repeats of its question.
-REPEATED = ("run", "engine", "config", "recipe", "sharding", "schema")
+REPEATED = ("run", "engine", "config", "recipe", "sharding", "schema", "proven")
 # Lines that are no bytes.
 COUNTS = {"blocks", "block_tokens", "concurrency", "groups", "longest", "parameters"}
 COUNTS |= {"request_blocks", "sequences", "slots", "tokens", "value"}
@@ -65,7 +65,7 @@ def answer(words: str) -> Answer:
     if given[:1] == ["memlab"]:
         given = given[1:]
     if not given or given[0] not in ASKED:
-        known = " and ".join(ASKED)
+        known = ", ".join(ASKED)
         raise ValueError(f"{words!r} cannot be asked from a file; memlab's {known} can")
     return _lines(" ".join(given), _asked(given))
 

@@ -22,14 +22,25 @@ class Asked(argparse.Namespace):
 
     read        the names of those
     of_command  the parser that they are from, under a name that no option has; None: no command's
+    files       memlab.cli.trainer_file.FromFiles, where they are from a trainer's files
+    told        lines to print below the answer, or beside its document
     """
 
-    __slots__ = ("of_command", "read")
+    __slots__ = ("of_command", "read", "files", "told")
 
     def __init__(self, **options: Any) -> None:
         self.read: set[str] = set()
-        self.of_command: argparse.ArgumentParser | None = None
+        self.of_command: Any = None
+        self.files: Any = None
+        self.told: list[str] = []
         super().__init__(**options)
+
+    @classmethod
+    def of(cls, options: dict[str, Any], other: Asked) -> Asked:
+        """Other options of the same command."""
+        made = cls(**options)
+        made.of_command = other.of_command
+        return made
 
     def __getattribute__(self, name: str) -> Any:
         if name[:1] != "_" and name not in Asked.__slots__:
@@ -43,10 +54,28 @@ def answered(options: Any) -> Any:
     Raises      ValueError for an option that was given and that nothing read; what the command
                 raises
     """
-    answer = options.run(options)
-    if not isinstance(answer, int):  # the status of a command that has said all it had to
-        _check_read(options)
-    return answer
+    files = getattr(options, "files", None)
+    try:
+        answer = options.run(options)
+        if not isinstance(answer, int):  # the status of a command that has said all it had to
+            _check_read(options)
+    except ValueError as error:
+        if files is None:
+            raise
+        raise ValueError(files.blamed(str(error))) from error
+    lines = [*getattr(options, "told", ()), *(files.lines() if files else ())]
+    return _with(options, lines, answer) if lines else answer
+
+
+def _with(options: Any, lines: list[str], answer: Any) -> Any:
+    """An answer, and what was read of files: below it, or on stderr beside a document."""
+    if isinstance(answer, int) or options.json:
+        from .refusal import say
+
+        say("\n".join(lines))
+        return answer
+    told = "\n".join([answer if isinstance(answer, str) else answer[0], *lines])
+    return told if isinstance(answer, str) else (told, *answer[1:])
 
 
 def given(options: Any) -> Iterator[Any]:
@@ -84,9 +113,7 @@ def command(name: str, options: Any, **more: Any) -> str:
     """
     import shlex
 
-    from . import parser
-
-    theirs = parser(name).of
+    theirs = options.of_command.others[name]().of
     assert theirs is not None
     known = {action.dest: action for action in theirs._actions}
     said = ["memlab", name]

@@ -64,7 +64,7 @@ Text that is no heading and no list is for readers.
 ## It is served on one RTX 4090
 
 - figure: yes
-- ask: estimate llama-3.1-8b --engine vllm --on 'RTX 4090' --max-model-len 8192
+- ask: serve llama-3.1-8b --on 'RTX 4090' --max-model-len 8192
 - line: starts
 
 ## A fine-tune takes 60 GB
@@ -84,12 +84,10 @@ class Judged:
     reason: str
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "Hold a list of claims, such as a model card's, against what memlab answers."
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A list of claims."""
     more = "The exit status is 1 where a claim does not hold."
-    parser = commands.add_parser("audit", help=words, description=f"{words} {more}", epilog=ABOUT)
-    parser.set_defaults(run=run)
+    parser.description, parser.epilog = f"{parser.description} {more}", ABOUT
     parser.add_argument("file", nargs="?", metavar="FILE.md", help="the list of claims")
     parser.add_argument("--form", action="store_true", help="print a short list to begin with")
     parser.add_argument("--json", action="store_true", help="print JSON for programs")

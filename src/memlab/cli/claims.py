@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "What a field note claims about memory, with a verdict for each claim."
-    parser = commands.add_parser("claims", help=words, description=words)
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A note, or a verdict."""
     parser.add_argument("note", nargs="?", metavar="NOTE", help="default: all of them, counted")
     parser.add_argument("--verdict", choices=VERDICTS, metavar="VERDICT", help=", ".join(VERDICTS))
     parser.add_argument("--json", action="store_true", help="print JSON for programs")

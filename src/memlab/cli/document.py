@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from ..base.versions import PROVEN, VERSION
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -13,9 +13,12 @@ SCHEMA = 1
 
 
 def document(kind: str, /, **fields: Any) -> str:
-    """The JSON text of one answer: {"memlab": kind, "schema": 1, ...the fields}.
+    """The JSON text of one answer: {"memlab": kind, "schema": 1, "proven": ..., ...}.
 
-    kind        the command's name; memlab.cli.schema describes its fields
+    kind        the command's name; `memlab schema` describes its fields
     Text        in ASCII with escapes, so that no terminal and no pipe can spoil it
     """
-    return json.dumps({"memlab": kind, "schema": SCHEMA, **fields}, indent=1, allow_nan=False)
+    import json  # who reads a table needs none
+
+    made = {"memlab": kind, "schema": SCHEMA, "proven": {"memlab": VERSION, **PROVEN}}
+    return json.dumps(made | fields, indent=1, allow_nan=False)

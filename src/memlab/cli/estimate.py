@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 
 from ..base.extras import missing
+from ..base.not_described import NotDescribed
 from ..base.table import as_text
 from ..estimate import estimate
 from ..ledger import Comparison, Ledger
 from ..model import Model
-from ..model.config import UnknownFamily
-from ..model.fields import used
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
 from ..run import CacheAlone, Run
+from ..run.recipe_choice import recipe_for
 from ..units import text
-from . import engine, given, posted
+from . import arguments, rehearsed
 from .asked import command
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
 from .simulated import held_at, kept_keys, simulated
+from .wide_experts import wide_experts
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -32,47 +32,53 @@ PEAK = "the peak of a {what}, which is not described for a {family}: {command}"
 USUAL = 4096  # tokens in a command that is advised where none were said
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "Derive memory from a config: what stays, and with --tokens the peak of a step."
-    parser = commands.add_parser("estimate", help=words, description=words)
-    parser.set_defaults(run=run)
-    given.add_model(parser)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A model, its recipe and its run."""
+    arguments.add_model(parser)
     parser.add_argument("--against", metavar="RECIPE", help="a second recipe, side by side")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the ledger as a bar")
     words = "a peak that somebody read: how far memlab is from it, or that it cannot be"
     parser.add_argument("--posted", metavar="SIZE", help=words)
-    given.add_recipe(parser)
-    given.add_run(parser)
-    given.add_call(parser)
-    given.add_devices(parser)
-    engine.add_engine(parser)
+    arguments.add_recipe(parser)
+    arguments.add_run(parser)
+    arguments.add_call(parser)
+    arguments.add_devices(parser)
+    rehearsed.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> str | tuple[str, int]:
-    """What the command prints; with --engine its status too.
+    """What the command prints; of a rehearsal also its status.
 
     Raises      ValueError for --plot beside --against: a bar shows one recipe
     """
-    if engine.said(options):
-        return engine.answer(options)
     try:
-        model = given.model_of(options.model)
-    except UnknownFamily as error:
+        model = arguments.model_of(options.model)
+    except ValueError as error:
+        from ..model.config import UnknownFamily  # a preset, which most ask about, reads none
+
+        if not isinstance(error, UnknownFamily):
+            raise
         return _of_shapes(options, error)
-    how = given.run_of(options, model)
-    recipe = given.recipe_of(options, model, how)
+    loop = rehearsed.trainer_of(options)
+    how = arguments.run_of(options, model)
+    recipe = arguments.recipe_of(options, model, how)
     try:
+        rehearsed.refuse(loop)
         ledger = estimate(model, recipe, how)
     except CacheAlone as error:
         return _of_shapes(options, error, model)
+    except NotDescribed as refusal:
+        return rehearsed.answer(options, model, recipe, how, refusal, loop=loop)
     beside = None
-    parts = given.left_out(options.model, model, recipe)
-    left_out = parts + given.taken(options, recipe, how)
+    parts = arguments.left_out(options.model, model, recipe)
+    left_out = parts + arguments.taken(options, recipe, how)
+    left_out += rehearsed.kept(options, model, recipe, how)
     if options.posted is not None:
         if options.against:
             raise ValueError("--posted is held against one recipe; leave out --against")
-        beside = posted.compared(options.posted, model, recipe, how, ledger)
+        from .posted import compared  # only who has a figure needs it
+
+        beside = compared(options.posted, model, recipe, how, ledger)
     if options.against:
         if options.plot:
             raise ValueError("--plot draws one recipe; leave out --against")
@@ -83,11 +89,15 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         return "\n".join([_side_by_side(comparison, recipe.name, other.name), *left_out])
     _plot(ledger, options.plot)
     if options.json:
-        took = given.took(options, recipe, how)
+        took = arguments.took(options, recipe, how)
         return as_json(model, recipe, how, ledger, took, beside, parts)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
     lines += kept_keys(model, recipe, how)
-    return "\n".join([*lines, *left_out, *([posted.line(beside, how)] if beside else [])])
+    if beside is not None:
+        from .posted import line
+
+        left_out.append(line(beside, how))
+    return "\n".join([*lines, *left_out])
 
 
 def _of_shapes(
@@ -110,8 +120,8 @@ def _of_shapes(
     from ..lab.causal_cache import after_call
 
     model = Causal(options.model) if described is None else _as_causal(described, options)
-    how = given.run_of(options, model)
-    recipe = given.recipe_of(options, model, how)
+    how = arguments.run_of(options, model)
+    recipe = arguments.recipe_of(options, model, how)
     call = how.phase != "train"
     if described is not None:
         how = how.replace(window=None)  # which the config says now
@@ -121,7 +131,9 @@ def _of_shapes(
     what = "call" if call else "step"
     line = PEAK.format(what=what, family=model.family, command=asked)
     if options.json:
-        return shapes_as_json(model, recipe, how, ledger, line, given.took(options, recipe, how))
+        return shapes_as_json(
+            model, recipe, how, ledger, line, arguments.took(options, recipe, how)
+        )
     return "\n".join([str(ledger), *model.left_out_line(), line])
 
 
@@ -142,11 +154,13 @@ def _small_print(model: Model, recipe: Recipe, how: Run) -> list[str]:
     """What of a config was used, and what a figure about adapters takes for granted."""
     lines = []
     if model.config:
+        from ..model.fields import used  # a preset has no keys
+
         told = used(model.family, model.config)
         lines += [
             f"config, {kind}: {', '.join(sorted(keys))}" for kind, keys in told.items() if keys
         ]
-    return [*lines, *wide_adapters(recipe, how)]
+    return [*lines, *wide_adapters(recipe, how), *wide_experts(model, recipe, how)]
 
 
 def _compared(comparison: Comparison, how: Run) -> str:
@@ -189,15 +203,18 @@ def _host(found: Any, how: Run) -> list[str]:
     if getattr(found, "host", None) is None:
         return []
     terms = ", ".join(f"{term} {text(size)}" for term, size in found.host.contents.items())
-    title = f"on the {how.devices.cpu_offload} host" if how.devices.cpu_offload else "on the host"
-    return [f"{title:22} {text(found.host.bytes)} of one rank, in {found.host.moment}: {terms}"]
+    host = how.devices.policy.cpu_offload
+    title = f"on the {host} host" if host else "on the host"
+    size, ranks = found.host.bytes, how.devices.ranks
+    whole = f"{text(size * ranks)} if one machine has all {ranks:,} ranks, " if ranks > 1 else ""
+    return [f"{title:22} {whole}{text(size)} of one rank, in {found.host.moment}: {terms}"]
 
 
 def _stages(model: Model, recipe: Recipe, how: Run) -> list[str]:
     """The peak of each rank of a pipeline, a line each."""
     if not how.devices.pipelined:
         return []
-    from ..step.pipelined import stage_peaks
+    from ..step.parallel.pipeline.step import stage_peaks
 
     found = enumerate(stage_peaks(model, recipe, how))
     return [

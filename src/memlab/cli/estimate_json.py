@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..base.frozen import replace
 from ..estimate import fullest_stage
 from ..estimate import peak as peak_of
 from ..ledger import Ledger
@@ -64,7 +63,7 @@ def as_json(
 ) -> str:
     """The document as text.
 
-    defaults    what the loop's program took by itself: memlab.cli.given.took
+    defaults    what the loop's program took by itself: memlab.cli.arguments.took
     posted      what memlab.cli.posted says of a figure that was given, if one was
     parts       lines about the parts of a multimodal model that are left out
 
@@ -130,9 +129,13 @@ def as_json(
 
 def fullest_routing(model: Model, recipe: Recipe, how: Run) -> int | None:
     """The peak where all tokens ask for a rank's experts; None where routing is not even."""
-    if how.tokens is None or how.devices.expert == 1 or how.devices.routing != "even":
+    if (
+        how.tokens is None
+        or how.devices.experts.ranks == 1
+        or how.devices.experts.routing != "even"
+    ):
         return None
-    devices = replace(how.devices, routing="fullest")
+    devices = how.devices.changed(routing="fullest")
     return peak_of(model, recipe, how.replace(devices=devices))
 
 
@@ -140,7 +143,7 @@ def _stages(model: Model, recipe: Recipe, how: Run) -> dict[str, Any]:
     """The peak of each rank of a pipeline's step: bytes, moment, contents by term."""
     if how.tokens is None or not how.devices.pipelined:
         return {}
-    from ..step.pipelined import stage_peaks
+    from ..step.parallel.pipeline.step import stage_peaks
 
     return {"stages": [_peak(peak) for peak in stage_peaks(model, recipe, how)]}
 
@@ -190,7 +193,7 @@ def _allocator(model: Model, recipe: Recipe, how: Run) -> dict[str, int] | None:
         return None
     if WIDE_LOGITS in how.holds or (how.implementation == "memlab" and "output" in how.holds):
         return None
-    from ..step.replayed import REPLAYED, replayed  # only a step on CUDA needs it
+    from ..step.core.allocator_replay import REPLAYED, replayed  # only a step on CUDA needs it
 
     if model.layers * how.micro_batches > REPLAYED:
         return None

@@ -19,7 +19,6 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "memlab estimate llama-3-8b --recipe zero --ranks 8 --zero 2 --tokens 4096",
             "and under DeepSpeed",
         ),
-        ("memlab estimate llama-3-8b --engine vllm --on H100", "the pool of a server"),
         (
             "memlab estimate llama-3-8b --pipeline 4 --micro-batches 8 --tokens 4096",
             "of each stage of a pipeline",
@@ -57,10 +56,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "or under DeepSpeed?",
         ),
     ),
+    "serve": (
+        ("memlab serve llama-3-8b --on H100", "vLLM's pool, and its log"),
+        ("memlab serve qwen3-32b --on H100 --quantization fp8 --max-model-len 32768", "in 8 bits"),
+        ("memlab serve llama-3-70b --on H100 --tensor-parallel 8", "on each of eight"),
+    ),
     "explain": (
+        ("memlab explain < train.log", "what an out-of-memory message says"),
+        ("memlab explain gpt2 train.log --batch 2 --tokens 512", "and which tensor failed"),
         ("memlab explain gpt2 --seen '4 GiB' --batch 2 --tokens 512", "from a figure"),
         ("memlab explain gpt2 --seen run.json --tokens 512", "from what `memlab watch` wrote"),
         ("memlab explain gpt2 --seen snapshot.pickle --tokens 512", "from PyTorch's snapshot"),
+        ("memlab explain llama-3-8b --engine vllm --seen server.log", "from a server's log"),
     ),
     "measure": (
         ("memlab measure tiny-llama", "train it here, and compare"),
@@ -90,17 +97,43 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab audit card.md", "its claims, each with what memlab answers"),
         ("memlab audit card.md --json", "for programs"),
     ),
+    "schema": (
+        ("memlab schema estimate", "of one command"),
+        ("memlab schema", "of all of them, and of an error"),
+    ),
+    "completion": (
+        ("memlab completion bash", "what ~/.bashrc shall run: eval it, or add it there"),
+        ("memlab completion zsh", "and ~/.zshrc"),
+        ("memlab completion fish", "and ~/.config/fish/config.fish"),
+    ),
 }
 STATUS = """\
 exit status   0 the answer, or yes; 1 no: it does not fit, a run took other
               bytes than derived, or a claim does not hold; 2 input that makes
-              no sense; 130 stopped by Ctrl-C"""
+              no sense; 70 an error of memlab itself (MEMLAB_DEBUG=1: its
+              trace); 130 stopped by Ctrl-C"""
 JSON = """\
 --json        one object: "memlab" names the command, "schema" the version of
               its fields, every one of which this prints with what it means:
-              python -m memlab.cli.schema {command}"""
+              memlab schema {command}. A refusal is one line on stderr ("error")"""
 WIDTH = 80  # columns of a terminal
-OWN_STATUS = ("watch",)  # the program's, and no answer of its own, so no --json either
+OWN_STATUS = ("watch",)  # the program's
+NO_JSON = ("schema", "completion")
+LANGUAGES = """\
+help          of a command, -h: the options that most need; --help: all of them,
+              as memlab help COMMAND
+language      MEMLAB_LANG={languages}, or a LANG that is one of them: tables
+              and sentences of answers are in that language. Help, refusals,
+              JSON, the lists, and what fit and watch print are English in each
+completion    of commands, options, models and cards: memlab completion bash"""
+
+
+def about_languages() -> str:
+    """What all of the help ends with."""
+    from ..base.messages import ENGLISH, languages
+
+    others = [code for code in languages() if code != ENGLISH]
+    return LANGUAGES.format(languages=" or ".join(others))
 
 
 def epilog(command: str) -> str:
@@ -112,6 +145,6 @@ def epilog(command: str) -> str:
         for line, what in EXAMPLES[command]
     ]
     parts = ["\n".join(["examples", *lines])]
-    return "\n\n".join(
-        parts if command in OWN_STATUS else [*parts, STATUS, JSON.format(command=command)]
-    )
+    parts += [STATUS] * (command not in OWN_STATUS)
+    parts += [JSON.format(command=command)] * (command not in NO_JSON)
+    return "\n\n".join(parts)

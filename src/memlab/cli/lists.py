@@ -13,7 +13,6 @@ from .document import document
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     import argparse
-    from typing import Any
 
 SHAPE = ("layers", "d_model", "d_ff", "heads", "kv_heads", "head_dim", "vocab", "positions", "tied")
 PARTS = (
@@ -22,17 +21,9 @@ PARTS = (
 )
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the four lists into `memlab`."""
-    for function, words in (
-        (devices, "List GPUs and the memory that they really offer."),
-        (models, "List the presets and their parameters."),
-        (formats, "List the storage formats, their bytes and sources."),
-        (recipes, "List the recipes, their bytes and what they hide."),
-    ):
-        parser = commands.add_parser(function.__name__, help=words, description=words)
-        parser.set_defaults(run=function)
-        parser.add_argument("--json", action="store_true", help="print JSON for programs")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A list takes nothing but its form."""
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
 
 
 def models(options: argparse.Namespace) -> str:

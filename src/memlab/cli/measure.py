@@ -10,29 +10,27 @@ from ..base.machine import free_bytes
 from ..estimate import estimate
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
+from ..run.recipe_choice import recipe_for
 from ..units import MiB, text
+from .arguments import add_model, model_of
+from .brought import count
 from .document import document
-from .given import add_model, model_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 BATCH, TOKENS = 8, 64  # as memlab.lab.train has them
 # Python, torch and what both load in a first step: 349 MiB resident with torch 2.13 on Linux.
 LIBRARIES = 512 * MiB
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "Train a small model and compare it with the formula."
-    parser = commands.add_parser("measure", help=words, description=words)
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A model, its recipe and how long it is trained."""
     add_model(parser)
     words = "see `memlab recipes` (default: the config's dtype, else fp32)"
     parser.add_argument("--recipe", help=words)
-    parser.add_argument("--steps", type=int, default=30, help="optimizer steps (default 30)")
+    parser.add_argument("--steps", type=count, default=30, help="optimizer steps (default 30)")
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.least import least
 from ..run import Run
+from ..run.lower_bound import least
 from ..units import parse, text
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

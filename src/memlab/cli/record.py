@@ -10,14 +10,11 @@ from .document import document
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "Predict a suite of small runs on this computer, measure them on its device, compare."
-    parser = commands.add_parser("record", help=words, description=words)
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A device, which of the runs, and where they are written."""
     parser.add_argument("--device", help="cuda or cpu (default: CUDA where there is a device)")
     parser.add_argument("--out", metavar="FILE", help="write the record, JSON, into this file")
     parser.add_argument(

@@ -11,14 +11,14 @@ from ..base.extras import missing
 from ..base.safe_text import printable
 from ..rehearse import STEPS, of_command
 from ..verdict import DOES_NOT_FIT
+from .brought import count
 from .document import document
 from .fit import STATUS, STATUSES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
-WORDS = "Run a training script unmodified, without a GPU, without weights: what would it hold?"
 MORE = f"{STATUSES} A script that fails by itself keeps its own status."
 PROGRAM = """
 program       python train.py ..., train.py ..., python -m package ...,
@@ -34,20 +34,15 @@ runs          imports, arguments, data, tokenizers, loops and logging as ever;
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    parser = commands.add_parser(
-        "rehearse",
-        help=WORDS,
-        description=f"{WORDS} {MORE}",
-        epilog=PROGRAM,
-        usage="memlab rehearse [OPTIONS] -- PROGRAM [ARGUMENT ...]",
-    )
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a program is rehearsed, and the program."""
+    parser.description = f"{parser.description} {MORE}"
+    parser.usage = "memlab rehearse [OPTIONS] -- PROGRAM [ARGUMENT ...]"
+    parser.epilog = PROGRAM
     parser.add_argument("--on", metavar="DEVICE", help="does it fit? a device or a size: 'H100'")
     parser.add_argument(
         "--steps",
-        type=int,
+        type=count,
         default=STEPS,
         metavar="N",
         help=f"optimizer steps, after which it is stopped (default {STEPS})",
@@ -64,7 +59,7 @@ def add_parser(commands: Any) -> None:
         help="where values decide: routing=even or fullest, mask=all or half (the first ones)",
     )
     parser.add_argument(
-        "--gpus", type=int, metavar="N", help="as one of N ranks, as torchrun starts them"
+        "--gpus", type=count, metavar="N", help="as one of N ranks, as torchrun starts them"
     )
     parser.add_argument(
         "--rank",
@@ -120,4 +115,5 @@ def run(options: argparse.Namespace) -> tuple[str, int] | int:
         print(printable(str(found), keep="\n"), file=sys.stderr)
         return int(found.status)
     status = 0 if found.verdict is None else STATUS[found.verdict.word]
-    return (document("rehearse", **found.to_dict()) if options.json else str(found)), status
+    told = {"rehearsed": True, "refused": None, "script": None}
+    return (document("rehearse", **found.to_dict(), **told) if options.json else str(found)), status

@@ -1,23 +1,27 @@
-"""What --json prints, field by field, as JSON Schema: `python -m memlab.cli.schema [COMMAND]`.
+"""`memlab schema [COMMAND]`: what --json prints, field by field, as JSON Schema.
 
 Every document is one object with "memlab", the command that made it, and "schema", the version of
 its fields. The version changes when a field goes, is renamed or means something else; fields may be
 added at any time, so a program should ignore those that it does not know. Sizes are whole bytes.
 
-`memlab watch` prints no JSON: the timeline that its --out writes is described in
-memlab.files.timelines.
+The one of `memlab watch` is the last line of stderr, because stdout is its program's; the timeline
+that --out writes is described in memlab.files.timelines.
 """
 
 from __future__ import annotations
 
+import json
+
 from ..files.claims import VERDICTS
 from ..files.records import COUNTERS, KINDS, STATES
+from ..files.timelines import SOURCES
 from .document import SCHEMA
 from .schema_answers import ANSWERS
 from .schema_parts import UNIT, field, record, several
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    import argparse
     from typing import Any
 
 MODEL = record(
@@ -149,6 +153,11 @@ ROW = record(
 
 FIELDS: dict[str, dict[str, Any]] = {
     **ANSWERS,
+    "error": {
+        "command": field("text", "that refused"),
+        "status": field("count", "the exit status"),
+        "message": field("text", "what is wrong: the last line of stderr without --json"),
+    },
     "models": {"models": several(MODEL, "the presets")},
     "devices": {"unit": UNIT, "devices": several(DEVICE, "the cards that memlab knows")},
     "formats": {"formats": several(FORMAT, "the storage formats")},
@@ -159,6 +168,19 @@ FIELDS: dict[str, dict[str, Any]] = {
         "unit": UNIT,
         "verdicts": {"type": "object", "description": "how many claims have each verdict"},
         "claims": several(AUDITED, "in the order of the file"),
+    },
+    "watch": {
+        "command": several({"type": "string"}, "the program and its arguments"),
+        "started": field("text", "when, ISO 8601"),
+        "source": field("text", "whose memory limits and peak are of", enum=list(SOURCES)),
+        "device": field("text?", "the card; null: none"),
+        "total_bytes": field("bytes", "what the source has in all"),
+        "process_counts": field("text", "PSS or RSS"),
+        "device_counts": field("text?", "program or card; null: no card"),
+        "peak_bytes": field("bytes", "the most that was seen"),
+        "events": several({"type": "object"}, "at, kind, ...: limits, signals, the exit"),
+        "seconds": field("number", "how long it ran"),
+        "exit": field("count", "the exit status"),
     },
     "measure": {
         "title": field("text", "model and recipe"),
@@ -184,6 +206,20 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Commands, or none for all."""
+    words = "estimate, fit, ... (default: all of them)"
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help=words)
+
+
+def run(options: argparse.Namespace) -> str:
+    """What the command prints: a schema for each command.
+
+    Raises      ValueError for a command that prints no JSON
+    """
+    return json.dumps({name: schema(name) for name in options.command or FIELDS}, indent=1)
+
+
 def schema(command: str) -> dict[str, Any]:
     """The JSON Schema of what `memlab COMMAND --json` prints.
 
@@ -194,21 +230,10 @@ def schema(command: str) -> dict[str, Any]:
     head = {
         "memlab": field("text", "the command", const=command),
         "schema": field("count", "the version of these fields", const=SCHEMA),
+        "proven": {"type": "object", "description": "versions: memlab's, and those it is held to"},
     }
     begin = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"memlab {command} --json",
     }
     return begin | record(head | FIELDS[command])
-
-
-if __name__ == "__main__":
-    import json
-    import sys
-
-    asked = sys.argv[1:] or list(FIELDS)
-    try:
-        print(json.dumps({name: schema(name) for name in asked}, indent=1))
-    except ValueError as error:
-        print(f"memlab: {error}", file=sys.stderr)
-        sys.exit(2)

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from ..run import FIELDS as RUN_FIELDS
-from ..run import KNOWN, LORA
-from ..run_adapters import KINDS
+from ..run import Run, fields
+from ..run.adapters import KINDS
+from ..run.run import LORA
 from ..verdict import DOES_NOT_FIT, FITS, TIGHT
 from .estimate_json import TERMS
-from .schema_parts import UNIT, field, record, several
+from .schema_parts import SIZES, UNIT, field, record, several
+from .schema_serving import SERVING
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-UNSAID = ("attention", "checkpoint", "optimizer_impl", "reference", "compile")
-# memlab.Run says each in full; a null is what the config or torch says by itself.
-_RUN: dict[str, dict[str, Any]] = {
-    name: field("text?" if name in UNSAID else "text", "see memlab.Run") for name in KNOWN
+# As memlab.Run has them; a null is what `unset` says.
+KINDS_OF = {
+    fields.WORD: "text",
+    fields.COUNT: "count",
+    fields.NUMBER: "number",
+    fields.FLAG: "flag",
 }
-_RUN |= {
-    "batch": field("count", "sequences of one micro-batch"),
-    "tokens": field("count?", "in each sequence; null: no step, only what stays"),
-    "completion": field("count?", "tokens of each that TRL's loops learn; null: all but the first"),
-    "eval_batch": field("count?", "sequences of a batch in an evaluation; null: there is none"),
-    "eval_logits": field("count", "batches of it whose logits wait on the device"),
-    "micro_batches": field("count", "before one step of the optimizer"),
-    "dropout": field("number?", "the probability; null: what the config or its class says"),
-    "window": field("count?", "positions that a token sees; null: what the config says"),
-    "loss_chunks": field("count?", "chunks of rows in the loss; null: 8 where it is chunked"),
-    "step_in_backward": field("flag", "whether each weight is updated inside backward"),
-    "clip": field("flag?", "whether the gradients are clipped; null: as the loop does"),
-    "lora": {"type": ["object", "null"], "description": ", ".join(LORA)},
-    "adapter": {"type": ["object", "null"], "description": f"kind: {', '.join(KINDS)}; its fields"},
-    "teacher": {"type": ["object", "null"], "description": "model, every field of it; weights"},
-    "frozen": several({"type": "string"}, "components that are not trained"),
-    "offload": several({"type": "string"}, "what waits on a host"),
-    "holds": several({"type": "string"}, "what the loop keeps beside the step"),
-    "inference_mode": field("flag", "a call under torch.inference_mode()"),
-    "devices": {"type": "object", "description": "what they divide: memlab.Sharding"},
+OBJECTS = {
+    "lora": ", ".join(LORA),
+    "adapter": f"kind: {', '.join(KINDS)}; its fields",
+    "teacher": "model, every field of it; weights",
+    "devices": "what they divide: memlab.Sharding",
 }
-RUN = record({name: _RUN[name] for name in RUN_FIELDS}, "how the step is executed: memlab.Run")
-SIZES = {"type": "object", "additionalProperties": {"type": ["integer", "null"]}}
+
+
+def _of_run(one: fields.Field) -> dict[str, Any]:
+    """The schema of one field of a run."""
+    nullable = getattr(Run, one.name) is None
+    if one.kind == fields.WORDS:
+        return several({"type": "string"}, one.what)
+    if one.kind == fields.VALUE:
+        kinds = ["object", "null"] if nullable else "object"
+        return {"type": kinds, "description": OBJECTS[one.name]}
+    what = one.what + (f"; null: {one.unset}" if nullable and one.unset else "")
+    return field(KINDS_OF[one.kind] + "?" * nullable, what)
+
+
+RUN = record(
+    {field.name: _of_run(field) for field in fields.TABLE}, "how the step is executed: memlab.Run"
+)
 RECIPE = {
     "type": ["object", "null"],
     "description": "formats and optimizer; null: a traced file says its own",
@@ -93,6 +96,7 @@ _SUM = record(
         "left": field("integer", "of the gap; negative where they overshoot"),
     }
 )
+_READ = {"type": "object", "description": "what was pasted: asked, allocated, ... or null"}
 _WHERE = {"where": field("text", "FILE:NUMBER"), "code": field("text", "the line itself")}
 _HOLDER = record(
     {
@@ -134,25 +138,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ),
         "run": RUN,
     },
-    "estimate --engine": {
-        "model": field("text", "the preset, or the config's name"),
-        "device": field("text", "its name"),
-        "unit": UNIT,
-        "rows": SIZES | {"description": "the engine's share of a rank, by what takes it"},
-        "available": field("integer", "left for the cache; below 0: the share is too small"),
-        "block_tokens": field("count", "tokens of a block; sglang: 1"),
-        "blocks": field("count", "of the pool, over all groups"),
-        "groups": field("count", "block tables that a model with windows has"),
-        "request_blocks": field("count", "that one request of max_model_len tokens may need"),
-        "tokens": field("count", "what the log calls the size of the cache"),
-        "slots": field("count", "what it called so in vLLM before 0.21"),
-        "concurrency": field("number", "requests of max_model_len tokens at once"),
-        "longest": field("count", "tokens of the longest request that fits"),
-        "sequences": field("count?", "that fit at once, prefix shared; null: windows share none"),
-        "starts": field("flag", "whether one request of max_model_len fits: the exit status"),
-        "log": several({"type": "string"}, "what the start-up log says about memory"),
-        "engine": {"type": "object", "description": "how it is started: memlab.engines.Engine"},
-    },
     "rehearse": {
         "unit": UNIT,
         "peak": {"type": "object", "description": "bytes, step, phase, contents by term"},
@@ -185,6 +170,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "versions": {"type": "object", "description": "of the libraries that took part"},
         "platform": field("text", "sys.platform"),
         "leaves_out": several({"type": "string"}, "what no figure here holds"),
+        "rehearsed": field("flag", "true: a program was run, and nothing derived"),
+        "refused": field("text?", "of estimate and fit: what is not described; null: a program"),
+        "script": field("text?", "of these: the trainer's own that was run; null likewise"),
     },
     "trace": _STEP
     | {
@@ -231,7 +219,16 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "notes": several({"type": "string"}, "what else is to be said"),
         "equal": several({"type": "string"}, "causes that close the gap, as far as it is known"),
         "rounding_bytes": field("bytes", "to which the figure seen is known"),
+        "at_least": field("flag", "whether the run would have held more: it ended out of memory"),
+        "read": _READ,
+        "request": several({"type": "object"}, "tensors as large as the request that failed"),
         "seen": several({"type": "string"}, "what the timeline or the snapshot says"),
         "run": RUN,
+    },
+    **SERVING,
+    "explain pasted": {
+        "read": _READ,
+        "notes": several({"type": "string"}, "what the message says, a sentence each"),
+        "seen": several({"type": "string"}, "what the timeline or the snapshot says"),
     },
 }

@@ -27,3 +27,4 @@ def several(of: dict[str, Any], what: str) -> dict[str, Any]:
 
 
 UNIT = field("text", "of every size in this document", const="bytes")
+SIZES = {"type": "object", "additionalProperties": {"type": ["integer", "null"]}}

@@ -27,7 +27,7 @@ def simulated(model: Model, recipe: Recipe, how: Run) -> Any:
     if how.tokens is None or (how.phase != "train" and how.implementation == "memlab"):
         return None
     if how.phase == "train":
-        from ..step.loop import step_of
+        from ..step.loops.loop import step_of
 
         return step_of(model, recipe, how)
     from ..step import calls
@@ -60,6 +60,6 @@ def held_at(model: Model, recipe: Recipe, how: Run, found: Any) -> dict[str, int
     """Bytes at the quiet moments of a step, with what its loop holds, and first_step, its peak."""
     if not how.holds:
         return {**found.held, "first_step": found.peak.first_step_bytes}
-    from ..step.loop import quiet  # only a loop that holds more needs it
+    from ..step.loops.loop import quiet  # only a loop that holds more needs it
 
     return quiet(model, recipe, how)

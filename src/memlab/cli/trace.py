@@ -7,12 +7,12 @@ import sys
 import warnings
 
 from ..base.extras import missing
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..recipe import Recipe
 from ..run import Run
 from ..units import parse, text
 from ..verdict import room_on
-from . import given
+from . import arguments
 from .document import document
 from .estimate_json import CONTEXT, KERNELS, ORDER, TERMS, WORKSPACES, recipe_fields
 from .fit import SPARE, STATUS, STATUSES
@@ -33,12 +33,9 @@ TARGET = (
 )
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    words = "Trace a step, or a call, on tensors without values: every byte, every moment, no GPU."
-    more = f"With --fits: {STATUSES[0].lower()}{STATUSES[1:]}"
-    parser = commands.add_parser("trace", help=words, description=f"{words} {more}")
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A model or a function that makes one, its recipe and its run."""
+    parser.description = f"{parser.description} With --fits: {STATUSES[0].lower()}{STATUSES[1:]}"
     parser.usage = f"{parser.prog} CONFIG|FILE.py:FUNCTION [OPTIONS]"
     parser.add_argument("model", metavar="CONFIG|FILE.py:FUNCTION", help=TARGET)
     parser.add_argument("--json", action="store_true", help="print JSON for programs")
@@ -46,9 +43,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--spare", metavar="SIZE", help=SPARE)
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the timeline of the step")
     parser.add_argument("--snapshot", metavar="FILE", help="write it for PyTorch's memory viewer")
-    given.add_recipe(parser)
-    given.add_run(parser)
-    given.add_call(parser)
+    arguments.add_recipe(parser)
+    arguments.add_run(parser)
+    arguments.add_call(parser)
 
 
 def run(options: argparse.Namespace) -> tuple[str, int]:
@@ -115,13 +112,13 @@ def _trace(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     from ..lab.without_torchao import without_torchao
 
     without_torchao()
-    model = given.named_or(options.model, read)
-    how = given.run_of(options, model)
-    recipe = given.recipe_of(options, model, how)
+    model = arguments.named_or(options.model, read)
+    how = arguments.run_of(options, model)
+    recipe = arguments.recipe_of(options, model, how)
     step = trace_run(model, recipe, how)
     said = {"model": model.name, "parameters": step.parameters}
     said |= {"recipe": recipe_fields(recipe), "run": how.to_dict()}
-    return step, said | {"taken": given.taken(options, recipe, how)}
+    return step, said | {"taken": arguments.taken(options, recipe, how)}
 
 
 def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any, dict[str, Any]]:
@@ -132,6 +129,7 @@ def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any
     for name, value in vars(options).items():
         if value is not None and name not in (*BESIDE_FILE, *OURS):
             flag = f"--{'no-' if value is False else ''}{name.replace('_', '-')}"
+            value = " ".join(value) if isinstance(value, list) else value
             typed = flag if isinstance(value, bool) else f"{flag} {value}"
             raise ValueError(f"{typed}: what {function}() returns says that itself")
     precision = options.precision or "fp32"
@@ -140,7 +138,7 @@ def _of_file(options: argparse.Namespace, path: str, function: str) -> tuple[Any
             f"--precision {precision}: {function}() makes the weights, so their dtype is said "
             "there; here only autocast-bf16 and autocast-fp16 can be asked for"
         )
-    how = given.run_of(options)
+    how = arguments.run_of(options)
     autocast = precision.removeprefix("autocast-") if options.precision else None
     step, parameters = trace_file(path, function, how, autocast=autocast, title=options.model)
     said: dict[str, Any] = {"model": options.model, "parameters": parameters, "recipe": None}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from ..base.extras import missing
+from .refusal import say_document
 
-TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
-if TYPE_CHECKING:
-    from typing import Any
-
-WORDS = "Run a program, write down what memory it takes, and stop it at a limit."
 MORE = """
 limits      20GiB, 24GB or 90%: of the card's memory where there is one, else of
             the machine's or the container's
+            A limit is seen by looking: a program that takes gigabytes a second
+            is above --hard-limit before it is stopped. Where it must not be,
+            give it a container or `ulimit -v` as well
 output      the program's own passes untouched; what memlab says goes to stderr,
-            and a live line to the terminal, if stderr is one
+            and a live line to the terminal, if stderr is one; with --json the
+            last line of stderr is one document
 exit code   the program's own; 128 + n if signal n ended it (130: Ctrl-C); 121
             where it was stopped at the hard limit; 127 if there is no such
             program, 126 if it cannot be run; 2 for options that make no sense
@@ -28,17 +29,10 @@ alive       with one line in the program, memlab.measure.announce(), it says
 """
 
 
-def add_parser(commands: Any) -> None:
-    """Hook the command into `memlab`."""
-    parser = commands.add_parser(
-        "watch",
-        help=WORDS,
-        description=WORDS,
-        epilog=MORE,
-        usage="memlab watch [OPTIONS] -- PROGRAM [ARGUMENT ...]",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Limits, a file, and a program."""
+    parser.usage = "memlab watch [OPTIONS] -- PROGRAM [ARGUMENT ...]"
+    parser.epilog = MORE
     parser.add_argument("--soft-limit", metavar="SIZE", help="warn once when it is reached")
     parser.add_argument(
         "--hard-limit", metavar="SIZE", help="stop the program: SIGTERM, after --grace SIGKILL"
@@ -58,13 +52,13 @@ def add_parser(commands: Any) -> None:
         help="whose memory the limits are about (default: the device's, if there is one)",
     )
     parser.add_argument("--quiet", action="store_true", help="no live line")
+    words = "end with a line of JSON for programs, on stderr"
+    parser.add_argument("--json", action="store_true", help=words)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="PROGRAM [ARGUMENT ...]")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the program; the exit code.
-
-    Leaves out  --json: what --out writes is JSON, see memlab.files.timelines
 
     Raises      ValueError where psutil is missing, and what `memlab.watch.run.watch` raises
     """
@@ -83,4 +77,5 @@ def run(options: argparse.Namespace) -> int:
         out=options.out,
         of=options.of,
         quiet=options.quiet,
+        tell=partial(say_document, "watch") if options.json else None,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..base.frozen import dataclass
 from ..model import Model
-from ..units import at_least_one, whole
+from ..units import MOST, at_least_one, whole
 from .quantized import Quantized, named, published
 
 ENGINES = ("vllm", "sglang")
@@ -63,7 +63,7 @@ class Engine:
             object.__setattr__(self, "quantization", made)
         for field in AT_LEAST_ONE:
             if getattr(self, field) is not None:
-                at_least_one(field, getattr(self, field))
+                at_least_one(field, getattr(self, field), MOST)
         for field in COUNTS:
             if getattr(self, field) is not None:
                 whole(field, getattr(self, field))

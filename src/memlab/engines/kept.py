@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.message import Message
+from ..families import record_of
 from ..formats import storage
 from ..model import Model
 from ..model.tensors import Tensor
@@ -17,7 +18,6 @@ INPUTS = ("out", "down", "shared_down", "experts_down")
 # Matrices that lie in one tensor, and so do their scales: linear.py, QKVParallelLinear and others.
 FUSED = {"q": "qkv", "k": "qkv", "v": "qkv", "gate": "gate_up", "up": "gate_up"}
 FUSED.update({"shared_gate": "shared_gate_up", "shared_up": "shared_gate_up"})
-PART_TURNED = {"gpt_neox": 0.25, "glm4": 0.5, "glm4_moe": 0.5}  # of a head, by the class's default
 
 
 def kept_weights(
@@ -95,7 +95,7 @@ def rotary_table(model: Model, dtype: str) -> int:
     if model.learned_positions:
         return 0
     told = model.config.get("rope_parameters") or {}
-    usual = model.config.get("rotary_pct", PART_TURNED.get(model.family, 1))
+    usual = model.config.get("rotary_pct", record_of(model.family).turned)
     share = told.get("partial_rotary_factor", model.config.get("partial_rotary_factor", usual))
     width = model.latent.rope if model.latent else int(model.head_dim * share)
     if model.family == "gpt_oss":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.frozen import dataclass, replace
 from ..base.message import Listed, Message
 from ..devices import Device, room
+from ..families import record_of
 from ..ledger import Ledger
 from ..model import Model
 from ..step.windows import windows
@@ -25,7 +26,8 @@ USUAL = 0.9  # gpu_memory_utilization where it is not said
 BLOCK, LATENT_BLOCK = 16, 64  # tokens; vLLM's latent attention wants the larger on Hopper
 # vLLM, engine/arg_utils.py, get_batch_defaults of its server: a card of 70 GiB that is no A100.
 LARGE_CARD, LARGE, SMALL = 70 * GiB, (8192, 1024), (2048, 256)
-# PyTorch's cuBLAS workspace, which the first product of matrices takes (memlab.recording.apart).
+# PyTorch's cuBLAS workspace, which the first product of matrices takes
+# (memlab.recording.subprocess_cases).
 WORKSPACE, WIDE_WORKSPACE, WIDE = 8320 * 1024, 32 * MiB, ("H100", "H200", "B200", "RTX 50")
 # "non-torch memory" of a rank, hundredths of GiB, as start-up logs posted it: beyond PyTorch's
 # allocator, and taken after the context. There is no formula for it; give what your own log says.
@@ -224,7 +226,7 @@ def _page(model: Model, engine: Engine, block: int) -> int:
 
 def _kinds(model: Model) -> tuple[int | None, int, int]:
     """A model's window, and how many layers keep all tokens and how many that window alone."""
-    if model.family == "llama4_text":
+    if record_of(model.family).windows == "chunks":
         raise ValueError("the chunked attention of llama4_text is not described for an engine")
     near, sliding = windows(model)
     if near is None:

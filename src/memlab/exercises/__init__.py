@@ -1,6 +1,6 @@
 """Answers that check themselves: `check("ex-weights-1", answer)` prints ○, ✓ or ✗ and a hint.
 
-Each chapter's exercises stand in a file of their own (`ch02.py`), one `exercise(...)` per question:
+The exercises of a chapter stand in a file of its label (`weights.py`), a question each:
 
     exercise(
         "ex-weights-1",
@@ -83,6 +83,6 @@ def _exercise(name: str) -> Exercise:
 
 def _load() -> None:
     for module in pkgutil.iter_modules(__path__):
-        if module.name.startswith("ch") and module.name not in _loaded:
+        if module.name != "judge" and module.name not in _loaded:
             _loaded.append(module.name)
             importlib.import_module(f"{__name__}.{module.name}")

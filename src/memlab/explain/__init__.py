@@ -13,25 +13,16 @@ if TYPE_CHECKING:
 
 
 def explain(
-    model: Model | None = None,
-    recipe: Recipe | str | None = None,
-    run: Run | None = None,
-    *,
-    seen: Any = None,
-    **known: Any,
+    model: Model | None, recipe: Recipe | str | None, run: Run | None, *, seen: Any, **known: Any
 ) -> Any:
     """What can account for the bytes between a prediction and what was seen.
 
-    With `seen`     an `Explanation`: memlab.explain.explanation.explain says all about it. A size,
-                    the file of a timeline or of a memory snapshot
-    Without         a context manager that watches a run and knows: memlab.measure.live.Live
-    Example         with explain(model, "bf16", Run(batch=8, tokens=64)) as live: train()
+    seen        bytes, a text such as "80 GB", PyTorch's out-of-memory message, or a file that
+                memlab.files.observation reads
+    Result      an `Explanation`: memlab.explain.explanation.explain says all about it
+    Raises      ValueError without a model; what memlab.explain.explanation.explain raises
     """
-    if seen is None:
-        from ..measure.live import Live  # torch is imported here, not by `import memlab`
-
-        return Live(model, recipe, run, **known)
-    from ..files.seen import seen as look
+    from ..files.observation import seen as look
     from .explanation import explain
 
     if model is None:
@@ -39,4 +30,5 @@ def explain(
     if not isinstance(seen, int):
         found = look(str(seen), known.pop("level", None))
         seen, known["level"] = found.amount, found.level
+        known = {"at_least": found.at_least, "rounded_to": found.rounding} | known
     return explain(model, recipe, run or Run(), seen=seen, **known)

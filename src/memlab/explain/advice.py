@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from .. import run_checks
 from ..base.frozen import dataclass
 from ..devices import Device
 from ..estimate import peak
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.deepspeed_config import LIBRARIES
 from ..run import Run
-from ..step.replayed import reserved_on
+from ..run.argument_types import check_types
+from ..run.recipe_choice import recipe_for
+from ..sharding.sharding import DEEPSPEED
+from ..step.core.allocator_replay import reserved_on
 from ..units import text, whole
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_for
 from .changes import Change, Found, cheapest
-from .resorts import EVERY, beside_experts, every, fewer_tokens, installed, last_of, line_of
-from .several import pipelined
+from .device_changes import pipelined
+from .last_changes import EVERY, beside_experts, every, fewer_tokens, installed, last_of, line_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def cheapest_change(
                 library that makes it), the last of them fits, or is tight where none makes it fit
                 (`advice` has the verdict); an empty list if the step fits as it is
     Shapes      micro-batches cut `run.batch`; `run.micro_batches` are steps of it already. Fewer
-                tokens than `run.tokens` come last, down to memlab.explain.resorts.FEWEST
+                tokens than `run.tokens` come last, down to memlab.explain.last_changes.FEWEST
     cards       how many such devices there are: FSDP2 over some of them is a change as well, with
                 `run.batch` sequences on each; the peak is that of one of them. Those of a run that
                 is divided already stay as many
@@ -92,12 +92,12 @@ def advice(
     library: str | None = None,
 ) -> Advice:
     """The same, with the verdicts before and after."""
-    run_checks.asked(model, run)
+    check_types(model, run)
     room = room_for(run, on, spare)
     if whole("cards", cards) < 1 or cards > MOST_CARDS:
         raise ValueError(f"cards={cards:,}; between 1 and {MOST_CARDS:,} is needed")
-    if library not in (None, *LIBRARIES):
-        raise ValueError(f"library={library!r}; known: {', '.join(LIBRARIES)}, or None for FSDP2")
+    if library not in (None, DEEPSPEED):
+        raise ValueError(f"library={library!r}; known: {DEEPSPEED}, or None for FSDP2")
     chosen = recipe_for(model, recipe, run)
     known: dict[tuple[Recipe, Run], int] = {}
 

@@ -10,8 +10,8 @@ from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..step.loop import at_moment, stored_as, tops
-from ..step.replayed import replayed
+from ..step.core.allocator_replay import replayed
+from ..step.loops.loop import at_moment, stored_as, tops
 from ..terms import loading
 from ..terms.context import READINGS
 
@@ -19,8 +19,6 @@ TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-BESIDE = ("loading", "allocator", "context")
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,8 @@ class Case:
                 own bytes on the card
     stored      format of the checkpoint that it is loaded from, which no change of the recipe
                 changes; None: that of the recipe
-    read        the moment at which a counter was read, of memlab.step.loop.at_moment; None: its
-                peak
+    read        the moment at which a counter was read, of memlab.step.loops.loop.at_moment; None:
+                its peak
     """
 
     model: Model
@@ -46,7 +44,7 @@ class Case:
     def contents(self) -> dict[str, int]:
         """Bytes by term at the peak; they add to `peak()`.
 
-        Source      memlab.step.loop.tops
+        Source      memlab.step.loops.loop.tops
         Raises      ValueError for a combination that is not described
         """
         return dict(_contents(self))

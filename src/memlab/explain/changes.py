@@ -2,7 +2,7 @@
 
 A change is a function of a recipe and a run. The search asks whoever knows a peak: memlab.fit asks
 the simulation, the page's calculator its moments. What only the simulation knows, and what is left
-when all of these are made, is in memlab.explain.resorts.
+when all of these are made, is in memlab.explain.last_changes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _eight_bits(recipe: Recipe, run: Run) -> tuple[Recipe, Run]:
 
 
 # From what costs nothing to what costs most, for models of transformers: what the page asks about.
-# Chapters 10 and 12 to 20 tell what each does; memlab.explain.resorts has more.
+# The chapters of Part II tell what each does; memlab.explain.last_changes has more.
 CHANGES = (
     Change("fused AdamW", _of_run(optimizer_impl="fused"), "no time: one kernel, no temporaries"),
     Change("SDPA attention", _of_run(attention="sdpa"), "no time: no [B, N, T, T] tensor is kept"),

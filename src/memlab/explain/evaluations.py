@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..run import MOST_PARTS
-from ..step.loop import tops
+from ..run.fields import MOST_PARTS
+from ..step.loops.loop import tops
 from .case import Case
 
 OWN = 8  # sequences of a batch: TrainingArguments.per_device_eval_batch_size

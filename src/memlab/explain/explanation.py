@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from .. import run_checks
 from ..base import titles
 from ..base.frozen import replace
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..base.message import Message
 from ..estimate import estimate, told
 from ..ledger import Ledger
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
-from ..step.loop import forget, stored_as
+from ..run.argument_types import check_types
+from ..run.recipe_choice import recipe_for, tied_as
+from ..step.loops.loop import forget, stored_as
 from ..terms.context import READINGS
 from ..terms.workspaces import cublas_workspaces
 from ..units import BINARY, DECIMAL, parse, text, whole
@@ -25,6 +25,10 @@ from .findings import Finding
 from .search import LEVELS as LEVELS
 from .search import Search
 from .watched import Watched
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 MIB = 2**20
 
@@ -38,6 +42,9 @@ def explain(
     level: str = "device",
     predicted: int | str | None = None,
     watched: Watched | None = None,
+    at_least: bool = False,
+    rounded_to: int | None = None,
+    settled: Collection[str] = (),
 ) -> Explanation:
     """Which terms and which settings can account for what was seen beyond what was predicted.
 
@@ -50,27 +57,33 @@ def explain(
                 blocks), "reserved", "device" (nvidia-smi) or "process" (a process on a CPU)
     watched     what a tracker knows of the peak beside its bytes
     predicted   what somebody else had predicted, to be set beside memlab's own derivation
+    at_least    whether the run was to hold more than was seen: it ended out of memory. Nothing is
+                missing then where more was predicted, and no cause adds too much
+    rounded_to  bytes to which the figure is known; None: as it was given
+    settled     names of causes that what was said rules out: none of them is tried
     Unit        bytes
-    Source      memlab.explain.causes and .less: every figure is a peak derived anew with one switch
+    Source      memlab.explain.causes: every figure is a peak derived anew with one switch
                 turned
     Leaves out  what no switch describes; a number can rule causes out and never prove one
     Raises      ValueError for what is not described, an unknown level, a size that is none
     """
-    run_checks.asked(model, run)
+    check_types(model, run)
     if level not in LEVELS:
         raise ValueError(f"level={level!r}; known: {', '.join(LEVELS)}")
     total = parse(seen) if isinstance(seen, str) else whole("seen", seen)
     if total <= 0:
         raise ValueError(f"seen={seen!r}; a run holds more than nothing")
     case = _case(model, recipe, run)
-    known_to = rounding(seen, level)
+    known_to = rounding(seen, level) if rounded_to is None else rounded_to
     # A search simulates many steps, and where torch is loaded Python looks through all of it again
     # and again for garbage, of which a simulation leaves next to none. Steps that are kept would
     # be looked through as soon as it may.
     with no_garbage(collect=False):
         ledger = Ledger.of("derived", case.contents(), title=_title(case))
-        search = Search(case, total - ledger.total(), total, level, watched, known_to)
-        sums = search.sums()
+        gap = total - ledger.total()
+        gap = max(0, gap) if at_least else gap
+        search = Search(case, gap, total, level, watched, known_to, at_least, settled)
+        sums = [] if at_least else search.sums()
         causes, ruled_out = search.alone()
         forget()
     notes = _notes(seen, total, predicted, ledger.total())
@@ -81,7 +94,8 @@ def explain(
     causes = [*first, *causes, *_slip(seen, search.gap + search.unit)]
     causes += [one for one in unknown if one not in first]
     found = Explanation(ledger, total, tuple(causes), tuple(sums), tuple(ruled_out), tuple(notes))
-    return replace(found, equal=search.equal, rounding=known_to)
+    equal = () if at_least else search.equal
+    return replace(found, equal=equal, rounding=known_to, at_least=at_least)
 
 
 def predicted(model: Model, recipe: Recipe | str | None, run: Run) -> Ledger:
@@ -89,7 +103,7 @@ def predicted(model: Model, recipe: Recipe | str | None, run: Run) -> Ledger:
 
     Raises      as `explain`
     """
-    run_checks.asked(model, run)
+    check_types(model, run)
     case = _case(model, recipe, run)
     return Ledger.of("derived", case.contents(), title=_title(case))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .case import Case
-from .causes import CAUSES, Cause
+from .causes import CAUSES, LESS, Cause
 from .watched import Watched, apart, terms
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 LEVELS = ("tensors", "allocated", "reserved", "device", "process")
 # Of what was seen, the part that a figure of this level is true to: memlab's tracker has every
@@ -31,7 +31,10 @@ class Figures:
         level: str,
         watched: Watched | None = None,
         rounding: int = 0,
+        at_least: bool = False,
+        settled: Collection[str] = (),
     ) -> None:
+        self.at_least = at_least  # whether the run would have held more than was seen
         self.sign = -1 if gap < 0 else 1
         self.case, self.gap, self.watched, self.level = case, abs(gap), watched, level
         self.base = case.peak()
@@ -45,7 +48,9 @@ class Figures:
         self.held: dict[str, Mapping[str, int]] = {}
         self.known: list[Cause] = []
         cuda = case.run.backend == "cuda"
-        for cause in CAUSES if gap > 0 else _less():
+        for cause in CAUSES if gap > 0 else _LESS:
+            if cause.name in settled:
+                continue
             reach = LEVELS.index("allocated" if level == "process" else level)
             if gap and LEVELS.index(cause.level) <= reach:
                 if cause.level == "tensors" or cuda or case.run.tokens is None:
@@ -99,6 +104,8 @@ class Figures:
             whole = grown(terms(self.case.contents()), self.held[cause.name], pieces)
             return apart(self.watched.terms, whole)
         short = self.gap - pieces * self.sizes[cause.name]
+        if self.at_least and short <= 0:
+            return 0
         over, under = self.rounding // 2, max(0, self.rounding - 1)
         if self.sign < 0:
             over, under = under, over
@@ -120,11 +127,8 @@ class Figures:
         return self.left(cause, self.pieces_in(cause, self.gap)) == 0
 
 
-def _less() -> tuple[Cause, ...]:
-    """What every figure has in it, which comes first, and what makes one smaller."""
-    from .less import LESS  # only who saw less than was predicted needs it
-
-    return (*(cause for cause in CAUSES if cause.always), *LESS)
+# What every figure has in it, which comes first, and what makes one smaller.
+_LESS = (*(cause for cause in CAUSES if cause.always), *LESS)
 
 
 def grown(base: Mapping[str, int], one: Mapping[str, int], pieces: int) -> dict[str, int]:

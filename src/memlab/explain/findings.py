@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 MISSING = "predicted {1}, seen {2}: {3} are missing"
 SAME = "predicted {1}, seen {2}: nothing is missing, +0 B"
 LESS = "predicted {1}, seen {2}: {3} less than predicted"
+MISSING_OR_MORE = "predicted {1}, {2} or more were needed: {3} or more are missing"
+NOT_MISSING = "predicted {1}, {2} or more were needed: nothing is missing"
 SIZED = "{name}: {number}"  # a cause that makes less, and the number that comes nearest
 INSIDE = (
     "The figure that was seen is rounded to {1}, at least twice the gap: rounding alone may "
@@ -54,9 +56,9 @@ IDLE = (
 )
 # All of them; those with less of their own come last, as a reader of printed text needs them.
 SENTENCES = (
-    *(MISSING, SAME, LESS, CAUSES, SUMS, RULED_OUT, *TIMES.values(), *ONCE.values(), SIZED),
-    *(ALIKE, EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER, NOTHING),
-    *(INSIDE, WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
+    *(MISSING, SAME, LESS, MISSING_OR_MORE, NOT_MISSING, CAUSES, SUMS, RULED_OUT, *TIMES.values()),
+    *(*ONCE.values(), SIZED, ALIKE, EQUAL, EQUAL_EXACT, NOTHING_LEFT, TOO_MUCH, LEFT, OVER),
+    *(NOTHING, INSIDE, WHERE_NOT, WHERE, TOLD_MORE, TOLD_LESS, POWERS, IDLE),
 )
 
 
@@ -125,6 +127,7 @@ class Explanation:
     equal       those of `causes` that close the gap, as far as the figure is known; of two or more
                 the figure cannot tell which it is
     rounding    bytes to which the figure is known
+    at_least    whether the run would have held more than was seen: it ended out of memory
     """
 
     predicted: Ledger
@@ -135,6 +138,7 @@ class Explanation:
     notes: tuple[str, ...]
     equal: tuple[str, ...] = ()
     rounding: int = 0
+    at_least: bool = False
 
     @property
     def gap(self) -> int:
@@ -144,7 +148,8 @@ class Explanation:
     @property
     def inside(self) -> list[str]:
         """A sentence where the rounding of what was seen hides the gap, else none."""
-        hidden = self.gap and 2 * abs(self.gap) <= self.rounding
+        near = 2 * abs(self.gap) <= self.rounding
+        hidden = near and self.gap > 0 if self.at_least else near and self.gap
         return [Message(INSIDE, text(self.rounding))] if hidden else []
 
     def __str__(self) -> str:
@@ -152,7 +157,9 @@ class Explanation:
 
         total = self.predicted.total()
         lines = [str(say(self.predicted.title))]
-        lines += [told(_gap(self.gap), text(total), text(self.seen), text(abs(self.gap)))]
+        lines += [
+            told(_gap(self.gap, self.at_least), text(total), text(self.seen), text(abs(self.gap)))
+        ]
         lines += [line for one in self.inside for line in ("", str(say(one)))]
         if len(self.equal) > 1:
             known, names = text(self.rounding), Listed(", ", self.equal)
@@ -202,10 +209,13 @@ class Explanation:
             "notes": [*self.inside, *self.notes],
             "equal": list(self.equal),
             "rounding_bytes": self.rounding,
+            "at_least": self.at_least,
         }
 
 
-def _gap(gap: int) -> str:
+def _gap(gap: int, at_least: bool) -> str:
+    if at_least:
+        return MISSING_OR_MORE if gap > 0 else NOT_MISSING
     if gap > 0:
         return MISSING
     return LESS if gap else SAME

@@ -6,6 +6,8 @@ Trainer, or one of TRL's three. What a library has no flag for is not advised to
 
 from __future__ import annotations
 
+from ..run.loops import LOOPS, TRL
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..recipe import Recipe
@@ -13,9 +15,8 @@ if TYPE_CHECKING:
 
 OWN, TRAINER, SFT, MEMLAB = "own", "trainer", "sft", "memlab"
 # TRL's trainers, and what each has in place of TrainingArguments.
-CONFIGS = {SFT: "SFTConfig", "dpo": "DPOConfig", "grpo": "GRPOConfig"}
-CONFIGS |= {"distillation": "DistillationConfig", "gkd": "GKDConfig"}
-TRAINERS = (TRAINER,) + tuple(CONFIGS)
+CONFIGS = {loop: LOOPS[loop].config for loop in TRL}
+TRAINERS = (TRAINER,) + TRL
 LOADED = "AutoModelForCausalLM.from_pretrained(name, {})"
 PEFT = 'peft.LoraConfig(r=16, target_modules="all-linear")'
 ADAPTED = f"peft.get_peft_model(model, {PEFT})"
@@ -23,8 +24,8 @@ NF4 = 'BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4")'
 QUANTIZED = f"quantization_config={NF4}"
 # Name of a change: its line in a loop of one's own, then in that of a Trainer or of memlab's
 # models where that is another one; None where there is none.
-# Source      transformers 5.23, training_args.py and trainer.py; trl 1.16, sft_config.py;
-#             torch 2.13; torchao 0.18, torchao/optim; bitsandbytes 0.50; peft 0.21, mapping_func.py
+# Source      transformers, training_args.py and trainer.py; trl, sft_config.py;
+#             torch 2.13; torchao, torchao/optim; bitsandbytes 0.50; peft, mapping_func.py
 FLAGS: dict[str, dict[str, str | None]] = {
     "fused AdamW": {
         OWN: "torch.optim.AdamW(model.parameters(), fused=True)",

@@ -5,8 +5,8 @@ one's own, of accelerate's groups where the loop is Trainer's. The lines of the 
 it, for readers who wrap their loop in accelerate, or train in torchtitan: they divide the embedding
 and the head by themselves, so that their peak is near this one, and not it.
 
-Source          torch 2.13, torch/distributed/fsdp/_fully_shard/_fully_shard.py; transformers 5.23,
-                training_args.py: fsdp_config; accelerate 1.15, commands/launch.py and
+Source          torch, torch/distributed/fsdp/_fully_shard/_fully_shard.py; transformers,
+                training_args.py: fsdp_config; accelerate, commands/launch.py and
                 utils/launch.py, which makes FSDP_VERSION, FSDP_RESHARD_AFTER_FORWARD,
                 FSDP_OFFLOAD_PARAMS and FSDP_AUTO_WRAP_POLICY of these keys; torchtitan,
                 commit b3508e2, torchtitan/config/parallelism.py, and commit 1a618d1,
@@ -21,8 +21,8 @@ from .flags import OWN, TRAINER, library
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from ..recipe import Recipe
-    from ..recipe.parallelism import Sharding
     from ..run import Run
+    from ..sharding import Sharding
 
 OTHERS = "; of {}: {}"
 NARROW = {"bf16": "torch.bfloat16", "fp16": "torch.float16", "fp32": "torch.float32"}
@@ -42,7 +42,7 @@ def fsdp_line(recipe: Recipe, run: Run) -> str | None:
     if of == TRAINER:
         return trainer_line(there) + OTHERS.format("accelerate", accelerate_line(there))
     found = torch_line(there)
-    if there.expert == 1:
+    if there.experts.ranks == 1:
         found += OTHERS.format("accelerate", accelerate_line(there))
         found += OTHERS.format("torchtitan", torchtitan_line(recipe, there))
     return found
@@ -51,17 +51,17 @@ def fsdp_line(recipe: Recipe, run: Run) -> str | None:
 def torch_line(there: Sharding) -> str:
     """`fully_shard` of torch: each layer, then the model."""
     policy = ""
-    if there.param_dtype or there.reduce_dtype:
+    if there.policy.param_dtype or there.policy.reduce_dtype:
         said = [
             f"{field}={NARROW[value]}"
             for field in ("param_dtype", "reduce_dtype")
-            if (value := getattr(there, field))
+            if (value := getattr(there.policy, field))
         ]
         policy += f", mp_policy=MixedPrecisionPolicy({', '.join(said)})"
-    if there.cpu_offload:
-        pins = "" if there.cpu_offload == "pinned" else "pin_memory=False"
+    if there.policy.cpu_offload:
+        pins = "" if there.policy.cpu_offload == "pinned" else "pin_memory=False"
         policy += f", offload_policy=CPUOffloadPolicy({pins})"
-    kept = "" if there.reshard_after_forward else ", reshard_after_forward=False"
+    kept = "" if there.policy.reshard_after_forward else ", reshard_after_forward=False"
     return (
         f"torch.distributed.fsdp.fully_shard(layer{policy}{kept}) for each decoder layer, then "
         f"fully_shard(model{policy}); torchrun --nproc-per-node {there.data}"
@@ -72,7 +72,7 @@ def trainer_line(there: Sharding) -> str:
     """Arguments of Trainer, whose FSDP is version 2 unless fsdp_config says another."""
     keys = _keys(there, "cpu_offload", "reshard_after_forward", true="True", false="False")
     config = ", ".join(f'"{name}": {value}' for name, value in keys.items())
-    said = ["bf16=True"] * (there.param_dtype == "bf16") + ["fsdp=True"]
+    said = ["bf16=True"] * (there.policy.param_dtype == "bf16") + ["fsdp=True"]
     said += [f"fsdp_config={{{config}}}"] * bool(keys)
     return f"TrainingArguments({', '.join(said)}); torchrun --nproc-per-node {there.data}"
 
@@ -82,21 +82,23 @@ def accelerate_line(there: Sharding) -> str:
     keys = {"fsdp_version": "2", "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP"}
     keys |= _keys(there, "fsdp_offload_params", "fsdp_reshard_after_forward")
     told = ", ".join(f"{name}: {value}" for name, value in keys.items())
-    return CONFIG.format(cards=there.data, mixed=MIXED.get(there.param_dtype or "", ""), keys=told)
+    return CONFIG.format(
+        cards=there.data, mixed=MIXED.get(there.policy.param_dtype or "", ""), keys=told
+    )
 
 
 def torchtitan_line(recipe: Recipe, there: Sharding) -> str:
     """Flags of torchtitan's command line, which gathers in bf16 unless it is told otherwise."""
     said = [f"--parallelism.data_parallel_shard_degree {there.sharers}"]
-    if there.replicas > 1:
-        said.append(f"--parallelism.data_parallel_replicate_degree {there.replicas}")
-    if not there.reshard_after_forward:
+    if there.policy.replicas > 1:
+        said.append(f"--parallelism.data_parallel_replicate_degree {there.policy.replicas}")
+    if not there.policy.reshard_after_forward:
         said.append("--parallelism.fsdp_reshard_after_forward never")
-    if there.cpu_offload:
+    if there.policy.cpu_offload:
         said.append("--training.enable_cpu_offload")
     if recipe.weights == "bf16":
         said.append("--training.dtype bfloat16")
-    elif not recipe.autocast and there.param_dtype is None:
+    elif not recipe.autocast and there.policy.param_dtype is None:
         said.append("--training.mixed_precision_param float32")
     return " ".join(said)
 
@@ -105,5 +107,5 @@ def _keys(
     there: Sharding, offload: str, reshard: str, *, true: str = "true", false: str = "false"
 ) -> dict[str, str]:
     """What does not stand at the default of accelerate and Trainer alike."""
-    found = {offload: true} if there.cpu_offload else {}
-    return found | ({} if there.reshard_after_forward else {reshard: false})
+    found = {offload: true} if there.policy.cpu_offload else {}
+    return found | ({} if there.policy.reshard_after_forward else {reshard: false})

@@ -1,4 +1,4 @@
-"""The line of a reader's library for what memlab.fit alone advises: see memlab.explain.resorts.
+"""The line of a reader's library for what memlab.fit alone advises: memlab.explain.last_changes.
 
 The page's calculator reads the lines of memlab.explain.flags, and none of these.
 """
@@ -19,7 +19,7 @@ STEPPED = {
 INSIDE = "memlab.lab.fused_backward.step_in_backward(model.parameters(), {})"
 HOST = "torchao.optim.CPUOffloadOptimizer"
 
-# As memlab.explain.flags.FLAGS, with the same sources; peft 0.21, mapping_func.py
+# As memlab.explain.flags.FLAGS, with the same sources; peft, mapping_func.py
 OTHERS: dict[str, dict[str, str | None]] = {
     "a loss in chunks": {
         OWN: "memlab.lab.loss.chunked_cross_entropy(hidden, model.lm_head.weight, labels, 8)",

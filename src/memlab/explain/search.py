@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from .alone import Alone
+from .combined_causes import Sums
 from .figures import LEVELS as LEVELS
 from .figures import Figures
-from .sums import Sums
+from .single_causes import SingleCauses
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from .case import Case
     from .findings import Finding, Sum
     from .watched import Watched
@@ -25,10 +27,12 @@ class Search:
         level: str,
         watched: Watched | None = None,
         rounding: int = 0,
+        at_least: bool = False,
+        settled: Collection[str] = (),
     ) -> None:
-        figures = Figures(case, gap, seen, level, watched, rounding)
+        figures = Figures(case, gap, seen, level, watched, rounding, at_least, settled)
         self.gap, self.unit = gap, figures.unit
-        self._alone, self._sums = Alone(figures), Sums(figures)
+        self._alone, self._sums = SingleCauses(figures), Sums(figures)
 
     @property
     def equal(self) -> tuple[str, ...]:

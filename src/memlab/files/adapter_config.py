@@ -5,7 +5,7 @@ it says another thing than its default; those of the other kinds are in adapter_
 file says is whether peft made the adapters in fp32 (`dtype`) and how the base is stored
 (`Lora.base`).
 
-Source      peft 0.21, tuners/lora/config.py
+Source      peft, tuners/lora/config.py
 """
 
 from __future__ import annotations
@@ -13,21 +13,25 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..adapters import Lora
+from ..adapters.lora import beside
+from ..base.untrusted import brief
+from ..families import record_of
 from ..model import Model
 from ..model.config import load
 from ..model.module_names import end_names
-from ..terms.lora import Lora, beside
 from . import adapter_kinds
 from .adapter_fields import NO_BYTE, READ, REFUSED
-from .adapter_targets import check_names, ends, full, listed, paths, targets
+from .adapter_targets import check_names, ends, listed, paths, targets
 from .mixture_targets import of_today, parameters
+from .patterns import Patterns
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ..terms.adapters import Ia3, Prompt, Vera
+    from ..adapters import Ia3, Prompt, Vera
 
 
 def read(
@@ -44,11 +48,12 @@ def read(
     if (kind := said.get("peft_type") or "LORA") != "LORA":
         return adapter_kinds.read(kind, said, model)
     _check(said)
-    said = of_today(said, model)
+    patterns = Patterns()
+    said = of_today(said, model, patterns)
     found = parameters(said, model)
     if said.get("target_modules") or not found:
-        found = [*targets(said, model, adapter_kinds.USUAL), *found]
-    ranks = {name: _rank(said, model, name) for name in found}
+        found = [*targets(said, model, record_of(model.family).lora_targets, patterns), *found]
+    ranks = {name: _rank(said, model, name, patterns) for name in found}
     usual = said.get("r", 8)
     if model.experts:  # of which it names none by itself, and some it refuses
         found = sorted(found, key=list(beside(model)).index)
@@ -67,23 +72,23 @@ def _check(said: Mapping[str, Any]) -> None:
         if field not in (*READ, *NO_BYTE, *REFUSED):
             raise ValueError(f"{field} is no field of a LoraConfig that memlab knows")
         if field in REFUSED and value and value != REFUSED[field]:
-            raise ValueError(f"{field}={value!r} is not described; known: {REFUSED[field]!r}")
+            raise ValueError(f"{field}={brief(value)} is not described; known: {REFUSED[field]!r}")
     if said.get("task_type") not in (None, "CAUSAL_LM"):
         raise ValueError(f"task_type={said['task_type']!r} is not described; known: CAUSAL_LM")
     if said.get("init_lora_weights") == "mica":
         raise ValueError("init_lora_weights='mica' is not described: it freezes one of the two")
     pattern = said.get("rank_pattern") or {}
     if not isinstance(pattern, dict):
-        raise TypeError(f"rank_pattern={pattern!r}; an object is needed")
+        raise TypeError(f"rank_pattern={brief(pattern)}; an object is needed")
     check_names(said)
 
 
-def _rank(said: Mapping[str, Any], model: Model, name: str) -> int:
-    usual, patterns = said.get("r", 8), said.get("rank_pattern") or {}
+def _rank(said: Mapping[str, Any], model: Model, name: str, patterns: Patterns) -> int:
+    usual, other = said.get("r", 8), said.get("rank_pattern") or {}
     ranks = set()
     for path in paths(model, name):
-        keys = [key for key in patterns if full(rf"(.*\.)?({key})", path)]
-        ranks.add(patterns[keys[0]] if keys else usual)
+        found = (other[key] for key in other if patterns.full(key, path, r"(.*\.)?(%s)"))
+        ranks.add(next(found, usual))
     if len(ranks) > 1:
         raise ValueError(
             f"rank_pattern gives {name} ranks {sorted(ranks)}; one rank in every layer is described"

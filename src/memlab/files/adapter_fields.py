@@ -2,7 +2,7 @@
 
 Apart from what reads them, because the page's engine needs them too: MicroPython's Python.
 
-Source      peft 0.21, tuners/lora/config.py
+Source      peft, tuners/lora/config.py
 """
 
 from __future__ import annotations

@@ -1,29 +1,23 @@
 """What an adapter_config.json says of adapters other than LoRA: (IA)³, VeRA and prompt tuning.
 
-Source      peft 0.21, tuners/ia3/config.py and model.py, tuners/vera/config.py,
+Source      peft, tuners/ia3/config.py and model.py, tuners/vera/config.py,
             tuners/prompt_tuning/config.py, utils/constants.py
 """
 
 from __future__ import annotations
 
+from ..adapters import Ia3, Prompt, Vera
+from ..base.untrusted import brief
+from ..families import record_of
 from ..model import Model
-from ..terms.adapters import Ia3, Prompt, Vera
-from .adapter_targets import check_names, full, listed, paths, targets
+from .adapter_targets import check_names, listed, paths, targets
+from .patterns import Patterns
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_Q_V = ("mistral", "gemma", "gemma2", "gemma3_text", "qwen2", "qwen3", "opt", "llama")
-# peft's own targets of each family, where none are said: of LoRA and VeRA, and of (IA)³.
-USUAL = {**dict.fromkeys(_Q_V, ("q", "v")), "gpt2": ("qkv",), "gpt_neox": ("qkv",)}
-SCALED = {
-    **dict.fromkeys(_Q_V, ("q", "v", "down")),
-    **dict.fromkeys(("llama", "mistral"), ("k", "v", "down")),
-    **dict.fromkeys(("gpt2", "gpt_neox"), ("qkv", "down")),
-    "opt": ("q", "k", "down"),
-}
 # Fields of every config that change no byte of a step.
 EVERYWHERE = (
     *("task_type", "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path"),
@@ -63,11 +57,12 @@ def read(kind: Any, said: Mapping[str, Any], model: Model) -> Ia3 | Vera | Promp
     _check(kind, said)
     if kind == "PROMPT_TUNING":
         return _prompt(said, model)
+    patterns = Patterns()
     if kind == "VERA":
-        found = tuple(targets(said, model, USUAL))
+        found = tuple(targets(said, model, record_of(model.family).lora_targets, patterns))
         return Vera(said.get("r", 256), found, dropout=said.get("vera_dropout", 0.0))
-    found = tuple(targets(said, model, SCALED))
-    return Ia3(found, tuple(name for name in found if _before(said, model, name)))
+    found = tuple(targets(said, model, record_of(model.family).ia3_targets, patterns))
+    return Ia3(found, tuple(name for name in found if _before(said, model, name, patterns)))
 
 
 def _check(kind: str, said: Mapping[str, Any]) -> None:
@@ -76,32 +71,34 @@ def _check(kind: str, said: Mapping[str, Any]) -> None:
         if field not in (*fields, *same, *refused, *EVERYWHERE):
             raise ValueError(f"{field} is no field of a config of {kind} that memlab knows")
         if field in refused and value and value != refused[field]:
-            raise ValueError(f"{field}={value!r} is not described; known: {refused[field]!r}")
+            raise ValueError(f"{field}={brief(value)} is not described; known: {refused[field]!r}")
     task = said.get("task_type")
     if task != "CAUSAL_LM" and (task is not None or kind == "PROMPT_TUNING"):
         raise ValueError(f"task_type={task!r} is not described; known: CAUSAL_LM")
     check_names(said)
 
 
-def _before(said: Mapping[str, Any], model: Model, name: str) -> bool:
+def _before(said: Mapping[str, Any], model: Model, name: str, patterns: Patterns) -> bool:
     """Whether (IA)³ scales the inputs of this layer, in every layer alike.
 
-    Source      peft 0.21, tuners/ia3/model.py: _check_target_module_feedforward
+    Source      peft, tuners/ia3/model.py: _check_target_module_feedforward
     """
     told = said.get("feedforward_modules")
     if told is None:
-        if model.family not in SCALED:
+        if not record_of(model.family).ia3_targets:
             raise ValueError(
                 f"feedforward_modules is missing, and peft has none for {model.family}"
             )
         return name == "down"
     if isinstance(told, str):
-        hits = [full(told, path) for path in paths(model, name)]
+        hits = [patterns.full(told, path) for path in paths(model, name)]
     else:
         ends = listed(said, "feedforward_modules")
         hits = [any(path.endswith(end) for end in ends) for path in paths(model, name)]
     if any(hits) and not all(hits):
-        raise ValueError(f"feedforward_modules={told!r} names {name} in some of the layers alone")
+        raise ValueError(
+            f"feedforward_modules={brief(told)} names {name} in some of the layers alone"
+        )
     return all(hits)
 
 

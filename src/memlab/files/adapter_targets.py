@@ -1,6 +1,6 @@
 """Which of a model's linear layers an adapter_config.json names, by the names peft gives them.
 
-Source      peft 0.21, tuners/tuners_utils.py: check_target_module_exists; utils/other.py:
+Source      peft, tuners/tuners_utils.py: check_target_module_exists; utils/other.py:
             get_pattern_key
 """
 
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 
+from ..adapters.lora import linear_layers
+from ..base.untrusted import brief
 from ..model import Model
 from ..model.module_names import end_names, layers_name, module_names
-from ..terms.lora import linear_layers
+from .patterns import Patterns
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 LONGEST = 200  # characters of a pattern
@@ -39,12 +41,12 @@ def check_names(said: Mapping[str, Any]) -> None:
 
 
 def listed(said: Mapping[str, Any], field: str) -> list[str]:
-    """A field that holds one name or a list of them."""
+    """A field that holds one name or a list of them, each once."""
     value = said.get(field) or []
     value = [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise TypeError(f"{field}={value!r}; a list of names is needed")
-    return value
+        raise TypeError(f"{field}={brief(value)}; a list of names is needed")
+    return list(dict.fromkeys(value))
 
 
 def paths(model: Model, name: str) -> list[str]:
@@ -59,11 +61,11 @@ def paths(model: Model, name: str) -> list[str]:
 
 
 def targets(
-    said: Mapping[str, Any], model: Model, usual: Mapping[str, tuple[str, ...]]
+    said: Mapping[str, Any], model: Model, usual: tuple[str, ...], patterns: Patterns
 ) -> list[str]:
     """The matrices of Model.tensors() that have an adapter, in every layer.
 
-    usual       peft's own targets of each family, where none are said
+    usual       peft's own targets of the family, where none are said; it has none for some
     Raises      ValueError for names that mean nothing here, and for some of the layers alone
     """
     if model.latent is not None:
@@ -71,20 +73,22 @@ def targets(
     known = list(linear_layers(model))
     told = said.get("target_modules")
     if told is None:
-        if model.family not in usual:
+        if not usual:
             raise ValueError(f"target_modules is missing, and peft has none for {model.family}")
-        told = list(module_names(model, usual[model.family]).values())
+        told = list(module_names(model, usual).values())
     if isinstance(told, str) and told.lower() == "all-linear":
         if model.embed_dim != model.d_model:
             raise ValueError("target_modules='all-linear' beside projections of the embedding")
         told = [path for name in known for path in paths(model, name)]
-    said = {**said, "target_modules": told}
+    has_one = _matching({**said, "target_modules": told}, patterns)
     for what, path in end_names(model).items():
-        if _matches(said, path):
-            raise ValueError(f"target_modules={told!r} names the {what}: no adapter of it is known")
+        if has_one(path):
+            raise ValueError(
+                f"target_modules={brief(told)} names the {what}: no adapter of it is known"
+            )
     found = []
     for name in known:
-        hits = [_matches(said, path) for path in paths(model, name)]
+        hits = [has_one(path) for path in paths(model, name)]
         if any(hits) and not all(hits):
             raise ValueError(
                 f"{name} has adapters in {sum(hits)} of {len(hits)} layers; described are "
@@ -92,52 +96,61 @@ def targets(
             )
         found += [name] if all(hits) else []
     if not found:
-        raise ValueError(f"target_modules={told!r} names no linear layer of this {model.family}")
+        raise ValueError(
+            f"target_modules={brief(told)} names no linear layer of this {model.family}"
+        )
     return found
 
 
-def _matches(said: Mapping[str, Any], path: str) -> bool:
-    """Whether peft puts an adapter beside this module."""
-    without = said.get("exclude_modules")
-    if isinstance(without, str) and without:
-        if full(without, path):
-            return False
-    elif any(ends(path, name) for name in listed(said, "exclude_modules")):
-        return False
-    if any(full(rf"(.*\.)?({m})(\..*)?", path) for m in listed(said, "modules_to_save")):
-        return False
+def _matching(said: Mapping[str, Any], patterns: Patterns) -> Callable[[str], bool]:
+    """Whether peft puts an adapter beside a module."""
     told = said["target_modules"]
-    if isinstance(told, str):
-        return full(told, path)
-    if path in told:
-        return True
-    return any(ends(path, name) for name in told) and _in_layers(said, path)
-
-
-def _in_layers(said: Mapping[str, Any], path: str) -> bool:
+    excluded = named(said, "exclude_modules", patterns)
+    wanted = named(said, "target_modules", patterns)
+    saved = listed(said, "modules_to_save")
+    whole = () if isinstance(told, str) else {*told}  # which are beyond layers_to_transform
     layers = said.get("layers_to_transform")
-    if layers is None or layers == []:
-        return True
-    wanted = layers if isinstance(layers, list) else [layers]
-    patterns = listed(said, "layers_pattern") or [r"[^.]*"]
-    for pattern in patterns:
-        match = re.match(rf"(?:^|.*?\.){pattern}\.(?P<idx>\d+)\.", path)
-        if match:
-            return int(match["idx"]) in wanted
-    return False
+    numbers = layers if isinstance(layers, list) else [] if layers is None else [layers]
+    if not all(isinstance(number, int) for number in numbers):
+        raise TypeError(f"layers_to_transform={brief(layers)}; whole numbers are needed")
+    known = {*numbers}
+    before = listed(said, "layers_pattern") or [r"[^.]*"]
+
+    def in_layers(path: str) -> bool:
+        if layers is None or layers == []:
+            return True
+        place = re.search(r"\.(\d+)\.", path)
+        return place is not None and any(
+            patterns.full(pattern, path[: place.start()], r"(?:^|.*?\.)%s")
+            for pattern in (before if int(place[1]) in known else ())
+        )
+
+    def matches(path: str) -> bool:
+        if excluded(path):
+            return False
+        if any(patterns.full(name, path, r"(.*\.)?(%s)(\..*)?") for name in saved):
+            return False
+        if isinstance(told, str):
+            return wanted(path)
+        return path in whole or (wanted(path) and in_layers(path))
+
+    return matches
+
+
+def named(said: Mapping[str, Any], field: str, patterns: Patterns) -> Callable[[str], bool]:
+    """Whether a field names a module: as a pattern for all of its path, or by its last parts."""
+    value = said.get(field)
+    if isinstance(value, str) and value:
+        return lambda path: patterns.full(value, path)
+    names = set(listed(said, field))
+    return lambda path: any(part in names for part in _last_parts(path))
+
+
+def _last_parts(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[i:]) for i in range(len(parts))]
 
 
 def ends(path: str, name: str) -> bool:
     """Whether a name is the last part of a path, or all of it."""
     return path == name or path.endswith(f".{name}")
-
-
-def full(pattern: str, path: str) -> bool:
-    """Whether a pattern is all of a path.
-
-    Raises      ValueError for a pattern that is none
-    """
-    try:
-        return re.fullmatch(pattern, path) is not None
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None

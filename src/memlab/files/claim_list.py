@@ -20,6 +20,7 @@ import re
 from pathlib import Path
 
 from ..base.frozen import dataclass
+from ..base.untrusted import decoded, read_bytes
 from .claims import VERDICTS
 from .figure import Figure, figure, share
 
@@ -68,14 +69,11 @@ def read_list(path: str | Path) -> ClaimList:
 
     Raises      ValueError that names file, line and what would be right; OSError for no file
     """
-    with open(path, "rb") as file:
-        found = file.read(BYTES + 1)
-    if len(found) > BYTES:
-        raise ValueError(f"{path}: more than {BYTES:,} bytes; a list of claims is shorter")
+    found = read_bytes(path, BYTES)
     try:
-        words = found.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 text, at byte {error.start:,}") from None
+        words = decoded(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     return parsed(words, str(path))
 
 

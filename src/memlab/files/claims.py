@@ -146,17 +146,14 @@ def kind(claim: Claim) -> str:
 
 
 def _load(source: str | Path) -> list[Mapping[str, Any]]:
-    import json
+    from ..base.untrusted import read_json
 
     path = Path(source)
     if path.suffix != ".json":
         path = FOLDER / f"{source}.json"
         if str(source) not in (known := notes()):
             raise ValueError(f"unknown note {str(source)!r}; known: {', '.join(known)}")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path.name} is not JSON: {error}") from None
+    found = read_json(path)
     if not isinstance(found, list):
         raise ValueError(f"{path.name} holds a {type(found).__name__}; a list of claims is needed")
     return found

@@ -4,16 +4,19 @@ Before transformers 5 every expert was three linear layers. peft takes their nam
 among them, for the parameters in which all experts of a layer are now: gate and up of an expert lie
 in one, whose rank is twice as large.
 
-Source      peft 0.21, utils/transformers_weight_conversion.py: _convert_peft_config_moe;
+Source      peft, utils/transformers_weight_conversion.py: _convert_peft_config_moe;
             tuners/tuners_utils.py: _inject_parameters
 """
 
 from __future__ import annotations
 
+from ..adapters.lora import WRAPPED, beside, linear_layers
+from ..base.untrusted import brief
+from ..families import record_of
 from ..model import Model
 from ..model.module_names import layers_name, module_names
-from ..terms.lora import WRAPPED, beside, linear_layers
-from .adapter_targets import ends, full, listed, paths
+from .adapter_targets import ends, listed, paths
+from .patterns import Patterns
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -21,26 +24,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ROUTER, _UP, _DOWN = "gate.weight", "gate_up_proj", "down_proj"
-_QWEN = {"gate": _ROUTER, "gate_proj": _UP, "up_proj": _UP, "down_proj": _DOWN}
-# Names of before transformers 5, and the parameters that they are now; qwen2_moe, gpt_oss and
-# llama4_text have no such list in peft.
-BEFORE = {
-    "mixtral": {"gate": _ROUTER, "w1": _UP, "w3": _UP, "w2": _DOWN},
-    **dict.fromkeys(("qwen3_moe", "olmoe", "glm4_moe"), _QWEN),
-}
 
 
-def of_today(said: Mapping[str, Any], model: Model) -> dict[str, Any]:
+def of_today(said: Mapping[str, Any], model: Model, patterns: Patterns) -> dict[str, Any]:
     """The config as peft rewrites it for this model before it looks for anything.
 
     Raises      ValueError where one of two names that are fused now is missing, as peft does
     """
     made = dict(said)
-    names = BEFORE.get(model.family)
-    if names is None:
+    names = record_of(model.family).expert_names
+    if not names:
         return made
     told = said.get("target_modules")
-    modules = _resolved(said, told, names, model) if isinstance(told, str) else told or []
+    modules = _resolved(told, names, model, patterns) if isinstance(told, str) else told or []
     if not isinstance(modules, list):
         return made  # which is refused by its name
     kept, found = [], list(listed(said, "target_parameters"))
@@ -65,21 +61,25 @@ def of_today(said: Mapping[str, Any], model: Model) -> dict[str, Any]:
     return made
 
 
-def _resolved(
-    said: Mapping[str, Any], told: str, names: Mapping[str, str], model: Model
-) -> list[str]:
+def _resolved(told: str, names: Mapping[str, str], model: Model, patterns: Patterns) -> list[str]:
     """The last parts of all names that a pattern, or all-linear, stands for."""
     linear = [path for name in linear_layers(model) for path in paths(model, name)]
     if told.lower() == "all-linear":
         return sorted({path.rsplit(".", 1)[-1] for path in linear} | set(names))
     where = f"{layers_name(model)}.0"
     for whole in ("self_attn", "mlp", "mlp.experts", "self_attn.q_proj.weight"):
-        if full(told, f"{where}.{whole}"):
-            raise ValueError(f"target_modules={told!r} names {whole}, which is no linear layer")
-    hits = {path.rsplit(".", 1)[-1] for path in linear if full(told, path)}
+        if patterns.full(told, f"{where}.{whole}"):
+            raise ValueError(
+                f"target_modules={brief(told)} names {whole}, which is no linear layer"
+            )
+    hits = {path.rsplit(".", 1)[-1] for path in linear if patterns.full(told, path)}
     inside = {old: "mlp" if new == _ROUTER else "mlp.experts" for old, new in names.items()}
     layers = [f"{layers_name(model)}.{layer}" for layer in range(model.layers)]
-    hits |= {old for old in names if any(full(told, f"{at}.{inside[old]}.{old}") for at in layers)}
+    hits |= {
+        old
+        for old in names
+        if any(patterns.full(told, f"{at}.{inside[old]}.{old}") for at in layers)
+    }
     return sorted(hits) or [told]
 
 

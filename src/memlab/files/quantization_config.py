@@ -4,7 +4,7 @@ What a checkpoint leaves out is said in the words of its maker: a list of module
 with every layer by its number. A list that leaves a part of all layers is read; one that leaves
 some layers and packs others is refused by name.
 
-Source      transformers 5.23, utils/quantization_config.py; compressed-tensors, quant_config.py
+Source      transformers, utils/quantization_config.py; compressed-tensors, quant_config.py
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..base.frozen import dataclass
 from ..base.table import as_html, as_text, cell, signed
+from ..base.untrusted import read_json
 from .data import data_files
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -141,8 +142,8 @@ def read(path: str | Path) -> Record:
     """
     path = Path(path)
     try:
-        return record(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:  # of JSON, of UTF-8 and of `record`
+        return record(read_json(path))
+    except ValueError as error:  # of JSON, of UTF-8 and of `record`
         raise ValueError(f"{path.name} is no record: {error}") from None
 
 

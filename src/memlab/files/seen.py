@@ -1,16 +1,19 @@
-"""What was seen of a run, from whatever there is: a number, a timeline, or a memory snapshot."""
+"""What was seen of a run, whatever it was read from: one value that an explanation begins with."""
 
 from __future__ import annotations
 
-import os
-
 from ..base.frozen import dataclass
-from ..base.safe_text import printable
-from ..units import parse, text
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+# What a message or a table may say beside the figure itself, in bytes; and which card and process.
+SIZES = (
+    *("asked", "allocated", "reserved", "free", "capacity", "process", "others", "private"),
+    "allowed",
+)
+NUMBERS = ("device", "rank")
 
 
 @dataclass(frozen=True)
@@ -20,55 +23,48 @@ class Seen:
     amount      bytes, or the text that said so ("80 GB")
     level       what was counted: one of memlab.explain.explanation.LEVELS
     words       what else the file says, a line each
+    kind        what it was read from: a row of memlab.files.observation.TEXTS, "size", ...
+    at_least    whether the run would have held more: a request that failed is in `amount`
+    rounding    bytes to which a whole number is known; None: as memlab.explain says of any
+    asked       of the request that failed, as the allocator asked the driver for it
+    allocated   of PyTorch's blocks in use; reserved: of all that it has from the driver
+    free        of the card; capacity: all of it
+    process     of this process, the CUDA context too; others: of those beside it
+    private     allocated in private pools (CUDA graphs)
+    allowed     of a process that was given a share of the card
+    device      number of the card; rank: of the process
+    ranks       messages of one text, by rank; None: a message without one
+    Unit        bytes
     """
 
     amount: int | str
     level: str
     words: tuple[str, ...] = ()
+    kind: str = "size"
+    at_least: bool = False
+    rounding: int | None = None
+    asked: int | None = None
+    allocated: int | None = None
+    reserved: int | None = None
+    free: int | None = None
+    capacity: int | None = None
+    process: int | None = None
+    others: int | None = None
+    private: int | None = None
+    allowed: int | None = None
+    device: int | None = None
+    rank: int | None = None
+    ranks: tuple[int | None, ...] = ()
 
+    @property
+    def cached(self) -> int | None:
+        """Bytes that PyTorch has from the driver and no block uses."""
+        if self.reserved is None or self.allocated is None:
+            return None
+        return max(0, self.reserved - self.allocated)
 
-def seen(told: str, level: str | None = None) -> Seen:
-    """A size such as "80 GB", the timeline of `memlab watch`, or a snapshot of PyTorch.
-
-    level       says what a plain number counted; a file knows it
-    Raises      ValueError for a file that is neither and for a text that is no size; OSError for
-                a file that cannot be read
-    """
-    if os.path.isfile(told):
-        with open(told, "rb") as file:
-            is_pickle = file.read(1) == b"\x80"
-        return _snapshot(told) if is_pickle or told.endswith(".pickle") else _timeline(told)
-    try:
-        parse(told)
-    except ValueError as error:
-        raise ValueError(f"{told!r} is no file, and as a size: {error}") from None
-    return Seen(told, level or "device")
-
-
-def _timeline(path: str) -> Seen:
-    import warnings
-
-    from .timelines import read_timeline
-
-    with warnings.catch_warnings(record=True) as said:  # that the file is cut off
-        warnings.simplefilter("always")
-        found: dict[str, Any] = read_timeline(path)
-    if not found["peak_bytes"]:
-        raise ValueError(f"{path}: the run ended before the first look, so nothing was seen")
-    command = printable(" ".join(found["command"]))
-    words = f"{command}: {len(found['samples']):,} samples"
-    more = ("it counts the whole card, other processes too",)
-    card = found["source"] == "device" and found.get("device_counts") == "card"
-    return Seen(
-        found["peak_bytes"],
-        found["source"],
-        (words, *(str(w.message) for w in said), *(more if card else ())),
-    )
-
-
-def _snapshot(path: str) -> Seen:
-    from .snapshots import read_snapshot
-
-    found = read_snapshot(path)
-    lines = [f"{text(place.bytes):>10}   {printable(place.where)}" for place in found.at_peak[:5]]
-    return Seen(found.peak, "allocated", ("the snapshot's peak, by line", *lines))
+    def as_dict(self) -> dict[str, Any]:
+        """For programs: what was read, in whole bytes; null: it is not said there."""
+        return {"kind": self.kind, "at_least": self.at_least} | {
+            name: getattr(self, name) for name in (*SIZES, *NUMBERS)
+        }

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from ..base.frozen import dataclass
 from ..base.table import as_html, as_text
+from ..base.untrusted import read_bytes
 from ..units import text
+from .frames import NOWHERE as NOWHERE
+from .frames import line_of
 from .safe_pickle import MOST_BYTES, load
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -22,9 +25,6 @@ MOST_ENTRIES = (
     5_000_000  # allocations, frees and blocks of one file, each counted as often as named
 )
 BEFORE = "before the record begins"
-NOWHERE = "no frames recorded"
-# Frames of PyTorch, Python and C++ say how a tensor was made; the question is which line asked.
-LIBRARIES = ("/torch/", "/site-packages/", "/lib/python", "<frozen", "??", "<string>")
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,7 @@ def read_snapshot(path: str, device: int | None = None) -> Snapshot:
     Raises      ValueError for a file that is no snapshot, and for what `safe_pickle.load` refuses;
                 OSError if it cannot be read
     """
-    with open(path, "rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    return summary(load(data, str(path)), str(path), device)
+    return summary(load(read_bytes(path, MOST_BYTES), str(path)), str(path), device)
 
 
 def summary(found: Any, name: str = "this snapshot", device: int | None = None) -> Snapshot:
@@ -230,21 +228,16 @@ def _places(held: dict[str, list[int]]) -> tuple[Place, ...]:
 
 
 def _line(frames: list[dict[str, Any]]) -> str:
-    """The innermost line outside PyTorch, as "train.py:12 name"; or of all."""
-    named = []
+    """The line of the program that asked, as memlab.files.frames finds it."""
+    found = []
     for frame in frames:
         file, line, name = (frame.get(key, "") for key in ("filename", "line", "name"))
-        if (
-            not isinstance(file, str)
-            or not isinstance(name, str)
-            or not isinstance(line, int | str)
-        ):
+        if not isinstance(file, str) or not isinstance(name, str):
             raise _Wrong("a frame without a file, a line and a name")
-        short = file.replace("\\", "/").rpartition("/")[2]
-        named.append((file, f"{short}:{line} {name}"))
-    outside = [words for file, words in named if not any(part in file for part in LIBRARIES)]
-    words = (outside or [words for _, words in named] or [NOWHERE])[0]
-    return "".join(c if c.isprintable() else "?" for c in words)[:160]
+        if not isinstance(line, int | str):
+            raise _Wrong("a frame without a file, a line and a name")
+        found.append((file, line, name))
+    return line_of(found)
 
 
 def _kind(kind: type, value: Any, what: str) -> Any:

@@ -18,17 +18,19 @@ device_counts     "program", or "card": everything on the card; null or missing 
 
 from __future__ import annotations
 
-import json
 import warnings
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
+
+from ..base.untrusted import brief, decoded, parsed, read_bytes
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
+MOST = 2**28  # bytes of a file: a week of ten looks a second
 SOURCES = ("device", "process")
 KINDS = ("soft-limit", "hard-limit", "signal", "exit")
 KEYS = ("memlab_timeline command started source device total_bytes").split()
@@ -46,22 +48,29 @@ def read_timeline(path: str | Path) -> dict[str, Any]:
     Raises      ValueError, with the file's name and what is wrong, for anything else
     """
     try:
-        words = Path(path).read_text(encoding="utf-8")
+        data = read_bytes(path, MOST)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
+    try:
+        words = decoded(data)
     except ValueError as error:
-        raise ValueError(f"{path} is not a timeline of memlab watch: not UTF-8 text") from error
+        raise ValueError(f"{path} is not a timeline of memlab watch: {error}") from error
+    return timeline_of(words, path)
+
+
+def timeline_of(words: str, path: str | Path) -> dict[str, Any]:
+    """The same of a text that was read already; the name is for what is wrong with it."""
     cut = False
     try:
-        document = _loads(words)
-    except (ValueError, RecursionError):
+        document = parsed(words)
+    except ValueError:
         cut, document = True, _recovered(words)
     wrong = "not JSON" if cut and document is None else _wrong(document)
     if wrong:
         raise ValueError(f"{path} is not a timeline of memlab watch: {wrong}")
     if cut:
         count = len(document["samples"])
-        warnings.warn(f"{path} is cut off: {count} complete samples recovered", stacklevel=2)
+        warnings.warn(f"{path} is cut off: {count} complete samples recovered", stacklevel=3)
     return document
 
 
@@ -71,17 +80,6 @@ def peak_of(source: str, samples: list) -> int:
     return max((sample[place] or 0 for sample in samples), default=0)
 
 
-def _loads(words: str) -> Any:
-    """JSON without what only Python takes for it: NaN, and a number that is endless as a float."""
-
-    def finite(number: str) -> float:
-        if not isfinite(value := float(number)):
-            raise ValueError(f"{number} is no number of bytes or seconds")
-        return value
-
-    return json.loads(words, parse_constant=finite, parse_float=finite)
-
-
 def _recovered(words: str) -> dict[str, Any] | None:
     """What a file that was cut off still holds; None if not even its first line is there.
 
@@ -89,9 +87,9 @@ def _recovered(words: str) -> dict[str, Any] | None:
     """
     lines = words.rstrip().splitlines()
     try:
-        document = _loads(lines[0] + "]}")
+        document = parsed(lines[0] + "]}")
         document["samples"], rest = _entries(lines[1:])
-    except (ValueError, IndexError, TypeError, KeyError, RecursionError):
+    except (ValueError, IndexError, TypeError, KeyError):
         return None
     document["events"] = _entries(rest[1:])[0] if rest else []
     try:
@@ -108,8 +106,8 @@ def _entries(lines: list[str]) -> tuple[list, list[str]]:
         if line.startswith("]"):
             return found, lines[place + 1 :]
         try:
-            found.append(_loads(line.removesuffix(",")))
-        except (ValueError, RecursionError):
+            found.append(parsed(line.removesuffix(",")))
+        except ValueError:
             break
     return found, []
 
@@ -121,7 +119,7 @@ def _wrong(document: Any) -> str | None:
     if "memlab_timeline" not in document:
         return "no memlab_timeline in it"
     if document["memlab_timeline"] != VERSION or document["memlab_timeline"] is True:
-        return f"memlab_timeline is {_short(document['memlab_timeline'])}; {VERSION} is known"
+        return f"memlab_timeline is {brief(document['memlab_timeline'])}; {VERSION} is known"
     missing = [key for key in KEYS if key not in document]
     if missing:
         return f"no {', '.join(missing)}"
@@ -139,17 +137,17 @@ def _wrong(document: Any) -> str | None:
     checks |= {k: document[k] in known for k, known in COUNTS.items() if k in document}
     for key, right in checks.items():
         if not right:
-            return f"{key} is {_short(document[key])}"
+            return f"{key} is {brief(document[key])}"
     if document["source"] == "device" and document["device"] is None:
         return "source is 'device', and device is null"
     before = 0.0
     for place, sample in enumerate(document["samples"]):
         if not _is_sample(sample) or sample[0] < before:
-            return f"sample {place} is {_short(sample)}"
+            return f"sample {place} is {brief(sample)}"
         before = sample[0]
     for place, event in enumerate(document["events"]):
         if not _is_event(event):
-            return f"event {place} is {_short(event)}"
+            return f"event {place} is {brief(event)}"
     most = peak_of(document["source"], document["samples"])
     if document["peak_bytes"] < most:
         return f"peak_bytes is {document['peak_bytes']}, and a sample has {most}"
@@ -190,8 +188,3 @@ def _is_sample(value: Any) -> bool:
 
 def _is_event(value: Any) -> bool:
     return isinstance(value, dict) and _is_seconds(value.get("at")) and value.get("kind") in KINDS
-
-
-def _short(value: Any) -> str:
-    words = repr(value)
-    return words if len(words) <= 60 else words[:57] + "..."

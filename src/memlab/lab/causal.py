@@ -14,8 +14,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..families import has_config
 from ..model import Model, kind
-from ..model.config import KEYS, load
+from ..model.config import load
 from ..model.model import MOST_LAYERS
 from ..run import Run
 from ..units import text
@@ -139,7 +140,7 @@ class Causal:
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Model | Causal:
     """The model of a config: described where its type is, else as its own code has it."""
     config, _ = load(source)
-    return Model.from_config(source) if config.get("model_type") in KEYS else Causal(source)
+    return Model.from_config(source) if has_config(config.get("model_type")) else Causal(source)
 
 
 def _check_layers(config: Mapping[str, Any]) -> None:

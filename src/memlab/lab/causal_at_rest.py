@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from torch import nn
 
-from .. import run_adapters, run_checks
 from ..base import titles
 from ..base.message import Message
 from ..ledger import Ledger
 from ..model.tensors import Tensor
 from ..recipe import Recipe
 from ..recipe.resident import tensor_bytes
-from ..run import Run
+from ..run import Run, adapters, fields, rules
 from ..terms.optimizer import shared_state
 from .causal import Causal
 
@@ -36,10 +35,10 @@ def at_rest(model: Causal, recipe: Recipe, run: Run = NOTHING) -> Ledger:
     Raises      ValueError for a recipe that stores some layers otherwise than others, for a field
                 of the run that would change what stays, and for more tokens than positions
     """
-    run_checks.only(run, run_checks.BETWEEN, f"what stays of a {model.family}", REMEDY)
+    rules.only(run, fields.BETWEEN, f"what stays of a {model.family}", REMEDY)
     for field, value in run.said().items():
         if run.tokens is None and field != "backend":
-            said = run_adapters.shown(value)
+            said = adapters.shown(value)
             raise ValueError(f"{field}={said} changes a step: it needs tokens")
     check_positions(model, run)
     for field in BY_LAYER:

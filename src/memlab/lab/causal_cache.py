@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import run_checks
 from ..base import titles
 from ..base.message import Message
 from ..ledger import Ledger
 from ..recipe import Recipe
-from ..run import Run
+from ..run import Run, rules
 from ..terms import recurrent
 from ..terms.kv_cache import mla_cache, windowed_cache
 from .causal import Causal
@@ -50,7 +49,7 @@ def after_call(model: Causal, recipe: Recipe, run: Run) -> Ledger:
     Raises      ValueError as `cache` and `at_rest`, for weights in a format that no cache has, for
                 autocast, and for a field of the run that says another call
     """
-    run_checks.only(run, CALL, f"the cache of a {model.family}", REMEDY)
+    rules.only(run, CALL, f"the cache of a {model.family}", REMEDY)
     check_positions(model, run)
     if recipe.autocast:
         raise ValueError(
@@ -80,7 +79,7 @@ def cache(
     prompt      all were read at once: a windowed layer then holds a slice of all of their keys,
                 until the step after. Otherwise the last token was read alone
     Unit        bytes, a whole number
-    Source      transformers 5.23: cache_utils.py, get_layer_types_and_kwargs; the config's own keys
+    Source      transformers: cache_utils.py, get_layer_types_and_kwargs; the config's own keys
     Leaves out  the 8 bytes in which a windowed layer counts
     Raises      ValueError for a kind of layer whose cache is not described, by its name
     """

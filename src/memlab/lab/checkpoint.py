@@ -28,7 +28,7 @@ ATTENTION = (
 )
 
 
-class Again(torch.autograd.Function):
+class Recompute(torch.autograd.Function):
     """A region whose forward pass leaves its input alone, and whose backward pass runs it again.
 
     Shapes      x: the input, which asks for a gradient; more: what the region takes besides
@@ -68,7 +68,7 @@ def again(function: Callable[..., Tensor], x: Tensor, *more: Any) -> Tensor:
     """
     if torch.is_grad_enabled() and not x.requires_grad:
         raise ValueError("the input asks for no gradient, so nothing would call the region again")
-    return Again.apply(function, x, *more)
+    return Recompute.apply(function, x, *more)
 
 
 def keeping(*operators: Any, early_stop: bool = True) -> Way:
@@ -120,4 +120,4 @@ def regroup(net: TinyLlama | TinyGPT, plan: Iterable[tuple[int, Way]]) -> TinyLl
     return net
 
 
-__all__ = ["ATTENTION", "MATMULS", "Again", "Region", "again", "keeping", "plain", "regroup"]
+__all__ = ["ATTENTION", "MATMULS", "Recompute", "Region", "again", "keeping", "plain", "regroup"]

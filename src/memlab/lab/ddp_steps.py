@@ -13,13 +13,13 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.loops import loop_of
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
 from .optim import optimizer
 from .subject import loss_of, subject
 from .trainers import highest

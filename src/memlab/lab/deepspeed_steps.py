@@ -14,18 +14,18 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.deepspeed_config import BUCKETS, LINEAR, OFFLOAD, PARTITIONED
-from ..recipe.deepspeed_keys import key_of
-from ..recipe.loops import loop_of
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
+from ..sharding.deepspeed import BUCKETS, LINEAR, OFFLOAD, PARTITIONED
+from ..sharding.deepspeed_keys import key_of
 from .optim import optimizer
-from .settled import settled_all_reduce
 from .subject import loss_of, subject
+from .sync_collectives import settled_all_reduce
 from .two_steps import Marks, each, now, told
 from .zero3_ranks import label_parts, settled_collectives
 
@@ -101,7 +101,7 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
     """The ds_config.json of a run."""
     devices = run.devices
     third = (*PARTITIONED, LINEAR) if devices.zero == 3 else ()
-    away = devices.offload_optimizer
+    away = devices.config.offload_optimizer
     # Another AdamW than DeepSpeed's, which would be compiled here, has the same bytes there.
     more = {"zero_force_ds_cpu_optimizer": False} if away else {}
     return more | {
@@ -112,8 +112,8 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
         "zero_allow_untested_optimizer": True,
         "zero_optimization": {
             "stage": devices.zero,
-            **{key_of(field): getattr(devices, field) for field in BUCKETS},
-            **{key_of(field): getattr(devices, field) for field in third},
+            **{key_of(field): getattr(devices.config, field) for field in BUCKETS},
+            **{key_of(field): getattr(devices.config, field) for field in third},
             **({OFFLOAD: {"device": away}} if away else {}),
         },
     }

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 from unittest import mock
 
-from ..run_teacher import Teacher
+from ..run.teacher import Teacher
 from .hugging_face import tokenizer
 from .quiet import quiet
 from .subject import DTYPES, settings_of

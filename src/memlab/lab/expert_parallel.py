@@ -34,7 +34,7 @@ class Exchange(torch.autograd.Function):
         return back, None, None
 
 
-class DividedMixture(nn.Module):
+class ExpertParallelMixture(nn.Module):
     """X / E of a mixture's experts, and its whole router.
 
     Formula     as memlab.lab.experts.Mixture, whose weights it takes
@@ -119,7 +119,7 @@ def measured(
     torch.manual_seed(0)  # every rank begins with the same layer
     sizes = {"experts": experts, "per_token": per_token, "expert_ff": expert_ff}
     whole = Mixture(d_model, **sizes, way="grouped")
-    divided, rank = DividedMixture(whole), dist.get_rank()
+    divided, rank = ExpertParallelMixture(whole), dist.get_rank()
     every = [
         torch.randn(tokens, d_model, generator=torch.manual_seed(1 + r))
         for r in range(divided.ranks)
@@ -140,7 +140,7 @@ def measured(
 
 
 def _agrees(
-    whole: Mixture, divided: DividedMixture, every: list[Tensor], chosen: Any, mine: Tensor
+    whole: Mixture, divided: ExpertParallelMixture, every: list[Tensor], chosen: Any, mine: Tensor
 ) -> bool:
     """Whether one device with the tokens of all ranks has the same output and gradients."""
     rank = dist.get_rank()

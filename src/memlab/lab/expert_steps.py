@@ -13,28 +13,28 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..measure.tracker import Tracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.expert_parallel import ROUTINGS
-from ..recipe.loops import loop_of
-from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
+from ..sharding import Sharding
+from ..sharding.expert_parallel import ROUTINGS
 from .optim import optimizer
-from .settled import settled_call
 from .sharded import gathered_weights
 from .sharded_steps import AllGather, ReduceScatter
 from .subject import loss_of, subject
+from .sync_collectives import settled_call
 from .two_steps import Held, Marks, each, now, one_pass, told, update
 
 EXCHANGE = torch.ops._c10d_functional.all_to_all_single.default
 
 
 class ExchangeTracker(StepTracker):
-    """Waits until gloo lets go of an all-to-all's tensors: memlab.lab.settled."""
+    """Waits until gloo lets go of an all-to-all's tensors: memlab.lab.sync_collectives."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -49,15 +49,15 @@ class ExchangeTracker(StepTracker):
 def divide(net: Any, devices: Sharding, tracker: StepTracker) -> nn.Module:
     """What from_pretrained(..., distributed_config=...) does, on weights that are here already.
 
-    Source      transformers 5.23, distributed/mixin.py: maybe_distribute_model; utils.py beside it:
+    Source      transformers, distributed/mixin.py: maybe_distribute_model; utils.py beside it:
                 initialize_distributed_mesh, which asks for an accelerator and makes these meshes
     """
     from transformers import DistributedConfig
     from transformers.distributed.utils import TransformersDeviceMesh
 
-    R, E = devices.data, devices.expert
+    R, E = devices.data, devices.experts.ranks
     how = DistributedConfig(
-        fsdp_size=R, ep_size=E, fsdp_mixed_precision=devices.param_dtype is not None
+        fsdp_size=R, ep_size=E, fsdp_mixed_precision=devices.policy.param_dtype is not None
     )
     dense = init_device_mesh(
         "cpu", (1, 1, R, 1), mesh_dim_names=("pp", "dp_replicate", "fsdp", "tp")
@@ -109,7 +109,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     recipe = recipe_for(model, recipe, run)
     tracker = ExchangeTracker()
     net: Any = subject(model, recipe, run)
-    route(net, model, run, run.devices.routing)
+    route(net, model, run, run.devices.experts.routing)
     divide(net, run.devices, tracker)
     chosen = optimizer(recipe.optimizer, dict(net.named_parameters()), loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
@@ -126,7 +126,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
             marks[step] = now(tracker)
             for number in range(1, run.micro_batches + 1):
                 last = number == run.micro_batches
-                net.set_requires_gradient_sync(last or run.devices.gradient_sync == "every")
+                net.set_requires_gradient_sync(last or run.devices.policy.gradient_sync == "every")
                 one_pass(tracker, marks, loss, run, between=gathered)
             update(tracker, marks, chosen)
     return told(tracker, marks)

@@ -18,7 +18,7 @@ class Mixture(nn.Module):
     Shapes      router [X, D]; up, gate and up of all experts: [X, 2M, D]; down [X, D, M]
     way         grouped: rows sorted by expert, one product for all of them; loop: one expert after
                 the other
-    Source      Shazeer et al. 2017, arXiv:1701.06538; transformers 5.23, integrations/moe.py, and
+    Source      Shazeer et al. 2017, arXiv:1701.06538; transformers, integrations/moe.py, and
                 Qwen3MoeExperts.forward for the loop
     Leaves out  shared experts, biases, a loss that balances the router, several devices
     Raises      ValueError for an unknown way, and for more experts a token than there are

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from torch import Tensor
 from torch.optim import Optimizer
 
-from .optim import Together
+from .optim import ChainedOptimizers
 
 
 def step_in_backward(
     parameters: Iterable[Tensor], make: Callable[[list[Tensor]], Optimizer]
-) -> Together:
+) -> ChainedOptimizers:
     """Give each parameter an optimizer of its own, which steps during backward.
 
     make        builds an optimizer for a list of parameters, such as torch.optim.AdamW
@@ -38,4 +38,4 @@ def step_in_backward(
         # Called once for each backward pass, when all that was to be added has been: also for a
         # weight that is used in two places.
         parameter.register_post_accumulate_grad_hook(update)
-    return Together(*each.values())
+    return ChainedOptimizers(*each.values())

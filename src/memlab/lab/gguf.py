@@ -7,6 +7,7 @@ Source      ggml: docs/gguf.md at 01f0d4d, version 3, for the file; llama.cpp at
 Leaves out  what llama.cpp's own files have besides: a tokenizer, arrays and floats as metadata
 """
 
+import os
 import struct
 from collections.abc import Mapping
 from math import prod
@@ -16,10 +17,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..base.untrusted import opened
 from ..model import Model
 
 ALIGNED = 32  # bytes, if the metadata does not say otherwise
 MAGIC, VERSION = b"GGUF", 3
+MOST_HEAD = 2**26  # bytes of all that stands before the data
 INTEGER, WORDS = 4, 8  # of gguf_metadata_value_type: UINT32 and STRING
 
 # Of each kind its number in the file, the values of a block, and the bytes of its parts.
@@ -33,7 +36,7 @@ KINDS: dict[str, tuple[int, int, dict[str, int]]] = {
 }
 
 
-class Info(NamedTuple):
+class TensorInfo(NamedTuple):
     """Where a tensor lies: its kind, its shape as PyTorch says it, its first byte in the file."""
 
     kind: str
@@ -45,7 +48,7 @@ class Read(NamedTuple):
     """What a file says of itself: metadata, tensors by name, where their data begin, its bytes."""
 
     metadata: dict[str, str | int]
-    tensors: dict[str, Info]
+    tensors: dict[str, TensorInfo]
     data: int
     size: int
 
@@ -167,7 +170,8 @@ def read(path: str | Path) -> Read:
     Raises      ValueError for another file or version, for one that ends too early, for kinds and
                 metadata that are not described here
     """
-    whole = Path(path).read_bytes()
+    with opened(path) as file:
+        whole, ends = file.read(MOST_HEAD), os.fstat(file.fileno()).st_size
     if whole[:4] != MAGIC:
         raise ValueError(f"{Path(path).name} is no GGUF file")
     at = 4
@@ -186,7 +190,7 @@ def read(path: str | Path) -> Read:
         if at + length > len(whole):
             raise ValueError(f"{Path(path).name} ends in its head")
         at += length
-        return whole[at - length : at].decode("utf-8")
+        return whole[at - length : at].decode("utf-8", "replace")
 
     version, tensors, pairs = take("IQQ")
     if version != VERSION:
@@ -198,16 +202,24 @@ def read(path: str | Path) -> Read:
             raise ValueError(f"{key}: metadata of kind {kind} are not read here")
         metadata[key] = words() if kind == WORDS else take("I")[0]
     names = {number: name for name, (number, *_) in KINDS.items()}
-    found: dict[str, Info] = {}
+    found: dict[str, TensorInfo] = {}
     for _ in range(tensors):
         name, (count,) = words(), take("I")
         shape, (number, offset) = take(f"{min(count, 4)}Q")[::-1], take("IQ")
+        if name in found:
+            raise ValueError(f"{name} is there twice")
         if number not in names or count > 4:
             raise ValueError(f"{name}: kind {number} with {count} dimensions is not read here")
-        found[name] = Info(names[number], shape, offset)
+        found[name] = TensorInfo(names[number], shape, offset)
     data = at + -at % ALIGNED
     placed = {name: info._replace(start=data + info.start) for name, info in found.items()}
-    return Read(metadata, placed, data, len(whole))
+    for name, info in placed.items():
+        size = tensor_bytes(prod(info.shape), info.kind, row=info.shape[-1] if info.shape else 1)
+        if info.start + size > ends:
+            raise ValueError(
+                f"{Path(path).name} ends before {name}, {size:,} bytes from byte {info.start:,}"
+            )
+    return Read(metadata, placed, data, ends)
 
 
 def _words(said: str) -> bytes:

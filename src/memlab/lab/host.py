@@ -90,7 +90,7 @@ class File(Host):
 
     def __init__(self, folder: str | None = None) -> None:
         super().__init__()
-        self._file = tempfile.TemporaryFile(dir=folder)
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._end = 0
         self._copying = ThreadPoolExecutor(1)

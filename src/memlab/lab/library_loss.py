@@ -36,7 +36,7 @@ def library_loss(name: str, x_BTD: Tensor, head_VD: Tensor, labels_BT: Tensor) -
 def opened() -> Iterator[None]:
     """Within the block torch's chunked loss is no operator of its own: trackers see inside.
 
-    Source      torch 2.13, torch/nn/modules/linear_cross_entropy.py
+    Source      torch, torch/nn/modules/linear_cross_entropy.py
     """
     from torch.nn.modules import linear_cross_entropy as theirs
 

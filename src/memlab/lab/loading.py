@@ -15,8 +15,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+from ..families import record_of
 from ..model import Model
-from ..model.config import KEYS
 from .models import TinyLlama
 from .models.llama import rotary_angles
 
@@ -34,7 +34,7 @@ def save(shape: Model, folder: str, limit: int) -> None:
     state = TinyLlama(shape).state_dict()
     torch.save(state, Path(folder) / WHOLE)
     save_torch_state_dict(state, folder, max_shard_size=limit)
-    said = {key: getattr(shape, field) for field, (key, _) in KEYS[shape.family].items()}
+    said = {key: getattr(shape, field) for field, (key, _) in record_of(shape.family).shape.items()}
     text = json.dumps({"model_type": shape.family, **said})
     (Path(folder) / "config.json").write_text(text, encoding="utf-8")
 

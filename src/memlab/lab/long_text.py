@@ -17,14 +17,14 @@ from torch import Tensor
 
 from ..measure import Saved
 from ..measure.tracker import Tracker
-from .settled import settled
+from .sync_collectives import settled
 
 flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 flash_backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
 WAYS = ("gathered", "ring", "ulysses")
 
 
-class Wire:
+class CountedCollectives:
     """Collectives that are over when they return, and what this rank sent."""
 
     def __init__(self) -> None:
@@ -97,7 +97,9 @@ class Pieces(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, wire: Wire, way: str) -> Tensor:
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, wire: CountedCollectives, way: str
+    ) -> Tensor:
         out: Any = None
         lse: Any = None
         for source, (there_k, there_v) in pieces(torch.stack((k, v)), wire, way):
@@ -116,7 +118,7 @@ class Pieces(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         q, k, v, out, lse = ctx.saved_tensors
-        wire: Wire = ctx.wire
+        wire: CountedCollectives = ctx.wire
         d_q = torch.zeros_like(q)
         kv = torch.stack((k, v))
         d_every = kv.new_zeros(wire.ranks, *kv.shape) if ctx.way == "gathered" else None
@@ -137,7 +139,7 @@ class Pieces(torch.autograd.Function):
         return d_q, d_kv[0], d_kv[1], None, None
 
 
-def pieces(kv: Tensor, wire: Wire, way: str) -> Any:
+def pieces(kv: Tensor, wire: CountedCollectives, way: str) -> Any:
     """Keys and values of each rank and whose they are, this rank's own first in a ring."""
     if way == "gathered":
         every = wire.gather(kv)
@@ -149,11 +151,11 @@ def pieces(kv: Tensor, wire: Wire, way: str) -> Any:
             kv = wire.pass_on(kv)
 
 
-class Turn(torch.autograd.Function):
+class AllToAll(torch.autograd.Function):
     """From a part of the tokens with all heads to all tokens with a part of the heads, or back."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, wire: Wire, to_heads: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, wire: CountedCollectives, to_heads: bool) -> Tensor:
         ctx.wire, ctx.to_heads = wire, to_heads
         return turned(x, wire, to_heads)
 
@@ -162,14 +164,14 @@ class Turn(torch.autograd.Function):
         return turned(gradients[0], ctx.wire, not ctx.to_heads), None, None
 
 
-def turned(x: Tensor, wire: Wire, to_heads: bool) -> Tensor:
+def turned(x: Tensor, wire: CountedCollectives, to_heads: bool) -> Tensor:
     """[B, N, T/c, H] -> [B, N/c, T, H], or the other way; one all-to-all."""
     cut, join = (1, 2) if to_heads else (2, 1)
     arrived = wire.exchange(torch.stack(x.chunk(wire.ranks, cut)))
     return torch.cat(arrived.unbind(), join)
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, wire: Wire, way: str) -> Tensor:
+def attention(q: Tensor, k: Tensor, v: Tensor, wire: CountedCollectives, way: str) -> Tensor:
     """Causal attention of this rank's tokens to all tokens before them.
 
     way         gathered, ring or ulysses (Jacobs et al. 2023, arXiv:2309.14509)
@@ -181,8 +183,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, wire: Wire, way: str) -> Tensor:
         return Pieces.apply(q, k, v, wire, way)
     if k.shape[1] % wire.ranks:
         raise ValueError(f"{wire.ranks} ranks do not divide K={k.shape[1]} key/value heads")
-    q, k, v = (Turn.apply(x, wire, True) for x in (q, k, v))
-    return Turn.apply(flash(q, k, v, 0.0, True)[0], wire, False)
+    q, k, v = (AllToAll.apply(x, wire, True) for x in (q, k, v))
+    return AllToAll.apply(flash(q, k, v, 0.0, True)[0], wire, False)
 
 
 def measured(
@@ -194,7 +196,7 @@ def measured(
                 sent: in a forward and a backward pass. "agrees": output and gradients are those of
                 one device with the whole text
     """
-    wire, found = Wire(), {}
+    wire, found = CountedCollectives(), {}
     draw = torch.manual_seed(0)  # every rank begins with the same text
     shapes = [(1, count, tokens, head_dim) for count in (heads, kv_heads, kv_heads)]
     whole = [torch.randn(shape, generator=draw).requires_grad_() for shape in shapes]
@@ -220,6 +222,6 @@ def measured(
     return found
 
 
-def _mine(x: Tensor, wire: Wire) -> Tensor:
+def _mine(x: Tensor, wire: CountedCollectives) -> Tensor:
     """This rank's tokens of [B, N, T, H]."""
     return x.chunk(wire.ranks, 2)[wire.rank]

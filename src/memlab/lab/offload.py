@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..measure.storages import Living, storages
+from ..measure.storages import PerStorage, storages
 from .host import Host
 
 
-class Sent:
+class OffloadedStorage:
     """One storage that is elsewhere; `readers` counts the saved views of it that nobody has used.
 
     The first of them brings the storage back, and it stays on the device until the last.
@@ -57,7 +57,7 @@ class Offload(torch.autograd.graph.saved_tensors_hooks):
 
     def __init__(self, host: Host, *, keep: Any = (), least: int = 0) -> None:
         stays = set(storages(keep))
-        known: Living[weakref.ref[Sent]] = Living()
+        known: PerStorage[weakref.ref[OffloadedStorage]] = PerStorage()
 
         def pack(tensor: Tensor) -> Any:
             storage = tensor.untyped_storage()
@@ -66,7 +66,7 @@ class Offload(torch.autograd.graph.saved_tensors_hooks):
             before = known.get(storage)
             sent = before() if before else None
             if sent is None or sent.version != tensor._version:
-                sent = Sent(tensor, host)
+                sent = OffloadedStorage(tensor, host)
                 known.add(storage, weakref.ref(sent))
             sent.readers += 1
             layout = tensor.size(), tensor.stride(), tensor.storage_offset()

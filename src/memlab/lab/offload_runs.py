@@ -11,12 +11,12 @@ import torch
 from torch.optim import Optimizer
 
 from ..model import Model
-from .elsewhere import Elsewhere
 from .generate import Cache, generate
 from .host import File
 from .models import TinyLlama
 from .models.llama import LlamaLayer
 from .offload import Offload
+from .offloaded_optimizer import OffloadedStates
 from .streaming import Stream
 from .train import one_thread
 
@@ -39,7 +39,7 @@ def train(where: str, layers: int, width: int, mark: Mark) -> None:
     saved, states = File(), File()
     opt: Optimizer = torch.optim.AdamW(net.parameters())
     if where == "file":
-        opt = Elsewhere(net.parameters(), torch.optim.AdamW, states)
+        opt = OffloadedStates(net.parameters(), torch.optim.AdamW, states)
     with one_thread():
         for number in ("first", "second"):
             if where == "file":

@@ -112,7 +112,7 @@ def beside_adamw(
     """
     hidden = [p for name, p in parameters.items() if p.ndim == 2 and _is_hidden(name)]
     others = [p for p in parameters.values() if not any(p is h for h in hidden)]
-    return Together(make(hidden), torch.optim.AdamW(others, lr=lr, **told))
+    return ChainedOptimizers(make(hidden), torch.optim.AdamW(others, lr=lr, **told))
 
 
 def _is_hidden(name: str) -> bool:
@@ -121,7 +121,7 @@ def _is_hidden(name: str) -> bool:
     return inside and not name.endswith("bias")
 
 
-class Together(Optimizer):
+class ChainedOptimizers(Optimizer):
     """Several optimizers, each with parameters of its own, used as if they were one."""
 
     def __init__(self, *optimizers: Optimizer) -> None:

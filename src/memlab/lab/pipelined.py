@@ -16,13 +16,13 @@ from torch.distributed.pipelining.schedules import (
     ScheduleZBVZeroBubble,
 )
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.loops import loop_of
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
 from .expert_steps import route
 from .optim import optimizer
 from .subject import DTYPES, subject
@@ -76,7 +76,7 @@ def pipeline(
                 finds out, with a micro-batch that runs forward and backward before all others
     """
     rank, ranks, devices = dist.get_rank(), run.devices.pipeline, run.devices
-    every = ranks * devices.stages_per_rank
+    every = ranks * devices.schedule.stages_per_rank
     stream = torch.empty(
         run.batch,
         run.tokens or 0,
@@ -99,9 +99,9 @@ def pipeline(
             told = {"input_args": ids if first else stream, "output_args": out if last else stream}
         stages.append(PipelineStage(modules[-1], index, every, torch.device("cpu"), **told))
     more: Any = {"loss_fn": next_token_loss}
-    if devices.schedule in SINGLE:
-        return SINGLE[devices.schedule](stages[0], run.micro_batches, **more), modules
-    return MULTI[devices.schedule](list(stages), run.micro_batches, **more), modules
+    if devices.schedule.name in SINGLE:
+        return SINGLE[devices.schedule.name](stages[0], run.micro_batches, **more), modules
+    return MULTI[devices.schedule.name](list(stages), run.micro_batches, **more), modules
 
 
 def steps(
@@ -134,7 +134,7 @@ def steps(
     chosen = optimizer(recipe.optimizer, named, loop=loop_of(recipe, run))
     ids_BT = torch.randint(model.vocab, (run.batch * run.micro_batches, run.tokens or 0))
     given: Any = [ids_BT] if rank == 0 else []
-    more: Any = {"return_outputs": run.devices.return_outputs}
+    more: Any = {"return_outputs": run.devices.schedule.return_outputs}
     last = modules[-1].last
     if last:
         more["target"] = ids_BT

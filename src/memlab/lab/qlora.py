@@ -14,7 +14,7 @@ from .quantize import Quantized, dequantize
 from .quantized_linear import QuantizedLinear
 
 
-class WidenAgain(torch.autograd.Function):
+class DequantizeAgain(torch.autograd.Function):
     """x · Wᵀ where W is written out from its codes in forward, and once more in backward.
 
     A frozen weight is needed in backward too, for the gradient of x. `F.linear` would therefore
@@ -46,7 +46,7 @@ class FrozenLinear(QuantizedLinear):
 
     def forward(self, x: Tensor) -> Tensor:
         parts = (self.codes, self.scales, self.factor)
-        return WidenAgain.apply(x, self.format, self.bias, *parts)  # type: ignore[no-any-return]
+        return DequantizeAgain.apply(x, self.format, self.bias, *parts)  # type: ignore[no-any-return]
 
 
 def quantize_base(

@@ -19,7 +19,7 @@ def orders(schedule: str, *, ranks: int, micro_batches: int) -> list[list[str]]:
 
     I           the gradient of a stage's input, which the rank before it waits for
     W           the gradients of its weights, which no rank waits for
-    Source      torch 2.13, torch/distributed/pipelining/schedules.py: the loops of ScheduleGPipe
+    Source      torch, torch/distributed/pipelining/schedules.py: the loops of ScheduleGPipe
                 and Schedule1F1B; zero bubble: ScheduleInterleavedZeroBubble with one stage a rank,
                 which is ZB1P of Qi et al. 2024, arXiv:2401.10241
     Raises      ValueError for an unknown schedule and fewer micro-batches than ranks

@@ -19,8 +19,8 @@ from ..ledger import Ledger
 from ..measure import Saved, Tracker, resident, storage_bytes
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..sharding import Sharding
 from ..terms import logits
 from ..terms.optimizer import numel
 from ..terms.sharding import gathered, row_shard

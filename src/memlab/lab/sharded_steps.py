@@ -23,25 +23,25 @@ from torch.distributed.fsdp._fully_shard._fsdp_collectives import (
     DefaultReduceScatter,
 )
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..measure.tracker import Tracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.loops import loop_of
-from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
+from ..sharding import Sharding
+from .host_and_device import HostAndDevice
 from .optim import optimizer
-from .settled import settled, settled_all_reduce
 from .sharded import gathered_weights
 from .subject import DTYPES, loss_of, subject
-from .two_places import TwoPlaces
+from .sync_collectives import settled, settled_all_reduce
 from .two_steps import Held, Marks, each, now, one_pass, told, update
 
 
 class _Settled:
-    """A collective of FSDP2 that is over when it returns: memlab.lab.settled."""
+    """A collective of FSDP2 that is over when it returns: memlab.lab.sync_collectives."""
 
     def __init__(self, tracker: Tracker) -> None:
         super().__init__()
@@ -63,18 +63,18 @@ class ReduceScatter(_Settled, DefaultReduceScatter):
 def shard(module: nn.Module, layers: int, devices: Sharding, tracker: Tracker) -> nn.Module:
     """`fully_shard` of each layer and of the model, with the policy that `devices` says."""
     policy = MixedPrecisionPolicy(
-        param_dtype=DTYPES.get(devices.param_dtype or ""),
-        reduce_dtype=DTYPES.get(devices.reduce_dtype or ""),
+        param_dtype=DTYPES.get(devices.policy.param_dtype or ""),
+        reduce_dtype=DTYPES.get(devices.policy.reduce_dtype or ""),
     )
     how: Held = {"mp_policy": policy, "offload_policy": OffloadPolicy()}
-    if devices.cpu_offload:
+    if devices.policy.cpu_offload:
         how["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
-    if devices.replicas > 1:
-        sizes = (devices.replicas, devices.sharers)
+    if devices.policy.replicas > 1:
+        sizes = (devices.policy.replicas, devices.sharers)
         how["mesh"] = init_device_mesh("cpu", sizes, mesh_dim_names=("replicate", "shard"))
     lists = (part for part in module.modules() if isinstance(part, nn.ModuleList))
     for layer in next(part for part in lists if len(part) == layers):
-        fully_shard(layer, reshard_after_forward=devices.reshard_after_forward, **how)
+        fully_shard(layer, reshard_after_forward=devices.policy.reshard_after_forward, **how)
     fully_shard(module, **how)
     for part in module.modules():
         if isinstance(part, FSDPModule):
@@ -88,14 +88,14 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
 
     Shapes      every rank reads [B, T] token ids of its own in each micro-batch
     Unit        bytes of storages; gradients that meet are added in place, as autograd adds them
-    Host        under CPUOffloadPolicy "host" has the same of the host: memlab.lab.two_places
+    Host        under CPUOffloadPolicy "host" has the same of the host: memlab.lab.host_and_device
     Leaves out  scratch memory inside one operator, buffers of gloo
     Raises      ValueError for another number of ranks than the run has
     """
     if dist.get_world_size() != run.devices.data:
         raise ValueError(f"{dist.get_world_size()} ranks are here; the run has {run.devices.data}")
     torch.manual_seed(0)  # every rank begins with the same weights
-    recipe, sync = recipe_for(model, recipe, run), run.devices.gradient_sync
+    recipe, sync = recipe_for(model, recipe, run), run.devices.policy.gradient_sync
     tracker = StepTracker()
     net: Any = shard(subject(model, recipe, run), model.layers, run.devices, tracker)
     named = dict(net.named_parameters())
@@ -103,7 +103,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run) -> Held:
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     narrow = recipe.autocast
     cast = torch.autocast("cpu", DTYPES[narrow]) if narrow else None
-    places = TwoPlaces(tracker) if run.devices.cpu_offload else None
+    places = HostAndDevice(tracker) if run.devices.policy.cpu_offload else None
     marks: Marks = {}
     loss = partial(loss_of, net, ids_BT, run)
 

@@ -7,30 +7,21 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..adapters import Prompt
+from ..base.not_described import NotDescribed
+from ..families import config_types, has_config, record_of
 from ..model import Model, latent, mixtures
-from ..model.config import KEYS
-from ..model.shape_keys import OTHER_NAMES
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
 from ..run import Run
-from ..step.described import attentions
+from ..run.recipe_choice import recipe_for
+from ..step.supported import attentions
 from ..step.windows import windows
-from ..terms.adapters import Prompt
 from .causal import Causal
 from .library_loss import library_loss
 from .models import TinyGPT, TinyLlama
 from .models.common import chunked_next_token_loss
 from .quiet import quiet
 
-# Every dropout that a family's config has: of attention, of the stream, of the embedding.
-DROPOUTS = {
-    "gpt2": ("attn_pdrop", "resid_pdrop", "embd_pdrop"),
-    "opt": ("dropout", "attention_dropout"),
-    "gpt_neox": ("attention_dropout", "hidden_dropout"),
-    "starcoder2": ("attention_dropout", "residual_dropout", "embedding_dropout"),
-    "seed_oss": ("attention_dropout", "residual_dropout"),
-    "phi3": ("attention_dropout", "resid_pdrop"),
-}
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -47,6 +38,9 @@ def subject(model: Model | Causal, recipe: Recipe | str | None, run: Run) -> nn.
         raise ValueError(f"weights in {chosen.weights} are not built here; known: {known}")
     if run.frozen:
         raise ValueError(f"frozen={run.frozen!r} is not built here; freeze the module's own parts")
+    if run.lora is not None and run.lora.base not in (None, "nf4"):
+        base = run.lora.base
+        raise NotDescribed(f"base={base!r} is not described for adapters; known: nf4")
     dtype = DTYPES[chosen.weights]
     if isinstance(model, Causal):
         if run.implementation != "transformers":
@@ -164,12 +158,12 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
             import transformers
         except ModuleNotFoundError as error:
             raise ValueError("this needs transformers: pip install transformers") from error
-        if model.family not in KEYS:
-            raise ValueError(f"transformers has no {model.family!r}; known: {', '.join(KEYS)}")
+        if not has_config(model.family):
+            known = ", ".join(config_types())
+            raise ValueError(f"transformers has no {model.family!r}; known: {known}")
         settings = {**settings_of(model), "use_cache": False}
         if run.dropout is not None:
-            named = DROPOUTS.get(model.family, ("attention_dropout",))
-            settings |= dict.fromkeys(named, run.dropout)
+            settings |= dict.fromkeys(record_of(model.family).dropouts, run.dropout)
         if run.window is not None:
             windows(model, run.window)  # of a family whose config alone says it, this refuses it
             settings["sliding_window"] = run.window or None
@@ -193,10 +187,10 @@ def _theirs(model: Model, run: Run, dtype: torch.dtype) -> nn.Module:
 
 def settings_of(model: Model) -> dict[str, Any]:
     """The model's own config, with what the model says over it."""
-    said = {key: getattr(model, field) for field, (key, _) in KEYS[model.family].items()}
+    said = {key: getattr(model, field) for field, (key, _) in record_of(model.family).shape.items()}
     said |= mixtures.settings(model) | latent.settings(model)
     if model.config:
-        others = OTHER_NAMES.get(model.family, {}).values()  # which would count first
+        others = record_of(model.family).other_names.values()  # which would count first
         return {**{k: v for k, v in model.config.items() if k not in others}, **said}
     # Without special tokens: no row of the embedding is treated apart, whatever the vocabulary.
     tokens = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))

@@ -23,19 +23,19 @@ from torch.distributed.tensor.parallel.style import ParallelStyle
 from torch.distributed.tensor.placement_types import Replicate, Shard
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..measure.tracker import Tracker
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for
-from ..recipe.loops import loop_of
-from ..recipe.parallelism import Sharding
 from ..run import Run
+from ..run.optimizer_loops import loop_of
+from ..run.recipe_choice import recipe_for
+from ..sharding import Sharding
 from .expert_steps import route
 from .optim import optimizer
-from .settled import settled_all_reduce, settled_call
 from .subject import loss_of, subject
+from .sync_collectives import settled_all_reduce, settled_call
 from .two_steps import Held, Marks, each, now, one_pass, told, update
 
 Plan = dict[str, ParallelStyle]
@@ -94,7 +94,7 @@ def layer_plan(model: Model, devices: Sharding) -> Plan:
     """What `parallelize_module` is told of each layer of a llama of transformers."""
     out = RowwiseParallel()
     plan: Plan = {}
-    if devices.sequence:
+    if devices.plan.sequence:
         out = RowwiseParallel(output_layouts=TOKENS, use_local_output=False)
         norms = ("input_layernorm", "post_attention_layernorm")
         plan = {name: SequenceParallel() for name in norms}
@@ -114,7 +114,7 @@ def divide(net: Any, model: Model, devices: Sharding, mesh: DeviceMesh) -> nn.Mo
 
     Tied        both make two weights of a tied table, which have to be tied again
     """
-    if devices.plan == "transformers":
+    if devices.plan.whose == "transformers":
         if model.tied:  # from_pretrained ties when it has divided
             net.lm_head.weight = nn.Parameter(net.lm_head.weight.detach().clone())
         _by_their_plan(net, mesh)
@@ -139,12 +139,14 @@ def _by_torch(net: Any, model: Model, devices: Sharding, mesh: DeviceMesh) -> No
     """`parallelize_module` of each layer, of the embedding and of the output head."""
     for layer in net.model.layers:
         parallelize_module(layer, mesh, layer_plan(model, devices))
-    cut: Any = {"output_layouts": TOKENS, "use_local_output": False} if devices.sequence else {}
+    cut: Any = (
+        {"output_layouts": TOKENS, "use_local_output": False} if devices.plan.sequence else {}
+    )
     ends: Plan = {"model.embed_tokens": RowwiseParallel(input_layouts=WHOLE, **cut)}
     ends["lm_head"] = ColwiseParallel(
-        input_layouts=TOKENS if devices.sequence else WHOLE, use_local_output=False
+        input_layouts=TOKENS if devices.plan.sequence else WHOLE, use_local_output=False
     )
-    if devices.sequence:
+    if devices.plan.sequence:
         ends["model.norm"] = SequenceParallel()
     parallelize_module(net, mesh, ends)
     for name, weight in net.named_parameters():
@@ -183,7 +185,7 @@ def steps(model: Model, recipe: Recipe | str, run: Run, *, routing: str | None =
     ids_BT = torch.randint(model.vocab, (run.batch, run.tokens or 0))
     marks: Marks = {}
     loss = partial(loss_of, net, ids_BT, run)
-    own: Any = loss_parallel() if run.devices.plan == "torch" else nullcontext()
+    own: Any = loss_parallel() if run.devices.plan.whose == "torch" else nullcontext()
     with no_garbage(), own, settled_all_reduce(tracker), tracker:
         tracker.label([net, chosen])
         tracker.label(ids_BT, "inputs")

@@ -6,8 +6,9 @@ transformers fill it in. What reads pictures or sound is left out, and counted.
 
 import os
 
+from ..families import has_config
 from ..model import Model
-from ..model.config import KEYS, load
+from ..model.config import load
 from ..recipe import Recipe
 from .causal import Causal
 
@@ -23,7 +24,7 @@ def text_part(source: str | os.PathLike[str]) -> Model | None:
         return None
     whole = Causal(source)
     family = whole.text.model_type
-    if whole.text is whole.settings or family not in KEYS:
+    if whole.text is whole.settings or not has_config(family):
         return None
     said = whole.text.to_diff_dict() | {"model_type": family}
     saved = config.get("dtype", config.get("torch_dtype"))

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from ..base import titles
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..base.message import Message
 from ..estimate import sizes
+from ..measure.fake_copies import Fakes
 from ..measure.fake_cuda import begin, known, noted
 from ..measure.fake_cuda.undo import Changes
-from ..measure.fakes import Fakes
 from ..measure.shapes_mode import shapes_mode
 from ..measure.step_tracker import StepTracker
 from ..measure.terms import head
@@ -24,13 +24,13 @@ from ..measure.traced_call import TracedCall
 from ..measure.untraceable import explained
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for, tied_as
 from ..run import Run
-from ..run_adapters import shown
+from ..run.adapters import shown
+from ..run.recipe_choice import recipe_for, tied_as
 from .causal import Causal
+from .causal_cache import CALL
 from .subject import DTYPES, subject
 
-TRACED = ("phase", "batch", "tokens", "backend", "attention", "kernel", "logits", "inference_mode")
 CACHES = ("past_key_values", "cache_params")
 
 
@@ -49,7 +49,7 @@ def trace_call(
     if run.phase == "train":
         raise ValueError("phase='train' is a step: trace_run() traces it")
     for field, value in run.said().items():
-        if field not in TRACED:
+        if field not in CALL:
             raise ValueError(f"{field}={shown(value)} cannot be traced in a call")
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")

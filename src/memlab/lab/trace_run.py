@@ -18,11 +18,12 @@ from ..measure.traced import Trace
 from ..measure.untraceable import CannotTrace
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of, step_name
 from ..run import Run
-from ..run_adapters import shown
-from ..step import described
+from ..run.adapters import shown
+from ..run.fields import named
+from ..run.optimizer_loops import loop_of, step_name
+from ..run.recipe_choice import recipe_for, tied_as
+from ..step import supported
 from ..units import text
 from .causal import GROUPED, Causal
 from .optim import optimizer
@@ -35,24 +36,7 @@ EVEN = (
     "each; with every token at the same experts the peak is {size}"
 )
 # What a traced step is told here; of the other fields only their defaults can be traced.
-TRACED = (
-    "batch",
-    "tokens",
-    "implementation",
-    "backend",
-    "attention",
-    "kernel",
-    "dropout",
-    "window",
-    "checkpoint",
-    "texts",
-    "loss",
-    "loss_chunks",
-    "optimizer_impl",
-    "compile",
-    "lora",
-    "adapter",
-)
+TRACED = named(traced=True)
 
 
 def trace_run(
@@ -107,7 +91,7 @@ def _traced(
     if run.tokens is None:
         raise ValueError("tokens is missing: how many are in each sequence?")
     chosen = recipe_for(model, recipe, run)
-    described.dtype_of(chosen)
+    supported.dtype_of(chosen)
     if chosen.master or step_name(chosen) == "wide_adamw":
         raise ValueError(
             f"recipe {chosen.name!r}: a step with wider copies or states beside the weights cannot "

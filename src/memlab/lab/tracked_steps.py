@@ -10,7 +10,7 @@ from ..ledger import Ledger
 from ..measure.step_tracker import StepTracker
 from ..measure.terms import births, head, name_logits, width
 from ..measure.tracker import Tracker
-from ..step.moments import hills
+from ..step.core.moments import hills
 from .train import one_thread
 
 

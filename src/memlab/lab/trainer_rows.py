@@ -5,9 +5,9 @@ from typing import Any
 import torch
 
 from ..run import Run
+from ..run.loops import LOOPS
 
 STEPS = 4  # the third is looked at, and Trainer may read one ahead
-ROLLED_OUT = ("grpo", "distillation")  # which make the texts that they learn
 
 
 def rows_of(run: Run, vocab: int) -> list[dict[str, Any]]:
@@ -16,7 +16,7 @@ def rows_of(run: Run, vocab: int) -> list[dict[str, Any]]:
     short = run.texts == "padded" and run.loop in ("sft", "dpo")  # their collators pad
     pairs = torch.randint(1, vocab, sizes)[:, :, short:].tolist()
     prompt = 1 if run.completion is None else tokens - run.completion
-    if run.loop in ROLLED_OUT:
+    if LOOPS[run.loop].rolls_out:
         return [{"prompt": " ".join("a" * prompt)} for _ in pairs]
     if run.loop == "gkd":
         learned = [0] * prompt + [1] * (tokens - prompt)

@@ -14,19 +14,19 @@ from typing import Any
 
 import torch
 
-from ..base.garbage import no_garbage
+from ..adapters.lora import WRAPPED
+from ..base.gc_paused import no_garbage
 from ..measure.step_tracker import StepTracker
 from ..model import Model
-from ..programs import DISTILLED
 from ..run import Run
-from ..step.evaluation import BATCHES
-from ..terms.lora import WRAPPED
+from ..run.loops import LOOPS, TAUGHT
+from ..step.loops.evaluation import BATCHES
 from . import distilling, trl_trainers
 from .hugging_face import hugging_face
 from .lora import adapt
 from .quiet import quiet
 from .train import one_thread
-from .trainer_rows import ROLLED_OUT, STEPS, rows_of
+from .trainer_rows import STEPS, rows_of
 from .with_peft import on_codes, scales_of, unfused, wrapped
 
 # A config.json that is small enough for a test.
@@ -104,7 +104,7 @@ def watched(
         model = named(run, folder, config) if precision is None else decoder(precision, run, config)
         trainer = make(model, rows, how, stack)
         trainer.add_callback(Third())
-        if run.loop in ROLLED_OUT:
+        if LOOPS[run.loop].rolls_out:
             _after_rollout(trainer, tracker, found)
         for kind in (one_thread(), no_garbage(), tracker):
             stack.enter_context(kind)
@@ -179,7 +179,7 @@ def _how(precision: str | None, run: Run, folder: Any) -> dict[str, Any]:
     length = tokens - 1 if run.completion is None else run.completion
     if run.loop == "grpo":
         how |= {"completion": length, "judged": run.reference == "model"}
-    if run.loop in DISTILLED:
+    if run.loop in TAUGHT:
         how |= {"completion": length, "teacher": run.teacher}
     return how
 

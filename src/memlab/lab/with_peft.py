@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..adapters import Ia3, Prompt, Vera
+from ..adapters.lora import WRAPPED
 from ..model import Model
 from ..model.module_names import end_names, module_names
 from ..run import Run
-from ..terms.adapters import Ia3, Prompt, Vera
-from ..terms.lora import WRAPPED
 from .quiet import quiet
 
 # The name of a linear layer in the LLaMA family, where it is not the one of Model.tensors().
@@ -87,7 +87,7 @@ def on_codes(run: Run) -> dict[str, Any]:
 class OnHost:
     """Numbers of a prompt's virtual tokens: on a host, of which each call has a copy on the card.
 
-    Source      peft 0.21, peft_model.py: get_prompt; they are in no parameter and in no buffer, so
+    Source      peft, peft_model.py: get_prompt; they are in no parameter and in no buffer, so
                 no `.to("cuda")` moves them
     """
 
@@ -149,7 +149,7 @@ def scales_of(module: nn.Module) -> list[torch.Tensor]:
 def unfused(module: nn.Module) -> Iterator[None]:
     """bitsandbytes' product as the operators that it is made of, which a tracker sees one by one.
 
-    Source      bitsandbytes 0.50, backends/default/ops.py: _gemm_4bit_default_impl
+    Source      bitsandbytes, backends/default/ops.py: _gemm_4bit_default_impl
     """
     if not scales_of(module):
         yield

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from ..measure.tracker import Tracker
-from .settled import settled, settled_all_reduce
+from .sync_collectives import settled, settled_all_reduce
 
 
 class _Over:

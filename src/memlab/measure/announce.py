@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from ..watch.opted import FOLDER
+from ..watch.announced import FOLDER
 from .recorded import Recorded
 from .storages import plain
 

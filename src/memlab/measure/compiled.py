@@ -94,7 +94,7 @@ def compiled(module: nn.Module, run: Run) -> Iterator[Graphs]:
     """While the block runs, each call of `module` is that of torch.compile(module).
 
     Changes     what `without_kernels` changes
-    Source      torch 2.13, _inductor/graph.py and _dynamo/backends/debugging.py
+    Source      torch, _inductor/graph.py and _dynamo/backends/debugging.py
     """
     graphs = Graphs(run)
 
@@ -153,7 +153,7 @@ def without_kernels() -> Iterator[None]:
 
     Changes     torch._dynamo is reset before and after: what a program had compiled until then is
                 compiled again when it is called next. No cache is read or written
-    Source      torch 2.13, _inductor/graph.py
+    Source      torch, _inductor/graph.py
     """
     from torch._functorch import config as functorch
     from torch._inductor import config, cpu_vec_isa

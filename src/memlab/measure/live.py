@@ -18,9 +18,9 @@ from ..recipe import Recipe
 from ..run import Run
 from ..units import text
 from . import cuda
-from .before import Before, Idle
 from .line_tracker import ENOUGH_STEPS, Held
 from .line_tracker import LineTracker as LineTracker
+from .preexisting import Preexisting, Unused
 
 WORTH_SAYING = 100  # what is less than a hundredth of the peak explains nothing
 
@@ -53,11 +53,11 @@ class Live:
             raise ValueError("a run without a model; give explain(model, recipe, run)")
         self.tracker = LineTracker(device)
         self.counters: cuda.Counters | None = None
-        self.idle = Idle(0, 0)
+        self.idle = Unused(0, 0)
         self._card: cuda.CudaTracker | None = None
 
     def __enter__(self) -> "Live":
-        self._before = Before()
+        self._before = Preexisting()
         if cuda.available():
             self._card = cuda.CudaTracker().__enter__()
         self.tracker.__enter__()

@@ -13,7 +13,7 @@ import torch
 
 from ..base.table import as_html, as_text, cell
 from .patches import watch_saves
-from .storages import Living, plain, storages, tensors
+from .storages import PerStorage, plain, storages, tensors
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Saved:
     """
 
     def __init__(self, *, exclude: Any = ()) -> None:
-        self._excluded: Living[bool] = Living()
+        self._excluded: PerStorage[bool] = PerStorage()
         for storage in storages(exclude).values():
             self._excluded.add(storage, True)
         self._kept: list[_Kept] = []
-        self._living: Living[_Kept] = Living()
+        self._living: PerStorage[_Kept] = PerStorage()
         self._rows: list[Row] = []
         self._open: ExitStack | None = None
         self._used = False

@@ -129,7 +129,7 @@ def resident(
     return sizes
 
 
-class Living(Generic[Value]):
+class PerStorage(Generic[Value]):
     """A value for each storage, dropped when the storage dies; keeps no storage alive.
 
     The address of a storage is its name only while it lives: the next one may get the same.

@@ -18,16 +18,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.optim import Optimizer
 
 from ..base import titles
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..run import Run
 from ..units import whole
 from .compiled import CompiledTracker, compiled, eager
+from .fake_copies import Fakes
 from .fake_cuda import begin, known, noted
 from .fake_cuda.kinds import small
 from .fake_cuda.losses import losses
 from .fake_cuda.undo import Changes
 from .fake_cuda.values import Values
-from .fakes import Fakes
 from .grouped_products import grouped_products
 from .shapes_mode import shapes_mode
 from .step_tracker import HOST, StepTracker

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .log import Record
 from .patches import watch_resizes, watch_saves
 from .recorded import CATEGORIES, Recorded
-from .storages import Living, Storage, is_plain, plain, tensors
+from .storages import PerStorage, Storage, is_plain, plain, tensors
 
 # How sure a category is. A later finding replaces an earlier one unless that one was surer.
 UNKNOWN, SAVED, FOUND, SAID = range(4)
@@ -62,7 +62,7 @@ class Tracker(Recorded, TorchDispatchMode):
         except RuntimeError as error:
             raise ValueError(f"device={device!r} is not a device torch knows") from error
         self._round_to = round_to
-        self._living: Living[Record] = Living(self._freed)
+        self._living: PerStorage[Record] = PerStorage(self._freed)
         self._idents = itertools.count()
         self._phase = ""
         self._watched: list[tuple[weakref.ref, str]] = []

@@ -6,10 +6,9 @@ Source      transformers 5.23, whose configuration classes check types, and whos
 from __future__ import annotations
 
 from ..base.message import Message
-from .dropouts import DROPOUTS
-from .fields import HARMLESS, ONLY, kinds
+from ..families import KINDS, ONLY, record_of
+from .fields import HARMLESS, kinds
 from .rotary_keys import check_chunks, check_rotary, check_turning
-from .shape_keys import KINDS
 from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -19,23 +18,6 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "bfloat16", "float16")
 ATTENTIONS = ("sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
-# Families whose classes ask for it, though their heads may have another width.
-DIVIDED = ("llama", "gpt_neox", "gemma2", "gemma3_text")
-# Families whose classes have no head_dim, and whose models take a null for one.
-UNDIVIDED = (
-    "qwen2",
-    "phi3",
-    "olmo",
-    "olmo2",
-    "smollm3",
-    "granite",
-    "starcoder2",
-    "cohere2",
-    "qwen3_moe",
-    "qwen2_moe",
-    "olmoe",
-    "glm4_moe",
-)
 FLAGS = (
     "use_cache",
     "gradient_checkpointing",
@@ -62,23 +44,6 @@ FACTORS = (
     "logit_scale",
 )
 BOUNDS = ("attn_logit_softcapping", "final_logit_softcapping", "clip_qkv")  # or null for none
-# Families whose embedding treats no padding token apart. In the others it must be one of its rows.
-UNPADDED = ("gpt2", "gpt_neox")
-# Padding tokens of the classes, where a config says nothing; the others' have none.
-PADDING = {
-    "gemma": 0,
-    "opt": 1,
-    "phi3": 32000,
-    "olmo": 1,
-    "olmo2": 1,
-    "smollm3": 128004,
-    "glm4": 151329,
-    "gemma2": 0,
-    "gemma3_text": 0,
-    "cohere2": 0,
-    "olmoe": 1,
-    "seed_oss": 1,
-}
 
 
 def check(family: str, config: Mapping[str, Any]) -> None:
@@ -86,7 +51,7 @@ def check(family: str, config: Mapping[str, Any]) -> None:
 
     Raises      ValueError or TypeError that names key and value
     """
-    known = kinds(family)
+    known, record = kinds(family), record_of(family)
     for key, value in config.items():
         if known.get(key) == ONLY:
             _only(key, value)
@@ -94,7 +59,7 @@ def check(family: str, config: Mapping[str, Any]) -> None:
             of_kind(key, value, bool, "true or false is needed")
         elif key in known and (key in FACTORS or (key in BOUNDS and value is not None)):
             number(key, value)
-        elif key in DROPOUTS.get(family, {}):
+        elif key in record.dropouts:
             probability(key, value)
     for key in ("dtype", "torch_dtype"):
         _dtype(key, config.get(key))
@@ -104,16 +69,16 @@ def check(family: str, config: Mapping[str, Any]) -> None:
         _windows(family, config)
     if "no_rope_layers" in known:
         check_turning(config)
-    if family == "llama4_text" and config.get("experts_implementation") is not None:
-        raise ValueError("experts_implementation: llama4_text has one of its own; leave it out")
+    if not record.grouped_experts and config.get("experts_implementation") is not None:
+        raise ValueError(f"experts_implementation: {family} has one of its own; leave it out")
     if "attention_chunk_size" in known:
         check_chunks(config)
     if "rope_parameters" in known:
         check_rotary(family, config)
-    if family in UNDIVIDED and "head_dim" in config and config["head_dim"] is None:
+    if not record.null_head_dim and "head_dim" in config and config["head_dim"] is None:
         raise TypeError(f"head_dim is null; {family} needs a whole number, or leave it out")
-    if family not in UNPADDED:
-        _padding(config.get("pad_token_id", PADDING.get(family)), config.get("vocab_size"))
+    if record.padding_row:
+        _padding(config.get("pad_token_id", record.padding), config.get("vocab_size"))
 
 
 def check_heads(family: str, fields: Mapping[str, Any]) -> None:
@@ -121,7 +86,7 @@ def check_heads(family: str, fields: Mapping[str, Any]) -> None:
     told, width, heads = fields.get("head_dim"), fields["d_model"], fields["heads"]
     if "head_dim" not in fields or not heads:
         return
-    if family in DIVIDED and width % heads:
+    if record_of(family).divides_width and width % heads:
         pattern = "D={width} is not a multiple of N={heads}, which {family} asks for"
         raise ValueError(Message(pattern, width=width, heads=heads, family=family))
     if told is None and width % heads:

@@ -3,7 +3,7 @@
 Letters: C width of that row, the latent, P and R the parts of a head's query and key that positions
 pass and turn (together H), U width of a head's values.
 
-Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers 5.23:
+Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers:
             models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from ..base.frozen import dataclass
 from ..base.message import Message
+from ..families import record_of
 from ..units import whole
-from .families import LATENTS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def check(model: Model) -> None:
     Raises      ValueError or TypeError that names the field
     """
     latent = model.latent
-    if model.family not in LATENTS:
+    if not record_of(model.family).latent:
         if latent is not None:
             raise ValueError(f"latent={latent}: {model.family} has no latent attention")
         return

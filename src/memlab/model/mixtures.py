@@ -5,9 +5,9 @@ Letters: X experts in a layer, k of them for each token, M the width of one.
 
 from __future__ import annotations
 
+from ..families import record_of
 from ..terms.experts import expert
 from ..units import whole
-from .families import MIXTURES
 from .values import one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
     from .model import Model
 
-# Families whose experts stand in groups: how many there are, and may be chosen, unless it is said.
-GROUPED = {"glm4_moe": (1, 1), "deepseek_v3": (8, 4), "deepseek_v2": (1, 1)}
-# Their first layers without experts, unless it is said.
-FIRST_DENSE = {"glm4_moe": 1, "deepseek_v3": 3, "deepseek_v2": 0}
 TOPK_METHODS = ("greedy", "group_limited_greedy")  # of deepseek_v2: only the second has groups
 COUNTS = ("experts", "experts_per_token", "expert_ff")
 # The fields of a model that has no experts.
@@ -40,16 +36,16 @@ def check(model: Model) -> None:
     """
     for field in COUNTS + ("shared_ff",):
         size = whole(field, getattr(model, field))
-        if size and model.family not in MIXTURES:
+        if size and not record_of(model.family).mixture:
             raise ValueError(f"{field}={size}: {model.family} has no experts")
-        if not size and field in COUNTS and model.family in MIXTURES:
+        if not size and field in COUNTS and record_of(model.family).mixture:
             raise ValueError(f"{field}=0; at least 1 is needed in a mixture of experts")
     if model.experts_per_token > model.experts:
         raise ValueError(f"experts_per_token={model.experts_per_token}; X={model.experts} experts")
     if not isinstance(model.dense_layers, tuple):
         kind = type(model.dense_layers).__name__
         raise TypeError(f"dense_layers={model.dense_layers!r} is a {kind}; a tuple is needed")
-    if model.dense_layers and model.family not in MIXTURES:
+    if model.dense_layers and not record_of(model.family).mixture:
         raise ValueError(f"dense_layers={model.dense_layers}: all layers of {model.family} are")
     last = -1
     for layer in model.dense_layers:
@@ -66,7 +62,7 @@ def read(family: str, config: Mapping[str, Any], fields: Mapping[str, Any]) -> d
     Raises      TypeError or ValueError for a value that no model can be built from
     """
     made: dict[str, Any] = {"dense_layers": dense_layers(family, config, fields["layers"])}
-    if family in GROUPED:
+    if record_of(family).groups:
         if not fields["shared_ff"]:
             raise ValueError("n_shared_experts=0; at least 1 is needed")
         made["shared_ff"] = fields["shared_ff"] * fields["expert_ff"]
@@ -76,7 +72,8 @@ def read(family: str, config: Mapping[str, Any], fields: Mapping[str, Any]) -> d
 
 def groups(family: str, config: Mapping[str, Any]) -> tuple[int, int]:
     """Groups of experts in a layer, and how many of them a token may choose from."""
-    usual = GROUPED[family]
+    usual = record_of(family).groups
+    assert usual is not None  # who asks has groups
     if family == "deepseek_v2" and config.get("topk_method", TOPK_METHODS[0]) == TOPK_METHODS[0]:
         return usual
     return config.get("n_group", usual[0]), config.get("topk_group", usual[1])
@@ -109,14 +106,15 @@ def dense_layers(family: str, config: Mapping[str, Any], layers: int) -> tuple[i
     Source      transformers 5.23: Qwen3MoeDecoderLayer, Qwen2MoeDecoderLayer, Glm4MoeDecoderLayer
     Raises      TypeError or ValueError for a value that no model can be built from
     """
-    if family in GROUPED:
-        first = config.get("first_k_dense_replace", FIRST_DENSE[family])
+    known = record_of(family)
+    if known.groups:
+        first = config.get("first_k_dense_replace", known.first_dense)
         if type(first) is not int:
             raise TypeError(f"first_k_dense_replace={first!r}; int is needed")
         return tuple(range(min(max(first, 0), layers)))
-    if family == "llama4_text":
+    if "interleave_moe_layer_step" in known.effects:
         return _interleaved(config, layers)
-    if family not in ("qwen3_moe", "qwen2_moe"):
+    if "decoder_sparse_step" not in known.effects:
         return ()
     every = config.get("decoder_sparse_step", 1)
     if type(every) is not int:
@@ -163,16 +161,17 @@ def settings(model: Model) -> dict[str, Any]:
 
     Raises      ValueError for layers that no config of the family says
     """
-    if model.family in GROUPED:
+    known = record_of(model.family)
+    if known.groups:
         first = len(model.dense_layers)
         if model.dense_layers != tuple(range(first)) or model.shared_ff % model.expert_ff:
             raise ValueError(f"dense_layers={model.dense_layers}: no config of {model.family}")
         shared = model.shared_ff // model.expert_ff
         return {"first_k_dense_replace": first, "n_shared_experts": shared}
-    if model.family == "llama4_text":
+    if "interleave_moe_layer_step" in known.effects:
         if model.shared_ff != model.expert_ff:
             raise ValueError(f"shared_ff={model.shared_ff}: no config of {model.family}")
         return {"moe_layers": [i for i in range(model.layers) if i not in model.dense_layers]}
-    if model.family not in ("qwen3_moe", "qwen2_moe"):
+    if "decoder_sparse_step" not in known.effects:
         return {}
     return {"mlp_only_layers": list(model.dense_layers), "decoder_sparse_step": 1}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from ..base.frozen import dataclass, replace
 from ..base.mapping import FrozenDict
 from ..base.message import Message
+from ..families import record_of
 from ..terms.weights import group_size
-from ..units import whole
+from ..units import MOST, at_least_one, whole
 from . import latent, mixtures
-from .families import FAMILIES
 from .latent import Latent
 from .parameters import parameters_of
 from .presets import PRESETS
@@ -62,7 +62,7 @@ class Model:
     shared_ff: int = FILLED  # the width of what every token passes besides, or 0
     dense_layers: tuple[int, ...] = FILLED  # numbers of the layers without experts
     latent: Latent | None = FILLED  # the widths of latent attention, in families that have it
-    # Left out, these follow the family; memlab.model.families explains each.
+    # Left out, these follow the family; memlab.families explains each.
     tied: bool = FILLED
     gated: bool = FILLED
     norm: str = FILLED
@@ -89,12 +89,11 @@ class Model:
     config: Mapping[str, Any] = FILLED  # the config.json it was read from, or nothing
 
     def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise ValueError(f"unknown family {self.family!r}; known: {', '.join(FAMILIES)}")
+        known = record_of(self.family)
         self._fill({"name": self.family, "kv_heads": self.heads, "embed_dim": self.d_model})
-        self._fill(FAMILIES[self.family])
+        self._fill(known.flags)
         for field in ("layers", "d_model", "heads"):
-            _positive(field, getattr(self, field))
+            at_least_one(field, getattr(self, field))
         if isinstance(self.latent, Latent):
             self._fill({"head_dim": self.latent.head})
         if self.head_dim is None and self.d_model % self.heads:
@@ -115,19 +114,19 @@ class Model:
                 object.__setattr__(self, field, value)
 
     def _check(self) -> None:
-        for field in _COUNTS + ("positions",):
-            _positive(field, getattr(self, field))
-        if self.layers > MOST_LAYERS:
+        if whole("layers", self.layers) > MOST_LAYERS:
             raise ValueError(
                 f"layers={self.layers:,} is more than {MOST_LAYERS:,}, the deepest known"
             )
+        for field in _COUNTS + ("positions",):
+            at_least_one(field, getattr(self, field), MOST)
         whole("position_offset", self.position_offset)
         if whole("block_norms", self.block_norms) not in (1, 2, 4):
             raise ValueError(f"block_norms={self.block_norms}; known: 1, 2, 4")
         mixtures.check(self)
         latent.check(self)
         group_size(self.heads, kv_heads=self.kv_heads)
-        for field, default in FAMILIES[self.family].items():
+        for field, default in record_of(self.family).flags.items():
             value = getattr(self, field)
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise TypeError(f"{field}={value!r} is a {type(value).__name__}; a bool is needed")
@@ -240,8 +239,3 @@ class Model:
 def presets() -> list[str]:
     """Names that `Model.preset` knows."""
     return list(PRESETS)
-
-
-def _positive(name: str, value: int) -> None:
-    if whole(name, value) == 0:
-        raise ValueError(f"{name}=0; at least 1 is needed")

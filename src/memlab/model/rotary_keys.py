@@ -1,11 +1,11 @@
 """What a config.json may say of rotary positions: which layers turn, how much, how scaled.
 
-Source      transformers 5.23: modeling_rope_utils.py, models/*/configuration_*.py
+Source      transformers: modeling_rope_utils.py, models/*/configuration_*.py
 """
 
 from __future__ import annotations
 
-from .shape_keys import CHUNKED, KINDS
+from ..families import CHUNKED, KINDS, record_of
 from .values import number, of_kind, one_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# Families that turn a part of a head.
-PARTLY = ("gpt_neox", "phi3", "glm4", "glm4_moe")
 ONCE = ("default", "linear", "llama3", "yarn", "proportional")  # scaled when the model is built
 LONG = ("longrope", "su", "yarn")  # phi3's names of the one scaling that it has
 # Kinds of rotary base that scale a share of the head, where one is said.
@@ -70,6 +68,7 @@ def check_turning(config: Mapping[str, Any]) -> None:
 
 
 def check_rotary(family: str, config: Mapping[str, Any]) -> None:
+    partly = record_of(family).reads("partial_rotary_factor")  # a part of a head may turn
     for key in ("rope_parameters", "rope_scaling"):
         told = config.get(key)
         if told is not None and not isinstance(told, dict):
@@ -82,7 +81,7 @@ def check_rotary(family: str, config: Mapping[str, Any]) -> None:
         share = (told or {}).get("partial_rotary_factor")
         _share(f"{key}'s partial_rotary_factor", share)
         scaled = (told or {}).get("rope_type") or (told or {}).get("type")
-        if family not in PARTLY and scaled in SCALED and share not in (None, 1):
+        if not partly and scaled in SCALED and share not in (None, 1):
             raise ValueError(f"{key}'s partial_rotary_factor={share}: {family} turns whole heads")
         if family == "gemma3_text":
             _by_kind(key, told or {})

@@ -7,6 +7,7 @@ matrices differently, and blocks restart on each row. Letters as in memlab.terms
 from __future__ import annotations
 
 from ..base.frozen import dataclass
+from ..families import record_of
 from ..terms.optimizer import numel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -152,7 +153,7 @@ def _dense(m: Model, layers: int) -> Iterator[Tensor]:
 def _mixture(m: Model, copies: int) -> Iterator[Tensor]:
     """Router and experts; gate and up of all experts lie in one tensor, their down in another."""
     part, where = "feed_forward", "layers.feed_forward."
-    plain = m.family == "llama4_text"  # whose router is a linear layer
+    plain = record_of(m.family).linear_router
     yield Tensor(f"{where}router", (m.experts, m.d_model), part, copies, linear=plain)
     widths = {"experts_up": (2 * m.expert_ff, m.d_model), "experts_down": (m.d_model, m.expert_ff)}
     for name in ("experts_up", "experts_down"):

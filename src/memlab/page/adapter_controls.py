@@ -1,11 +1,11 @@
 """What the page asks about adapters: the controls, and where they stand at first.
 
-Each has the name that it has in an address; memlab.page.asked makes a Lora of them.
+Each has the name that it has in an address; memlab.page.question makes a Lora of them.
 """
 
 from __future__ import annotations
 
-from .adapted import ATTENTION, EVERY, USUAL
+from .adapter_tables import ATTENTION, EVERY, USUAL
 
 WHOLE, LORA, QLORA = "all", "lora", "qlora"
 BASE = {LORA: None, QLORA: "nf4"}

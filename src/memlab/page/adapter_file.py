@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import json
 
+from ..adapters import Lora
+from ..adapters.lora import linear_layers
 from ..base.message import Message, dumps
+from ..base.quoted import shown
 from ..files.adapter_fields import NO_BYTE, READ, REFUSED
 from ..model.module_names import module_names
 from ..model.presets import HUB, PRESETS
-from ..terms.lora import Lora, linear_layers
 from . import adapter_words
 from . import words as say
-from .adapted import CHOSEN, which_of
 from .adapter_controls import BASE, LORA, QLORA, WHOLE
-from .adapters_kept import THEIRS
-from .asked import model_of
+from .adapter_tables import CHOSEN, which_of
+from .adapters_resident import carries
 from .command import command
-from .described import why
-from .outside import shown
-from .request import OTHER_MODEL, checked
-from .serving_controls import TRAIN
+from .controls import OTHER_MODEL, checked
+from .question import model_of
+from .serve_controls import TRAIN
+from .supported import why
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
     from ..model import Model
-    from .asked import State
+    from .question import State
 
 FILE = "adapter_config.json"  # where the pasted one is expected
 RANK = 8  # peft's own, where a file says none
@@ -109,7 +110,7 @@ def percent(share: Any) -> int | None:
 def which(said: State, state: State) -> str:
     """Which of the control's sets of layers the file's targets are."""
     family = model_type(state)
-    if family not in THEIRS:
+    if not carries(family):
         raise ValueError(Message(say.NO_ADAPTERS, family=family))
     model, told = model_of(state), said.get("target_modules")
     whole = isinstance(told, str) and told.lower() == "all-linear"

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import json
 
-from .. import program_defaults
 from ..base.message import Listed, Message, dumps
 from ..explain.flags import FLAGS, flag
 from ..explain.flags import divided as of_cards
+from ..families import has_config
 from ..model import Model
-from ..model.shape_keys import KEYS
+from ..run import program_defaults
+from ..run.loops import LOOPS
 from ..units import text
 from ..verdict import room_for, room_on
 from . import words as say
-from .asked import (
-    card_of,
-    controls_of,
-    model_of,
-    name_of,
-    recipe_name,
-    recipe_of,
-    run_of,
-)
-from .begun import ORDER as ORDER
-from .begun import begun, summed
-from .cheaper import cheapest, divided, instead
-from .described import Unknown, why
-from .highest import Highest, Missing, at_rest
-from .loop_controls import CLASSES
-from .request import OTHER_MODEL, OWN, checked
+from .advice import cheapest, divided, instead
+from .answer_rows import ORDER as ORDER
+from .answer_rows import begun, summed
+from .controls import OTHER_MODEL, OWN, checked
+from .engine_sentence import serving
+from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .sentences import left_out, of_config, said
-from .serving import serving
-from .serving_controls import SERVE
+from .serve_controls import SERVE
+from .supported import Unknown, why
+from .table_peak import Highest, Missing, at_rest
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -40,8 +32,8 @@ if TYPE_CHECKING:
     from ..explain.changes import Found
     from ..recipe import Recipe
     from ..run import Run
-    from .asked import State
-    from .highest import Lookup
+    from .question import State
+    from .table_peak import Lookup
 
 
 REST = "later"  # the modules that few questions need
@@ -75,15 +67,16 @@ def answered(
 ) -> dict[str, Any]:
     """The answer to a state.
 
-    top         who knows the highest moment of a step: tables, or memlab.page.counted's simulation
+    top         who knows the highest moment of a step: tables, or memlab.page.simulated's
+                simulation
     Raises      ValueError, TypeError for a state that cannot be; Missing
     """
     state = checked(given)
     if state["use"] == SERVE:
-        from .served import served
+        from .serve_answer import served
 
         return served(state, given, lookup, advise)
-    if state["model"] == OTHER_MODEL and state["config"]["model_type"] not in KEYS:
+    if state["model"] == OTHER_MODEL and not has_config(state["config"]["model_type"]):
         return of_type(state, lookup)
     model, recipe, run = model_of(state), recipe_of(state), run_of(state)
     name = name_of(state, model)
@@ -113,7 +106,7 @@ def answered(
         several = room_on(card_of(state), ranks=2).surely
         for over, size in divided(model, recipe, run, several, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
-            sets["param_dtype"] = over.devices.param_dtype or OWN
+            sets["param_dtype"] = over.devices.policy.param_dtype or OWN
             line, words = of_cards(over), say.OVER
             if over.checkpointing != run.checkpointing:
                 sets["checkpoint"], words = over.checkpointing, say.OVER_IN_BLOCKS
@@ -146,7 +139,8 @@ def named(model: str, run: Run) -> str:
     if run.lora is not None:
         kind = "QLoRA" if run.lora.base else "LoRA"
         model = Listed(" + ", [model, f"{kind} r={run.lora.rank}"])
-    return Listed(", ", [model, CLASSES[run.loop]]) if run.loop in CLASSES else model
+    called = LOOPS[run.loop].called
+    return Listed(", ", [model, called]) if called else model
 
 
 def divides(recipe: Recipe, run: Run) -> bool:
@@ -158,16 +152,16 @@ def divides(recipe: Recipe, run: Run) -> bool:
 def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     """What stays of a model of a type that memlab does not describe.
 
-    Raises      ValueError, Missing as memlab.page.types.Typed
+    Raises      ValueError, Missing as memlab.page.types.TypedModel
     """
     recipe, run = recipe_of(state), run_of(state)
-    from .types import Typed  # with what it needs, fetched with the first such config
+    from .types import TypedModel  # with what it needs, fetched with the first such config
 
-    model = Typed(state["config"], lookup)
+    model = TypedModel(state["config"], lookup)
     room = room_for(run, card_of(state))
     found = begun(state, room, model.name, model.parameter_count)
     inside = state["config"].get("text_config.model_type")
-    found["peak"], found["why"] = False, say.OF_TEXT if inside in KEYS else say.TRACE
+    found["peak"], found["why"] = False, say.OF_TEXT if has_config(inside) else say.TRACE
     summed(found, model.at_rest(recipe, run), room)
     found["leaves_out"] = model.left_out(run, room)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from ..base.frozen import not_default
 from ..recipe import Recipe
-from ..recipe.parallelism import Sharding
 from ..run import Run
-from .asked import recipe_of, run_of
+from ..sharding import FsdpPolicy
+from .controls import OTHER_MODEL, OWN, PRECISIONS
 from .loop_controls import LIKE
 from .pasted import WHOLE
-from .request import OTHER_MODEL, OWN, PRECISIONS
+from .question import recipe_of, run_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from .asked import State
+    from .question import State
 
 CONFIG = "config.json"  # where the pasted one is expected
 FIELDS: tuple[str, ...] = (
@@ -52,14 +53,15 @@ def command(state: State) -> str:
         words += ["--ranks", str(ranks.data)]
     if ranks.zero:
         words += ["--zero", str(ranks.zero)]
+    told = ranks.told(FsdpPolicy)
     for field in POLICY:
-        if field in ranks.policy:
-            words += [f"--{field.replace('_', '-')}", getattr(ranks, field)]
+        if field in told:
+            words += [f"--{field.replace('_', '-')}", told[field]]
     for field in ("tensor", "pipeline"):
         if getattr(ranks, field) > 1:
             words += [f"--{RANKS[field]}", str(getattr(ranks, field))]
     if ranks.pipeline > 1:
-        words += ["--schedule", ranks.schedule or ""]
+        words += ["--schedule", ranks.schedule.name]
     return " ".join(words)
 
 
@@ -73,23 +75,31 @@ def script(state: State) -> str:
     fields = [f"{field}={quoted(value)}" for field, value in said(state)]
     run = run_of(state)
     ranks = run.devices
-    alone = Sharding()
-    shared = [
-        f"{field}={quoted(getattr(ranks, field))}"
-        for field in ("data", "zero") + POLICY + ("tensor", "pipeline", "schedule")
-        if getattr(ranks, field) != getattr(alone, field)
-    ]
+    shared, within = [], []
+    changed = not_default(ranks)
+    for field in ("data", "zero", "library", "tensor", "pipeline", "schedule"):
+        if field not in changed:
+            continue
+        value = changed[field]
+        if field in ("library", "schedule"):
+            told = not_default(value)
+            inner = [f"{name}={quoted(told[name])}" for name in POLICY + ("name",) if name in told]
+            within.append(type(value).__name__)
+            shared.append(f"{field}={type(value).__name__}({', '.join(inner)})")
+        else:
+            shared.append(f"{field}={value}")
     names = "Model, Recipe, Run, estimate"
     if shared:
         fields.append(f"devices=Sharding({', '.join(shared)})")
         names = "Model, Recipe, Run, Sharding, estimate"
-    more = "" if name else "from memlab.recipe.chosen import recipe_for\n"
+    more = f"from memlab.sharding import {', '.join(within)}\n" if within else ""
+    more += "" if name else "from memlab.run.recipe_choice import recipe_for\n"
     made = f'Model.{maker}("{model(state)}")'
     if state.get("config", {}).get(WHOLE):
         more += "from memlab.lab.text_part import text_part\n"
         made = f'text_part("{CONFIG}")'
     if run.lora is not None:
-        more += "from memlab.terms.lora import Lora\n"
+        more += "from memlab.adapters.lora import Lora\n"
         base = f", {quoted(run.lora.base)}" if run.lora.base else ""
         base += f", dropout={run.lora.dropout}" if run.lora.dropout else ""
         names_of = [quoted(name) for name in run.lora.targets]
@@ -97,7 +107,7 @@ def script(state: State) -> str:
         fields.append(f"lora=Lora({run.lora.rank}, ({targets}){base})")
     teacher = run.teacher
     if teacher is not None:
-        more += "from memlab.run_teacher import Teacher\n"
+        more += "from memlab.run.teacher import Teacher\n"
         own = state["teacher"] == LIKE
         given = "model" if own else f'Model.preset("{state["teacher"]}")'
         given += f", {quoted(teacher.weights)}" if teacher.weights else ""

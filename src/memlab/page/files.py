@@ -7,58 +7,69 @@ import json
 import tokenize
 from pathlib import Path
 
+from ..families import NAMES
+
 CORE = Path(__file__).resolve().parent.parent
-HERE = "page/there/"
+HERE = "page/micropython/"
+FAMILIES = "memlab/families/{}.py"
+FIRST = "llama"  # the family that the page asks about at first
 
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "units devices verdict program_defaults programs run_adapters run_fields run_checks run "
-    "formats/__init__ formats/format_table "
-    "formats/formats model/__init__ model/families model/latent model/mixtures model/tensors "
-    "model/parameters model/presets model/shape_keys model/dropouts model/values "
-    "model/model recipe/__init__ recipe/recipe_table "
-    "recipe/deepspeed_config recipe/expert_parallel recipe/fsdp_policy recipe/pipeline_schedule "
-    "recipe/tensor_plan recipe/parallelism "
-    "recipe/recipe recipe/resident recipe/loops recipe/chosen recipe/offloaded step/keys "
-    "step/windows engines/engine "
-    "engines/kept engines/pool engines/quantized explain/changes explain/flags page/adapted "
-    "page/adapter_controls "
-    "page/adapters_kept page/answer page/asked page/begun page/cheaper page/command "
-    "page/described page/forms page/highest page/loop_controls page/looped page/outside "
-    "page/pasted page/peak page/request "
-    "page/sentences page/sharded "
-    "page/serving page/serving_controls page/spelled page/torch_loss page/words"
+    "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/engine "
+    "engines/kept engines/pool engines/quantized explain/changes explain/flags formats/__init__ "
+    "formats/format_table formats/formats model/__init__ families/__init__ model/dropouts "
+    "model/latent model/mixtures model/model model/parameters model/presets "
+    "model/tensors model/values page/adapter_controls page/adapter_tables "
+    "page/advice page/answer page/answer_rows page/command page/controls page/engine_sentence "
+    "page/formula_text page/fsdp_tables page/layer_forms page/loop_controls page/loop_tables "
+    "page/pasted page/peak page/question page/sentences page/serve_controls page/supported "
+    "page/table_peak page/torch_loss_tables page/words recipe/__init__ run/optimizer_loops "
+    "recipe/recipe recipe/recipe_table recipe/resident run/__init__ run/adapters run/fields "
+    "run/offload run/program_defaults run/loops run/loop_rules run/recipe_choice run/rules run/run "
+    "sharding/__init__ sharding/deepspeed sharding/expert_parallel sharding/fsdp "
+    "sharding/pipeline sharding/sharding sharding/tensor_parallel step/keys step/windows units "
+    "verdict"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
-    "adapters allocator chunk_rows context engine_pool expandable experts gradients kv_cache lora "
-    "low_rank optimizer optimizer_step packed segments sharding tied weights workspaces"
+    "allocator chunk_rows context engine_pool expandable experts gradients kv_cache low_rank "
+    "optimizer optimizer_step packed segments sharding tied weights workspaces"
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
-# adapter_config.json, answers about types that memlab does not describe and about serving, and
-# knows a teacher.
+# adapter_config.json, answers about adapters, about types that memlab does not describe and about
+# serving, knows a teacher; and the records of all families but the first.
 LATER = (
     "files/adapter_fields model/believed model/config model/fields model/kind model/module_names "
-    "model/rotary_keys page/adapter_file page/adapter_words page/served page/served_words "
-    "page/serving_words page/sums page/types run_teacher"
+    "model/rotary_keys page/adapter_file page/adapter_words page/adapters_resident "
+    "page/serve_answer page/serve_command page/serve_words page/sums page/types run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")
+KEPT = {"Field": 2}  # arguments of a record that are no words for people
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
+    "families.Family",
     "model.Model",
     "model.latent.Latent",
     "model.tensors.Tensor",
     "recipe.Recipe",
-    "recipe.parallelism.Sharding",
-    "program_defaults.Defaults",
-    "run.Run",
-    "run_teacher.Teacher",
-    "terms.lora.Lora",
-    "terms.adapters.Ia3",
-    "terms.adapters.Vera",
-    "terms.adapters.Prompt",
+    "sharding.deepspeed.DeepSpeed",
+    "sharding.expert_parallel.ExpertParallel",
+    "sharding.fsdp.FsdpPolicy",
+    "sharding.pipeline.Schedule",
+    "sharding.sharding.Sharding",
+    "sharding.tensor_parallel.TensorPlan",
+    "run.fields.Field",
+    "run.loops.Defaults",
+    "run.loops.Loop",
+    "run.run.Run",
+    "run.teacher.Teacher",
+    "adapters.lora.Lora",
+    "adapters.others.Ia3",
+    "adapters.others.Vera",
+    "adapters.others.Prompt",
     "terms.context.Reading",
     "explain.changes.Change",
     "explain.changes.Found",
@@ -79,6 +90,12 @@ def files(prints: bool = False) -> dict[str, str]:
     found = {f"memlab/{name}__init__.py": "" for name in EMPTY}
     for name in MODULES.split():
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"), prints)
+    own = found[FAMILIES.format("__init__")]
+    listed = next(line for line in own.split("\n") if line.startswith("NAMES = "))
+    found[FAMILIES.format("__init__")] = own.replace(
+        listed, f"NAMES = {NAMES}"
+    )  # not what is there
+    found[FAMILIES.format(FIRST)] = bare(text(f"families/{FIRST}.py"), prints)
     for name in ["__init__", *TERMS.split()]:
         found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"), prints)
     for name in ("mapping", "message"):
@@ -95,6 +112,9 @@ def later() -> dict[str, str]:
     found = {"memlab/files/__init__.py": ""}
     for name in LATER.split():
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"))
+    for name in NAMES:
+        if name != FIRST:
+            found[FAMILIES.format(name)] = bare(text(f"families/{name}.py"))
     return found
 
 
@@ -148,9 +168,8 @@ def bare(code: str, prints: bool = False) -> str:
 def annotations(tree: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     """From where to where arguments, results and variables say their types: (row, byte of it).
 
-    Those of a class stay, which are its fields.
+    And words of a record that only a shell's help asks for.
     """
-    fields = {x for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for x in node.body}
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.arg) and node.annotation:
@@ -160,8 +179,12 @@ def annotations(tree: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]
             found.append(
                 ((node.returns.lineno, node.returns.col_offset - len(" -> ")), end_of(node.returns))
             )
-        elif isinstance(node, ast.AnnAssign) and node.value and node not in fields:
+        elif isinstance(node, ast.AnnAssign) and node.value:
             found.append((end_of(node.target), end_of(node.annotation)))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            kept = KEPT.get(node.func.id, len(node.args))
+            if kept < len(node.args):
+                found.append((end_of(node.args[kept - 1]), end_of(node.args[-1])))
     return found
 
 

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from ..model.presets import PRESETS
-from ..programs import CLASSES as CLASSES
-from ..programs import DISTILLED, TRL
+from ..run.loops import LOOPS, TRL
 
-LABELS = {
-    "plain": "a loop of your own",
-    "keeps-outputs": "a loop of your own that keeps the outputs of the model",
-    "nanogpt": "nanoGPT: train.py",
-    "trainer": "transformers: Trainer",
-    "sft": "TRL: SFTTrainer",
-    "dpo": "TRL: DPOTrainer, batches of pairs",
-    "grpo": "TRL: GRPOTrainer, after the rollout",
-    "distillation": "TRL: DistillationTrainer, after the generation",
-    "gkd": "TRL: GKDTrainer, all logits of student and teacher",
-}
+LABELS = {name: loop.label for name, loop in LOOPS.items()}
 ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 LIKE = "like"  # the student, whatever it is
@@ -35,4 +24,4 @@ CHOICES = (
 )
 START = {"teacher": LIKE, "teacher_weights": LIKE}
 NUMBERS = (("completion", "Tokens of each answer, 0 where all are learned", ALL, 4194304),)
-LEARNS = TRL + DISTILLED  # loops that may learn an answer alone
+LEARNS = TRL  # loops that may learn an answer alone

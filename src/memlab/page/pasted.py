@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..base.message import Message
+from ..base.quoted import shown
+from ..families import NOTHING, has_config, record_of
 from ..model import Model
-from ..model.shape_keys import KEYS
 from . import words as say
-from .outside import shown
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ def config_of(config: Any) -> dict[str, Any]:
     """
     if not isinstance(config, dict):
         raise ValueError(say.NO_CONFIG)
-    from ..model.fields import NOTHING, kinds  # fetched with the first config, as the next
+    from ..model.fields import kinds  # fetched with the first config, as the next
     from ..model.kind import check
 
     check(config)
     family = config.get("model_type")
     if not isinstance(family, str):
         raise ValueError(say.NO_FAMILY)
-    if family not in KEYS:
+    if not has_config(family):
         return text_part(family, config.get("text_config")) or flat(config)
     made: dict[str, Any] = {"model_type": family}
     rows = kinds(family)
@@ -59,7 +59,7 @@ def config_of(config: Any) -> dict[str, Any]:
             made[key] = "..."  # no word of it is of any language; MicroPython writes no "…"
         elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
             made[key] = plain(key, config[key])
-    layers = made.get(KEYS[family]["layers"][0])
+    layers = made.get(record_of(family).shape["layers"][0])
     if isinstance(layers, int) and layers > MOST_LAYERS:
         raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
     if "_name_or_path" in config:
@@ -72,7 +72,7 @@ def text_part(family: str, config: Any) -> dict[str, Any] | None:
 
     The package has the rest from transformers: memlab.lab.text_part.
     """
-    if isinstance(config, dict) and config.get("model_type") in KEYS:
+    if isinstance(config, dict) and has_config(config.get("model_type")):
         try:
             made = config_of(config)
             Model.from_config(made)

@@ -16,12 +16,14 @@ each moment of it is one sum. Weights and optimizer states are in none of them: 
 
 from __future__ import annotations
 
+from ..families import record_of
 from ..formats import bytes_per_value
 from ..model.dropouts import dropouts
-from ..model.mixtures import GROUPED, groups
-from ..run import CHUNKS, Run
-from .forms import attention_of, form_of, layers_of, pattern
-from .torch_loss import rows_of
+from ..model.mixtures import groups
+from ..run import Run
+from ..run.fields import CHUNKS
+from .layer_forms import attention_of, form_of, layers_of, pattern
+from .torch_loss_tables import rows_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -75,7 +77,7 @@ def letters(model: Model, run: Run) -> dict[str, int]:
         "Q": model.heads // model.kv_heads + 2,
         "C": rows_of(model, run) if run.library_loss else -(-run.rows // CHUNKS),
     }
-    if model.family in GROUPED:
+    if record_of(model.family).groups:
         made["g"], made["b"] = groups(model.family, model.config)
     latent = model.latent
     if latent is not None:
@@ -197,7 +199,7 @@ def kind_of(model: Model, recipe: Recipe, run: Run) -> str:
 def precision_of(recipe: Recipe) -> str:
     """The precision whose moments a recipe has; its resident bytes are its own.
 
-    Formula     that of memlab.step.loop.nearest
+    Formula     that of memlab.step.loops.loop.nearest
     """
     if recipe.autocast:
         return "autocast"

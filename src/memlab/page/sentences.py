@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.message import Listed, Message
+from ..base.quoted import shown
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
@@ -11,11 +12,10 @@ from ..terms.kv_cache import mla_cache, windowed_cache
 from ..terms.optimizer import managed
 from ..units import text
 from ..verdict import BAND, RUNS, percent
-from . import adapters_kept, looped
+from . import loop_tables
 from . import words as say
-from .highest import HILLS
-from .outside import shown
 from .pasted import WHOLE
+from .table_peak import HILLS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -148,8 +148,10 @@ def left_out(model: Model, recipe: Recipe, run: Run, peak: bool, room: Room) -> 
 def paged_of(model: Model, recipe: Recipe, run: Run) -> int:
     """Bytes of states in managed memory, of the part that one of the devices has."""
     if run.lora is not None:
-        return adapters_kept.paged(model, recipe, run.lora)
-    _, more = looped.widened(model, recipe, run)
+        from . import adapters_resident  # fetched with the first adapters
+
+        return adapters_resident.paged(model, recipe, run.lora)
+    _, more = loop_tables.widened(model, recipe, run)
     return more + sum(
         [
             managed(recipe.optimizer, shape=run.devices.shape(tensor, "optimizer")) * tensor.copies

@@ -8,8 +8,8 @@ the order of its table.
 from __future__ import annotations
 
 from ..base.message import Message
+from ..base.quoted import shown
 from . import words as say
-from .outside import shown
 from .pasted import plain
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

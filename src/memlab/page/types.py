@@ -9,19 +9,19 @@ from __future__ import annotations
 import json
 
 from ..base.message import Message
-from ..model.shape_keys import KEYS
+from ..base.quoted import shown
+from ..families import config_types
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
-from ..run_checks import BETWEEN
+from ..run.fields import BETWEEN
 from ..terms.optimizer import numel, shared_state
 from ..units import text
 from . import words as say
-from .highest import Missing
-from .outside import shown
+from .formula_text import stored
 from .pasted import MOST_LAYERS, REFUSED
 from .sentences import beside, of_keys
-from .spelled import stored
 from .sums import Sizes, cache, tensors
+from .table_peak import Missing
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..run import Run
     from ..verdict import Room
-    from .highest import Lookup, Rows
+    from .table_peak import Lookup, Rows
 
     Config = dict[str, Any]
 
 FILE = "types"  # the name by which the page asks for the tables
 
 
-class Typed:
+class TypedModel:
     """A model by its config and the table of its type.
 
     family      its model_type
@@ -52,7 +52,7 @@ class Typed:
         if found == "?":
             raise Missing(FILE)
         if not found:
-            every = ", ".join(sorted(KEYS))
+            every = ", ".join(config_types())
             raise ValueError(Message(say.UNKNOWN_FAMILY, family=shown(family), known=every))
         told = json.loads(found)
         self._table = table = told["table"]

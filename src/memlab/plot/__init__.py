@@ -7,9 +7,11 @@ bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
 beyond_the_model  what each program's loop holds beside the model's own step
 block_tables    which blocks of an engine's pool each sequence has
+page_tables     where the pages of a KV cache lie, for several conversations
 routing         which token goes to which expert, and back
 ratios          what a technique changes, as multiples of what was there before
 matrices        the matrices of a layer, to scale
+decoder         a network with its letters on it, every matrix by name and shape
 saved_layer     a layer's operations, and the tensors that autograd saves for each
 logits_in_time  every copy of the logits, from its birth to its end
 turns           which micro-batch each rank of a pipeline computes, turn by turn
@@ -23,11 +25,13 @@ from .block_tables import block_tables
 from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .copies import logits_in_time
+from .decoder import decoder
 from .layout import bits
 from .lines import curves
 from .loops import beyond_the_model
 from .matrices import matrices
 from .other import picture
+from .page_tables import page_tables
 from .ratios import ratios
 from .routing import routing
 from .saved_layer import saved_layer
@@ -44,9 +48,11 @@ __all__ = [
     "block_tables",
     "colour_of",
     "curves",
+    "decoder",
     "ledger_bar",
     "logits_in_time",
     "matrices",
+    "page_tables",
     "picture",
     "ratios",
     "routing",

@@ -9,7 +9,7 @@ from ..base.message import Message
 from ..units import exact, text
 from .canvas import SIZE, WIDTH, Canvas, Picture, heading, ink_on, n, width_of
 from .colours import GREY, INK, PAPER, colour_of, in_order
-from .lifetimes import Events, Life, Lifetimes, lifetimes
+from .lifetimes import Events, Lifetimes, Stretch, lifetimes
 from .ticks import step_of
 
 HIGH, MOST = 280, 1500
@@ -106,15 +106,15 @@ class _Place:
     def x(self, moment: int) -> float:
         return self.left + max(moment - self.start, 0) * self.wide
 
-    def box(self, life: Life) -> tuple[float, float, float, float]:
+    def box(self, life: Stretch) -> tuple[float, float, float, float]:
         x, high = self.x(life.start), (life.high - life.low) * self.scale
         return x, self.base - life.high * self.scale, max(self.x(life.end) - x, 0), high
 
 
-def _named(blocks: list[Life], terms: Mapping[Any, str], place: _Place) -> list[Life]:
+def _named(blocks: list[Stretch], terms: Mapping[Any, str], place: _Place) -> list[Stretch]:
     """Blocks with room for words: those whose ident is text, else the widest of each term."""
-    found: list[Life] = []
-    best: dict[str, tuple[float, Life]] = {}
+    found: list[Stretch] = []
+    best: dict[str, tuple[float, Stretch]] = {}
     for life in blocks:
         _, _, wide, high = place.box(life)
         words = _words(life, terms)
@@ -127,11 +127,11 @@ def _named(blocks: list[Life], terms: Mapping[Any, str], place: _Place) -> list[
     return found + [life for _, life in best.values()]
 
 
-def _words(life: Life, terms: Mapping[Any, str]) -> str:
+def _words(life: Stretch, terms: Mapping[Any, str]) -> str:
     return life.ident if isinstance(life.ident, str) else terms.get(life.ident, "other")
 
 
-def _name(sheet: Canvas, life: Life, terms: Mapping[Any, str], place: _Place) -> None:
+def _name(sheet: Canvas, life: Stretch, terms: Mapping[Any, str], place: _Place) -> None:
     x, y, wide, high = place.box(life)
     words, ink = _words(life, terms), ink_on(colour_of(terms.get(life.ident, "other")))
     if isinstance(life.ident, str):
@@ -140,7 +140,7 @@ def _name(sheet: Canvas, life: Life, terms: Mapping[Any, str], place: _Place) ->
     sheet.words(x + wide / 2, y + high / 2, words, "middle", ink)
 
 
-def _blocks(sheet: Canvas, blocks: list[Life], terms: Mapping[Any, str], place: _Place) -> None:
+def _blocks(sheet: Canvas, blocks: list[Stretch], terms: Mapping[Any, str], place: _Place) -> None:
     """One path a colour; only what is large enough gets an edge, else edges would be all."""
     seen = [(place.box(life), life) for life in blocks if life.end > place.start]
     seen = [pair for pair in seen if pair[0][3] >= 0.3]
@@ -155,7 +155,7 @@ def _blocks(sheet: Canvas, blocks: list[Life], terms: Mapping[Any, str], place: 
         sheet.parts.append(f'<path d="{path}" fill="{colour}"{edge}/>')
 
 
-def _top(sheet: Canvas, reserved: list[Life], place: _Place) -> None:
+def _top(sheet: Canvas, reserved: list[Stretch], place: _Place) -> None:
     """The bold line along the top of what is reserved."""
     path, last = "", None
     for moment in range(place.start, place.moments):

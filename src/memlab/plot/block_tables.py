@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ..base.messages import Said
+from ..base.messages import Localized
 from .canvas import WIDTH, Canvas, Picture, heading
 from .colours import COLOURS, GREY, PAPER, ink_on
 
@@ -50,4 +50,4 @@ def block_tables(tables: Mapping[str, Sequence[int]], blocks: int, title: str = 
 
 def _box(sheet: Canvas, x: float, middle: float, wide: float, number: int, fill: str) -> None:
     sheet.box(x, middle - HIGH / 2, wide, HIGH, fill, edge=GREY)
-    sheet.words(x + wide / 2, middle, Said(str(number)), "middle", colour=ink_on(fill))
+    sheet.words(x + wide / 2, middle, Localized(str(number)), "middle", colour=ink_on(fill))

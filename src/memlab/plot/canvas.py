@@ -8,7 +8,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from ..base.messages import Said, say
+from ..base.messages import Localized, say
 from .colours import GREY, INK, PAPER, ink_on
 
 # At 620 px a picture fills a page's column; on a phone of 360 px its letters are still 8 px high.
@@ -171,12 +171,12 @@ def wrap(text: str, wide: float, bold: bool = False) -> list[str]:
     """The text in lines of at most so many pixels, cut at spaces, or beside an ideograph."""
     lines = [""]
     for word in WORD.findall(say(text)):
-        longer = Said(lines[-1] + word)
-        if lines[-1] and width_of(Said(longer.rstrip()), bold) > wide:
-            lines.append(Said(word))
+        longer = Localized(lines[-1] + word)
+        if lines[-1] and width_of(Localized(longer.rstrip()), bold) > wide:
+            lines.append(Localized(word))
         else:
             lines[-1] = longer
-    return [Said(line.rstrip()) for line in lines]
+    return [Localized(line.rstrip()) for line in lines]
 
 
 def heading(canvas: Canvas, title: str) -> float:

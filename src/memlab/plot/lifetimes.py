@@ -14,7 +14,7 @@ Events = Iterable[tuple[str, Any, int]]
 
 
 @dataclass(frozen=True)
-class Life:
+class Stretch:
     """A stretch of memory: bytes [low, high) of the stack of segments, moments [start, end)."""
 
     ident: Any
@@ -34,21 +34,21 @@ class Lifetimes:
     moments     events that were followed, the one that ran out of memory included
     """
 
-    blocks: list[Life]
-    reserved: list[Life]
+    blocks: list[Stretch]
+    reserved: list[Stretch]
     lanes: list[tuple[int, int]]
     moments: int
     replay: Replay
 
 
-class _Lanes:
+class _StackedSegments:
     """Where segments stand: real addresses leave wide gaps, here they are stacked from zero."""
 
     def __init__(self, capacity: int | None) -> None:
         self._capacity = capacity
         self.found: list[list[Any]] = []  # [first address, space of addresses, bytes, small, low]
 
-    def plain(self, address: int, size: int, live: list[Life]) -> None:
+    def plain(self, address: int, size: int, live: list[Stretch]) -> None:
         """A new segment, in the lowest place that is free now."""
         lows = [0, *(each.high for each in live)]
         taken = [(each.low, each.high) for each in live]
@@ -91,7 +91,7 @@ def lifetimes(events: Events, capacity: int | None = None, expandable: bool = Fa
     told: list[tuple[int, str, int, int]] = []
     done = _told(events, capacity, expandable, told)
     moments = len(events) if done.fits else len(done.reserved) + 1
-    lanes = _Lanes(capacity)
+    lanes = _StackedSegments(capacity)
     if expandable:
         for moment, action, address, size in told:
             if action == "segment_map":
@@ -101,9 +101,9 @@ def lifetimes(events: Events, capacity: int | None = None, expandable: bool = Fa
     allocated = [0, *done.allocated]
     using: dict[int, tuple[Any, int, int]] = {}  # address -> whose, block size, since
     sizes: dict[Any, int] = {}
-    blocks: list[Life] = []
-    reserved: list[Life] = []
-    live: list[Life] = []
+    blocks: list[Stretch] = []
+    reserved: list[Stretch] = []
+    live: list[Stretch] = []
     for moment, action, address, size in told:
         if action == "alloc":
             ident = events[moment][1]
@@ -115,21 +115,21 @@ def lifetimes(events: Events, capacity: int | None = None, expandable: bool = Fa
             if events[moment][0] == "free":
                 del sizes[ident]
             low = lanes.low(address)
-            blocks.append(Life(ident, low, low + size, since, moment))
+            blocks.append(Stretch(ident, low, low + size, since, moment))
         elif action in ("segment_alloc", "segment_map"):
             if action == "segment_alloc":
                 lanes.plain(address, size, live)
             low = lanes.low(address)
-            live.append(Life(None, low, low + size, moment, moment))
+            live.append(Stretch(None, low, low + size, moment, moment))
         elif action in ("segment_free", "segment_unmap"):
             low = lanes.low(address)
             gone = list(_cut(live, low, low + size))
-            reserved += [Life(None, a, b, old.start, moment) for old, a, b in gone if b > a]
+            reserved += [Stretch(None, a, b, old.start, moment) for old, a, b in gone if b > a]
             live = list(_rest(live, low, low + size))
     for address, (ident, size, since) in using.items():
         low = lanes.low(address)
-        blocks.append(Life(ident, low, low + size, since, moments))
-    reserved += [Life(None, each.low, each.high, each.start, moments) for each in live]
+        blocks.append(Stretch(ident, low, low + size, since, moments))
+    reserved += [Stretch(None, each.low, each.high, each.start, moments) for each in live]
     stacked = [(lane[4], lane[4] + lane[2]) for lane in lanes.found]
     return Lifetimes(blocks, reserved, stacked, moments, done)
 
@@ -152,16 +152,16 @@ def _told(events, capacity, expandable, told) -> Replay:
     )
 
 
-def _cut(live: list[Life], low: int, high: int) -> Iterator[tuple[Life, int, int]]:
+def _cut(live: list[Stretch], low: int, high: int) -> Iterator[tuple[Stretch, int, int]]:
     """The parts of what is live that lie in [low, high)."""
     for each in live:
         if each.low < high and low < each.high:
             yield each, max(each.low, low), min(each.high, high)
 
 
-def _rest(live: list[Life], low: int, high: int) -> Iterator[Life]:
+def _rest(live: list[Stretch], low: int, high: int) -> Iterator[Stretch]:
     """The parts that do not."""
     for each in live:
         for a, b in ((each.low, min(each.high, low)), (max(each.low, high), each.high)):
             if a < b:
-                yield Life(None, a, b, each.start, each.end)
+                yield Stretch(None, a, b, each.start, each.end)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..base.message import Message
-from ..base.messages import Said
+from ..base.messages import Localized
 from .canvas import PHONE, SIZE, WIDTH, Canvas, Picture, heading, room_of, wrap
 from .colours import COLOURS, GREY, ink_on
 
@@ -36,7 +36,7 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
     top = heading(sheet, title) + 8
     for x, words, shape in HEADS:
         sheet.words(x, top, words, "middle", bold=True)
-        sheet.words(x, top + 18, Said(shape), "middle", colour=GREY)
+        sheet.words(x, top + 18, Localized(shape), "middle", colour=GREY)
     _between(sheet, 0, top + 18, "permute")
     _between(sheet, 3, top + 18, "unpermute")
     top += 36
@@ -85,4 +85,4 @@ def _between(sheet: Canvas, column: int, y: float, word: str) -> None:
 def _row(sheet: Canvas, x: float, middle: float, token: int) -> None:
     """One token's row: a box with its number."""
     sheet.box(x, middle - HIGH / 2, NARROW, HIGH, ROWS)
-    sheet.words(x + NARROW / 2, middle, Said(str(token + 1)), "middle", colour=ink_on(ROWS))
+    sheet.words(x + NARROW / 2, middle, Localized(str(token + 1)), "middle", colour=ink_on(ROWS))

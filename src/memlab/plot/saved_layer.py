@@ -98,7 +98,7 @@ def _label(row: Any) -> str:
 def _note(name: str, rows: list[Any]) -> str:
     if name == "norm":
         wide = [row for row in rows if row.bytes >= max(one.bytes for one in rows) / 2]
-        return "its input, fp32 and bf16" if len(wide) > 1 else "its input"
+        return "input in fp32, normalized values" if len(wide) > 1 else "its input"
     notes = {
         "q, k, v": "one input for all three",
         "attention": "q, k, v, its output",

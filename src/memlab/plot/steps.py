@@ -61,6 +61,10 @@ def timeline(
     y = heading(sheet, title)
     if entries := [(term, colour_of(term)) for term in terms if labels[term] is None]:
         y += 6 + sheet.key(left, y + 6, entries)
+    if line is not None:  # beside the key: on the line itself it would lie across the slopes
+        sheet.line(left, y + 6, left + 28, y + 6, INK, "5 4")
+        sheet.words(left + 36, y + 6, Message("limit {1}", card))
+        y += 20
     base = y + 24 + HIGH
     for size in range(0, top_bytes + 1, step):
         sheet.line(left, base - size * scale, WIDTH, base - size * scale, "#DDDDDD")
@@ -75,7 +79,6 @@ def timeline(
     _phases(sheet, left, base, wide, cuts, phases)
     if line is not None:
         sheet.line(left, base - line * scale, WIDTH, base - line * scale, INK, "5 4")
-        sheet.words(left + 4, base - line * scale - 10, Message("limit {1}", card))
     _peak(sheet, left, base, wide, scale, totals, phases, line is not None)
     if hills:
         del highest[phases[totals.index(max(totals))]]

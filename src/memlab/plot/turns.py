@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from ..base.message import Message
-from ..base.messages import Said
+from ..base.messages import Localized
 from .canvas import WIDTH, Canvas, Picture, heading, room_of
 from .colours import COLOURS, GREY, PAPER, ink_on
 
@@ -43,7 +43,7 @@ def turns(made: Mapping[str, Sequence[tuple[str, int, int]]], title: str = "") -
             fill = KINDS[said[0]][1]
             x = LEFT + start * wide
             sheet.box(x, y - HIGH / 2, length * wide, HIGH, fill, edge=PAPER)
-            number = Said(str(int(said[1:]) + 1))
+            number = Localized(str(int(said[1:]) + 1))
             if room_of(number) <= length * wide:
                 sheet.words(x + length * wide / 2, y, number, "middle", colour=ink_on(fill))
         y += HIGH + GAP

@@ -33,7 +33,8 @@ class Recipe:
     states        formats of the optimizer's states, one each; None: the format it updates in
     autocast      format into which torch.autocast casts weights for each forward, or None
     tie           True or False overrides whether the model's output head is its embedding
-    hides, source what a named figure leaves out, and who quotes it
+    hides         what a named figure leaves out
+    source        who quotes it
     Raises        ValueError for an unknown format or optimizer, for a wrong number of states
     """
 
@@ -72,7 +73,9 @@ class Recipe:
         Raises      ValueError for an unknown name
         """
         if name not in NAMED:
-            from ..base.near import spelled  # which the page, whose names are right, does without
+            from ..base.suggestion import (
+                spelled,  # which the page, whose names are right, does without
+            )
 
             name = spelled("recipe", name, NAMED)
         return cls(name=name, **NAMED[name])

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..model import Model
-from ..model.model import Tensor
+from ..model.tensors import Tensor
+from ..sharding import Sharding
 from ..terms.gradients import accumulator, gradients
 from ..terms.optimizer import numel, shared_state
 from ..terms.weights import weights
-from .parallelism import Sharding
 from .recipe import Recipe
 
 ONE = Sharding()  # device

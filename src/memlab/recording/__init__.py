@@ -1,3 +1,3 @@
 """The suite of `memlab record`: small runs, each predicted without the device that it runs on."""
 
-from .beside import beside as beside
+from .recorded_rows import beside as beside

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..lab.train import one_thread
 from ..measure import cuda
 from ..measure.step_tracker import StepTracker

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from .apart import ask_driver
+from .subprocess_cases import ask_driver
 
 HERE = Path(__file__).resolve().parent
 NONE = "none"

@@ -159,10 +159,10 @@ def updated(name: str, states: tuple[str, ...] | None, meter: Meter) -> None:
     for parameter in parameters.values():
         parameter.grad = torch.ones_like(parameter)
     made = optimizer(name, parameters, states=states)
-    with torch.no_grad():
-        # torchao compiles its step, which takes a minute and changes nothing that stays.
-        with torch._dynamo.config.patch(disable=True):  # type: ignore[no-untyped-call]
-            made.step()
+    # torchao compiles its step, which takes a minute and changes nothing that stays.
+    eager = torch._dynamo.config.patch(disable=True)  # type: ignore[no-untyped-call]
+    with torch.no_grad(), eager:
+        made.step()
     meter.note("held")
 
 

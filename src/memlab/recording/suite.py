@@ -10,7 +10,7 @@ import torch
 
 from ..files.records import COUNTERS, Row
 from ..measure import cuda
-from . import apart, pruned, techniques
+from . import pruned, subprocess_cases, techniques
 from . import single_terms as terms
 from . import whole_steps as steps
 from .case import EXACT, KERNELS, SCRATCH, Case, Predicted
@@ -25,7 +25,13 @@ def cases(only: Sequence[str] = ()) -> list[Case]:
 
     Raises      ValueError for a pattern that nothing matches
     """
-    found = [*terms.cases(), *steps.cases(), *techniques.cases(), *pruned.cases(), *apart.cases()]
+    found = [
+        *terms.cases(),
+        *steps.cases(),
+        *techniques.cases(),
+        *pruned.cases(),
+        *subprocess_cases.cases(),
+    ]
     for pattern in only:
         if not any(_matches(case, pattern) for case in found):
             groups = dict.fromkeys(case.name.partition("/")[0] for case in found)

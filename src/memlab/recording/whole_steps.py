@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..families import record_of
 from ..lab.subject import loss_of, subject
 from ..lab.trace_run import trace_run
 from ..measure.trace import LOOPS
@@ -28,25 +29,21 @@ MOMENTS = {
     "peak": "step",
 }
 # Head width 16 is a multiple of 8, which CUDA's attention kernels take without padding.
-WIDE: dict[str, Any] = {"num_hidden_layers": 3, "hidden_size": 64, "num_attention_heads": 4}
-WIDE |= {"vocab_size": 384, "max_position_embeddings": 64, "intermediate_size": 160}
-SHARED = {"num_key_value_heads": 2, "head_dim": 16}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_layer": 3, "n_embd": 64, "n_head": 4, "vocab_size": 384, "n_positions": 64},
-    "llama": WIDE | SHARED,
-    "mistral": WIDE | SHARED,
-    "qwen2": WIDE | {"num_key_value_heads": 2},
-    "qwen3": WIDE | SHARED,
-    "gemma": WIDE | SHARED,
-    "opt": {k: v for k, v in WIDE.items() if k != "intermediate_size"} | {"ffn_dim": 160},
-    "gpt_neox": WIDE,
-}
+SIZES: dict[str, Any] = {"layers": 3, "d_model": 64, "heads": 4, "kv_heads": 2, "vocab": 384}
+SIZES |= {"positions": 64, "d_ff": 160, "head_dim": 16}
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 PRECISIONS = ("fp32", "bf16", "autocast")
 BATCH, TOKENS = 4, 48
 
 
+def tiny(family: str) -> Model:
+    """A small model of a family; gpt2 has F = 4 · D."""
+    sizes = {field: size for field, size in SIZES.items() if (family, field) != ("gpt2", "d_ff")}
+    return Model.from_config({"model_type": family} | record_of(family).config(sizes))
+
+
 @dataclass(frozen=True)
-class How:
+class StepCase:
     """A tiny model of a family, a recipe, and the run of one training step."""
 
     model: Model
@@ -62,7 +59,7 @@ class How:
         return subject(self.model, self.recipe, self.run)
 
 
-def predict(how: How, backend: str) -> dict[str, Predicted]:
+def predict(how: StepCase, backend: str) -> dict[str, Predicted]:
     """Both ways, without the device.
 
     On the host     AdamW's counters of steps, 4 bytes for each trained tensor, unless it is fused:
@@ -82,21 +79,21 @@ def predict(how: How, backend: str) -> dict[str, Predicted]:
     }
 
 
-def _derived(how: How, run: Run) -> dict[str, int] | None:
+def _derived(how: StepCase, run: Run) -> dict[str, int] | None:
     if run.kernel != "auto":
         return None  # what SDPA chooses is described, not what somebody makes it choose
     step = simulate(how.model, how.recipe, run)
     return {**step.held, "peak": step.peak.bytes}
 
 
-def _traced(how: How, run: Run) -> dict[str, int] | None:
+def _traced(how: StepCase, run: Run) -> dict[str, int] | None:
     if run.micro_batches > 1:
         return None  # a trace runs one forward and one backward pass a step
     step = trace_run(how.model, how.recipe, run)
     return {**step.held, "peak": step.peak}
 
 
-def run(how: How, meter: Meter) -> None:
+def run(how: StepCase, meter: Meter) -> None:
     """Two steps; the second is noted."""
     module = how.build().to(meter.device)
     optimizer = torch.optim.AdamW(
@@ -122,7 +119,7 @@ def run(how: How, meter: Meter) -> None:
         meter.note_peak()
 
 
-def _setting(how: How, device: str) -> ExitStack:
+def _setting(how: StepCase, device: str) -> ExitStack:
     stack = ExitStack()
     cast = how.recipe.autocast == "bf16"
     stack.enter_context(torch.autocast(device, torch.bfloat16) if cast else nullcontext())
@@ -144,9 +141,9 @@ def case(
     **how: Any,
 ) -> Case:
     """A step of a family; `how` are fields of Run beside the loop, which is always said."""
-    model = Model.from_config({"model_type": family, **FAMILIES[family]})
+    model = tiny(family)
     said = {"batch": BATCH, "tokens": TOKENS, "dropout": 0.0, "optimizer_impl": "forloop", **how}
-    chosen = How(model, Recipe.named(recipe), Run(**said))
+    chosen = StepCase(model, Recipe.named(recipe), Run(**said))
     terms = {moment: term or default for moment, default in MOMENTS.items()}
     lacks = _no_kernel if chosen.run.kernel != "auto" else (lambda device: "")
     return Case(name, what, terms, partial(predict, chosen), partial(run, chosen), lacks=lacks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -10,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ..explain.oom_message import oom_message
 from ..measure.fake_cuda.assumed import Assumed
 from ..measure.line_tracker import Line
+from ..measure.oom_message import oom_message
 from ..measure.snapshot import dump_snapshot, replay_tracker
 from ..terms.replay import Replay
 from ..verdict import DOES_NOT_FIT, Room, Verdict, room_on
 from .asked import Asked
-from .loads import Loads
-from .stops import Failure
+from .dataloaders import LoaderPatches
+from .out_of_memory import Failure
+from .remedies import Remedied, remedied
+from .report import as_dict, as_lines
 from .watched import Watched
 
 if TYPE_CHECKING:
     from ..plot.canvas import Picture
-    from .remedies import Remedied
 
-TOP = 10  # lines
 # Libraries whose code decides what memory a program takes; only those that it has imported count.
 LIBRARIES = (
     *("torch", "transformers", "trl", "peft", "accelerate", "bitsandbytes", "triton", "datasets"),
@@ -50,6 +51,7 @@ class Rehearsal:
     asked       what was asked: the card that torch found, the rank, ...
     tracker     every storage and event; `where` has the lines of each
     loads       what loaders gave
+    again       rehearses what is asked, for `remedies`
     others      rehearsals of other ranks, none of which holds more
     remedied    what `remedies` found, once somebody asked
     missing     packages that decide a path and are not installed: who looked for them
@@ -63,13 +65,15 @@ class Rehearsal:
         asked: Asked,
         tracker: Watched,
         assumed: Assumed,
-        loads: Loads,
+        loads: LoaderPatches,
+        again: Callable[[Asked], Rehearsal],
         *,
         missing: dict[str, list[str]],
         status: int,
         failure: str | None,
     ) -> None:
         self.asked, self.tracker, self.loads, self.missing = asked, tracker, loads, missing
+        self.again = again
         self.card, self.named, self.backend = asked.card, asked.named, asked.backend
         self.ranks = asked.program.ranks or 1
         self.others: list[Rehearsal] = []
@@ -179,8 +183,6 @@ class Rehearsal:
 
     def remedies(self) -> list[Remedied]:
         """What else would hold less, each rehearsed: memlab.rehearse.remedies."""
-        from .remedies import remedied
-
         if self.remedied is None:
             self.remedied = remedied(self)
         return self.remedied
@@ -219,13 +221,9 @@ class Rehearsal:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain numbers and words, ready for JSON."""
-        from .told import as_dict
-
         return as_dict(self)
 
     def __str__(self) -> str:
-        from .told import as_lines
-
         return "\n".join(as_lines(self))
 
     __repr__ = __str__

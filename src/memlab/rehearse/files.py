@@ -3,7 +3,10 @@
 Source      PyTorch 2.13: torch.save, torch.compile
 """
 
+import contextlib
+import io
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -81,3 +84,11 @@ def nothing_compiled(changes: Changes, assumed: Assumed) -> None:
 
     changes.replace(torch, "compile", compiled)
     changes.replace(torch.nn.Module, "compile", lambda *_, **__: assumed.skip(said))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """What a program prints is what it printed before."""
+    nowhere = io.StringIO()
+    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
+        yield

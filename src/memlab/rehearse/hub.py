@@ -1,6 +1,6 @@
 """transformers' models from their configs alone.
 
-Source      transformers 5.23: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict;
+Source      transformers: PreTrainedModel.from_pretrained, PreTrainedConfig.get_config_dict;
             accelerate 1.15: PartialState, one for the process
 Leaves out  quantized models on several cards, which are refused
 """

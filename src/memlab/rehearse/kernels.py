@@ -4,7 +4,7 @@ torch asks an operator of a library for the shape of what it returns, and sees n
 of bitsandbytes allocate on the way: a layer of four bits writes its weight out, unless there are so
 few rows that the card's fused kernel is faster, which is decided for each card and shape.
 
-Source      bitsandbytes 0.50: backends/default/ops.py, and backends/cuda/ops.py, which it reads
+Source      bitsandbytes: backends/default/ops.py, and backends/cuda/ops.py, which it reads
             where torch has CUDA; _ops.py: register_kernel; functional.py
 """
 

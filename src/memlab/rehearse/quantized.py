@@ -4,18 +4,23 @@ transformers' quantizer replaces the layers, as it does before it loads weights;
 makes of each weight on the card is left to bitsandbytes, whose operators know the shapes of what
 they return.
 
-Source      transformers 5.23: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes,
+Source      transformers: quantizers.auto.AutoHfQuantizer, integrations.bitsandbytes,
             modeling_utils.caching_allocator_warmup;
-            bitsandbytes 0.50: functional.quantize_4bit, nn.Params4bit
+            bitsandbytes: functional.quantize_4bit, nn.Params4bit
 Leaves out  formats of others, which are refused
 """
 
+import sys
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..measure.fake_cuda.refused import Refused
+from ..measure.fake_cuda.undo import Changes
+
+KINDS = ("Params4bit", "Int8Params")
 
 
 def quantizer(config: Any, asked: Any) -> Any:
@@ -114,7 +119,7 @@ def _four_bits(layer: Any, device: torch.device, dtype: torch.dtype) -> None:
         quant_type=empty.quant_type,
         quant_storage=empty.quant_storage,
     )
-    weight = _weight(data, vars(empty) | {"quant_state": state, "bnb_quantized": True})
+    weight = _weight(data, vars(empty) | {"quant_state": state, "bnb_quantized": True}, KINDS[0])
     layer.weight, layer.quant_state = weight, state
 
 
@@ -123,15 +128,41 @@ def _eight_bits(layer: Any, device: torch.device) -> None:
 
     full = torch.empty(layer.out_features, layer.in_features, dtype=torch.float16, device=device)
     codes, scales, _ = int8_vectorwise_quant(full)
-    layer.weight = _weight(codes, vars(layer.weight) | {"CB": codes, "SCB": scales})
+    layer.weight = _weight(codes, vars(layer.weight) | {"CB": codes, "SCB": scales}, KINDS[1])
 
 
-def _weight(data: torch.Tensor, said: dict[str, Any]) -> Any:
-    """A weight with the attributes that bitsandbytes asks of its own: Params4bit, Int8Params.
+class _Named(FakeTensor):
+    """What is made a Parameter of again when it is moved, and keeps its class."""
 
-    A tensor without values can be made neither of them.
+    def detach(self) -> Any:
+        made = super().detach()
+        made.__class__ = type(self)
+        return made
+
+
+def _weight(data: torch.Tensor, said: dict[str, Any], kind: str) -> Any:
+    """A weight with the attributes that bitsandbytes asks of its own, and with their class's name.
+
+    A tensor without values can be made no Params4bit; accelerate, peft and trl ask for the name.
     """
     weight = torch.nn.Parameter(data, requires_grad=False)
+    weight.__class__ = type(kind, (_Named,), {})
     for name, value in said.items():
         setattr(weight, name, value)
     return weight
+
+
+def states(changes: Changes) -> None:
+    """Give a weight that FSDP2 has gathered its scales again, as bitsandbytes does.
+
+    Source      bitsandbytes, nn/modules.py: fix_4bit_weight_quant_state_from_module
+    """
+    layers = sys.modules.get("bitsandbytes.nn.modules")
+    if layers is None:
+        return
+
+    def again(layer: Any) -> None:
+        if getattr(layer.weight, "quant_state", None) is None:
+            layer.weight.quant_state = layer.quant_state
+
+    changes.replace(layers, "fix_4bit_weight_quant_state_from_module", again)

@@ -35,7 +35,7 @@ def variables(asked: Asked) -> dict[str, str]:
     return {name: str(number) for name, number in numbers.items()} | MASTER
 
 
-class Flight:
+class PendingCollectives:
     """Collectives on their way: each holds what it sends until its result is waited for, as NCCL's.
 
     Waiting gives the tensor that was waited for; torch's shapes say that it is another one.

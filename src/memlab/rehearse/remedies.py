@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from ..base.message import Message
 from ..measure.fake_cuda.undo import Changes
 from ..verdict import DOES_NOT_FIT
+from .files import quiet
 from .watched import checkpoints
 
 if TYPE_CHECKING:
@@ -67,12 +68,11 @@ def remedied(found: Rehearsal) -> list[Remedied]:
 
     On the same rank.
     """
-    from .run import quiet, run
 
     def again(words: str, change: Callable[[Changes], None]) -> Remedied:
         try:
             with quiet():
-                other = run(replace(found.asked, change=change))
+                other = found.again(replace(found.asked, change=change))
         except ValueError as error:
             return Remedied(words, None, str(error))
         if other.status:

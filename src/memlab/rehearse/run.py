@@ -1,12 +1,10 @@
 """Run a program unmodified, on tensors without values, and say what its memory would be."""
 
 import contextlib
-import io
 import logging
 import os
 import runpy
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ..measure.fake_cuda import hide, known, moving, show
@@ -20,15 +18,16 @@ from . import files, kernels
 from .answer import Rehearsal
 from .asked import Asked
 from .command import Program
+from .dataloaders import LoaderPatches
 from .deepspeed import VARIABLES, deepspeed
-from .divided import divided, kinds, wraps
+from .dtensors import divided, kinds, wraps
 from .ending import CANNOT, check_streams, exit_status, limited, told, unanswered
 from .flash import flash
 from .hub import hub
 from .imports import Missing, import_all, libraries
 from .launches import launches
-from .loads import Loads
-from .ranks import Flight, group, variables
+from .quantized import states
+from .ranks import PendingCollectives, group, variables
 from .stages import stages
 from .watched import Watched
 
@@ -46,7 +45,7 @@ def run_ranks(asked: Asked, ranks: list[int]) -> Rehearsal:
     todo = [replace(asked, rank=rank) for rank in ranks]
     found: list[Rehearsal] = []
     while todo:
-        with quiet() if found else contextlib.nullcontext():
+        with files.quiet() if found else contextlib.nullcontext():
             found.append(run(todo.pop(0)))
         if found[-1].status:
             break
@@ -55,14 +54,6 @@ def run_ranks(asked: Asked, ranks: list[int]) -> Rehearsal:
     full = max(found, key=lambda each: (bool(each.status), each.peak, -each.place))
     full.others = [each for each in found if each is not full]
     return full
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """What a program prints is what it printed before."""
-    nowhere = io.StringIO()
-    with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-        yield
 
 
 def run(asked: Asked) -> Rehearsal:
@@ -117,10 +108,12 @@ def run(asked: Asked) -> Rehearsal:
         except Refused as error:
             raise ValueError(str(error)) from error
         absent = missing.others()
-    return Rehearsal(asked, tracker, assumed, loads, missing=absent, status=status, failure=failure)
+    return Rehearsal(
+        *(asked, tracker, assumed, loads, run), missing=absent, status=status, failure=failure
+    )
 
 
-def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) -> Loads:
+def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) -> LoaderPatches:
     if asked.backend == "cuda":
         here = max(asked.program.local, asked.program.cards)
         show(changes, asked.card, tracker, count=here, number=asked.local)
@@ -128,20 +121,21 @@ def _change(changes: Changes, asked: Asked, tracker: Watched, assumed: Assumed) 
         divided(changes)
         stages(changes, asked.sent)
         tracker.divided = kinds()
-        tracker.flight = Flight()
+        tracker.flight = PendingCollectives()
         tracker.kernels |= wraps()
         kernels.tensors(changes)
         tracker.kernels |= kernels.kernels()
     else:
         hide(changes)
     moving.moving(changes, tracker.made_before)
-    loads = Loads(asked.longest, assumed)
+    loads = LoaderPatches(asked.longest, assumed)
     loads.change(changes)
     files.nothing_saved(changes, assumed)
     files.nothing_compiled(changes, assumed)
     hub(changes, asked.backend, asked.program.cards)
     if asked.backend == "cuda":
         flash(changes, assumed)
+        states(changes)
         deepspeed(changes, assumed)
     log = logging.getLogger("torch._subclasses.fake_tensor")  # says an error twice, in 20 lines
     changes.replace(log, "disabled", True)

@@ -15,9 +15,9 @@ from ..measure.fake_cuda.lines import Lines, Where
 from ..measure.fake_cuda.refused import Done, Refused
 from ..measure.line_tracker import LineTracker
 from ..measure.step_tracker import DEVICE, HOST, StepTracker
-from ..measure.storages import Living, Storage, plain
+from ..measure.storages import PerStorage, Storage, plain
 from ..measure.tracker import Tracker
-from .divided import answering, device_of
+from .dtensors import answering, device_of
 
 FEW = 3  # times as many steps as were asked for: of two optimizers, one may never step
 
@@ -54,7 +54,7 @@ class Watched(LineTracker, StepTracker):
         self.ended = self.trains = self.trains_whole = self.foreach = False
         self.stepped: set[type] = set()
         self._apart = device != "cpu"
-        self._on_host: Living[int] = Living(self._host_freed)
+        self._on_host: PerStorage[int] = PerStorage(self._host_freed)
         self._phase = "start"
 
     def __enter__(self) -> "Watched":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..base.frozen import dataclass
-from .simulated import Simulated
-from .storage_log import Log
+from .core.storage_log import Log
+from .core.term_table import Simulated
 
 TERMS = ("weights", "buffers", "inputs", "kv_cache", "activations", "logits", "other")
 

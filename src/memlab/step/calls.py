@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from ..model import Model
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for, tied_as
 from ..run import CacheAlone, Run
-from . import described, keys
-from .cache import Cache
+from ..run.recipe_choice import recipe_for, tied_as
+from . import keys, supported
 from .call_result import TERMS
 from .call_result import Call as Call
 from .call_result import CallPeak as CallPeak
-from .graph import Tensor, call
+from .core.graph import Tensor, call
+from .core.result import term
+from .core.setting import Setting
+from .core.storage_log import Log
+from .kv_cache import Cache
 from .networks import network
 from .networks.router_loss import load_balancing_loss
 from .ops import Ops
-from .result import term
-from .setting import Setting
-from .storage_log import Log
 from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -46,7 +46,7 @@ def prefill(
     Shapes      ids [batch, tokens]; logits [batch, tokens or 1, V]; the rest as
                 `memlab.step.simulate`
     Unit        bytes of storages, as memlab.measure.Tracker counts them
-    Source      memlab.step.networks and memlab.step.cache, transformers 5.23
+    Source      memlab.step.networks and memlab.step.kv_cache, transformers 5.23
     Leaves out  scratch memory inside one kernel; what `generate` adds: the tokens so far, a mask,
                 scores, and positions of each sequence by itself, with which tables of angles and
                 embeddings of positions are made B times instead of once
@@ -183,7 +183,7 @@ def _check(model: Model, recipe: Recipe, run: Run, said: Mapping[str, Any]) -> s
             f"recipe {recipe.name!r} (weights {recipe.weights}, autocast {recipe.autocast}) is not "
             "described for a call; known: fp32, bf16, fp32 under autocast bf16"
         )
-    attention = described.attention_of(model, recipe, run)
+    attention = supported.attention_of(model, recipe, run)
     narrow = (recipe.autocast or recipe.weights) != "fp32"
     if run.backend == "cuda" and attention == "sdpa" and not narrow:
         if model.kv_heads < model.heads:
@@ -191,7 +191,7 @@ def _check(model: Model, recipe: Recipe, run: Run, said: Mapping[str, Any]) -> s
     keys.check(model.family, said)
     keys.check_rows(model, recipe.weights)
     if keys.router_loss(said):
-        described.check_router_loss(model, run)
+        supported.check_router_loss(model, run)
     rotary = keys.rope_type(said)
     if rotary in ("dynamic", "longrope"):
         raise CacheAlone(f"rope_type={rotary!r} is not described for a call")

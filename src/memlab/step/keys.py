@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..families import record_of
 from ..formats import bytes_per_value
-from ..model.families import MIXTURES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -12,46 +12,6 @@ if TYPE_CHECKING:
 
     from ..model import Model
 
-LLAMAS = (
-    "seed_oss",
-    "ministral",
-    "llama",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "gemma",
-    "phi3",
-    "olmo",
-    "olmo2",
-    "smollm3",
-    "granite",
-    "starcoder2",
-    "glm4",
-    "gemma2",
-    "gemma3_text",
-    "cohere2",
-) + MIXTURES
-# The others': silu.
-ACTIVATIONS = {
-    "gemma": ("gelu_pytorch_tanh", "gelu"),
-    "starcoder2": ("gelu_pytorch_tanh", "gelu"),
-    "gemma2": ("gelu_pytorch_tanh", "gelu"),
-    "gemma3_text": ("gelu_pytorch_tanh", "gelu"),
-}
-ACTIVATION_KEYS = dict.fromkeys(
-    ("gemma2", "gemma3_text"), "hidden_activation"
-)  # the others': hidden_act
-# Numbers that scores or logits are kept below, with the classes' own.
-CAPS: dict[str, dict[str, float | None]] = {
-    "gemma2": {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
-    "gemma3_text": {"final_logit_softcapping": None},
-}
-SCALED = ("granite", "cohere2")  # families whose logits are the head's times a number
-SHARES = {
-    "phi3": 1.0,
-    "glm4": 0.5,
-    "glm4_moe": 0.5,
-}  # of a head that turns, where a config says nothing
 ROTARY = ("default", "linear", "llama3", "yarn", "proportional", "dynamic", "longrope")
 GROUPED_IN = ("fp32", "bf16", "fp16")  # formats that experts are multiplied in
 ALIGNED = 16  # bytes: a row of what is multiplied in groups begins at a multiple of it
@@ -62,10 +22,9 @@ def check(family: str, config: Mapping[str, Any]) -> None:
 
     Raises      ValueError that names the key and its value
     """
-    if family not in LLAMAS:
-        return
-    known = ACTIVATIONS.get(family, ("silu", "swish"))
-    key = ACTIVATION_KEYS.get(family, "hidden_act")
+    key, known = record_of(family).activation
+    if not known:
+        return  # its network reads it
     activation = config.get(key, known[0])
     if activation not in known:
         raise ValueError(f"{key}={activation!r} is not described; known: {', '.join(known)}")
@@ -81,7 +40,8 @@ def check_rows(model: Model, dtype: str) -> None:
                 16 bytes". llama4_text multiplies the rows of all its experts as one batch instead
     Raises      ValueError that names the width
     """
-    if not model.mixture_layers or model.family == "llama4_text" or dtype not in GROUPED_IN:
+    grouped = model.mixture_layers and record_of(model.family).grouped_experts
+    if not grouped or dtype not in GROUPED_IN:
         return
     unit = ALIGNED // int(bytes_per_value(dtype))
     for letter, size in (("D", model.d_model), ("M", model.expert_ff)):
@@ -94,13 +54,13 @@ def check_rows(model: Model, dtype: str) -> None:
 
 def caps(model: Model, key: str) -> bool:
     """Whether scores, or logits, are kept below a number."""
-    usual = CAPS.get(model.family, {})
+    usual = record_of(model.family).caps
     return key in usual and model.config.get(key, usual[key]) is not None
 
 
 def scales_logits(model: Model) -> bool:
     """Whether the logits are more than a product with the output head."""
-    return model.family in SCALED or caps(model, "final_logit_softcapping")
+    return record_of(model.family).scales_logits or caps(model, "final_logit_softcapping")
 
 
 def router_loss(config: Mapping[str, Any]) -> bool:
@@ -131,7 +91,7 @@ def rope_type(config: Mapping[str, Any]) -> str:
 def rotary_share(family: str, config: Mapping[str, Any]) -> float:
     """The share of a head that positions turn, in families that turn a part of it.
 
-    Source      transformers 5.23: configuration_phi3.py, configuration_glm4.py
+    Source      transformers: configuration_phi3.py, configuration_glm4.py
     """
     rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
     if rope_type(config) == "proportional":  # turns all of it, much of it by nothing
@@ -139,4 +99,4 @@ def rotary_share(family: str, config: Mapping[str, Any]) -> float:
     told = rotary.get("partial_rotary_factor")
     if told is None:
         told = config.get("partial_rotary_factor")
-    return SHARES[family] if told is None else float(told)
+    return record_of(family).turned if told is None else float(told)

@@ -7,47 +7,44 @@ from __future__ import annotations
 
 from functools import partial
 
-from .. import run_checks
 from ..base.frozen import replace
-from ..base.garbage import no_garbage
+from ..base.gc_paused import no_garbage
 from ..model import Model
 from ..model.tensors import COMPONENTS
-from ..programs import keeps_output
 from ..recipe import Recipe
-from ..recipe.chosen import recipe_for, tied_as
-from ..recipe.loops import loop_of, step_name
-from ..recipe.tensor_plan import one_rank
 from ..run import Run
+from ..run.argument_types import check_types
+from ..run.loop_rules import keeps_output
+from ..run.optimizer_loops import loop_of, step_name
+from ..run.recipe_choice import recipe_for, tied_as
+from ..sharding.tensor_parallel import one_rank
 from ..terms.optimizer import shared_state
-from . import adapters, described, keys, replicated
-from .away import Offloaded
-from .built import check_built
-from .clip import clipped
-from .deepspeed import Zero
-from .devices import check_divided
-from .evaluation import evaluate
-from .graph import Parameter, Tensor
-from .host import on_device, on_host, uses_hosts
-from .inputs import inputs
-from .operators import operators
+from . import keys, supported
+from .adapters import lora
+from .adapters.prompt import prompted_tokens
+from .core.graph import Parameter, Tensor
+from .core.operators import operators
+from .core.peak import top_of
+from .core.report import told
+from .core.result import TERMS as TERMS
+from .core.result import Peak as Peak
+from .core.result import Step as Step
+from .core.result import term as term
+from .core.saved_on_host import Offloaded
+from .core.saved_table import SavedTable
+from .core.setting import Setting
+from .core.storage_log import Log
+from .core.weight_check import check_built
+from .loops.inputs import inputs
+from .loops.programs import Program, wanted
 from .ops import Ops
 from .optimizers import copies, optimizer
 from .optimizers.adamw import elsewhere
+from .optimizers.clip import clipped
 from .optimizers.each import in_order, taken, trained
-from .optimizers.on_host import let_go
-from .optimizers.on_host import on_host as stepped_on_host
-from .peaks import top_of
-from .programs import Program, wanted
-from .prompt import prompted_tokens
-from .result import TERMS as TERMS
-from .result import Peak as Peak
-from .result import Step as Step
-from .result import term as term
-from .saved_table import SavedTable
-from .setting import Setting
-from .sharded import Sharded
-from .storage_log import Log
-from .told import told
+from .parallel.host import on_device, uses_hosts
+from .parallel.host import on_host as of_host
+from .parallel.supported import check_divided
 from .windows import first_apart, windows
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -74,8 +71,8 @@ def simulate(
                 or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
                 None: what the model's config says, else fp32, with AdamW
     run         how the step is executed: memlab.Run; of a pipeline the rank that holds most, and
-                memlab.step.pipelined has them all
-    in_place    see memlab.step.engine.Engine
+                memlab.step.parallel.pipeline.step has them all
+    in_place    see memlab.step.core.engine.Engine
     every_layer simulate each layer and micro-batch by itself, which takes longer and is what
                 `Step.replay` needs; otherwise from the second one on micro-batches are alike
     rank        of DeepSpeed's alone: whose step it is, the fullest one's unless it is said
@@ -88,12 +85,12 @@ def simulate(
                 gradient scaler that fp16 needs to train well
     Raises      ValueError for a combination that is not described, which it names
     """
-    run_checks.asked(model, run)
-    keys.check_rows(model, run.devices.param_dtype or recipe_for(model, recipe, run).weights)
+    check_types(model, run)
+    keys.check_rows(model, run.devices.policy.param_dtype or recipe_for(model, recipe, run).weights)
     # Nothing that is made here is garbage yet, and to look for it takes as long as the step itself.
     with no_garbage(collect=False):
         if run.devices.pipelined:
-            from .pipelined import fullest, step_of_stage  # only a pipeline needs it
+            from .parallel.pipeline.step import fullest, step_of_stage  # only a pipeline needs it
 
             stage = fullest(model, recipe, run)
             return step_of_stage(model, recipe, run, stage, every_layer=every_layer)
@@ -109,7 +106,7 @@ def _apart(played: tuple[Ops, Setting, int], run: Run) -> Step:
         return _told(*played)
     log = played[0].log
     played[0].log = on_device(log)
-    host = on_host(log, run.devices, run.backend)
+    host = of_host(log, run.devices, run.backend)
     return replace(_told(*played), host=host)
 
 
@@ -117,8 +114,8 @@ def _fullest(model: Model, recipe: Recipe | str | None, run: Run, how: dict[str,
     """The step of the rank of DeepSpeed that holds most."""
     last = run.devices.data - 1
     played = _played(model, recipe, run, rank=last, **how)
-    assert isinstance(played[0], Zero)
-    most = max(range(last + 1), key=played[0].touched)
+    engine: Any = played[0]
+    most = max(range(last + 1), key=engine.touched)
     others = [_played(model, recipe, run, rank=rank, **how) for rank in {0, most} - {last}]
     hosts = uses_hosts(run.devices)
 
@@ -160,32 +157,32 @@ def _played(
     if run.loop == "distillation":  # its bodies are called past accelerate's autocast
         chosen = chosen.replace(autocast=None)
     shaped = tied_as(model, chosen)
-    dtype = described.dtype_of(chosen)
-    described.check_copies(chosen, run)
-    attention = described.attention_of(shaped, chosen, run)
-    dropouts = described.dropouts_of(shaped, run)
-    described.check_shape(shaped, run)
+    dtype = supported.dtype_of(chosen)
+    supported.check_copies(chosen, run)
+    attention = supported.attention_of(shaped, chosen, run)
+    dropouts = supported.dropouts_of(shaped, run)
+    supported.check_shape(shaped, run)
     if run.devices.tensor_parallel:
         check_divided(shaped, chosen, run)
-    described.check_frozen(run.frozen, shaped)
-    described.check_away(chosen, run)
-    described.check_texts(shaped, run)
+    supported.check_frozen(run.frozen, shaped)
+    supported.check_away(chosen, run)
+    supported.check_texts(shaped, run)
     theirs = run.implementation == "transformers"
     if theirs:
         keys.check(shaped.family, shaped.config)
-        described.check_config(shaped, run)
+        supported.check_config(shaped, run)
     elif run.window is not None:
         raise ValueError(f"window={run.window}: memlab's models have no sliding window")
     near, sliding = windows(shaped, run.window) if theirs else (None, None)
     f, computed = operators(shaped, chosen, dtype, run, in_place=in_place, rank=rank)
-    zero = f if isinstance(f, Zero) else None  # DeepSpeed's
+    zero: Any = f if f.deepspeed else None
     f.frozen, f.program = run.frozen, run.loop
     if run.lora is not None:
-        adapters.check(run.lora, shaped, run, dtype)
+        lora.check(run.lora, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.peft, f.lora_dropout, f.doubled = theirs, run.lora.dropout, run.lora.saved
     if run.adapter is not None:
-        adapters.check_other(run.adapter, shaped, run, dtype)
+        lora.check_other(run.adapter, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.lora_dropout = getattr(run.adapter, "dropout", 0.0)
     first = first_apart(shaped) if theirs else 0
@@ -235,22 +232,31 @@ def _played(
     if "states" in run.offload:
         update = elsewhere
     if "optimizer" in run.offload:
-        update = stepped_on_host
+        from .optimizers.on_host import on_host
+
+        update = on_host
     if "gradients" in run.offload:
+        from .optimizers.on_host import let_go
+
         f.updates = let_go
     each = trained(f, shaped.layers)
     step: Any = taken if run.step_in_backward else partial(update, f, each, loop)
     if zero is not None:
         zero.share()
         step = zero.stepping(update, loop)
-    buckets = replicated.buckets(f, each) if run.devices.replicated else []
+    buckets: list[Tensor] = []
+    if run.devices.replicated:
+        from .parallel import ddp
+
+        buckets = ddp.buckets(f, each)
     clip: Any = partial(clipped, f, each) if run.clips and zero is None else None
-    if isinstance(f, Sharded) and run.devices.cpu_offload:
-        step = f.there(step)
-        clip = f.there(clip) if clip else None
+    if f.sharded and run.devices.policy.cpu_offload:
+        there: Any = f
+        step = there.there(step)
+        clip = there.there(clip) if clip else None
     passes = list(range(1, run.micro_batches + 1))
     if not every_layer:  # the first, one that stands for those between, and the last if it is apart
-        apart = zero is not None or run.devices.gradient_sync != "every"
+        apart = zero is not None or run.devices.policy.gradient_sync != "every"
         passes = passes[:2] + passes[2:][-1:] * apart
     program.beside = inputs(f, setting, run)
     every = {name: passes[:1] if short and name == "first" else passes for name in steps}
@@ -263,8 +269,9 @@ def _played(
 
 def _adapters_in(f: Ops, run: Run, dtype: str) -> str | None:
     """The format of the adapters; None where there are none."""
-    if isinstance(f, Sharded):
-        return f.adapters_in
+    if f.sharded:
+        sharded: Any = f
+        return sharded.adapters_in  # type: ignore[no-any-return]
     return None if run.adapters is None else run.adapters_in(dtype)
 
 
@@ -294,9 +301,9 @@ def _run(
         last = f.new("loss", (), "fp32")
     first = next(p for p in f.parameters if p.node is not None)  # adapters may be wider
     dtype = setting.dtype if "first" in every else first.dtype
-    zero = isinstance(f, Zero)  # whose engine clips and keeps the norm
+    zero = f.deepspeed  # whose engine clips and keeps the norm
     norm = f.new("norm", (), dtype) if program.keeps_norm and not zero else None
-    if norm is not None and program.run.devices.cpu_offload:
+    if norm is not None and program.run.devices.policy.cpu_offload:
         norm.record.on_host = True
     late: list[Tensor | None] = []
     for step, passes in every.items():
@@ -343,6 +350,8 @@ def _run(
             parameter.grad = None
         if program.run.eval_batch is not None and step == "second":
             log.mark(f"{step}.evaluation")
+            from .loops.evaluation import evaluate
+
             evaluate(f, setting, program.policy, program.run)
         log.mark(f"{step}.end")
     del output, last, norm

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
+from ..families import CHUNKED, KINDS, record_of
 from ..model import Model
-from ..model.shape_keys import CHUNKED, KINDS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-ALTERNATING = ("qwen2", "qwen3", "smollm3", "qwen2_moe")  # families whose layers are of two kinds
-EVERYWHERE = ("phi3", "starcoder2", "mixtral")  # families whose layers all have it, if there is one
-NO_CLASS_WINDOW = ("smollm3",)  # the others': 4096, where a config says nothing
-# Families of which some layers have the window by their class, and which make both masks: every
-# so many-th layer has none.
-PATTERNED = ("gemma2", "gemma3_text", "cohere2", "gpt_oss", "ministral")
-PATTERNS = {"gemma2": 2, "gemma3_text": 6, "cohere2": 4, "gpt_oss": 2}  # ministral: none
-WINDOWS = {"gpt_oss": 128}  # of classes whose own is another
-CLASS_WINDOW = 4096
 
 
 def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[bool, ...] | None]:
@@ -27,29 +17,28 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
                 what the config or its class says
     returns     None in the place of the layers where all of them, or none, have the window
                 in all of them, but not for families that make both masks anyway
-    Source      transformers 5.23: configuration_qwen2.py, configuration_gemma2.py and their like
+    Source      transformers: configuration_qwen2.py, configuration_gemma2.py and their like
     Raises      ValueError for kinds of layers that are not described
     """
-    config = model.config
-    if model.family == "mistral":
-        told = config.get("sliding_window", CLASS_WINDOW) if window is None else window
+    config, known = model.config, record_of(model.family)
+    if known.windows == "run":
+        told = config.get("sliding_window", known.window) if window is None else window
         return told or None, None
     if window is not None:
         raise ValueError(f"window={window} is for mistral; of {model.family} the config says it")
-    if model.family == "llama4_text":  # a chunk is a window of its own kind
+    if known.windows == "chunks":
         told = config.get("layer_types")
         chunked = turning(model) if told is None else [kind == CHUNKED[1] for kind in told]
-        return config.get("attention_chunk_size", 8192), tuple(chunked)
-    if model.family in EVERYWHERE:
+        return config.get("attention_chunk_size", known.window), tuple(chunked)
+    if known.windows == "all":
         return config.get("sliding_window"), None
-    if model.family == "qwen3_moe":
+    if known.windows == "asked":
         asked = config.get("use_sliding_window")
-        return (config.get("sliding_window", CLASS_WINDOW) if asked else None), None
-    if model.family not in ALTERNATING + PATTERNED:
+        return (config.get("sliding_window", known.window) if asked else None), None
+    if not known.windows:
         return None, None
-    usual = None if model.family in NO_CLASS_WINDOW else WINDOWS.get(model.family, CLASS_WINDOW)
-    size = config.get("sliding_window", usual)
-    if model.family in PATTERNED:
+    size = config.get("sliding_window", known.window)
+    if known.windows == "both":
         if size is None:
             raise ValueError(f"sliding_window is null; {model.family}'s masks need a number")
     elif not config.get("use_sliding_window"):
@@ -62,7 +51,7 @@ def windows(model: Model, window: int | None = None) -> tuple[int | None, tuple[
     for kind in kinds:
         if kind not in KINDS:
             raise ValueError(f"layer_types has {kind!r}, not described; known: {', '.join(KINDS)}")
-    both = model.family in PATTERNED or (model.family == "qwen2_moe" and size is not None)
+    both = known.windows == "both" or (model.family == "qwen2_moe" and size is not None)
     if KINDS[1] not in kinds and not both:
         return None, None
     if size is None:
@@ -74,12 +63,13 @@ def _usual(model: Model, size: int | None) -> list[str]:
     """The kind of each layer where a config names none."""
     if size is None:
         return [KINDS[0]] * model.layers
-    if model.family in PATTERNED:
-        every = PATTERNS.get(model.family, model.layers + 1)
-        if model.family in ("gemma3_text", "cohere2"):
+    known = record_of(model.family)
+    if known.windows == "both":
+        every = known.window_every or model.layers + 1
+        if known.reads("sliding_window_pattern"):
             every = model.config.get("sliding_window_pattern", every)
         return [KINDS[(i + 1) % every != 0] for i in range(model.layers)]
-    if model.family == "smollm3":  # those that turn nothing
+    if known.reads("no_rope_layers"):  # those that turn nothing
         return [KINDS[not turns] for turns in turning(model)]
     first = model.config.get("max_window_layers", 28)
     if model.family == "qwen2_moe":  # every second layer, below that number
@@ -90,11 +80,11 @@ def _usual(model: Model, size: int | None) -> list[str]:
 def turning(model: Model) -> list[bool]:
     """Of each layer, whether rotary positions turn its queries and keys.
 
-    Source      transformers 5.23: configuration_smollm3.py
+    Source      transformers: configuration_smollm3.py
     """
     if model.family == "cohere2":  # those that have the window
         return list(windows(model)[1] or ())
-    if model.family not in ("smollm3", "llama4_text"):
+    if not record_of(model.family).reads("no_rope_layers"):
         return [True] * model.layers
     told = model.config.get("no_rope_layers")
     interval = model.config.get("no_rope_layer_interval", 4)

@@ -31,7 +31,7 @@ def rms_norm(
     Shapes      cuda: input [B, T, W], 1/rms [B, T] in fp32;
                 cpu: input and normalized input [B, T, W], 1/rms [B, T], all in fp32
     Unit        bytes, a whole number
-    Source      torch 2.13, aten/src/ATen/native/layer_norm.cpp: one kernel on CUDA, its operators
+    Source      torch, aten/src/ATen/native/layer_norm.cpp: one kernel on CUDA, its operators
                 one by one on the CPU, where narrow inputs are copied to fp32 first
     Raises      ValueError for a negative size, an unknown precision or backend
     """
@@ -49,7 +49,7 @@ def layer_norm(
     Formula     B·T·W·b + 2·B·T·s
     Shapes      input [B, T, W]; mean and 1/deviation [B, T], s bytes each: 4 on CUDA, b on the CPU
     Unit        bytes, a whole number
-    Source      torch 2.13, aten/src/ATen/native/layer_norm.cpp
+    Source      torch, aten/src/ATen/native/layer_norm.cpp
     Raises      as `rms_norm`
     """
     stream, _ = _bytes(precision, backend)
@@ -98,7 +98,7 @@ def attention(
     Formula     2·B·T·(N + K)·H·b + 4·B·T·N, on CUDA + 24
     Shapes      q and output [B, N, T, H], k and v [B, K, T, H], log-sum-exp [B, N, T] in fp32
     Unit        bytes, a whole number
-    Source      Dao et al. 2022, arXiv:2205.14135; torch 2.13, derivatives.yaml
+    Source      Dao et al. 2022, arXiv:2205.14135; torch, derivatives.yaml
     Leaves out  the T · T weights, which are computed again; `eager_attention` keeps them; on CUDA,
                 the padding of heads whose width is no multiple of 8
     Raises      as `rms_norm`

@@ -23,7 +23,7 @@ def weight_copies(
                 trained weight in a cache, so all uses in one forward pass share it; a frozen weight
                 is cast again for each use, and each copy is saved
     Unit        bytes, a whole number
-    Source      torch 2.13, aten/src/ATen/autocast_mode.h and autocast_mode.cpp, `cached_cast`: the
+    Source      torch, aten/src/ATen/autocast_mode.h and autocast_mode.cpp, `cached_cast`: the
                 cache takes fp32 leaves that require a gradient
     Leaves out  the inputs (`input_copies`); embeddings and norms, which autocast leaves alone; what
                 the cache alone holds until the outermost region ends: the copy of a weight whose

@@ -22,7 +22,7 @@ def chunk_rows(
     Formula     P / 2, and P in bf16 on a CPU; at least 1 and at most R;
                 P: the first power of two from ⌈R / ⌈V / D⌉⌉
     Unit        rows, a whole number
-    Source      torch 2.13, torch/nn/modules/linear_cross_entropy_options.py
+    Source      torch, torch/nn/modules/linear_cross_entropy_options.py
     Raises      ValueError for a format without a chunked path here
     """
     if format not in FORMATS:

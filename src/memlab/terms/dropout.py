@@ -26,7 +26,7 @@ def mask_format(format: str, *, backend: str = "cpu") -> str:
 
     Formula     cpu: as the values; cuda: bool
     Unit        the name of a format
-    Source      torch 2.13, aten/src/ATen/native/Dropout.cpp: `is_fused_kernel_acceptable` takes the
+    Source      torch, aten/src/ATen/native/Dropout.cpp: `is_fused_kernel_acceptable` takes the
                 fused kernel, native_dropout, on CUDA only; elsewhere the values are multiplied by
                 a tensor like them, of 0 and 1 / (1 - p)
     Raises      ValueError for an unknown backend
@@ -69,7 +69,7 @@ def attention_mask(
                 math what scaled_dot_product_attention does where no kernel takes the call (on a CPU
                 wherever there is dropout), in fp32 whatever the format
     Unit        bytes, a whole number
-    Source      torch 2.13, aten/src/ATen/native/transformers/attention.cpp; derivatives.yaml: flash
+    Source      torch, aten/src/ATen/native/transformers/attention.cpp; derivatives.yaml: flash
                 and efficient keep philox_seed and philox_offset instead
     Leaves out  seed and offset: `activations.attention` has them, as they are kept at p = 0 too
     Raises      ValueError for an unknown kernel; otherwise as `mask`

@@ -44,7 +44,7 @@ def mixture(
                 biases add X · (2 · M + D) + X
     Shapes      router: [X, D]; gate and up of all experts: [X, 2M, D], their down: [X, D, M]
     Unit        parameters, a whole number
-    Source      transformers 5.23, modeling_*.py: Qwen3MoeSparseMoeBlock, MixtralSparseMoeBlock,
+    Source      transformers, modeling_*.py: Qwen3MoeSparseMoeBlock, MixtralSparseMoeBlock,
                 OlmoeSparseMoeBlock, Qwen2MoeSparseMoeBlock
     Leaves out  devices that divide the experts between them
     Raises      ValueError for a negative width
@@ -119,7 +119,7 @@ def permuted(
     Formula     k · R · D · b
     Shapes      [R·k, D], sorted by expert; how many rows an expert has changes no byte
     Unit        bytes, a whole number
-    Source      transformers 5.23, integrations/moe.py: grouped_mm_experts_forward
+    Source      transformers, integrations/moe.py: grouped_mm_experts_forward
     Leaves out  the order itself, 8 bytes a row: see `kept`
     Raises      ValueError for a negative count and an unknown format
     """
@@ -147,8 +147,8 @@ def kept(
                 orders of rows (int64): the experts chosen, the token of a row, there and back;
                 probabilities in fp32: [R, X]; where each expert's rows end (int32): [X]
     Unit        bytes, a whole number
-    Source      transformers 5.23, integrations/moe.py: grouped_mm_experts_forward, the default;
-                torch 2.13, derivatives.yaml: _grouped_mm keeps both factors and the offsets
+    Source      transformers, integrations/moe.py: grouped_mm_experts_forward, the default;
+                torch, derivatives.yaml: _grouped_mm keeps both factors and the offsets
     Leaves out  the layer's input, which the norm before it makes; shared experts; the weights;
                 routers of groups (glm4_moe), which keep no probabilities but scores
     Raises      ValueError for a negative count and an unknown format

@@ -53,7 +53,7 @@ def linear(
     copies      n, of the weight where it is kept: two in Transformer Engine on Hopper, whose FP8
                 tensor cores add up along the contiguous dimension alone, where the input asks for
                 a gradient
-    Source      torchao 0.18, float8/float8_linear.py; Transformer Engine's documentation,
+    Source      torchao, float8/float8_linear.py; Transformer Engine's documentation,
                 performance considerations, and its pytorch/module/linear.py
     Raises      ValueError for a negative size or an unknown word
     """

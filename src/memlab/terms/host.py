@@ -16,7 +16,7 @@ def pinned(size: int) -> int:
 
     Formula     2^⌈log2 n⌉: the first power of two that is not below n; 0 for nothing
     Unit        bytes, a whole number: nearly twice n at worst
-    Source      torch 2.13, aten/src/ATen/core/CachingHostAllocator.h, `allocate`: "Round up the
+    Source      torch, aten/src/ATen/core/CachingHostAllocator.h, `allocate`: "Round up the
                 allocation to the nearest power of two to improve reuse"
     Leaves out  pinned_max_round_threshold_mb, above which sizes are not rounded (none by default);
                 that a block which is given back stays with the process, for the next tensor of the

@@ -70,7 +70,7 @@ def static_cache(
     Formula     2 · L · B · T_max · K · H · b + 8 · L, however few tokens have been read
     Shapes      k, v: [B, K, T_max, H] and the number of tokens so far (int64) in each layer
     Unit        bytes, a whole number
-    Source      transformers 5.23, cache_utils.py, StaticLayer
+    Source      transformers, cache_utils.py, StaticLayer
     Raises      as `kv_cache`
     """
     return (
@@ -129,7 +129,7 @@ def shared_cache(
     Shapes      windows: one entry for each of the L layers, its W, or None; shared: how many of
                 them, the last, own no cache (Gemma 3n E4B: 15 of 35)
     Unit        bytes, a whole number
-    Source      transformers 5.23, configuration_gemma3n.py: num_kv_shared_layers; Brandon et al.
+    Source      transformers, configuration_gemma3n.py: num_kv_shared_layers; Brandon et al.
                 2024 (cross-layer attention), arXiv:2405.12981
     Leaves out  as `windowed_cache`
     Raises      ValueError where every layer would read another's; otherwise as `windowed_cache`
@@ -190,7 +190,7 @@ def growth(
                 before the shorter one goes. At the last layer all others are grown already, so
                 the peak of a step is kv_cache + growth
     Unit        bytes, a whole number
-    Source      transformers 5.23, cache_utils.py, DynamicLayer.update
+    Source      transformers, cache_utils.py, DynamicLayer.update
     Leaves out  the new tokens' own keys and values, which are activations of the step
     Raises      ValueError where more tokens are new than there are; otherwise as `kv_cache`
     """

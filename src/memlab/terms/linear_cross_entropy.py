@@ -22,7 +22,7 @@ def reference_peak(rows: int, *, vocab: int, format: str | Format = "fp32") -> i
 
     Formula     3 · R · V · b: logits.peak without an upcast
     Unit        bytes, a whole number
-    Source      torch 2.13, torch/nn/functional.py
+    Source      torch, torch/nn/functional.py
     Raises      ValueError for an unknown format or a negative count
     """
     return peak(rows, vocab=vocab, format=format, upcast=False) + scalars(format, upcast=False)
@@ -40,7 +40,7 @@ def forward_peak(
                 4 · C · D + 4 · C (in the loop) and 2 · R · D + 4 · (rows of the last chunk)
     Shapes      13 · R: a mask (bool), the labels (int64) and each row's share (fp32)
     Unit        bytes, a whole number
-    Source      torch 2.13, torch/nn/modules/linear_cross_entropy.py
+    Source      torch, torch/nn/modules/linear_cross_entropy.py
     Leaves out  reduction "none", a bias, the CUDA path (no fp32 copy of the head)
     Raises      ValueError for a chunk of 0 or more than R rows, for V < D, and for another format
     """

@@ -87,7 +87,7 @@ def moments(
     Device      device=True moves each tensor on as it is made; it is cast before, on the host,
                 or after, with cast_on_device=True (quantizers that run on the card)
     Unit        bytes
-    Source      torch 2.13: Module.load_state_dict, Module.to (one tensor after another), and
+    Source      torch: Module.load_state_dict, Module.to (one tensor after another), and
                 torch.load, which gives each tensor a part of one mapping; safetensors 0.8
     Leaves out  buffers that no checkpoint holds, the header of a file, whole pages (4 KiB), the
                 page cache: what has been read stays in memory that anybody may take

@@ -50,7 +50,7 @@ def copies(
                 they go when the forward pass returns
     Unit        bytes, whole numbers
     Source      torch 2.13, aten: log_softmax saves its result, nll_loss_backward and
-                log_softmax_backward each make a tensor; transformers 5.23, loss_utils.py
+                log_softmax_backward each make a tensor; transformers, loss_utils.py
     Leaves out  the logits shifted instead of the labels (one more copy), label smoothing, a
                 softcap, fused and compiled losses
     Raises      as `logits`
@@ -144,7 +144,7 @@ def labels(batch: int, *, tokens: int, padded: bool = True) -> int:
     Shapes      int64 [B, T]. padded: transformers pads to [B, T + 1] and cuts the first off; for
                 B = 1 the cut is a view and keeps the pad's storage, else it is a copy
     Unit        bytes, a whole number
-    Source      transformers 5.23, loss_utils.py, ForCausalLMLoss; memlab.lab.models.common
+    Source      transformers, loss_utils.py, ForCausalLMLoss; memlab.lab.models.common
     Leaves out  the batch's own labels; the pad itself during the forward pass of the loss
     Raises      as `logits`
     """
@@ -167,7 +167,7 @@ def saved(
     Formula     R · V · b (log-probabilities) + `labels` + b (the sum of label weights), b: the
                 loss's format
     Unit        bytes, a whole number
-    Source      torch 2.13, tools/autograd/derivatives.yaml: log_softmax and nll_loss
+    Source      torch, tools/autograd/derivatives.yaml: log_softmax and nll_loss
     Leaves out  the head's input, an activation; logits that somebody else holds
     Raises      as `logits`
     """

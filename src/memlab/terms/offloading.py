@@ -47,7 +47,7 @@ def traffic(saved: int = 0, *, states: int = 0) -> int:
     Formula     2 · A + 2 · S: each saved storage goes out in forward and comes back in backward;
                 each state comes for its update and goes back
     Unit        bytes, a whole number
-    Source      memlab.lab.offload, memlab.lab.elsewhere
+    Source      memlab.lab.offload, memlab.lab.offloaded_optimizer
     Raises      as `microseconds`
     """
     return 2 * whole("saved", saved) + 2 * whole("states", states)

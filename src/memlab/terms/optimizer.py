@@ -108,7 +108,7 @@ def hf_adafactor(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     Formula     (R + C) · 4 + 4 for a matrix, P · 4 + 4 for a vector
     Shapes      exp_avg_sq_row [R], exp_avg_sq_col [C]; exp_avg_sq [P]; RMS: one number
     Unit        bytes, a whole number
-    Source      transformers 5.23, optimization.py, which Trainer(optim="adafactor") takes
+    Source      transformers, optimization.py, which Trainer(optim="adafactor") takes
     """
     return adafactor(shape, format="fp32")
 
@@ -119,7 +119,7 @@ def bnb_adamw8bit(shape: Sequence[int], *, format: str | Format = "fp32") -> int
     Formula     2 · (P + 4 · ⌈P / 256⌉), 2 · P · 4 for a tensor of fewer than 4,096 values
     Shapes      state1, state2: the parameter's shape, uint8; absmax1, absmax2: one fp32 a block
     Unit        bytes, a whole number
-    Source      bitsandbytes 0.50, optim/optimizer.py, Optimizer2State.init_state; Dettmers et al.
+    Source      bitsandbytes, optim/optimizer.py, Optimizer2State.init_state; Dettmers et al.
                 2022, arXiv:2110.02861
     Leaves out  two tables of 256 fp32 values, one pair for all tensors; what transformers' Trainer
                 changes: it keeps the states of embeddings in fp32, as `bnb_adamw`
@@ -136,7 +136,7 @@ def bnb_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int:
     Formula     2 · P · 4
     Shapes      state1, state2: the parameter's shape
     Unit        bytes, a whole number
-    Source      bitsandbytes 0.50, optim/optimizer.py; the steps are counted in a plain number
+    Source      bitsandbytes, optim/optimizer.py; the steps are counted in a plain number
     """
     return 2 * storage(numel(shape), "fp32")
 
@@ -147,7 +147,7 @@ def managed(optimizer: str, *, shape: Sequence[int]) -> int:
     Formula     2 · P of bnb_paged_adamw8bit, 2 · P · 4 of bnb_paged_adamw; none for a tensor of
                 fewer than 100,000 values, and for other optimizers
     Unit        bytes of CUDA's managed memory, which torch's allocator does not count
-    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer; functional.py, get_paged
+    Source      bitsandbytes, optim/optimizer.py, get_state_buffer; functional.py, get_paged
     Leaves out  the largest magnitudes of blocks, which stay on the device; a CPU, where nothing is
                 paged
     Raises      ValueError for an unknown optimizer
@@ -164,7 +164,7 @@ def bnb_paged_adamw8bit(shape: Sequence[int], *, format: str | Format = "fp32") 
 
     Formula     that of bnb_adamw8bit; 2 · 4 · ⌈P / 256⌉ for a tensor of 100,000 values or more
     Unit        bytes, a whole number
-    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer
+    Source      bitsandbytes, optim/optimizer.py, get_state_buffer
     Leaves out  what is `managed`
     """
     return bnb_adamw8bit(shape) - managed("bnb_paged_adamw8bit", shape=shape)
@@ -175,7 +175,7 @@ def bnb_paged_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> i
 
     Formula     2 · P · 4; 0 for a tensor of 100,000 values or more
     Unit        bytes, a whole number
-    Source      bitsandbytes 0.50, optim/optimizer.py, get_state_buffer
+    Source      bitsandbytes, optim/optimizer.py, get_state_buffer
     Leaves out  what is `managed`
     """
     return bnb_adamw(shape) - managed("bnb_paged_adamw", shape=shape)
@@ -186,7 +186,7 @@ def offload_adamw(shape: Sequence[int], *, format: str | Format = "fp32") -> int
 
     Formula     0; 2 · P · b + 4 for a tensor of fewer than 4,096 values
     Unit        bytes, a whole number
-    Source      torchao 0.18, optim/cpu_offload.py; it needs CUDA, so no step of it ran here
+    Source      torchao, optim/cpu_offload.py; it needs CUDA, so no step of it ran here
     Leaves out  on the host 4 · P · b: weights, gradients and both moments, the first two pinned
     """
     return adamw(shape, format=format) if numel(shape) < SMALLEST_QUANTIZED else 0
@@ -339,7 +339,7 @@ def shared_state(optimizer: str) -> int:
     Formula     `learning_rates` of torchao's low-bit AdamW; 2 · 256 · 4 for the two tables of
                 bitsandbytes' AdamW8bit, paged or not; none for the others
     Unit        bytes, a whole number
-    Source      bitsandbytes 0.50, optim/optimizer.py, fill_qmap; torchao/optim/adam.py
+    Source      bitsandbytes, optim/optimizer.py, fill_qmap; torchao/optim/adam.py
     Raises      ValueError for an unknown optimizer
     """
     rates = learning_rates(optimizer)

@@ -64,8 +64,8 @@ def parts(outputs: int, *, inputs: int, format: str, group: int | None = None) -
     group       h, where the checkpoint says another one than 128 (gptq, awq), 32 (mxfp4) or 16;
                 -1: all inputs
     Source      GPTQModel 2.2, QuantLinear.__init__; AutoAWQ 0.2.9, WQLinear_GEMM.__init__;
-                transformers 5.23, integrations/finegrained_fp8.py, integrations/mxfp4.py;
-                bitsandbytes 0.50, nn/modules.py: Params4bit, Linear8bitLt
+                transformers, integrations/finegrained_fp8.py, integrations/mxfp4.py;
+                bitsandbytes, nn/modules.py: Params4bit, Linear8bitLt
     Leaves out  the bias, what a kernel pads, the allocator's rounding
     Raises      ValueError for another format, a negative size, or a group where none is chosen
     """

@@ -46,7 +46,7 @@ def convolution(
     Shapes      [B, C, W]; Mamba-2: C = N · H + 2 · groups · S; gated linear attention: C = 2 · key
                 heads · key width + value heads · value width
     Unit        bytes, a whole number
-    Source      Gu and Dao 2023, arXiv:2312.00752; transformers 5.23, cache_utils.py
+    Source      Gu and Dao 2023, arXiv:2312.00752; transformers, cache_utils.py
     Raises      as `state`
     """
     count = whole("batch", batch) * whole("channels", channels) * whole("kernel", kernel)

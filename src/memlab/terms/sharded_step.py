@@ -23,7 +23,7 @@ def in_flight(
     Shapes      r = m / max(1, floor(m / S)) micro-batches go through a stage before the rank's next
                 one has its turn; v = `each`
     Unit        micro-batches, a whole number; interleaved: of one of the rank's v stages
-    Source      Narayanan et al. 2021, arXiv:2104.04473, section 2.2; torch 2.13,
+    Source      Narayanan et al. 2021, arXiv:2104.04473, section 2.2; torch,
                 torch/distributed/pipelining/schedules.py: Schedule1F1B, _get_warmup_ops
     Raises      as `stage_layers`; ValueError for an unknown schedule
     """
@@ -55,7 +55,7 @@ def stage_buffers(
     Formula     n · m · B · T · D · b, n = 2: the stream and its gradient, each micro-batch its own;
                 1 in the first stage and in the last one
     Unit        bytes, a whole number
-    Source      torch 2.13, torch/distributed/pipelining/stage.py: _setup_forward_recv_info,
+    Source      torch, torch/distributed/pipelining/stage.py: _setup_forward_recv_info,
                 _create_grad_recv_info
     Leaves out  several stages on one rank, each of which has its own
     Raises      as `stage_layers`

@@ -74,7 +74,7 @@ def row_shard(shape: Sequence[int], *, ranks: int, rank: int | None = None) -> t
     Unit        values along each dimension
     Shapes      every rank stores the padded rows, of weights and of gradients; optimizer states
                 are made like the rows that are not padding. On rank 0 the two are the same.
-    Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_param.py
+    Source      torch, torch/distributed/fsdp/_fully_shard/_fsdp_param.py
     Raises      as `held`; ValueError for a tensor without dimensions
     """
     if len(shape) == 0:
@@ -102,7 +102,7 @@ def gathered(shape: Sequence[int], *, ranks: int) -> int:
     Unit        values, a whole number
     Shapes      gathered in one buffer for all tensors of a unit, then copied to one buffer each;
                 gradients wait in one padded buffer to be reduced
-    Source      torch 2.13, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
+    Source      torch, torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py
     Raises      as `row_shard`
     """
     return ranks * numel(row_shard(shape, ranks=ranks))

@@ -61,7 +61,7 @@ def waiting(count: int, *, micro_batches: int = 1, format: str | Format = "fp32"
                 pass for the embedding's; their sum is a third table, which becomes `.grad` (k = 1)
                 or is added to it (k > 1)
     Unit        bytes, a whole number
-    Source      torch 2.13, torch/csrc/autograd/input_buffer.cpp, `accumulate`: two gradients of one
+    Source      torch, torch/csrc/autograd/input_buffer.cpp, `accumulate`: two gradients of one
                 tensor are added out of place
     Leaves out  the narrow gradients under autocast that each wide one is cast from
     Raises      ValueError for k = 0, a negative count or an unknown format

@@ -96,7 +96,7 @@ def latent_attention(
                 [N·(n + v), c]; out: [D, N·v]; a norm on each latent: [q'], [c]. q' = 0: queries
                 come from D at once, [N·(n + r), D]
     Unit        parameters, a whole number
-    Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers 5.23,
+    Source      DeepSeek-AI 2024, arXiv:2405.04434, section 2.1; transformers,
                 modeling_deepseek_v3.py: DeepseekV3Attention
     Leaves out  biases
     Raises      ValueError for a negative width

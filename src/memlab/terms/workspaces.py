@@ -29,7 +29,7 @@ def cublas_workspaces(capability: int, *, threads: int = 2, streams: int = 1) ->
     Shapes      capability: 7 Volta, Turing; 8 Ampere, Ada; 9 Hopper; 10 and 12 Blackwell. threads:
                 2 where there is a backward pass, else 1; streams: those that multiply
     Unit        bytes; they stay until torch._C._cuda_clearCublasWorkspaces()
-    Source      torch 2.13, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize, and
+    Source      torch, aten/src/ATen/cuda/CublasHandlePool.cpp: parseChosenWorkspaceSize, and
                 the map from a handle and a stream to a workspace
     Leaves out  CUBLAS_WORKSPACE_CONFIG set by hand; cuBLASLt, whose workspace is a tensor that goes
                 after the product or the same one; ROCm; scratch memory of other libraries

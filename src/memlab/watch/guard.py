@@ -6,15 +6,20 @@ import signal
 import sys
 import time
 
+from ..base.machine import oom_kills
 from ..base.safe_text import printable
 from ..units import text
+from .announced import as_lines, said
 from .live_line import Live
-from .opted import as_lines, said
 from .program import Program
 from .record import Record
 from .samplers import Cards, process_bytes
 from .signals import Signals
 from .tree import Tree
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STOPPED = 121  # our exit code for a program that was stopped at the hard limit
 BUSY = 5  # of so many moments, at most one goes into looking: a slow look makes the next one wait
@@ -34,9 +39,11 @@ class Guard:
         signals: Signals,
         live: Live,
         folder: str,
+        tell: Callable[..., None] | None = None,
     ) -> None:
         self.program, self.tree, self.cards, self.record = program, tree, cards, record
         self.signals, self.live, self.folder = signals, live, folder
+        self.tell, self._killed = tell, oom_kills()
         self._began = time.monotonic()
         self._told_trouble = self._told_silent = False
 
@@ -74,10 +81,17 @@ class Guard:
         elif code is None:  # it cannot be stopped, see `_stop`
             code = 128 + signal.SIGKILL
         more = {"code": self.program.code, "largest_process_bytes": self.program.largest}
+        if killed := (oom_kills() or 0) - (self._killed or 0):
+            self._say(f"the system killed {killed} for want of memory in this container (oom_kill)")
+            more["oom_kills"] = killed
         self.record.known(self.program.least)
         self.record.event(self._now(), "exit", **more, **({"left": left} if left else {}))
         self.record.close(code)
         self._trouble()
+        if self.tell is not None:
+            self.live.close()
+            self.tell(**self.record.summary(), seconds=round(self._now(), 3), exit=code)
+            return code
         # Where nobody could watch a line (a batch job, nohup), the last words are all there is.
         if self.live.close() or not (self.live.muted or self.live.able):
             peak = self.record.peak

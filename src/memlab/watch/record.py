@@ -31,6 +31,7 @@ class Record:
         self._merge, self._next_picture = 1, 0.0
         self._pending: tuple[float, int] | None = None
         self._count = 0
+        self._events: list[dict[str, Any]] = []
         self._json, self._svg = self._files(out)
         if self._svg is not None:
             # Now, because the program has not begun: later, this import would cost some looks.
@@ -43,12 +44,15 @@ class Record:
     def _files(out: str | None) -> tuple[Path | None, Path | None]:
         if out is None:
             return None, None
-        path = Path(os.path.realpath(out))
+        folder, name = os.path.split(out)  # of whom a link may be: the file itself is none
+        path = Path(os.path.realpath(folder), name)
         if not path.parent.is_dir():
             raise ValueError(f"--out {out}: there is no folder {path.parent}")
         if path.suffix != ".json":
             raise ValueError(f"--out {out} does not end in .json")
         for one in (path, path.with_suffix(".svg")):
+            if one.is_symlink():
+                raise ValueError(f"--out: {one} is a link, and is not followed")
             if one.exists() and not one.is_file():
                 raise ValueError(f"--out: {one} is there, and is no file")
         return path, path.with_suffix(".svg")
@@ -88,9 +92,14 @@ class Record:
     def event(self, seconds: float, kind: str, **more: Any) -> dict[str, Any]:
         """Note what happened; changes to what is returned are written with the next look."""
         event = {"at": round(seconds, 3), "kind": kind, **more}
+        self._events.append(event)
         if self._writer is not None:
             self._try(self._writer.event, event)
         return event
+
+    def summary(self) -> dict[str, Any]:
+        """What the timeline has beside its samples."""
+        return self._head | {"peak_bytes": self.peak, "events": self._events}
 
     def close(self, code: int) -> None:
         """Write the end."""
@@ -129,7 +138,7 @@ class Record:
             note=f"{who}, {words.get(counts, counts)}; {self._head['started']}",
         )
         fresh = self._svg.with_name(f".{self._svg.name}.{os.getpid()}.new")
-        self._try(fresh.write_text, picture.svg, "utf-8")
+        self._try(_made, fresh, picture.svg)
         self._try(os.replace, fresh, self._svg)
         if self.trouble is not None:  # a full disk has taken a part of it
             fresh.unlink(missing_ok=True)
@@ -141,3 +150,10 @@ class Record:
             do(*given)
         except OSError as error:
             self.trouble = f"the record ends here: {error}"
+
+
+def _made(path: Path, words: str) -> None:
+    """A file that was not there: never one that a link of this name leads to."""
+    path.unlink(missing_ok=True)
+    with open(path, "x", encoding="utf-8") as file:
+        file.write(words)

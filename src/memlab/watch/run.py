@@ -12,15 +12,19 @@ from datetime import UTC, datetime
 import psutil
 
 from ..base.extras import missing
+from .announced import FOLDER
 from .guard import Guard
 from .limits import limit, machine_bytes, seconds
 from .live_line import Live
-from .opted import FOLDER
 from .program import Program
 from .record import Record
 from .samplers import HAS_PSS, Cards, find_cards
 from .signals import Signals
 from .tree import Tree, adopt_orphans
+
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NOT_RUN, NOT_FOUND = 126, 127  # as shells, env and nohup have them (POSIX, Exit Status)
 
@@ -35,6 +39,7 @@ def watch(
     out: str | None = None,
     of: str | None = None,
     quiet: bool = False,
+    tell: Callable[..., None] | None = None,
 ) -> int:
     """Run the command to its end, or to the hard limit; returns the exit code.
 
@@ -44,6 +49,7 @@ def watch(
                 `of` ("device" or "process") chooses
     No orphan   what the program left running when it ended is stopped too, politely, then firmly.
                 On Linux the program is also asked to end (SIGTERM) if the watcher itself is killed
+    tell        takes the end, in place of a last line: what the timeline has beside its samples
     Leaves out  what comes and goes between two looks: `largest_process_bytes` of the record's last
                 event is the system's own high-water mark, of the largest process
     Raises      ValueError, with nothing written, for input that makes no sense, and for an `out`
@@ -93,7 +99,7 @@ def watch(
                 live.mute()
             try:
                 record.publish()
-                guard = Guard(program, tree, cards, record, signals, live, folder)
+                guard = Guard(program, tree, cards, record, signals, live, folder, tell)
                 return guard.run(asked, every, grace)
             except BaseException:  # whatever it is: nothing runs on without its guard
                 tree.send(signal.SIGTERM)

@@ -130,7 +130,9 @@ def _locked(fresh: Path) -> int:
     import fcntl  # not on Windows, where nothing is watched
 
     while True:
-        file = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o666)
+        if fresh.is_symlink():
+            raise ValueError(f"--out: {fresh} is a link, and is not followed")
+        file = os.open(fresh, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(file), os.stat(fresh)):

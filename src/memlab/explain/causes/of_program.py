@@ -11,7 +11,7 @@ def _wide_average(case: Case) -> Case | None:
     return None if case.recipe.weights == "fp32" else holding("fp32_model")(case)
 
 
-PROGRAM = (
+MORE = (
     Cause(
         "old and new copies while loading",
         SOMETIMES,
@@ -27,11 +27,7 @@ PROGRAM = (
         "del the state dict after load_state_dict: does the peak fall?",
     ),
     Cause(
-        "a second model (averaged weights, a reference)",
-        SELDOM,
-        "copy",
-        holding("model"),
-        LINES,
+        "a second model (averaged weights, a reference)", SELDOM, "copy", holding("model"), LINES
     ),
     Cause("weights averaged in fp32", SELDOM, "copy", _wide_average, LINES),
     Cause(

@@ -4,8 +4,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from ...families import record_of
 from ...model import Model
-from ...model.families import FAMILIES
 from ..loss import IGNORED, chunked_cross_entropy
 
 
@@ -50,7 +50,7 @@ def check(model: Model, families: tuple[str, ...], free: tuple[str, ...]) -> Non
             f"family {model.family!r} is not built here; known: {known}; "
             "implementation='transformers' builds it"
         )
-    usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}
+    usual = {"embed_dim": model.d_model, **record_of(model.family).flags}
     for flag, value in usual.items():
         if flag not in free and getattr(model, flag) != value:
             raise ValueError(

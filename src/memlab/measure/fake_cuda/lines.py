@@ -19,9 +19,6 @@ class Where(NamedTuple):
     library: Line
 
 
-NOWHERE = Where(OUTSIDE, OUTSIDE)
-
-
 class Lines:
     """Finds them. The reader's is in the folder of the program, else in no installed package.
 

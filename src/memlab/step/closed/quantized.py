@@ -9,11 +9,11 @@ Written down here is what memlab.lab.quantized_linear does, operator by operator
 from __future__ import annotations
 
 from ...base import titles
-from ...estimate import estimate
 from ...formats import format_of
 from ...ledger import Ledger
 from ...model import Model
 from ...recipe import Recipe
+from ...recipe.resident import resident
 from ...units import whole
 from .working_set import WIDTHS, Moment, moments
 
@@ -71,7 +71,7 @@ def weight_only(
     at, widened = max(tried, key=lambda pair: pair[0].bytes + pair[1])
     recipe = Recipe(weights=weights, other=format, head=None if head else format, gradients=None)
     figures = {
-        "weights": estimate(model, recipe)["weights"].derived or 0,
+        "weights": resident(model, recipe)["weights"],
         "buffers": 2 * model.positions * model.head_dim * b,
         "inputs": 8 * rows,
         "kv_cache": at.kv_cache,

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...families import record_of
 from ...model import Model
-from ...model.families import FAMILIES
 from ...terms.kv_cache import growth, kv_cache
 from ...terms.logits import logits as logit_bytes
 from ...units import whole
@@ -199,7 +199,7 @@ def _checked(model: Model, batch: int, tokens: int, format: str, cache: str, pas
     """Bytes of one number, after everything has been checked by name."""
     if model.family not in BUILT:
         raise ValueError(f"family {model.family!r} is not known here; known: {', '.join(BUILT)}")
-    usual = {"embed_dim": model.d_model, **FAMILIES[model.family]}
+    usual = {"embed_dim": model.d_model, **record_of(model.family).flags}
     for flag, default in usual.items():
         free = flag in FREE or (flag == "qk_norm" and model.family != "gpt2")
         if not free and getattr(model, flag) != default:

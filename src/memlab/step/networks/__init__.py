@@ -18,53 +18,20 @@ from __future__ import annotations
 
 import importlib
 
+from ...families import NAMES, record_of
+
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
-# Mixtures of experts that are written as a llama.
-MIXED = (
-    *("qwen3_moe", "mixtral", "olmoe", "qwen2_moe", "gpt_oss"),
-    *("glm4_moe", "deepseek_v2", "deepseek_v3"),
-)
-THREE = ("sdpa", "eager", "flash_attention_2")
+# Whose code it is: a field of memlab.families.Family, which names module and class.
+IMPLEMENTATIONS = {"memlab": "own_network", "transformers": "network"}
 
-# (implementation, family): module and class, imported when asked for, and the attention kernels
-# that it describes.
-NETWORKS: dict[tuple[str, str], tuple[str, str, tuple[str, ...]]] = {
-    ("memlab", "gpt2"): ("tiny_gpt", "TinyGPT", ("sdpa",)),
-    **{("memlab", family): ("tiny_llama", "TinyLlama", ("sdpa",)) for family in LLAMAS},
-    **{("transformers", family): ("hf_llama", "HFLlama", THREE) for family in LLAMAS},
-    ("transformers", "gemma"): ("gemma", "Gemma", ("sdpa", "eager")),
-    ("transformers", "phi3"): ("phi3", "Phi3", ("sdpa", "eager")),
-    ("transformers", "olmo"): ("olmo", "Olmo", ("sdpa", "eager")),
-    ("transformers", "olmo2"): ("olmo2", "Olmo2", ("sdpa", "eager")),
-    ("transformers", "smollm3"): ("smollm3", "SmolLM3", ("sdpa", "eager")),
-    ("transformers", "granite"): ("granite", "Granite", ("sdpa", "eager")),
-    ("transformers", "starcoder2"): ("starcoder2", "Starcoder2", ("sdpa", "eager")),
-    ("transformers", "glm4"): ("glm4", "Glm4", ("sdpa", "eager")),
-    ("transformers", "gemma2"): ("gemma2", "Gemma2", ("eager",)),
-    ("transformers", "gemma3_text"): ("gemma3", "Gemma3", ("sdpa", "eager")),
-    ("transformers", "cohere2"): ("cohere2", "Cohere2", ("sdpa", "eager")),
-    ("transformers", "qwen3_moe"): ("experts", "Qwen3Moe", ("sdpa", "eager")),
-    ("transformers", "mixtral"): ("experts", "Mixtral", ("sdpa", "eager")),
-    ("transformers", "olmoe"): ("experts", "Olmoe", ("sdpa", "eager")),
-    ("transformers", "qwen2_moe"): ("qwen2_moe", "Qwen2Moe", ("sdpa", "eager")),
-    ("transformers", "glm4_moe"): ("glm4_moe", "Glm4Moe", ("sdpa", "eager")),
-    ("transformers", "deepseek_v2"): ("deepseek_v2", "DeepseekV2", ("sdpa", "eager")),
-    ("transformers", "deepseek_v3"): ("deepseek_v3", "DeepseekV3", ("sdpa", "eager")),
-    ("transformers", "llama4_text"): ("llama4", "Llama4", ("sdpa", "eager")),
-    ("transformers", "gpt_oss"): ("gpt_oss", "GptOss", ("eager",)),
-    ("transformers", "seed_oss"): ("seed_oss", "SeedOss", ("sdpa", "eager")),
-    ("transformers", "ministral"): ("gemma2", "Ministral", ("sdpa", "eager")),
-    ("transformers", "gpt2"): ("gpt2", "GPT2", ("sdpa", "eager")),
-    ("transformers", "opt"): ("opt", "OPT", ("sdpa", "eager")),
-    ("transformers", "gpt_neox"): ("gpt_neox", "GPTNeoX", ("sdpa", "eager")),
-}
 
-# Those whose dropout is described too. TinyLlama has none.
-DROPOUT = [key for key in NETWORKS if NETWORKS[key][1] != "TinyLlama"]
+def families(implementation: str) -> list[str]:
+    """The families that are described as this implementation runs them."""
+    field = IMPLEMENTATIONS[implementation]
+    return [name for name in NAMES if getattr(record_of(name), field)]
 
 
 def network(implementation: str, family: str) -> Any:
@@ -80,10 +47,9 @@ def network(implementation: str, family: str) -> Any:
         zero3 = importlib.import_module(".llama_zero3", __name__)
         return zero3.of_family(network("transformers", family))  # deepspeed_checks knows it
     if implementation == "divided":
-        if family in MIXED:  # devices.check_divided saw to it
-            divided = importlib.import_module(".experts_divided", __name__)
+        if record_of(family).mixture:  # devices.check_divided saw to it
+            divided = importlib.import_module(".tensor_parallel_mixture", __name__)
             return divided.of_family(network("transformers", family))
-        assert family in LLAMAS
-        return importlib.import_module(".llama_divided", __name__).LlamaDivided
-    module, name, _ = NETWORKS[implementation, family]
+        return importlib.import_module(".llama_tensor_parallel", __name__).LlamaDivided
+    module, name = getattr(record_of(family), IMPLEMENTATIONS[implementation])
     return getattr(importlib.import_module(f".{module}", __name__), name)

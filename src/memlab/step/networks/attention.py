@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..kernels import kernel
+from ..core.graph import Tensor
+from ..core.setting import Setting
+from ..core.storage_log import Dim
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
+from ..ops.sdpa_kernel import kernel
 from .gpt_parts import matmul, merge_heads, product, repeated, scattered, weighted
 from .hf_common import dropout
 
@@ -65,7 +65,7 @@ def sdpa_forward(
     """transformers' sdpa_attention_forward: [B, T, N·H].
 
     mask        of yes and no, [1, 1, T, T]; without one, attention is causal
-    Source      transformers 5.23, integrations/sdpa_attention.py: with a mask, heads are repeated,
+    Source      transformers, integrations/sdpa_attention.py: with a mask, heads are repeated,
                 but for one new token: its queries of a shared head are rows of one then
     """
     if mask is not None and s.T > 1:

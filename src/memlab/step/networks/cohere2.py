@@ -1,21 +1,21 @@
 """transformers' cohere2: attention and feed-forward side by side, windows where positions turn.
 
-Source      transformers 5.23: models/cohere2/modeling_cohere2.py
+Source      transformers: models/cohere2/modeling_cohere2.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor, call
-from .gemma2 import BothMasks
+from ..core.graph import Tensor, call
+from .gemma2 import FullAndSlidingMasks
 from .hf_llama import Weights
-from .smollm3 import TurnsInSome
+from .smollm3 import RotaryInSomeLayers
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Cohere2(BothMasks, TurnsInSome):
+class Cohere2(FullAndSlidingMasks, RotaryInSomeLayers):
     """Mirrors Cohere2ForCausalLM: one norm for both parts, and logits times a number."""
 
     norms = ("attention_norm",)

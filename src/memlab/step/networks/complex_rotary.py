@@ -1,11 +1,11 @@
 """Positions that turn pairs of values as complex numbers: deepseek_v2.
 
-Source      transformers 5.23: models/deepseek_v2/modeling_deepseek_v2.py, apply_rotary_emb
+Source      transformers: models/deepseek_v2/modeling_deepseek_v2.py, apply_rotary_emb
 """
 
 from __future__ import annotations
 
-from ..graph import Grads, Tensor
+from ..core.graph import Grads, Tensor
 from ..ops import Ops
 
 

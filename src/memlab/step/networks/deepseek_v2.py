@@ -1,13 +1,13 @@
 """transformers' deepseek_v2: latent attention, positions as complex numbers, a softmax router.
 
-Source      transformers 5.23: models/deepseek_v2/modeling_deepseek_v2.py
+Source      transformers: models/deepseek_v2/modeling_deepseek_v2.py
 """
 
 from __future__ import annotations
 
 from ...model.mixtures import TOPK_METHODS, groups
-from ..graph import Tensor
-from ..storage_log import Dim
+from ..core.graph import Tensor
+from ..core.storage_log import Dim
 from .attention import scores_kept
 from .complex_rotary import polar, turned
 from .grouped_router import GroupedRouter

@@ -1,6 +1,6 @@
 """transformers' deepseek_v3: latent attention, experts in groups, first layers without.
 
-Source      transformers 5.23: models/deepseek_v3/modeling_deepseek_v3.py
+Source      transformers: models/deepseek_v3/modeling_deepseek_v3.py
 Leaves out  the correction of the router as from_pretrained reads it, in fp32 whatever the rest is
             in; modules that predict more than the next token: the class builds none
 """

@@ -4,7 +4,7 @@ Experts are grouped, as transformers does unless it is told otherwise: every tok
 each of its experts, sorted by expert, and one operator multiplies each group by its own matrix. So
 a step has the same bytes wherever the router sends its tokens.
 
-Source      transformers 5.23: models/*_moe/modeling_*.py, mixtral, olmoe; integrations/moe.py,
+Source      transformers: models/*_moe/modeling_*.py, mixtral, olmoe; integrations/moe.py,
             grouped_mm_experts_forward
 Leaves out  other implementations of experts, experts on several devices
 """
@@ -14,11 +14,11 @@ from __future__ import annotations
 from functools import partial
 
 from .. import keys
-from ..adapters import linear
-from ..dispatched import Dispatched
-from ..expert_adapters import EXPERTS, ROUTER, weight, with_adapters, wrapped
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.experts import EXPERTS, ROUTER, weight, with_adapters, wrapped
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
+from ..parallel.expert_parallel import ExpertParallelOps
 from .hf_common import causal_lm_loss
 from .hf_llama import HFLlama, Shapes, Weights
 from .router_loss import load_balancing_loss
@@ -67,7 +67,7 @@ class Qwen3Moe(HFLlama):
     def experts_here(self) -> Dim:
         """Experts of a layer that this rank has."""
         f, all_ = self.f, self.setting.X
-        return f.local(all_) if isinstance(f, Dispatched) else all_
+        return f.local(all_) if isinstance(f, ExpertParallelOps) else all_
 
     def feed_forward_shapes(self, layer: int) -> Shapes:
         s = self.setting
@@ -125,7 +125,7 @@ class Qwen3Moe(HFLlama):
     def experts(self, w: Weights, x: Tensor, chosen: Tensor, scores: Tensor) -> Tensor:
         """Rows by their experts, here or on the ranks that have them."""
         f, s = self.f, self.setting
-        if not isinstance(f, Dispatched):
+        if not isinstance(f, ExpertParallelOps):
             return wrapped(
                 f, w, EXPERTS, lambda w: self.grouped(w, x, chosen, scores), self.is_transposed
             )

@@ -10,7 +10,7 @@ number that the graph's node has by itself, until the loss is dropped.
 Keeps       q, k, v, the output, one fp32 number for each query and head, two numbers of the state
             of its random numbers; of packed rows the starts. SDPA's flash kernel keeps one number
             more, and takes no packed rows
-Source      transformers 5.23, modeling_flash_attention_utils.py: _flash_attention_forward,
+Source      transformers, modeling_flash_attention_utils.py: _flash_attention_forward,
             _is_packed_sequence, prepare_fa_kwargs_from_position_ids; masking_utils.py:
             flash_attention_mask; flash-attn 2.7, flash_attn/flash_attn_interface.py: FlashAttnFunc,
             FlashAttnVarlenFunc
@@ -18,14 +18,14 @@ Leaves out  scratch memory of its kernels, in backward an fp32 number for each q
             more for each text, and what it accumulates gradients in; padding of heads whose width
             is no multiple of 8, which is refused
 Held by     transformers' own code around a stand-in that makes and keeps what the package does, as
-            the package runs on CUDA alone: memlab.lab.flash2. Not yet measured on a GPU
+            the package runs on CUDA alone: tests/real/flash2.py. Not yet measured on a GPU
 """
 
 from __future__ import annotations
 
-from ..graph import Grads, Tensor
+from ..core.graph import Grads, Tensor
+from ..core.setting import Setting
 from ..ops import Ops
-from ..setting import Setting
 
 FLASH_2 = "flash_attention_2"
 

@@ -1,11 +1,11 @@
 """A layer with norms before and after both of its parts: glm4, gemma2 and gemma3.
 
-Source      transformers 5.23: models/gemma2/modeling_gemma2.py, Gemma2DecoderLayer
+Source      transformers: models/gemma2/modeling_gemma2.py, Gemma2DecoderLayer
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor, call
+from ..core.graph import Tensor, call
 from .hf_llama import HFLlama, Weights
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

@@ -1,13 +1,13 @@
 """A feed-forward layer whose gate and up are one matrix, as phi3 and glm4 have it.
 
-Source      transformers 5.23: models/phi3/modeling_phi3.py, Phi3MLP
+Source      transformers: models/phi3/modeling_phi3.py, Phi3MLP
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .hf_llama import HFLlama, Shapes, Weights
 
 

@@ -1,11 +1,11 @@
 """transformers' gemma: a scaled embedding, norms in fp32 to the end, gelu at the gate.
 
-Source      transformers 5.23: models/gemma/modeling_gemma.py
+Source      transformers: models/gemma/modeling_gemma.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
 from .hf_llama import HFLlama
 
 

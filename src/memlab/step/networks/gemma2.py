@@ -1,11 +1,11 @@
 """transformers' gemma2: four norms, capped scores and logits, windows in every second layer.
 
-Source      transformers 5.23: models/gemma2/modeling_gemma2.py
+Source      transformers: models/gemma2/modeling_gemma2.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
 from ..keys import caps
 from .four_norms import FourNorms
 from .gemma import Gemma
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class BothMasks(HFLlama):
+class FullAndSlidingMasks(HFLlama):
     """A mask without a window and one with it, made whether a layer asks for them or not."""
 
     def masks(self, dtype: str) -> Sequence[Tensor | None]:
@@ -28,11 +28,11 @@ class BothMasks(HFLlama):
         return [near if slides else full for slides in s.sliding] + [full, near]
 
 
-class Ministral(BothMasks):
+class Ministral(FullAndSlidingMasks):
     """Mirrors MinistralForCausalLM: a llama whose layers may have windows one by one."""
 
 
-class Gemma2(BothMasks, FourNorms, Gemma):
+class Gemma2(FullAndSlidingMasks, FourNorms, Gemma):
     """Mirrors Gemma2ForCausalLM, whose attention is eager: SDPA knows no cap."""
 
     def attend(

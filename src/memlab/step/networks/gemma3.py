@@ -1,12 +1,12 @@
 """transformers' gemma3_text: gemma2 with norms on q and k and a table of angles for each kind.
 
-Source      transformers 5.23: models/gemma3/modeling_gemma3.py
+Source      transformers: models/gemma3/modeling_gemma3.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
 from .gemma2 import Gemma2
 from .hf_llama import HFLlama, Weights
 

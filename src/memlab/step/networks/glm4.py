@@ -1,17 +1,17 @@
 """transformers' glm4: four norms, gate and up in one matrix, neighbours turn with each other.
 
-Source      transformers 5.23: models/glm4/modeling_glm4.py
+Source      transformers: models/glm4/modeling_glm4.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
 from .four_norms import FourNorms
 from .gate_up import GateUp
-from .partly_turned import PartlyTurned
+from .partial_rotary import PartialRotary
 
 
-class Glm4(FourNorms, GateUp, PartlyTurned):
+class Glm4(FourNorms, GateUp, PartialRotary):
     """Mirrors Glm4ForCausalLM.
 
     Positions turn the first half of each head, value 0 with value 1, 2 with 3 …, so each layer

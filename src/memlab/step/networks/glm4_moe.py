@@ -1,18 +1,18 @@
 """transformers' glm4_moe: half of each head turns; experts in groups, first layers without.
 
-Source      transformers 5.23: models/glm4_moe/modeling_glm4_moe.py
+Source      transformers: models/glm4_moe/modeling_glm4_moe.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
 from .grouped_router import GroupedRouter
 from .hf_llama import Weights
-from .partly_turned import PartlyTurned
+from .partial_rotary import PartialRotary
 
 
-class Glm4Moe(PartlyTurned, GroupedRouter):
+class Glm4Moe(PartialRotary, GroupedRouter):
     """Glm4MoeForCausalLM: queries and keys are normed when values are there too."""
 
     def projected(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..adapters import adapted
-from ..cache import Cache
-from ..graph import Grads, Tensor, call
+from ..adapters.lora import adapted
+from ..core.graph import Grads, Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
+from ..kv_cache import Cache
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import attend, splits
 from .gpt_parts import (
     Weights,

@@ -3,14 +3,14 @@
 Conv1D is none of the linear layers that DeepSpeed puts its own function in: torch.addmm keeps the
 weight itself, which may go and come again.
 
-Source      deepspeed 0.19.8, runtime/zero/parameter_offload.py; transformers 5.23,
+Source      deepspeed, runtime/zero/parameter_offload.py; transformers,
             models/gpt2/modeling_gpt2.py and pytorch_utils.py: Conv1D
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..zero3 import Zero3
+from ..core.graph import Tensor
+from ..parallel.deepspeed.zero3 import Zero3
 from .gpt2 import GPT2
 from .gpt_parts import Weights
 

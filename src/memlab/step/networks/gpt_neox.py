@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..cache import Cache
-from ..graph import Tensor, call
+from ..core.graph import Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
 from ..keys import rope_type
+from ..kv_cache import Cache
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import attend
 from .gpt_parts import (
     Weights,

@@ -1,15 +1,15 @@
 """transformers' gpt_oss: sinks beside the scores, windows in every second layer, biased experts.
 
-Source      transformers 5.23: models/gpt_oss/modeling_gpt_oss.py, which has eager attention alone
+Source      transformers: models/gpt_oss/modeling_gpt_oss.py, which has eager attention alone
             among those that every torch can run
 Leaves out  flash attention by a kernel of the hub
 """
 
 from __future__ import annotations
 
-from ..expert_adapters import weight, with_adapters
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.experts import weight, with_adapters
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .experts import Qwen3Moe
 from .hf_common import dropout, strided
 from .hf_llama import Shapes, Weights

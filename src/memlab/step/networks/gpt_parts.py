@@ -8,10 +8,10 @@ one head, or only one sequence.
 from __future__ import annotations
 
 from ...base.frozen import replace
-from ..adapters import linear as linear
-from ..graph import Grads, Parameter, Tensor
+from ..adapters.lora import linear as linear
+from ..core.graph import Grads, Parameter, Tensor
+from ..core.setting import Setting
 from ..ops import Ops
-from ..setting import Setting
 from .masks import causal_mask, mask_of
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

@@ -1,11 +1,11 @@
 """transformers' granite: a llama whose embedding, branches and logits are multiplied by numbers.
 
-Source      transformers 5.23: models/granite/modeling_granite.py
+Source      transformers: models/granite/modeling_granite.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor, call
+from ..core.graph import Tensor, call
 from .hf_llama import HFLlama, Weights
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

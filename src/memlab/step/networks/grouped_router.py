@@ -1,14 +1,14 @@
 """Routers that choose groups of experts first, and layers whose shared experts have no gate.
 
-Source      transformers 5.23: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopkRouter, Glm4MoeMoE
+Source      transformers: models/glm4_moe/modeling_glm4_moe.py, Glm4MoeTopkRouter, Glm4MoeMoE
 """
 
 from __future__ import annotations
 
 from ...model.mixtures import groups
-from ..expert_adapters import weight
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.experts import weight
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .experts import Qwen3Moe
 from .hf_llama import Shapes, Weights
 

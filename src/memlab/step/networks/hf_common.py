@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from ..dropped import dropout as dropout
-from ..fused_head import fused_head
-from ..graph import Tensor
-from ..library_losses import library_loss
-from ..losses import chunked_next_token_loss
+from ..core.graph import Tensor
+from ..core.setting import Setting
+from ..core.storage_log import Dim
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
+from ..ops.dropout import dropout as dropout
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -89,10 +86,16 @@ def head_loss(
     """
     f.begin_loss()
     if s.fused_head:
+        from ..loops.fused_head import fused_head
+
         return fused_head(f, s, x, head)
     if s.library_loss:
+        from ..loops.library_losses import library_loss
+
         return library_loss(f, s.library_loss, x, head)
     if s.loss_chunks:
+        from ..loops.losses import chunked_next_token_loss
+
         return chunked_next_token_loss(f, x, head, s.loss_chunks)
     logits = make(x) if make else f.linear(x, head)
     if s.keeps_output:

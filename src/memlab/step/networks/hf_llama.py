@@ -3,18 +3,18 @@
 Families that differ in more are subclasses, one file each, which say what is theirs. This one is
 long, because it is one block told in the order of the real code.
 
-Source      transformers 5.23: models/*/modeling_*.py, masking_utils.py, integrations/
+Source      transformers: models/*/modeling_*.py, masking_utils.py, integrations/
             sdpa_attention.py, loss/loss_utils.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..cache import Cache
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
+from ..kv_cache import Cache
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import scores_kept, sdpa_forward
 from .flash2 import FLASH_2, flash2
 from .hf_common import eager_shared_heads, embedded, head_loss

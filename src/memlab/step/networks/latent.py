@@ -2,14 +2,14 @@
 
 Letters     C the latent's width, P and R the parts of a head that positions pass and turn, U the
             width of a head's values
-Source      transformers 5.23: models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention
+Source      transformers: models/deepseek_v3/modeling_deepseek_v3.py, DeepseekV3Attention
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .hf_llama import HFLlama, Shapes, Weights
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

@@ -3,23 +3,23 @@
 Every expert computes every token, each weighed by its score, which is zero where the expert was not
 chosen: the rows of a layer of experts are X times as many as its tokens.
 
-Source      transformers 5.23: models/llama4/modeling_llama4.py, Llama4ForCausalLM
+Source      transformers: models/llama4/modeling_llama4.py, Llama4ForCausalLM
 Leaves out  pictures: Llama4ForConditionalGeneration
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..expert_adapters import EXPERTS, weight, with_adapters, wrapped
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.experts import EXPERTS, weight, with_adapters, wrapped
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .attention import scores_kept
 from .complex_rotary import polar, turned
 from .experts import Qwen3Moe
 from .hf_common import eager_shared_heads
 from .hf_llama import Shapes, Weights
 from .masks import mask_of
-from .smollm3 import TurnsInSome
+from .smollm3 import RotaryInSomeLayers
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Llama4(TurnsInSome, Qwen3Moe):
+class Llama4(RotaryInSomeLayers, Qwen3Moe):
     """Mirrors Llama4ForCausalLM."""
 
     cache_first = False

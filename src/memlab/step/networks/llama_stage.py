@@ -10,9 +10,9 @@ The module      the model with its other layers deleted. Where it is not the fir
 
 from __future__ import annotations
 
-from ..graph import Tensor, call
+from ..core.graph import Tensor, call
+from ..core.setting import Setting
 from ..ops import Ops
-from ..setting import Setting
 from .hf_llama import HFLlama, Weights
 
 

@@ -3,14 +3,14 @@
 The program     hooks of every module that is called: its forward pre-hook is given what stands
                 before a name in the call alone, so self_attn, called by names, has no end in
                 backward. Modules without weights count too: each that begins gathers ahead
-Source          deepspeed 0.19.8, runtime/zero/parameter_offload.py: _register_deepspeed_module
+Source          deepspeed, runtime/zero/parameter_offload.py: _register_deepspeed_module
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
-from ..storage_log import Dim
-from ..zero3 import Zero3
+from ..core.graph import Tensor
+from ..core.storage_log import Dim
+from ..parallel.deepspeed.zero3 import Zero3
 from .gpt2 import GPT2
 from .gpt2_zero3 import GPT2Zero3
 from .hf_llama import HFLlama, Weights
@@ -43,7 +43,7 @@ class LlamaZero3(HFLlama):
 
         Trainer's models are made by transformers, which keeps torch.arange as it is: fp32.
 
-        Source      transformers 5.23, integrations/deepspeed.py: prevent_arange_dtype_change
+        Source      transformers, integrations/deepspeed.py: prevent_arange_dtype_change
         """
         if self.f.trainers:
             return super().rotary_buffers()

@@ -5,15 +5,15 @@ itself. Rows that are padded need one that says so, and so do several texts pack
 whose positions begin again: both are of yes and no, [B, 1, T, T], and SDPA turns them into numbers
 to add, anew in each layer, which autograd keeps.
 
-Source      transformers 5.23, masking_utils.py: create_causal_mask, sdpa_mask, and_masks
+Source      transformers, masking_utils.py: create_causal_mask, sdpa_mask, and_masks
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
+from ..core.setting import Setting
+from ..core.storage_log import Dim
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 
 
 def packed_check(f: Ops, s: Setting) -> Tensor | None:
@@ -46,7 +46,7 @@ def mask_of(
     Eager attention adds a mask of numbers. SDPA has none, if causal says it all; but tokens at or
     beyond the window need one, of yes and no, and so do padding and packed texts.
 
-    Source      transformers 5.23, masking_utils.py: _ignore_causal_mask_sdpa
+    Source      transformers, masking_utils.py: _ignore_causal_mask_sdpa
     """
     marks = marked(f, s)
     padding = f.new("zeros", (s.B,), "int64") if chunked else None

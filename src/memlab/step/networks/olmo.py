@@ -1,12 +1,12 @@
 """transformers' olmo: norms without parameters, and queries, keys and values that may be cut.
 
-Source      transformers 5.23: models/olmo/modeling_olmo.py
+Source      transformers: models/olmo/modeling_olmo.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor
+from ..adapters.lora import linear
+from ..core.graph import Tensor
 from .gpt_parts import layer_norm
 from .hf_llama import HFLlama, Shapes, Weights
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class TurnsWide(HFLlama):
+class Fp32Rotary(HFLlama):
     """Positions turn queries and keys in fp32, whatever these are, and make them narrow again."""
 
     @property
@@ -32,7 +32,7 @@ class TurnsWide(HFLlama):
         return f.to(turned_q, q.dtype), f.to(turned_k, k.dtype)
 
 
-class Olmo(TurnsWide):
+class Olmo(Fp32Rotary):
     """Mirrors OlmoForCausalLM."""
 
     def norm_shapes(self) -> Shapes:

@@ -1,21 +1,21 @@
 """transformers' olmo2: norms after attention and feed-forward, and on q and k of all heads at once.
 
-Source      transformers 5.23: models/olmo2/modeling_olmo2.py
+Source      transformers: models/olmo2/modeling_olmo2.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
 from .hf_llama import Shapes, Weights
-from .olmo import TurnsWide
+from .olmo import Fp32Rotary
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Olmo2(TurnsWide):
+class Olmo2(Fp32Rotary):
     """Mirrors Olmo2ForCausalLM.
 
     The norms multiply in fp32 and only then make the result as narrow as the input; so do

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..cache import Cache
-from ..graph import Tensor, call
+from ..core.graph import Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
+from ..kv_cache import Cache
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import attend, scores_kept, splits
 from .gpt_parts import (
     Weights,

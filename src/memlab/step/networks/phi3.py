@@ -1,24 +1,24 @@
 """transformers' phi3: q, k and v in one matrix, gate and up in another, dropout of the stream.
 
-Source      transformers 5.23: models/phi3/modeling_phi3.py
+Source      transformers: models/phi3/modeling_phi3.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
-from ..storage_log import Dim
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
+from ..core.storage_log import Dim
 from .gate_up import GateUp
 from .hf_common import dropout
 from .hf_llama import Shapes, Weights
-from .partly_turned import PartlyTurned
+from .partial_rotary import PartialRotary
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
 
-class Phi3(GateUp, PartlyTurned):
+class Phi3(GateUp, PartialRotary):
     """Mirrors Phi3ForCausalLM."""
 
     def attention_shapes(self) -> Shapes:

@@ -1,12 +1,12 @@
 """transformers' qwen2_moe: beside its experts one that every token passes.
 
-Source      transformers 5.23: models/qwen2_moe/modeling_qwen2_moe.py
+Source      transformers: models/qwen2_moe/modeling_qwen2_moe.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
 from .experts import Qwen3Moe
 from .hf_llama import Shapes, Weights
 from .masks import mask_of

@@ -9,9 +9,9 @@ Leaves out  padded tokens, which it does not count
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
+from ..core.setting import Setting
 from ..ops import Ops
-from ..setting import Setting
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

@@ -3,15 +3,15 @@
 The others (linear, llama3, yarn, proportional) are scaled once, when the model is built, and cost
 what the plain one costs.
 
-Source      transformers 5.23: modeling_rope_utils.py, dynamic_rope_update
+Source      transformers: modeling_rope_utils.py, dynamic_rope_update
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
+from ..core.setting import Setting
 from ..keys import rope_type
 from ..ops import Ops
-from ..setting import Setting
 
 
 class Scaled:

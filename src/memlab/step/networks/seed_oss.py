@@ -1,11 +1,11 @@
 """transformers' seed_oss: a llama with dropout of what its two parts add to the stream.
 
-Source      transformers 5.23: models/seed_oss/modeling_seed_oss.py
+Source      transformers: models/seed_oss/modeling_seed_oss.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
 from .hf_common import dropout
 from .hf_llama import HFLlama, Weights
 

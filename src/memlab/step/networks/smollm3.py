@@ -1,11 +1,11 @@
 """transformers' smollm3: a llama some of whose layers turn nothing by position.
 
-Source      transformers 5.23: models/smollm3/modeling_smollm3.py
+Source      transformers: models/smollm3/modeling_smollm3.py
 """
 
 from __future__ import annotations
 
-from ..graph import Tensor
+from ..core.graph import Tensor
 from ..windows import turning
 from .hf_llama import HFLlama
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class TurnsInSome(HFLlama):
+class RotaryInSomeLayers(HFLlama):
     """Layers with rotary positions and layers without; all are handed the angles."""
 
     @property
@@ -39,5 +39,5 @@ class TurnsInSome(HFLlama):
         return super().rotate(q, k, cos, sin) if turns else (q, k)
 
 
-class SmolLM3(TurnsInSome):
+class SmolLM3(RotaryInSomeLayers):
     """Mirrors SmolLM3ForCausalLM."""

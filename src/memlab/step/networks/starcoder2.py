@@ -1,12 +1,12 @@
 """transformers' starcoder2: LayerNorm, a feed-forward layer without a gate, dropout of the stream.
 
-Source      transformers 5.23: models/starcoder2/modeling_starcoder2.py
+Source      transformers: models/starcoder2/modeling_starcoder2.py
 """
 
 from __future__ import annotations
 
-from ..adapters import linear
-from ..graph import Tensor, call
+from ..adapters.lora import linear
+from ..core.graph import Tensor, call
 from .gpt_parts import layer_norm, norm_weights
 from .hf_common import dropout
 from .hf_llama import HFLlama, Shapes, Weights

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from ..adapters import linear
-from ..graph import Parameter, Tensor, call
-from ..losses import chunked_next_token_loss
+from ..adapters.lora import linear
+from ..core.graph import Parameter, Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
+from ..loops.losses import chunked_next_token_loss
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import in_rows, sdpa
 from .hf_common import dropout
 from .tiny_llama import next_token_loss

@@ -1,11 +1,11 @@
 """memlab.lab's TinyLlama: the llama, mistral, qwen2 and qwen3 families in plain torch."""
 
-from ..adapters import linear
-from ..graph import Parameter, Tensor, call
-from ..losses import chunked_next_token_loss
+from ..adapters.lora import linear
+from ..core.graph import Parameter, Tensor, call
+from ..core.setting import Setting
+from ..core.storage_log import Dim
+from ..loops.losses import chunked_next_token_loss
 from ..ops import Ops
-from ..setting import Setting
-from ..storage_log import Dim
 from .attention import in_rows, scores_kept, sdpa
 
 

@@ -3,12 +3,12 @@
 Each method is one operator: it makes its output, says what autograd keeps of it, and describes its
 backward in the same words. Temporaries are Python variables of the function that makes them.
 
-Source      torch 2.13: tools/autograd/derivatives.yaml, aten/src/ATen
+Source      torch: tools/autograd/derivatives.yaml, aten/src/ATen
 """
 
 from __future__ import annotations
 
-from ..graph import Grads as Grads
+from ..core.graph import Grads as Grads
 from .attention import Attention
 from .cross_entropy import CrossEntropy
 from .layers import Layers
@@ -21,7 +21,7 @@ class Ops(Layers, Attention, CrossEntropy, Routing, Shapes):
 
     autocast    see memlab.step.ops.autocast.Autocast
     backend     cpu or cuda: their kernels for attention and norms differ in what they keep
-    in_place    see memlab.step.engine.Engine
+    in_place    see memlab.step.core.engine.Engine
     """
 
     def __init__(

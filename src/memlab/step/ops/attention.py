@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..graph import Grads, Tensor
-from ..kernels import FLASH_WIDEST
-from ..storage_log import Dim
+from ..core.graph import Grads, Tensor
+from ..core.storage_log import Dim
 from .autocast import Autocast
+from .sdpa_kernel import FLASH_WIDEST
 
 
 class Attention(Autocast):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..checkpoints import Frame
-from ..graph import Tensor
+from ..core.checkpoints import Frame
+from ..core.graph import Tensor
 from .elementwise import Elementwise
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..engine import Engine
-from ..graph import Grads, Tensor
-from ..storage_log import count
+from ..core.engine import Engine
+from ..core.graph import Grads, Tensor
+from ..core.storage_log import count
 
 
 class Elementwise(Engine):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..graph import Grads, Tensor
+from ..core.graph import Grads, Tensor
 from .autocast import Autocast
 
 

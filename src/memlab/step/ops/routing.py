@@ -5,8 +5,8 @@ A long file, because each of its operations is one of transformers' lines, forwa
 
 from __future__ import annotations
 
-from ..graph import Grads, Tensor
-from ..storage_log import Dim
+from ..core.graph import Grads, Tensor
+from ..core.storage_log import Dim
 from .autocast import Autocast
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -18,7 +18,7 @@ class Routing(Autocast):
     """Operators of a mixture of experts. None of their sizes depends on which expert is chosen.
 
     backend     cpu or cuda: autocast's lists differ
-    Source      torch 2.13: tools/autograd/derivatives.yaml, FunctionsManual.cpp, autocast_mode.h
+    Source      torch: tools/autograd/derivatives.yaml, FunctionsManual.cpp, autocast_mode.h
     """
 
     backend: str

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph import Grads, Tensor
-from ..storage_log import SIZES
+from ..core.graph import Grads, Tensor
+from ..core.storage_log import SIZES
 from .elementwise import Elementwise
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from ..graph import Backward
+    from ..core.graph import Backward
 
 
 class Shapes(Elementwise):

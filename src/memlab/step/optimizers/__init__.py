@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-# Recipe.optimizer: its module. The loops that each has stand in memlab.recipe.loops.
+# Recipe.optimizer: its module. The loops that each has stand in memlab.run.optimizer_loops.
 MODULES = {
     "amsgrad": "adamw",
     "wide_adamw": "adamw",
@@ -32,7 +32,7 @@ MODULES = {
 
 
 def optimizer(name: str) -> Callable[..., Any]:
-    """The function `update` of an optimizer, by its name in memlab.recipe.loops.step_name."""
+    """The `update` of an optimizer, by its name in memlab.run.optimizer_loops.step_name."""
     name, _, rank = name.partition("/")
     module = importlib.import_module(f".{MODULES.get(name, name)}", __name__)
     made = module.of_rank(int(rank)) if rank else getattr(module, name)

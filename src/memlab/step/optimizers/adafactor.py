@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
 from .each import Each, Made, Temporaries, make_states, those
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

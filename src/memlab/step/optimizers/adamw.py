@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...terms.optimizer import SMALLEST_QUANTIZED, numel
-from ..engine import Engine
-from ..graph import Parameter
+from ..core.engine import Engine
+from ..core.graph import Parameter
 from .each import Each, Made, Temporaries, make_states, those
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -55,7 +55,7 @@ def offload_adamw(engine: Engine, each: Each, loop: str) -> None:
 
     Gradients are copied to the host as they come, and stay here too (offload_gradients=False).
 
-    Source      torchao 0.18, optim/cpu_offload.py
+    Source      torchao, optim/cpu_offload.py
     """
     make_states(engine, those(each, lambda p: numel(p.shape) < SMALLEST_QUANTIZED), states)
 
@@ -92,7 +92,7 @@ def elsewhere(engine: Engine, each: Each, loop: str) -> None:
 def _one_elsewhere(engine: Engine, parameter: Parameter) -> None:
     """AdamW([parameter]).step() between its states' arrival and their leaving; the counter stays.
 
-    Source      memlab.lab.elsewhere.Elsewhere
+    Source      memlab.lab.offloaded_optimizer.OffloadedStates
     """
     shape, dtype = parameter.shape, parameter.dtype
     if not parameter.state:

@@ -3,15 +3,15 @@
 On CUDA one kernel a parameter works in place. On a CPU its code is written in torch's operators, in
 fp32, and pages nothing.
 
-Source      bitsandbytes 0.50: optim/optimizer.py, backends/cuda/ops.py, backends/cpu/ops.py
+Source      bitsandbytes: optim/optimizer.py, backends/cuda/ops.py, backends/cpu/ops.py
 """
 
 from __future__ import annotations
 
-from ...programs import TRAINERS
+from ...run.loops import TRAINERS
 from ...terms.optimizer import BNB_BLOCK, BNB_PAGED, SMALLEST_QUANTIZED, numel
-from ..engine import Engine
-from ..graph import Parameter, Tensor, component
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor, component
 from .each import Each, Made
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

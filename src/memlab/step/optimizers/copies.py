@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ...recipe import Recipe
-from ..engine import Engine
-from ..graph import Parameter
-from ..storage_log import Record, Storage
+from ..core.engine import Engine
+from ..core.graph import Parameter
+from ..core.storage_log import Record, Storage
 from .each import Each, in_order
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
 
 Each = Callable[[], Iterator[Parameter]]
 Made = tuple[str, Sequence[int], str]  # a state's or a temporary's name, shape and dtype

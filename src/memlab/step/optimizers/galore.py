@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
 from . import adamw
 from .each import Each, those
 from .muon import is_hidden

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor
-from ..storage_log import Storage
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
+from ..core.storage_log import Storage
 from .each import Each
 
 
@@ -14,7 +14,7 @@ def hf_adafactor(engine: Engine, each: Each, loop: str) -> None:
     A name of the real code keeps its tensor until the next parameter has one: gradient and weights
     in fp32 where they are narrow, the update.
 
-    Source      transformers 5.23, optimization.py; trainer_optimizer.py for the arguments
+    Source      transformers, optimization.py; trainer_optimizer.py for the arguments
     """
     grad: Tensor | None = None
     wide: Tensor | None = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
 from .each import Each
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...terms.optimizer import QUANTIZED, STEP_BYTES, block_state
 from ...terms.optimizer_step import low_bit_room
-from ..engine import Engine
+from ..core.engine import Engine
 from .each import Each, Made
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ..graph import Parameter
+    from ..core.graph import Parameter
 
 
 def adamw8bit(engine: Engine, each: Each, loop: str) -> None:

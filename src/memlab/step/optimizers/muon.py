@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..engine import Engine
-from ..graph import Parameter, Tensor, component
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor, component
 from . import adamw
 from .each import Each, make_states, those
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...terms.optimizer import SMALLEST_QUANTIZED, numel
-from ..engine import Engine
-from ..graph import Parameter, Tensor
+from ..core.engine import Engine
+from ..core.graph import Parameter, Tensor
 from . import adamw
 from .each import Each, those
 from .muon import ROUNDS, is_hidden

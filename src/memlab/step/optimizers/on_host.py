@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...terms.optimizer import numel
-from ..engine import Engine
-from ..graph import Parameter
+from ..core.engine import Engine
+from ..core.graph import Parameter
 from . import adamw
 from .each import Each, those
 
@@ -17,7 +17,7 @@ def on_host(engine: Engine, each: Each, loop: str) -> None:
     On the device stay the parameters of fewer than 4,096 values, with a fused AdamW of their own.
     All others are updated where their states are, and copied over the old ones in place.
 
-    Source      torchao 0.18, torchao/optim/cpu_offload.py
+    Source      torchao, torchao/optim/cpu_offload.py
     """
     adamw.adamw(engine, those(each, _stays), "fused")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine import Engine
+from ..core.engine import Engine
 from .each import Each, make_states
 
 

@@ -1,0 +1,68 @@
+"""Exercises of ranks that share a text."""
+
+from ..model import Model
+from ..run import Run
+from ..step import simulate
+from ..terms.divided_text import buffers
+from ..units import GiB
+from . import exercise
+
+_LLAMA = Model.preset("llama-3.1-8b")
+_TOKENS = 131072
+
+
+def _ring(ranks: int) -> int:
+    """Two pieces of keys and values."""
+    return buffers(
+        1,
+        tokens=_TOKENS,
+        heads=_LLAMA.heads,
+        kv_heads=_LLAMA.kv_heads,
+        head_dim=_LLAMA.head_dim,
+        ranks=ranks,
+        way="ring",
+    )
+
+
+def _ranks(most: int = 24 * GiB) -> int:
+    model, ranks = Model.preset("qwen3-4b"), 1
+    while simulate(model, "bf16", Run(tokens=32768 // ranks)).rows["activations"] > most:
+        ranks *= 2
+    return ranks
+
+
+exercise(
+    "ex-divide-text-1",
+    answer=lambda: _ring(16),
+    hint="A piece: keys and values, T/16 tokens, 8 heads of width 128, two bytes each.",
+    wrong={
+        lambda: _ring(16) // 2: "That is one piece. Another one arrives.",
+        lambda: 8 * _ring(16): "Those are all 16 pieces, which a ring never holds at once.",
+    },
+)
+
+exercise(
+    "ex-divide-text-2",
+    answer=lambda: 2 * _TOKENS * _LLAMA.head_dim * 2,
+    hint="Keys and values, all tokens, one head of width 128, two bytes each.",
+    wrong={
+        lambda: _ring(16) // 2: "That is a ring's piece. Here a rank has one head of all tokens.",
+    },
+)
+
+exercise(
+    "ex-divide-text-3",
+    answer=lambda: 32 * 7 * _ring(8) // 2,
+    hint="Each layer saves the pieces of all 8 ranks. How many of them are not its own?",
+    wrong={
+        lambda: 32 * 8 * _ring(8) // 2: "One of the 8 pieces it has to save anyway.",
+        lambda: 7 * _ring(8) // 2: "That is one layer.",
+    },
+)
+
+exercise(
+    "ex-divide-text-4",
+    answer=_ranks,
+    hint="Ask simulate what a text of 32768 // ranks tokens saves: its row activations.",
+    unit="ranks",
+)

@@ -1,0 +1,65 @@
+"""What the page asks about serving: the controls, and where they stand at first.
+
+Each has the name that it has in an address; memlab.page.serve_answer makes an Engine of them.
+"""
+
+from __future__ import annotations
+
+TRAIN, SERVE = "train", "serve"
+NO_ENGINE = "none"  # transformers' own cache, which grows
+NF4 = "nf4"
+PUBLISHED = "auto"
+PLAIN = ("bf16", "fp16", "fp32")  # in which everything is stored
+# Name, label, values in order with their labels; or name, label, least, most of a whole number.
+CHOICES = (
+    ("use", "What you do with it", [(TRAIN, "Train"), (SERVE, "Serve")]),
+    (
+        "engine",
+        "Engine",
+        [("vllm", "vLLM"), ("sglang", "SGLang"), (NO_ENGINE, "none: transformers alone")],
+    ),
+    (
+        "dtype",
+        "Format of the weights",
+        [
+            (PUBLISHED, "as published"),
+            ("bf16", "bf16"),
+            ("fp16", "fp16"),
+            ("fp32", "fp32"),
+            ("fp8", "FP8, made when it is loaded"),
+            ("fp8-block", "FP8, a scale for a block"),
+            ("fp8-channel", "FP8, a scale for an output"),
+            ("awq", "AWQ, 4 bits"),
+            ("gptq", "GPTQ, 4 bits"),
+            (NF4, "NF4 (bitsandbytes)"),
+        ],
+    ),
+    (
+        "kv",
+        "Format of the KV cache",
+        [
+            ("auto", "that of the weights"),
+            ("fp8", "FP8"),
+            ("fp8_per_token_head", "FP8, a scale for each head"),
+            ("int8_per_token_head", "INT8, a scale for each head"),
+        ],
+    ),
+)
+NUMBERS = (
+    ("users", "Conversations at once", 1, 65536),
+    ("context", "Tokens of context in each", 2, 4194304),
+    ("share", "Percent of the card for the engine", 1, 100),
+    ("cards", "Cards that share the model", 1, 64),
+    ("loaded", "MiB of weights that its log says (0: counted here)", 0, 4194304),
+)
+START = {
+    "use": TRAIN,
+    "engine": "vllm",
+    "dtype": PUBLISHED,
+    "kv": "auto",
+    "users": 8,
+    "context": 8192,
+    "share": 90,
+    "cards": 1,
+    "loaded": 0,
+}

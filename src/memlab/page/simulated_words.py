@@ -1,0 +1,36 @@
+"""Sentences of an answer that the whole package counted in the browser: memlab.page.simulated."""
+
+TENSOR_BY_TENSOR = "counted tensor by tensor in a simulated step, which ran in your browser"
+LEFT_BY_RANKS = (
+    "blocks that side streams leave unused in the reserved memory, and buffers of the "
+    "communication library: no GPU has measured this step here yet"
+)
+NOT_COUNTED = "Neither does the package describe this step: {why}."
+DEEPSPEED = (
+    "DeepSpeed updates an fp32 copy of the weights: choose “bf16, updated in an fp32 copy” or fp32 "
+    "as the precision, and the package counts this step."
+)
+# What the page says around it: book/calculator/count.mjs.
+OFFER = "Run memlab itself here, and count this step"
+OFFER_CARDS = "Run memlab itself here, and count over how many cards it fits"
+OFFER_KEPT = "Run memlab itself here, and count the step that was kept"
+PRICE = "Python and the package are fetched for that, 8 MB, once."
+RUNNING = "memlab is counting this step …"
+BROKEN = "Python did not start here: {problem}."
+# What memlab.step says of a step that it does not describe; a test holds each against its maker.
+OF_STEPS = (
+    "{what} is not described beside {where}",
+    "{what} is not described beside {where}; known: {known}",
+    "DeepSpeed's ZeRO {stage}",
+    "a pipeline",
+    "tensor parallelism",
+    "{optimizer} is not described on FSDP2's parts; known: {known}",
+    "devices={devices}: the step of one device alone is described, or that of one of DDP's ranks "
+    "(data alone), of FSDP2's (ZeRO 3 over data and context alone), of DeepSpeed's (ZeRO 1 and 2), "
+    "of a pipeline's alone, or of ranks that divide each matrix (tensor) alone",
+    "H={size} on cuda: a multiple of 8 is described",
+    "H={size} with shared key/value heads is not described",
+    "{what} is not described; known: {known}",
+    "loss={loss}: {family} scales its logits, and a loss in chunks of rows is made from the output "
+    "head alone; loss='plain' is described",
+)

@@ -1,0 +1,1 @@
+"""The simulator itself: a graph without values, its backward pass, storages and their log."""
