@@ -17,6 +17,8 @@ hypothesis.settings.register_profile(
     "memlab", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("memlab")
+# tests/test_fuzz.py --hypothesis-profile=long: hours, and other draws in each run.
+hypothesis.settings.register_profile("long", max_examples=10_000)
 
 # Workers share the cores. A thread of torch that waits for work spins as long as it may, and takes
 # the core from the other worker: this lets it sleep. The kernels of the chapters inherit it.
@@ -54,6 +56,10 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="skip what takes long: tests/quick.py")
+
+
 def pytest_configure(config):
     """Let matplotlib list the fonts before a chapter draws: it says so once, in some cell."""
     config.addinivalue_line("markers", "deep: runs where MEMLAB_DEPTH is more than 1")
@@ -61,6 +67,10 @@ def pytest_configure(config):
         "markers",
         "sample(n): n of the cases run; all of them where MEMLAB_DEPTH is more than 1",
     )
+    if config.getoption("quick"):
+        import quick
+
+        config.pluginmanager.register(quick.Quick())
     if config.getoption("nbval", False) and not hasattr(config, "workerinput"):
         fonts = [sys.executable, "-c", "import matplotlib.font_manager"]
         subprocess.run(fonts, capture_output=True)

@@ -2,18 +2,16 @@
 
 import random
 
-from memlab.model.config import KEYS
-from memlab.model.families import LATENTS
-from memlab.model.mixtures import GROUPED
-from memlab.page.adapted import FAMILIES, TARGETS
+from memlab.families import record_of, tabled
 from memlab.page.adapter_controls import START as ADAPTERS
-from memlab.page.described import MEASURED
+from memlab.page.adapter_tables import TARGETS
+from memlab.page.controls import CHOICES, NUMBERS
 from memlab.page.loop_controls import LABELS
-from memlab.page.request import CHOICES, NUMBERS
-from memlab.page.serving_controls import START as SERVING
-from memlab.programs import TRL
+from memlab.page.serve_controls import START as SERVING
+from memlab.run.loops import HEADED
 
-FIXED_HEADS = ("gpt2", "opt", "gpt_neox")
+COUNTED = tuple(tabled())
+FIXED_HEADS = tuple(name for name in COUNTED if "kv_heads" not in record_of(name).shape)
 APART = (
     SERVING | ADAPTERS | {"loop": "plain", "completion": 0, "param_dtype": "own"}
 )  # asked by states of their own, below
@@ -50,7 +48,7 @@ def adapted(count, seed=0):
         made = state(chance) | {"trained": chance.choice(("lora", "qlora"))}
         made |= {"targets": chance.choice(TARGETS), "rank": chance.choice((1, 8, 16, 100))}
         if made.get("model") == "config" or chance.random() < 0.8:
-            made |= {"model": "config", "config": config(chance, FAMILIES)}
+            made |= {"model": "config", "config": config(chance, tabled("adapters"))}
         alone = {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}
         found.append(made | (alone if chance.random() < 0.95 else {}))
     return found
@@ -61,12 +59,12 @@ def looped(count, seed=0):
     chance, found = random.Random(f"loops {seed}"), []
     for _ in range(count):
         made = state(chance) | {"loop": chance.choice(list(LABELS)[1:]), "loss": "plain"}
-        families = tuple(MEASURED) if made["loop"] == "trainer" else ("llama", "qwen2", "qwen3")
+        families = COUNTED if made["loop"] == "trainer" else ("llama", "qwen2", "qwen3")
         made |= {"model": "config", "config": config(chance, families)}
         made |= {"data": 1, "zero": 0, "tensor": 1, "pipeline": 1}
         if made.get("precision") == "zero":
             made["precision"] = "bf16"
-        if chance.random() < 0.5 and made["loop"] in ("trainer", *TRL):
+        if chance.random() < 0.5 and made["loop"] in ("trainer", *HEADED):
             made |= {"trained": chance.choice(("lora", "qlora"))}
             made |= {"targets": chance.choice(TARGETS), "rank": chance.choice((1, 8, 16, 100))}
         if chance.random() < 0.5:
@@ -94,7 +92,7 @@ def sharded(count, seed=0):
     return found
 
 
-def config(chance, families=tuple(MEASURED)):
+def config(chance, families=COUNTED):
     """A config.json of a random family and size; now and then an impossible one."""
     family = chance.choice(sorted(families))
     heads, width = chance.choice((1, 2, 6, 8, 16)), chance.choice((8, 20, 64, 128, 320))
@@ -116,16 +114,16 @@ def config(chance, families=tuple(MEASURED)):
         "experts": chance.choice((4, 64)),
         "experts_per_token": chance.choice((2, 4)),
         "expert_ff": chance.choice((64, 768)),
-        "shared_ff": 1 if family in GROUPED else 512,
+        "shared_ff": 1 if record_of(family).groups else 512,
     }
     made = {"model_type": family, "pad_token_id": None}  # a class's own may be beyond a vocabulary
-    if family in LATENTS:
+    if record_of(family).latent:
         sizes["kv_heads"] = heads
         made |= {"kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64}
         made["v_head_dim"] = chance.choice((128, 64))
     if family == "llama4_text":
         sizes |= {"experts_per_token": 1, "shared_ff": sizes["expert_ff"]}
-    for field, (key, _) in KEYS[family].items():
+    for field, (key, _) in record_of(family).shape.items():
         if field in sizes and chance.random() < 0.97:
             made[key] = sizes[field]
     own = chance.choice(OWN.get(family, ({},)))
@@ -138,7 +136,7 @@ def config(chance, families=tuple(MEASURED)):
 SQUARE = (*FIXED_HEADS, "phi3", "olmoe")  # D = N · H
 SLOW = ("smollm3", "cohere2", "gemma3_text", "glm4_moe", "gemma2", "gpt_oss", "qwen2_moe")
 SLOW += ("deepseek_v2", "deepseek_v3", "llama4_text")
-TIED = (*FIXED_HEADS[:2], "smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
+TIED = tuple(name for name in COUNTED if record_of(name).counted("ties") == ("tied",))
 # What configs of a family say of its step.
 WINDOWS = ({"sliding_window": 100}, {"sliding_window": 512}, {"sliding_window": 4096})
 LONG = {"type": "longrope", "short_factor": [1.5] * 32, "long_factor": [2.5] * 32}

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
+from memlab.measure.fake_copies import Fakes
 from memlab.measure.fake_cuda import begin, known, noted
 from memlab.measure.fake_cuda.undo import Changes
-from memlab.measure.fakes import Fakes
 from memlab.measure.shapes_mode import shapes_mode
 from memlab.measure.step_tracker import StepTracker
 

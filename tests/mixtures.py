@@ -1,4 +1,4 @@
-"""Random training steps of mixtures of experts, beside those of tests/real_steps.py."""
+"""Random training steps of mixtures of experts, beside those of tests/real/real_steps.py."""
 
 import random
 from typing import Any

@@ -6,6 +6,7 @@ from typing import Any
 from real_steps import DRAWN, Question
 
 from memlab import Run
+from memlab.families import record_of
 from memlab.measure.trace import LOOPS
 
 MORE = (
@@ -21,9 +22,9 @@ MORE = (
     "seed_oss",
     "ministral",
     "olmo",
+    "arcee",
 )
 EAGER = ("gemma2",)  # families that have no other attention
-OWN_WIDTH = MORE  # families whose heads may have another width than D / N
 
 
 def drawn(
@@ -58,11 +59,14 @@ def _drawn(rng: random.Random, family: str, checkpoint: str, dropout: float) -> 
         "max_position_embeddings": tokens + rng.randint(0, 50),
         "pad_token_id": None,
     }
-    if family in OWN_WIDTH:
-        config["head_dim"] = rng.choice([width, 8, 16, 40])
-    optional: dict[str, list[Any]] = {"tie_word_embeddings": [True, False]} | OPTIONAL[family](
-        rng, config, tokens
-    )
+    config["head_dim"] = rng.choice([width, 8, 16, 40])
+    optional: dict[str, list[Any]] = {
+        key: [True, False]
+        for key, usual in record_of(family).shape.values()
+        if isinstance(usual, bool)
+    }
+    if family in OPTIONAL:
+        optional |= OPTIONAL[family](rng, config, tokens)
     config |= {key: rng.choice(those) for key, those in optional.items() if rng.random() < 0.6}
     return Question(
         config,
@@ -91,12 +95,8 @@ def _phi3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, 
     }
 
 
-def _olmo2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
-    return {"attention_bias": [True, False]}
-
-
 def _olmo(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
-    return _olmo2(rng, config, tokens) | {"clip_qkv": [0.05, 8.0, None]}
+    return {"clip_qkv": [0.05, 8.0, None]}
 
 
 def _smollm3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
@@ -104,8 +104,6 @@ def _smollm3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[st
     if rng.random() < 0.4:
         config |= {"use_sliding_window": True, "sliding_window": rng.randint(2, tokens + 5)}
     return {
-        "attention_bias": [True, False],
-        "mlp_bias": [True, False],
         "no_rope_layer_interval": [1, 2, 3],
         "no_rope_layers": [[rng.randint(0, 1) for _ in range(layers)]],
     }
@@ -113,8 +111,6 @@ def _smollm3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[st
 
 def _granite(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     return {
-        "attention_bias": [True, False],
-        "mlp_bias": [True, False],
         "embedding_multiplier": [12.0],
         "logits_scaling": [8.0],
         "residual_multiplier": [0.22],
@@ -124,18 +120,17 @@ def _granite(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[st
 
 def _starcoder2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     window = rng.randint(2, tokens + 5)
-    return {"use_bias": [True, False], "sliding_window": [window, None]}
+    return {"sliding_window": [window, None]}
 
 
 def _glm4(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
-    return {"attention_bias": [True, False], "partial_rotary_factor": [0.25, 0.5, 1.0]}
+    return {"partial_rotary_factor": [0.25, 0.5, 1.0]}
 
 
 def _gemma2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     layers = config["num_hidden_layers"]
     kinds = [rng.choice(["sliding_attention", "full_attention"]) for _ in range(layers)]
     return {
-        "attention_bias": [True, False],
         "sliding_window": [rng.randint(2, tokens + 5)],
         "layer_types": [kinds],
         "attn_logit_softcapping": [20.0, None],
@@ -156,13 +151,13 @@ def _gemma3(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str
 
 def _cohere2(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     said = _gemma2(rng, config, tokens)
-    names = ("attention_bias", "sliding_window", "layer_types")
+    names = ("sliding_window", "layer_types")
     return {name: said[name] for name in names} | {"sliding_window_pattern": [1, 2, 3]}
 
 
 def _seed_oss(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
     config["residual_dropout"] = 0.0  # the class's own is 0.1, as of attention
-    return {name: [True, False] for name in ("attention_bias", "attention_out_bias", "mlp_bias")}
+    return {}
 
 
 def _ministral(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[str, list[Any]]:
@@ -170,11 +165,10 @@ def _ministral(rng: random.Random, config: dict[str, Any], tokens: int) -> dict[
     return {name: said[name] for name in ("sliding_window", "layer_types")}
 
 
-# What a family's config may say beside the shape: each key is there or not.
+# What else a family's config may say: each key is there or not.
 OPTIONAL = {
     "phi3": _phi3,
     "olmo": _olmo,
-    "olmo2": _olmo2,
     "smollm3": _smollm3,
     "granite": _granite,
     "starcoder2": _starcoder2,

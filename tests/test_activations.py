@@ -9,7 +9,7 @@ from real_steps import Question, real_step
 from memlab import Model, Run
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.measure import trace
-from memlab.recipe.chosen import PRECISIONS
+from memlab.run.recipe_choice import PRECISIONS
 from memlab.step import simulate
 from memlab.terms import activations
 
@@ -138,7 +138,7 @@ def test_the_table_prints_itself_and_its_formula():
         total += product
     assert total == saved.bytes == sum(row.bytes for row in saved.rows)
     lines = str(saved).splitlines()
-    assert lines[0] == "Kept for backward by one layer"
+    assert lines[0] == "Saved for backward by one layer"
     (shared,) = [line for line in lines if "linear k.input" in line]
     assert "B · T · D" in shared and "linear q.input" in shared and "linear v.input" in shared
     assert saved.formula in lines[-1] and f"{saved.bytes:,}" in lines[-2]

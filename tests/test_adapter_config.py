@@ -2,18 +2,22 @@
 
 import dataclasses
 import json
+import random
+import re
 
 import pytest
 import torch
 from real_steps import hugging_face, quiet
 
 from memlab import Model, Run, estimate
+from memlab.adapters import Ia3, Prompt, Vera
 from memlab.cli import main
+from memlab.families import NAMES, record_of
 from memlab.files import adapter_config, adapter_kinds
 from memlab.files.adapter_config import read
+from memlab.files.patterns import Patterns
 from memlab.model.module_names import module_names
 from memlab.step import Lora
-from memlab.terms.adapters import Ia3, Prompt, Vera
 
 SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
 SHAPE |= {"max_position_embeddings": 64}
@@ -58,10 +62,13 @@ def test_every_field_of_the_other_kinds_has_its_place(peft, kind):
 
 def test_peft_s_own_targets_are_those_that_are_known(peft):
     constants = peft.utils.constants
-    own = {"IA3": adapter_kinds.SCALED, "VERA": adapter_kinds.USUAL, "LORA": adapter_kinds.USUAL}
-    for kind, usual in own.items():
+    own = {"IA3": "ia3_targets", "VERA": "lora_targets", "LORA": "lora_targets"}
+    for kind, field in own.items():
+        usual = {name: getattr(record_of(name), field) for name in NAMES}
         mapping = getattr(constants, f"TRANSFORMERS_MODELS_TO_{kind}_TARGET_MODULES_MAPPING")
         for family, names in usual.items():
+            if not names:
+                continue
             model = Model.from_config(FAMILIES.get(family, LLAMA))
             paths = module_names(model, names).values()
             for path, name in zip(paths, mapping[family], strict=True):
@@ -237,7 +244,7 @@ def test_the_shell_has_flags_of_the_other_kinds(flags, adapter, capsys):
         ("--ia3 q --lora-rank 4", "--lora-rank beside --ia3; one kind of adapters is trained"),
         ("--prompt-tokens 4 --lora-dtype bf16", "--lora-dtype is not of --prompt-tokens"),
         ("--ia3 q,x", "target 'x' is not described"),
-        ("--prompt-tokens 4 --loop trainer", "loop='trainer' with a prompt of 4 trained tokens"),
+        ("--prompt-tokens 4 --loop trainer", "--loop trainer with a prompt of 4 trained tokens"),
         ("--vera-rank 4 --implementation memlab", "VeRA r=4 on q,v is not described for memlab"),
     ],
 )
@@ -328,3 +335,77 @@ def test_the_command_line_reads_target_parameters(tmp_path, capsys):
 def test_a_family_without_described_adapters_is_named():
     with pytest.raises(ValueError, match="adapters are not described for deepseek_v3"):
         read({"peft_type": "LORA", "target_modules": ["q_a_proj"]}, Model.preset("deepseek-v3"))
+
+
+SLOW = ["(.*)*_projX", "(a+)+$", "(" * 30 + ".*" + ")*" * 30 + "x", ".*" * 99 + "x"]
+
+
+@pytest.mark.parametrize("pattern", SLOW)
+@pytest.mark.parametrize("field", ["target_modules", "exclude_modules", "rank_pattern"])
+def test_no_pattern_takes_longer_than_its_letters(field, pattern):
+    """Each ran for ever: Python's `re` tries all ways through it. Thirty stars are given up on."""
+    said = {"r": 8, "target_modules": ["q_proj", "v_proj"]}
+    said |= {field: {pattern: 4} if field == "rank_pattern" else pattern}
+    try:
+        found = adapter_config.read(said, Model.preset("llama-3-8b"))
+    except ValueError as error:
+        assert re.search("names no linear layer|take too long to follow", str(error))
+    else:
+        assert found.rank == 8 and found.targets == ("q", "v")
+
+
+def test_what_many_patterns_take_together_is_counted():
+    model = Model.preset("llama-3-8b")
+    said = {"target_modules": ["q_proj"], "rank_pattern": {f"(.*)*{n}": 2 for n in range(10**5)}}
+    with pytest.raises(ValueError, match="the patterns of this file take too long to follow"):
+        adapter_config.read(said, model)
+    names = [f"n{n}" for n in range(10**6)]
+    found = adapter_config.read({"target_modules": [*names, "q_proj"]}, model)
+    assert found.targets == ("q",)
+
+
+def test_a_pattern_means_what_it_means_to_python():
+    """2,000 drawn ones, on short names of the same letters."""
+    draw = random.Random(7)
+    atoms = r"a b ab . \. [ab] [^a] \d \w (a|b) (a|ab|) (?:b) (?i:A) A 1".split()
+    borders = r"^ $ \b \B (?=a) (?!b) (?<=a) (?<!b)".split()
+    often = ["", "", "", "*", "+", "?", "*?", "+?", "{2}", "{0,2}", "{1,}"]
+
+    def pattern(depth=0):
+        parts = ""
+        for _ in range(draw.randint(1, 4)):
+            inside = depth < 3 and draw.random() < 0.3
+            parts += (
+                draw.choice(borders)
+                if draw.random() < 0.2
+                else (
+                    (f"({pattern(depth + 1)})" if inside else draw.choice(atoms))
+                    + draw.choice(often)
+                )
+            )
+            parts += "|" if draw.random() < 0.1 else ""
+        return parts
+
+    seen = [0, 0]
+    for _ in range(2000):
+        said, name = pattern(), "".join(draw.choices("abA1.x", k=draw.randint(0, 6)))
+        found = Patterns().full(said, name)
+        assert found == (re.fullmatch(said, name) is not None), (said, name)
+        seen[found] += 1
+    assert min(seen) > 100
+    for said, words in ((r"(a)\1", "groupref is not read"), ("(", "is no regular expression")):
+        with pytest.raises(ValueError, match=words):
+            Patterns().full(said, "aa")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"r": 10**12}, {"rank_pattern": {"q_proj": 10**12}}, {"peft_type": "VERA", "r": 10**9}]
+    + [{"peft_type": "PROMPT_TUNING", "task_type": "CAUSAL_LM", "num_virtual_tokens": 10**9}],
+)
+def test_a_rank_has_a_bound(said):
+    said = {"target_modules": ["q_proj", "v_proj"]} | said
+    if said.get("peft_type") == "PROMPT_TUNING":
+        del said["target_modules"]
+    with pytest.raises(ValueError, match="at most 1,000,000 are taken"):
+        adapter_config.read(said, Model.preset("tiny-llama"))

@@ -22,11 +22,11 @@ from memlab.estimate import estimate
 from memlab.files import adapter_config
 from memlab.files.adapter_fields import NO_BYTE, READ, REFUSED
 from memlab.model import Model
-from memlab.page import adapter_file, counted, words
+from memlab.page import adapter_file, simulated, words
 from memlab.page.answer import answered
-from memlab.page.asked import model_of, run_of
+from memlab.page.controls import checked, first
 from memlab.page.files import files, later
-from memlab.page.request import checked, first
+from memlab.page.question import model_of, run_of
 from memlab.run import Run
 
 Q_V = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 8}
@@ -84,7 +84,7 @@ def test_the_answer_is_that_of_the_same_file(said, before, wanted, lookup):  # n
     theirs = replace(adapter_config.read(said, model), base=run.lora.base)
     if run.lora.targets == ("q", "k", "v", "out"):  # in no table: the button's answer
         assert told["why"] == words.NO_TABLE_OF_THESE and told["counts"]
-        told = json.loads(counted.answer(json.dumps(state)))
+        told = json.loads(simulated.answer(json.dumps(state)))
     assert told["peak"]
     wanted = estimate(model, None, replace(run, lora=theirs)).total()
     assert told["total"] == wanted

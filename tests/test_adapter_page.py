@@ -8,9 +8,9 @@ from pathlib import Path
 
 import adapter_peaks
 import code_key
+import peak_compare
 import peaks
 import pytest
-import told_hills
 from calculator_states import ADAPTED, SERVED, adapted, config
 from depth import DEPTH
 from test_calculator import agree, folder, lookup, step_of  # noqa: F401  fixtures
@@ -18,19 +18,22 @@ from test_one_answer_page import PACKAGE_ONLY
 
 from memlab.cli import main
 from memlab.estimate import estimate
+from memlab.families import proven, record_of, tabled
 from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
-from memlab.page import adapters_kept, words
-from memlab.page.adapted import FAMILIES, kind_of, table_of
+from memlab.page import adapters_resident, words
+from memlab.page.adapter_tables import kind_of, table_of
 from memlab.page.answer import answered, outcome
-from memlab.page.asked import model_of, recipe_of, run_of
+from memlab.page.controls import OPTIMIZERS, checked
 from memlab.page.peak_files import moments, unfolded
-from memlab.page.request import OPTIMIZERS, checked
-from memlab.recipe.parallelism import Sharding
+from memlab.page.question import model_of, recipe_of, run_of
 from memlab.run import Run
-from memlab.step import adapters
+from memlab.sharding import Sharding
+from memlab.step.adapters import dora, lora
+from memlab.step.ops import nf4_linear
 from memlab.units import text
 
+FAMILIES = tabled("adapters")
 MANY = 60 * DEPTH
 DRAW = random.Random(adapter_peaks.key())
 # Of each file a kind of step, another one for other code.
@@ -46,7 +49,7 @@ def test_they_were_made_by_the_code_as_it_is():
 def test_the_key_covers_all_that_steps_are_made_from():
     mine = set(code_key.reached(Path(adapter_peaks.__file__)))
     assert set(code_key.reached(Path(peaks.__file__))) < mine
-    assert {Path(adapters.__file__).with_name(f"{name}.py") for name in ("dora", "widened")} < mine
+    assert {Path(module.__file__) for module in (lora, dora, nf4_linear)} < mine
 
 
 def test_there_is_a_file_of_each_and_no_other():
@@ -119,7 +122,7 @@ PAIRS = [(trained, targets) for trained in ("lora", "qlora") for targets in ("al
 
 def test_the_peak_is_that_of_the_simulated_step(asked):
     for state, told in asked:
-        told_hills.hold(told, step_of(state), state)
+        peak_compare.hold(told, step_of(state), state)
 
 
 def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811
@@ -177,14 +180,11 @@ def test_the_cheapest_changes_are_those_of_the_package(asked, lookup):  # noqa: 
     assert seen
 
 
-def test_the_families_are_those_that_peft_is_described_for():
-    assert set(adapters_kept.THEIRS) == set(adapters.THEIRS) > set(FAMILIES)
-
-
 def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
     """All but the peak; and the command line that it shows has that too."""
     chance = random.Random(5)
-    others = sorted(set(adapters_kept.THEIRS) - set(FAMILIES))
+    carry = [family for family in proven("adapters") if adapters_resident.carries(family)]
+    others = sorted(set(carry) - set(FAMILIES))
     seen = set()
     for number in range(40 * len(others)):
         family = others[number % len(others)]
@@ -198,7 +198,9 @@ def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
             held = step_of(checked(state)).held_contents["between_steps"]
         except (ValueError, TypeError):
             continue
-        assert told["why"] == words.NO_ADAPTER_STEP.format(family=family)
+        tables = record_of(family).tables is not None  # else it has none of any step
+        why = words.NO_ADAPTER_STEP if tables else words.NO_FAMILY_STEP
+        assert told["why"] == why.format(family=family)
         rows = {row["term"]: row["bytes"] for row in told["rows"]}
         assert (rows["weights"], rows["optimizer"]) == (held["weights"], held.get("optimizer", 0))
         seen.add(family)

@@ -13,7 +13,7 @@ from memlab import MiB
 from memlab.files.timelines import read_timeline
 from memlab.measure import Tracker, announce
 from memlab.measure.announce import alive
-from memlab.watch.opted import as_lines, said
+from memlab.watch.announced import as_lines, said
 
 SIDE = 512  # a weight of 1 MiB
 

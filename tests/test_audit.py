@@ -210,8 +210,8 @@ def test_a_verdict_that_the_figure_refutes_is_refused():
         ("estimate tiny-llama --tokens 32", "rows.activations", "at least 1 kB"),
         ("fit tiny-llama --tokens 32 --on 8GiB", "value", "at least 2 sequences"),
         ("fit tiny-llama --tokens 32 --on 8GiB", "fits", "yes"),
-        ("estimate tiny-llama --engine vllm --on 'RTX 4090'", "concurrency", "at least 1 requests"),
-        ("estimate tiny-llama --engine vllm --on 'RTX 4090'", "starts", "yes"),
+        ("serve tiny-llama --on 'RTX 4090'", "concurrency", "at least 1 requests"),
+        ("serve tiny-llama --on 'RTX 4090'", "starts", "yes"),
     ],
 )
 def test_every_kind_of_line_can_be_asked(ask, line, posted):
@@ -226,7 +226,7 @@ def test_every_kind_of_line_can_be_asked(ask, line, posted):
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        ("trace evil.py:build", "cannot be asked from a file; memlab's estimate and fit can"),
+        ("trace evil.py:build", "cannot be asked from a file; memlab's estimate, fit, serve can"),
         ("watch -- touch touched", "cannot be asked from a file"),
         ("rm -rf /", "cannot be asked from a file"),
         ("audit card.md", "cannot be asked from a file"),
@@ -240,7 +240,7 @@ def test_every_kind_of_line_can_be_asked(ask, line, posted):
         ("estimate gpt5", "'gpt5' is neither a file nor a preset"),
         (
             "estimate gpt2 --tokens x",
-            "x.md:1: argument --tokens: invalid int value: 'x'; see",
+            "x.md:1: argument --tokens: 'x' is not a whole number; see",
         ),
         ("fit gpt2 --tokens 3", "the following arguments are required: --on"),
         ("estimate gpt2", r"x.md:1: 'memlab estimate gpt2' has no line 'weight'; known: weights"),
@@ -351,3 +351,15 @@ def test_the_page_shows_what_the_command_prints(capsys, monkeypatch):
     assert shown and shown[1] == printed
     form = re.search(r"```markdown\n(.*?)```", page, re.S)
     assert form and form[1] in (BOOK.parent / WORKED).read_text(encoding="utf-8")
+
+
+def test_a_list_cannot_hang_by_a_file_that_it_names(card, tmp_path, capsys):
+    slow = {"target_modules": "(.*)*_projX"}
+    (tmp_path / "adapter.json").write_text(json.dumps(slow))
+    for flags in (f"--adapter {tmp_path}/adapter.json", "--ranks 8 --deepspeed-config /dev/zero"):
+        card(
+            f"## a\n- figure: 1 GB\n- ask: estimate tiny-llama --tokens 64 {flags}\n- line: total\n"
+        )
+        assert main(["audit", "card.md"]) == 2
+        said = capsys.readouterr().err
+        assert "names no linear layer" in said or "/dev/zero is no regular file" in said

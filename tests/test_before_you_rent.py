@@ -1,4 +1,4 @@
-"""The exercise of chapter 11 that changes a script until it fits: its answer, rehearsed."""
+"""The exercise of chapter 9 that changes a script until it fits: its answer, rehearsed."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 from memlab import exercises, rehearse
 from memlab.units import GiB
 
-CHAPTER = Path(__file__).resolve().parent.parent / "notebooks" / "11_watching.ipynb"
+CHAPTER = Path(__file__).resolve().parent.parent / "notebooks" / "09_watching.ipynb"
 
 
 @pytest.mark.deep

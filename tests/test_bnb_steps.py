@@ -8,16 +8,16 @@ import torch
 from real_steps import build, module_vocab, quiet, random_configs
 
 from memlab import Model, Recipe, Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.lab.subject import DTYPES
 from memlab.lab.train import one_thread
 from memlab.lab.trainers import CONFIG, highest
 from memlab.measure import storage_bytes
 from memlab.measure.step_tracker import StepTracker
-from memlab.recipe.loops import loop_of
 from memlab.recipe.resident import resident
+from memlab.run.optimizer_loops import loop_of
 from memlab.step import simulate
-from memlab.step.engine import Engine
+from memlab.step.core.engine import Engine
 from memlab.step.optimizers.bnb import bnb_adamw8bit
 from memlab.terms import optimizer as terms
 

@@ -15,17 +15,17 @@ from calculator_states import MARKUP
 # The browser and the servers of the other pages' tests are fixtures here too.
 from test_pages import OTHERS, ROOT, SITE, Watched, browser, roots  # noqa: F401
 
+from memlab.adapters import Lora
 from memlab.base.message import rendered
 from memlab.estimate import estimate
+from memlab.families import config_types
 from memlab.model import Model
-from memlab.model.config import KEYS
 from memlab.page.answer import ORDER, answered
-from memlab.page.highest import HILLS
+from memlab.page.controls import CHOICES, NUMBERS
 from memlab.page.peak_files import reader
-from memlab.page.request import CHOICES, NUMBERS
-from memlab.recipe.parallelism import Sharding
+from memlab.page.table_peak import HILLS
 from memlab.run import Run
-from memlab.terms.lora import Lora
+from memlab.sharding import Sharding
 from memlab.units import text as sized
 
 ASSETS = SITE / "en" / "_static" / "calculator"
@@ -216,7 +216,7 @@ def test_adapters_are_asked_about_where_they_are_trained(page):
     page.fill("#calc-rank", "64")
     until(page, lambda: "QLoRA r=64" in page.inner_text("#calc-title"))
     tables = [name for name in files if name.endswith(".json")]
-    assert tables == ["llama.fp32.nf4-all.json", "llama.fp32.nf4-qv.json"]
+    assert tables == ["later.json", "llama.fp32.nf4-all.json", "llama.fp32.nf4-qv.json"]
     assert "trained=qlora" in page.url and "rank=64" in page.url and "targets=qv" in page.url
 
 
@@ -403,7 +403,7 @@ def test_whether_it_fits_is_said_before_what_would_help(page):
     page.select_option("#calc-card", "RTX 3060")
     page.wait_for_selector("#calc-advice:not([inert]) #calc-changes-head:not(:empty)")
     heard = page.evaluate("heard")
-    last = {name: when for name, when in heard}
+    last = dict(heard)
     assert last["calc-verdict"] + 100 < last["calc-changes-head"], heard
     assert "does not fit RTX 3060" in page.inner_text("#calc-verdict")
 
@@ -539,7 +539,7 @@ def test_two_answers_stand_side_by_side(page):
 
 
 def test_it_says_how_many_the_card_serves(page):
-    assert "54.08 GiB" in page.inner_text("#calc-serving")  # as memlab estimate --engine vllm
+    assert "54.08 GiB" in page.inner_text("#calc-serving")  # as memlab serve
     page.fill("#calc-tokens", "8192")
     until(page, lambda: "54 conversations of 8,192 tokens" in page.inner_text("#calc-serving"))
     page.select_option("#calc-model", "llama-3-70b")
@@ -582,7 +582,7 @@ def test_hostile_texts_are_answered_by_one_line(page):
         )
         until(page, lambda: page.inner_text("#calc-wrong") != "")
         said = page.inner_text("#calc-wrong")
-        own = said.replace(", ".join(sorted(KEYS)), "")  # one says what it would know
+        own = said.replace(", ".join(config_types()), "")  # one says what it would know
         assert "\n" not in said and len(own) < 300, text[:40]
         assert page.locator(".calc img").count() == 0
     assert page.title() != "alerted" and page.evaluate("({}).x === undefined")
@@ -666,18 +666,18 @@ def test_form_and_answer_speak_the_language_of_the_page(browser, roots, language
 
         def shows(state):
             found = answered(state, lookup)
+            steps = [rendered(text, words, language) for text in found["steps"]]
+            page.wait_for_selector("#calc-advice:not([inert])")  # a moment after the verdict
+            until(page, lambda: page.text_content("#calc-changes-head"))
+            assert page.locator("#calc-changes li span").all_text_contents() == steps
             for name in ("verdict", "title", "scale", "hills", "serving", "changes-head"):
                 key = {"title": "heading", "hills": "heights", "changes-head": "advice"}
                 wanted = rendered(found[key.get(name, name)], words, language)
-                if name == "changes-head":  # advice comes a moment after the verdict
-                    until(page, lambda text=wanted: page.text_content("#calc-changes-head") == text)
                 assert page.text_content(f"#calc-{name}") == wanted
             terms = [rendered(row["term"], words, language) for row in found["rows"]]
             assert page.locator("#calc-rows button").all_text_contents() == terms
             left = page.locator("#calc-left-out li").all_text_contents()
             assert left == [rendered(text, words, language) for text in found["leaves_out"]]
-            steps = page.locator("#calc-changes li span").all_text_contents()
-            assert steps == [rendered(text, words, language) for text in found["steps"]]
             picture = page.get_attribute("#calc-bar", "aria-label")
             assert picture == rendered(found["picture"], words, language)
             assert rendered(found["verdict"], words, language) != found["verdict"]

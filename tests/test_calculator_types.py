@@ -12,23 +12,23 @@ from pathlib import Path
 
 import causal_types
 import peaks
-import probed
 import pytest
+import type_samples
 from calculator_states import TYPED
 
 from memlab import Run
 from memlab.base.message import parts
 from memlab.cli import main
+from memlab.families import config_types, has_config
 from memlab.lab.causal import Causal
 from memlab.lab.causal_cache import cache
-from memlab.model.config import KEYS
 from memlab.page.answer import outcome
+from memlab.page.controls import checked
 from memlab.page.files import files, later
 from memlab.page.pasted import flat
 from memlab.page.peak_files import TYPES, reader
-from memlab.page.request import checked
 from memlab.page.sums import LETTERS
-from memlab.page.types import Typed
+from memlab.page.types import TypedModel
 
 pytest.importorskip("transformers")
 ROOT = Path(__file__).parent.parent
@@ -46,9 +46,9 @@ def config_of(family):
     made = {key: value for key, value in made.items() if "Infinity" not in json.dumps(value)}
     lists = [key for key, rule, _ in TABLES["types"][family]["lists"] if rule is None]
     if lists:
-        text, told = Causal(made).text, probed.flat(made)
+        text, told = Causal(made).text, type_samples.flat(made)
         told |= {key: getattr(text, key.split(".")[-1]) for key in lists}
-        made = probed.whole(told)
+        made = type_samples.whole(told)
     return made
 
 
@@ -74,7 +74,7 @@ def here(lookup):
 
 
 def test_every_type_is_told_or_refused_by_name():
-    described = set(KEYS)
+    described = set(config_types())
     assert set(TABLES["types"]) | set(TABLES["refused"]) == set(causal_types.names()) - described
     assert not set(TABLES["types"]) & set(TABLES["refused"])
     assert len(TABLES["types"]) >= LEAST and all(TABLES["refused"].values())
@@ -115,7 +115,7 @@ def test_each_type_has_the_bytes_of_the_command_line(here, tmp_path, capsys):
     for state, found in zip(STATES, here, strict=False):
         family = state["config"]["model_type"]
         assert "error" not in found, (family, found)
-        of_text = state["config"].get("text_config", {}).get("model_type") in KEYS
+        of_text = has_config(state["config"].get("text_config", {}).get("model_type"))
         assert of_text or (not found["peak"] and "memlab trace CONFIG" in found["why"])
         path.write_text(json.dumps(state["config"]), encoding="utf-8")
         recipe = ["--recipe", state["precision"], "--optimizer", state["optimizer"]]
@@ -131,7 +131,7 @@ def test_each_type_has_the_bytes_of_the_command_line(here, tmp_path, capsys):
 def test_each_cache_is_that_of_the_package(lookup):
     seen = 0
     for state in STATES:
-        model = Typed(flat(state["config"]), lookup)
+        model = TypedModel(flat(state["config"]), lookup)
         if held := model.cache(Run(batch=2, tokens=100)):
             assert held == cache(Causal(state["config"]), 2, 100), model.family
             seen += 1
@@ -151,8 +151,8 @@ def test_a_window_may_be_as_narrow_as_any(lookup, family):
     """A type's table was fitted to models of wider windows: one of gemma3's above 2,048."""
     key = TABLES["types"][family]["keys"][LETTERS.index(NEAR[family])][0]
     for window in (1, 2, 99, 2048):
-        config = probed.whole(probed.flat(config_of(family)) | {key: window})
-        held = Typed(flat(config), lookup).cache(Run(batch=2, tokens=100))
+        config = type_samples.whole(type_samples.flat(config_of(family)) | {key: window})
+        held = TypedModel(flat(config), lookup).cache(Run(batch=2, tokens=100))
         assert held == cache(Causal(config), 2, 100), window
 
 

@@ -16,14 +16,14 @@ from test_numerals import KEPT, TURNED
 
 from memlab.base.message import PLACE, Listed, Message, parts, rendered
 from memlab.devices import devices
-from memlab.model.families import FAMILIES
+from memlab.families import NAMES as FAMILIES
 from memlab.model.presets import PRESETS
-from memlab.page import elsewhere_words, served_words
+from memlab.page import serve_words, shared_words
 from memlab.page import words as sentences
 from memlab.page.answer import outcome
-from memlab.page.loop_controls import CLASSES
+from memlab.page.controls import OPTIMIZERS
 from memlab.page.peak_files import reader
-from memlab.page.request import OPTIMIZERS
+from memlab.run.loops import LOOPS
 
 ROOT = Path(__file__).parent.parent
 # What a language may write in its own way, and what only looks like it.
@@ -37,7 +37,11 @@ VOWELS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 # What no language changes: names, code, letters of formulas, units.
 NAMES = {str(each.name) for each in devices()} | set(PRESETS) | set(OPTIMIZERS) | {"a/model"}
 NAMES |= set(FAMILIES) | {state["config"]["model_type"] for state in TYPED}
-NAMES |= set(CLASSES.values()) | {"memlab trace CONFIG", "memlab estimate CONFIG", "transformers"}
+NAMES |= {loop.called for loop in LOOPS.values() if loop.called} | {
+    "memlab trace CONFIG",
+    "memlab estimate CONFIG",
+    "transformers",
+}
 CODE = re.compile(
     "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
     + r"|^\w+(?=: \d+ )"  # a layer
@@ -112,12 +116,12 @@ def patterns(told):
 def test_every_pattern_is_in_use(answers, texts):
     """Of the sentences that answers are made of, each is met but for some about rare configs."""
     met = {pattern for text in texts for pattern in patterns(text)}
-    listed = vars(sentences) | vars(served_words)
+    listed = vars(sentences) | vars(serve_words)
     known = {name: value for name, value in listed.items() if name.isupper()}
     unmet = {n for n, v in known.items() if isinstance(v, str) and v not in met}
     rare = {"NO_KIND", "SLIDING", "SQUARE", "ROPE", "KEY", "WINDOW", "NO_FAMILY", "LAYERS"}
     assert unmet <= rare | {"NO_FAMILY_STEP", "NO_ORDER"}
-    told = {text for text in elsewhere_words.ELSEWHERE if "=" in text}
+    told = {text for text in shared_words.ELSEWHERE if "=" in text}
     assert told <= met
 
 
@@ -142,7 +146,7 @@ def test_build_and_page_say_the_same(texts, language):
 def test_the_scripts_say_what_is_listed():
     scripts = "".join(path.read_text("utf-8") for path in (ROOT / "book/calculator").glob("*.mjs"))
     scripts = re.sub(r'" \+\s+"', "", scripts)
-    for text in elsewhere_words.SCRIPTS:
+    for text in shared_words.SCRIPTS:
         for part in PLACE.split(text)[::2]:
             assert part in scripts, text
 

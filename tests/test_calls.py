@@ -20,7 +20,7 @@ from real_steps import (  # noqa: E402
 )
 
 from memlab import Model, Recipe, Run  # noqa: E402
-from memlab.base.garbage import no_garbage  # noqa: E402
+from memlab.base.gc_paused import no_garbage  # noqa: E402
 from memlab.cli import main  # noqa: E402
 from memlab.lab.train import one_thread  # noqa: E402
 from memlab.measure.profiled import profiled  # noqa: E402

@@ -14,7 +14,7 @@ from memlab.lab.causal import Causal, read
 from memlab.lab.causal_at_rest import at_rest
 from memlab.lab.trace_run import trace_run
 from memlab.measure.grouped_products import grouped_products
-from memlab.recipe.chosen import PRECISIONS
+from memlab.run.recipe_choice import PRECISIONS
 
 ROWS = json.loads(causal_types.OUT.read_text(encoding="utf-8"))
 QUICK = sorted(row["type"] for row in ROWS if row["how"] == "traced" and row.get("seconds", 99) < 6)

@@ -8,13 +8,16 @@ from pathlib import Path
 import cheatsheet
 import pytest
 
-from memlab import terms
+from memlab import adapters, terms
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-MODULES = [importlib.import_module(f"memlab.terms.{m.name}")
-           for m in pkgutil.iter_modules(terms.__path__)]  # fmt: skip
+MODULES = [
+    importlib.import_module(f"{room.__name__}.{each.name}")
+    for room in (terms, adapters)
+    for each in pkgutil.iter_modules(room.__path__)
+]
 SHEET = cheatsheet.formulas(ROOT)
 # Functions whose result no formula says: lists, and a simulation.
 NO_FORMULA = {"copies", "numel", "replay"}
@@ -41,7 +44,7 @@ def test_a_row_leads_to_its_chapter():
     assert "2 · *L* · *B* · *T* · *K* · *H* · *b*" in row
     assert "[1911.02150](https://arxiv.org/abs/1911.02150)" in row
     assert row.endswith(
-        "| bytes | " + row.split(" | ")[3] + " | [7](notebooks/07_kv_cache.ipynb) |"
+        "| bytes | " + row.split(" | ")[3] + " | [11](notebooks/11_kv_cache.ipynb) |"
     )
     chapters = [int(n) for n in re.findall(r"\[(\d+)\]\(notebooks/", SHEET)]
     assert chapters == sorted(chapters)

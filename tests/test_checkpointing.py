@@ -11,7 +11,7 @@ from memlab.lab.stack import run_stack
 from memlab.lab.subject import subject
 from memlab.measure import trace
 from memlab.step import simulate
-from memlab.step.moments import hills
+from memlab.step.core.moments import hills
 from memlab.terms import checkpointing as terms
 from memlab.terms.activations import llama_layer
 

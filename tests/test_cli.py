@@ -6,8 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from described import described_alone
 
-import memlab
+from memlab import cli
+from memlab.base import versions
 from memlab.cli import COMMANDS, main
 
 
@@ -220,14 +222,17 @@ def test_without_flags_every_command_describes_the_same_step(capsys):
         (["fit", "gpt2", "--on", "H100", "--batch", "2", "--spare", "2"], "'2' has no unit"),
         (["explain", "gpt2", "--seen", "80"], "'80' has no unit; say it: 80 GB?"),
         (["explain", "gpt2", "--seen", "9GB", "--predicted", "28"], "'28' has no unit"),
-        (["estimate", "gpt2", "--phase", "decode"], "phase='decode' needs tokens"),
-        (["estimate", "llama-3-8b", "--tokens", "0"], "tokens=0; at least 2 are needed"),
-        (["estimate", "llama-3-8b", "--tensor-parallel", "3"], "tensor=3 does not divide K=8"),
+        (["estimate", "gpt2", "--phase", "decode"], "--phase decode needs tokens"),
+        (["estimate", "llama-3-8b", "--tokens", "0"], "--tokens 0; at least 2 are needed"),
+        (
+            ["estimate", "llama-3-8b", "--tensor-parallel", "3"],
+            "--tensor-parallel 3 does not divide K=8",
+        ),
         (
             ["estimate", "gpt2", "--ranks", "9", "--pipeline-parallel", "2"],
             "not a multiple of tens",
         ),
-        (["estimate", "gpt2", "--ranks", "8", "--zero", "4"], "zero=4 is not a stage of ZeRO"),
+        (["estimate", "gpt2", "--ranks", "8", "--zero", "4"], "--zero 4 is not a stage of ZeRO"),
         (
             ["estimate", "gpt2", "--ranks", "8", "--pipeline-parallel", "2", "--tokens", "64"],
             "data 4, pipeline 2: the step of one device alone is described",
@@ -236,7 +241,8 @@ def test_without_flags_every_command_describes_the_same_step(capsys):
     ],
 )
 def test_wrong_input_fails_by_name(capsys, words, message):
-    status, out, err = run(capsys, *words)
+    with described_alone():
+        status, out, err = run(capsys, *words)
     assert status == 2 and out == "" and err.startswith("memlab: ") and message in err
 
 
@@ -246,10 +252,29 @@ def test_python_dash_m_is_the_same_command():
     assert done.returncode == 0 and "tiny-llama" in done.stdout
 
 
+def test_an_error_of_memlab_itself_is_no_answer(capsys, monkeypatch):
+    """Its status was 1, which says that the step does not fit."""
+
+    def broken(_):
+        return {}["row"]
+
+    monkeypatch.setattr(cli.asked, "answered", broken)
+    monkeypatch.delenv("MEMLAB_DEBUG", raising=False)
+    status, out, err = run(capsys, "estimate", "gpt2")
+    assert status == 70 and out == "" and err.count("\n") == 1
+    assert re.match(r"memlab: this is an error of memlab itself: KeyError: 'row' \(test_cli", err)
+    status, out, err = run(capsys, "estimate", "gpt2", "--json")
+    found = json.loads(err)
+    assert status == found["status"] == 70 and out == "" and "KeyError" in found["message"]
+    monkeypatch.setenv("MEMLAB_DEBUG", "1")
+    with pytest.raises(KeyError, match="row"):
+        main(["estimate", "gpt2"])
+
+
 def test_the_version_is_said(capsys):
     with pytest.raises(SystemExit) as end:
         main(["--version"])
-    assert end.value.code == 0 and capsys.readouterr().out == f"memlab {memlab.__version__}\n"
+    assert end.value.code == 0 and capsys.readouterr().out == versions.told() + "\n"
 
 
 def test_without_a_word_the_commands_are_listed(capsys, monkeypatch):
@@ -259,7 +284,7 @@ def test_without_a_word_the_commands_are_listed(capsys, monkeypatch):
             main(arguments)
         said = capsys.readouterr()
         assert end.value.code == 0 and said.err == ""
-        assert all(f"\n    {name} " in said.out for name in COMMANDS)
+        assert all(f"\n    {name}" in said.out for name in COMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The command line as a shell meets it: encodings, Ctrl-C, help, JSON, hostile names."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,10 +13,11 @@ import time
 import jsonschema
 import pytest
 
-from memlab.cli import COMMANDS, main
+from memlab.cli import COMMANDS, main, parser
 from memlab.cli.document import document
-from memlab.cli.examples import EXAMPLES, OWN_STATUS
+from memlab.cli.examples import EXAMPLES, NO_JSON, OWN_STATUS
 from memlab.cli.interrupt import Interruptible
+from memlab.cli.parser import BASIC
 from memlab.cli.schema import FIELDS, schema
 from memlab.model import presets
 from memlab.model.presets import HUB
@@ -70,7 +72,7 @@ def test_help_has_examples_and_exit_statuses(capsys, command):
     assert ended.value.code == 0 and "130" in said and f"memlab {command}" in said
     for line, _ in EXAMPLES[command]:
         assert line.startswith(f"memlab {command}") and line in said
-    assert ("--json" in said) == (command not in OWN_STATUS)
+    assert ("--json  " in said) == (command not in NO_JSON)
     assert ("exit status" in said) != (command in OWN_STATUS), "two tables of statuses"
 
 
@@ -85,9 +87,60 @@ def test_help_fits_a_terminal(capsys, monkeypatch, command):
     assert said.index("") < 5, "the first word after the usage"
 
 
+@pytest.mark.parametrize("command", ["estimate", "trace", "fit", "explain"])
+def test_a_short_help_has_what_most_need(capsys, command):
+    for word in ("-h", "--help"):
+        with pytest.raises(SystemExit) as ended:
+            main([command, word])
+        assert ended.value.code == 0
+    short, whole = capsys.readouterr().out.split(f"usage: memlab {command}")[1:]
+    count = [text.count("\n  --") for text in (short, whole)]
+    assert 12 <= count[0] <= 20 < count[1] and "--tokens N" in short
+    assert f"memlab {command} --help has all " in short
+
+
+def test_the_short_help_names_options_that_there_are():
+    known = {flag for name in COMMANDS for flag in parser(name).of._option_string_actions}
+    assert set(BASIC) <= known
+
+
+def test_help_of_a_command_is_its_help(capsys):
+    said = []
+    for words in (["help", "fit"], ["fit", "--help"], ["help"], ["--help"], ["-h"]):
+        with pytest.raises(SystemExit):
+            main(words)
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != said[2] == said[3] == said[4]
+    assert main(["help", "fitt"]) == 2 and "did you mean fit?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("environment", "word"),
+    [
+        ({"MEMLAB_LANG": "pt_BR"}, "pesos"),
+        ({"MEMLAB_LANG": "zh-tw"}, "權重"),
+        ({"LANG": "pt_BR.UTF-8"}, "pesos"),
+        ({"LANG": "zh_TW.UTF-8", "LC_ALL": "C.UTF-8"}, "weights"),
+        ({"LANG": "pt_BR.UTF-8", "MEMLAB_LANG": "en"}, "weights"),
+        ({"LANG": "de_DE.UTF-8"}, "weights"),
+    ],
+    ids=str,
+)
+def test_the_environment_says_the_language(environment, word):
+    none = {name: "" for name in ("LC_ALL", "LC_MESSAGES", "LANG", "MEMLAB_LANG")}
+    done = shell("estimate", "gpt2", **none | {"PYTHONIOENCODING": "utf-8"} | environment)
+    assert done.returncode == 0 and word in done.stdout.decode()
+
+
+def test_a_language_that_is_none_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("MEMLAB_LANG", "xx")
+    assert main(["estimate", "gpt2"]) == 2
+    assert "MEMLAB_LANG=xx is no language here; known: en, pt-BR" in capsys.readouterr().err
+
+
 # What needs files that are not there, a long run, or torch's slow start, stands in other tests.
 # Without those that read or write a file: a name like qwen3-0.6b is none.
-FILES = re.compile(r"\.(py|svg|json|pickle|md)\b")
+FILES = re.compile(r"\.(py|svg|json|pickle|md|log)\b")
 QUICK = [line for lines in EXAMPLES.values() for line, _ in lines if not FILES.search(line)]
 QUICK = [line for line in QUICK if line.split()[1] not in ("trace", "measure", "record")]
 
@@ -129,6 +182,10 @@ def test_measure_and_record_are_documents_of_their_schema(capsys):
 
 
 STEP = ["tiny-llama", "--tokens", "32"]
+LOG = (
+    "Free memory on device (5.01/6.0 GiB) on startup is less than desired GPU memory utilization "
+    "(0.9, 5.4 GiB)"
+)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +197,14 @@ STEP = ["tiny-llama", "--tokens", "32"]
         ["estimate", *STEP, "--phase", "decode", "--precision", "bf16"],
         ["estimate", "tiny-llama", "--ranks", "4", "--zero", "2"],
         ["estimate", *STEP, "--against", "bf16"],
-        ["estimate", "tiny-llama", "--engine", "vllm", "--on", "RTX 4090"],
+        ["serve", "tiny-llama", "--on", "RTX 4090"],
         ["fit", "tiny-llama", "--tokens", "32", "--on", "RTX 4090"],
         ["fit", "tiny-llama", "--batch", "2", "--on", "RTX 4090"],
         ["fit", *STEP, "--batch", "4", "--on", "14 MiB", "--spare", "0"],
         ["fit", *STEP, "--batch", "4", "--on", "1 MiB", "--spare", "0"],
         ["explain", *STEP, "--seen", "20 MiB"],
+        ["explain", "llama-3-8b", "--engine", "vllm", "--seen", "20 GiB", "--on", "RTX 4090"],
+        ["explain", "llama-3-8b", "--engine", "vllm", "--seen", LOG],
         ["trace", *STEP],
     ],
     ids=" ".join,
@@ -178,9 +237,32 @@ def test_every_field_is_described_and_a_wrong_one_is_found(command):
         jsonschema.validate(json.loads(document(command)), told)  # no fields
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "estimate gpt2 --batch-size 4",
+        "estimate none",
+        "fit gpt2 --on x --batch 1",
+        "estimat gpt2",
+        "fit gpt2",
+        "estimate gpt2 --phase x",
+    ],
+)
+def test_a_refusal_is_a_document_too(capsys, words):
+    with contextlib.suppress(SystemExit):  # argparse's own way
+        main(words.split())
+    line = capsys.readouterr().err
+    with contextlib.suppress(SystemExit):
+        main([*words.split(), "--json"])
+    out, err = capsys.readouterr()
+    found = json.loads(err.splitlines()[-1])
+    jsonschema.validate(found, schema("error"))
+    assert out == "" and line == f"memlab: {found['message']}\n" and found["status"] == 2
+
+
 def test_a_schema_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="'watch' prints no JSON; known: .*models"):
-        schema("watch")
+    with pytest.raises(ValueError, match="'completion' prints no JSON; known: .*models"):
+        schema("completion")
 
 
 def test_claims_of_one_verdict_from_all_notes(capsys):
@@ -203,7 +285,7 @@ def test_claims_of_one_verdict_from_all_notes(capsys):
         ("estimate gpt2 --zero 1 --tensor 2", "give --ranks N, more than 2"),
         ("estimate gpt2 --plan torch --tokens 8", "--plan torch is of tensor parallelism"),
         ("estimate gpt2 --schedule 1f1b --tokens 8", "--schedule 1f1b is of a pipeline"),
-        ("estimate gpt2 --lora-rank 8", "lora=LoRA r=8 on q,v changes a step: it needs tokens"),
+        ("estimate gpt2 --lora-rank 8", "--lora-rank 8 changes a step: it needs tokens"),
     ],
 )
 def test_no_flag_is_dropped_silently(capsys, words, message):
@@ -218,7 +300,8 @@ def test_no_flag_is_dropped_silently(capsys, words, message):
         ("estimate gpt2 --tokns 5", "--tokns 5; did you mean --tokens"),
         ("estimate gpt2 --xyz", "unrecognized arguments: --xyz; see `memlab estimate --help`"),
         ("estimate gpt2 a b", "unrecognized arguments: a b; see `memlab estimate --help`"),
-        ("trace gpt2 --fsdp 8", "memlab estimate has --fsdp, memlab trace does not; see `memlab t"),
+        ("trace gpt2 --fsdp 8", "ask `memlab estimate gpt2 --fsdp 8`; see `memlab trace --help`"),
+        ("watch --fsdp 8", "memlab estimate has --fsdp, memlab watch does not; see `memlab w"),
         ("estimate", "the following arguments are required: CONFIG; see `memlab estimate --help`"),
         ("explain gpt2 --seen 9GB --level x", "argument --level: invalid choice: 'x' (choose from"),
         ("--frob", "required: COMMAND; see `memlab --help`"),
@@ -228,13 +311,11 @@ def test_no_flag_is_dropped_silently(capsys, words, message):
             "get its config with `hf download x/y.json config.json --local-dir y",
         ),
         ("estimate ./no/file", "'./no/file' is neither a file nor a preset; `memlab models` lists"),
-        ("estimate Qwen/Qwen3-4B", "memlab reads no hub: its shape is the preset qwen3-4b"),
-        ("fit https://huggingface.co/openai-community/gpt2 --on H100", "the preset gpt2"),
         ("estimate https://x.org/a/b", "download the model's config.json, and give its path"),
         (
-            "trace meta-llama/Llama-3.1-8B-Instruct",
-            "`hf download meta-llama/Llama-3.1-8B-Instruct config.json --local-dir "
-            "Llama-3.1-8B-Instruct`, and give the folder; did you mean llama-3.1-8b",
+            "trace meta-llama/Llama-3.3-8B-Instruct",
+            "`hf download meta-llama/Llama-3.3-8B-Instruct config.json --local-dir "
+            "Llama-3.3-8B-Instruct`, and give the folder; did you mean llama-3",
         ),
         ("audit nothing.md", "memlab: nothing.md: No such file or directory"),
     ],
@@ -255,11 +336,11 @@ def test_every_repository_is_a_preset():
 
 
 def test_a_schema_of_nothing_is_refused_at_the_shell():
-    command = [sys.executable, "-m", "memlab.cli.schema"]
-    done = subprocess.run([*command, "watch"], capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("memlab: 'watch' prints no JSON; known")
-    done = subprocess.run([*command, "fit"], capture_output=True, text=True)
-    assert json.loads(done.stdout)["fit"] == schema("fit")
+    done = shell("schema", "completion")
+    said = b"memlab: 'completion' prints no JSON; known"
+    assert done.returncode == 2 and done.stderr.startswith(said)
+    assert json.loads(shell("schema", "fit").stdout)["fit"] == schema("fit")
+    assert list(json.loads(shell("schema").stdout)) == list(FIELDS)
 
 
 # Ctrl-C ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from torch import nn
 
 from memlab import Model, Run, estimate
 from memlab.cli import main
-from memlab.cli.given import add_run
+from memlab.cli.arguments import add_run
 from memlab.lab.models import TinyLlama
 from memlab.lab.quiet import quiet
 from memlab.lab.subject import subject
@@ -18,7 +18,7 @@ from memlab.lab.train import one_thread
 from memlab.measure import Trace, trace
 from memlab.measure.profiled import profiled
 from memlab.measure.storages import storages
-from memlab.page.described import Unknown, check
+from memlab.page.supported import Unknown, check
 
 AOT, INDUCTOR = "aot_eager_decomp_partition", "inductor"
 SHAPE = {"layers": 1, "d_model": 32, "d_ff": 96, "vocab": 512, "positions": 128}

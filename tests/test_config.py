@@ -4,9 +4,8 @@ import json
 
 import pytest
 
+from memlab.families import REQUIRED, config_types, record_of
 from memlab.model import Model, latent
-from memlab.model.config import KEYS, REQUIRED
-from memlab.model.families import LATENTS
 
 LLAMA = {
     "model_type": "llama",
@@ -36,16 +35,16 @@ def test_keys_that_change_no_parameter_are_kept_beside_the_shape():
     assert model.config == {**LLAMA, **extra}
 
 
-@pytest.mark.parametrize("family", KEYS)
+@pytest.mark.parametrize("family", config_types())
 def test_each_missing_shape_key_is_named(family):
-    required = [key for key, default in KEYS[family].values() if default is REQUIRED]
+    required = [key for key, default in record_of(family).shape.values() if default is REQUIRED]
     assert len(required) >= 4
     whole = {"model_type": family}
-    if family in LATENTS:
+    if record_of(family).latent:
         required += [key for key in latent.KEYS.values() if key != "q_lora_rank"]
         whole |= {"q_lora_rank": None, "num_key_value_heads": 32}
     whole |= dict.fromkeys(required, 32)
-    whole |= {KEYS[family]["d_model"][0]: 64, "pad_token_id": None}
+    whole |= {record_of(family).shape["d_model"][0]: 64, "pad_token_id": None}
     Model.from_config(whole)
     for key in required:
         for broken in ({k: v for k, v in whole.items() if k != key}, {**whole, key: None}):
@@ -56,7 +55,7 @@ def test_each_missing_shape_key_is_named(family):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"model_type": "t5"}, ValueError, "unknown model_type 't5'; known families: gpt2, llama"),
+        ({"model_type": "t5"}, ValueError, "'t5'; known families: arcee, cohere2"),
         ({"model_type": ["llama"]}, ValueError, r"unknown model_type \['llama'\]"),
         ({"model_type": None}, ValueError, "no 'model_type'; known families"),
         ({"num_key_value_heads": 3}, ValueError, "N=8 is not a multiple of K=3"),

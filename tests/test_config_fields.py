@@ -21,22 +21,16 @@ from real_steps import FAMILIES as EIGHT  # noqa: E402
 from real_steps import hugging_face  # noqa: E402
 
 from memlab import Model, Run  # noqa: E402
-from memlab.model.dropouts import DROPOUTS, dropouts  # noqa: E402
-from memlab.model.fields import (  # noqa: E402
-    BALANCED,
-    NOTHING,
-    ONLY,
-    SHAPE,
-    STEP,
-    kinds,
-    used,
-)
+from memlab.families import NOTHING, ONLY, SHAPE, STEP, record_of  # noqa: E402
+from memlab.model.dropouts import dropouts  # noqa: E402
+from memlab.model.fields import kinds, used  # noqa: E402
 from memlab.page.answer import answered  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 from memlab.step.calls import prefill  # noqa: E402
 
 FAMILIES = (*EIGHT, *MORE, *MIXTURES)
 WIDE = ("qwen3_moe", "qwen2_moe", "glm4_moe", *LATENTS)  # whose experts have a width of their own
+BALANCED = [name for name in MIXTURES if record_of(name).reads("output_router_logits")]
 UNBALANCED = [family for family in MIXTURES if family not in BALANCED]
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3", "gemma")
 # Family, key, value: each changes the bytes of a step, and once memlab did not believe it.
@@ -244,8 +238,8 @@ def test_every_field_of_the_class_has_a_row(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_classs_own_dropouts_are_known(family):
     cls = hugging_face().AutoConfig.for_model(family)
-    usual = {key: getattr(cls, key) for key in DROPOUTS[family]}
-    assert {key: p for key, (_, p) in DROPOUTS[family].items()} == usual
+    usual = {key: getattr(cls, key) for key in record_of(family).dropouts}
+    assert {key: p for key, (_, p) in record_of(family).dropouts.items()} == usual
     assert set(dropouts(family, {}, 0.3).values()) == {0.3}
 
 

@@ -3,6 +3,8 @@
 import inspect
 import json
 
+import compare
+import context_steps
 import pytest
 import torch
 import torch.distributed as dist
@@ -14,20 +16,16 @@ from torch.distributed.tensor.experimental import context_parallel
 
 from memlab import Model, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.lab import context_steps
 from memlab.lab.ranks import in_turn, on_ranks
 from memlab.step import Lora, simulate
 
-NAMES = ("context", "data", "param_dtype", "reduce_dtype", "gradient_sync", "reshard_after_forward")
 FEW = {"vocab_size": 16}  # so that layers, and not the loss, are the peak
 LLAMA = Model.preset("llama-3-8b")
 
 
 def question(family, recipe="fp32", *, config=None, **said):
-    devices = {name: said.pop(name) for name in NAMES if name in said}
-    run = {"batch": 2, "tokens": 32} | said
-    model = Model.from_config(CONFIGS[family] | (config or {}))
-    return model, recipe, Run.cpu(**run, devices=Sharding(**{"context": 2, "zero": 3} | devices))
+    whole = CONFIGS[family] | (config or {})
+    return compare.question(whole, recipe, {"context": 2, "zero": 3}, {"tokens": 32} | said)
 
 
 OVER_TWO = few(
@@ -67,28 +65,22 @@ def over_four():
     return on_ranks(4, context_steps.several, OVER_FOUR, seconds=300)
 
 
-def compare(asked, number, ranks):
+def holds(asked, number, ranks):
     """Rank 0, whose step is described, and that no other one holds more."""
-    measured, derived = ranks[0][number], simulate(*asked)
-    assert measured["peak"] == derived.peak.bytes == max(rank[number]["peak"] for rank in ranks)
-    assert measured["first_peak"] == derived.peak.first_step_bytes
-    for moment, held in derived.held.items():
-        assert measured[moment] == held, moment
-    for term in ("weights", "gathered weights", "optimizer", "inputs"):
-        assert measured["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
-    last = ranks[-1][number]["peak"]
-    assert last < measured["peak"]  # which has no mask
+    compare.holds(simulate(*asked), ranks[0][number], (*compare.PARTS, "inputs"))
+    peaks = [rank[number]["peak"] for rank in ranks]
+    assert peaks[0] == max(peaks) > peaks[-1]  # which has no mask
 
 
 @pytest.mark.parametrize("number", range(len(OVER_TWO)), ids=str)
 def test_two_real_ranks_hold_what_is_derived(number, over_two):
-    compare(OVER_TWO[number], number, over_two)
+    holds(OVER_TWO[number], number, over_two)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived(number, over_four):
-    compare(OVER_FOUR[number], number, over_four)
+    holds(OVER_FOUR[number], number, over_four)
 
 
 def plain():
@@ -208,7 +200,7 @@ def test_what_is_not_described_is_refused_by_name(said, message):
 def test_other_families_replicas_and_a_host_are_refused_by_name():
     with pytest.raises(ValueError, match="'gpt2' is not described beside context=2; known"):
         estimate(*question("gpt2"))
-    devices = Sharding(context=2, zero=3, cpu_offload="pinned")
+    devices = Sharding.of(context=2, zero=3, cpu_offload="pinned")
     with pytest.raises(ValueError, match="cpu_offload='pinned' is not described beside context=2"):
         estimate(*question("llama")[:2], Run(tokens=32, devices=devices))
     with pytest.raises(ValueError, match="autocast='bf16' is not described beside context=2"):

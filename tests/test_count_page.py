@@ -15,10 +15,10 @@ from test_pages import SITE, Watched, browser, roots  # noqa: F401
 from memlab.base.message import rendered
 from memlab.estimate import estimate
 from memlab.model import Model
-from memlab.page import counted_words
-from memlab.recipe.parallelism import Sharding
+from memlab.page import simulated_words
 from memlab.run import Run
-from memlab.run_teacher import Teacher
+from memlab.run.teacher import Teacher
+from memlab.sharding import Sharding
 from memlab.units import text as sized
 
 MOST = 8_000_000  # bytes, compressed: what the button says that it fetches
@@ -33,7 +33,7 @@ pytestmark = [
 
 def peak(**devices):
     recipe = devices.pop("recipe", "zero")
-    run = Run(tokens=4096, devices=Sharding(**devices))
+    run = Run(tokens=4096, devices=Sharding.of(**devices))
     return f"{estimate(Model.preset('tinyllama-1.1b'), recipe, run).total():,}"
 
 
@@ -116,7 +116,7 @@ def test_the_button_speaks_the_language(browser, roots, language):  # noqa: F811
     with Watched(browser, roots["http"]) as watched:
         opened(watched.page, roots["http"] + PAGE.replace("en/", f"{language}/") + ZERO)
         watched.page.wait_for_selector("#calc-count button")
-        for said in (counted_words.OFFER, counted_words.PRICE):
+        for said in (simulated_words.OFFER, simulated_words.PRICE):
             assert rendered(said, words, language) in watched.page.inner_text("#calc-count")
         assert watched.wrong == []
 
@@ -131,7 +131,7 @@ def test_no_script_of_it_asks_for_a_map():
 def test_it_fetches_what_it_says():
     loaded = [*(SITE / cpython.PLACE / name for name in cpython.FILES), SITE / wheel.name()]
     sizes = {path.name: len(gzip.compress(path.read_bytes(), 6)) for path in loaded}
-    assert MOST / 2 < sum(sizes.values()) <= MOST and "8 MB" in counted_words.PRICE, sizes
+    assert MOST / 2 < sum(sizes.values()) <= MOST and "8 MB" in simulated_words.PRICE, sizes
 
 
 def test_what_was_kept_is_counted_too(browser, roots):  # noqa: F811
@@ -141,7 +141,7 @@ def test_what_was_kept_is_counted_too(browser, roots):  # noqa: F811
         page = watched.page
         opened(page, roots["http"] + PAGE + "#model=tinyllama-1.1b&kept=" + quote(kept, safe=""))
         page.wait_for_selector("#calc-count button")
-        assert page.inner_text("#calc-count button") == counted_words.OFFER_KEPT
+        assert page.inner_text("#calc-count button") == simulated_words.OFFER_KEPT
         assert "not known here" in page.inner_text("#calc-kept-verdict")
         page.click("#calc-count button")
         soon(page, lambda: page.inner_text("#calc-kept-verdict").startswith("✓"))
@@ -178,7 +178,7 @@ def test_over_how_many_cards_a_trainer_fits_is_counted(browser, roots):  # noqa:
         page = watched.page
         opened(page, roots["http"] + PAGE + "#model=llama-3-70b&loop=trainer")
         page.wait_for_selector("#calc-count button")
-        assert page.inner_text("#calc-count button") == counted_words.OFFER_CARDS
+        assert page.inner_text("#calc-count button") == simulated_words.OFFER_CARDS
         assert "FSDP2" not in page.inner_text("#calc-over")
         page.click("#calc-count button")
         soon(page, lambda: "FSDP2" in page.inner_text("#calc-over"))
@@ -207,7 +207,7 @@ def test_a_refusal_of_the_package_speaks_the_language(browser, roots, language):
         address = "#model=tinyllama-1.1b&tensor=2&optimizer=lion"
         opened(page, roots["http"] + PAGE.replace("en/", f"{language}/") + address)
         page.click("#calc-count button")
-        opening = words[counted_words.NOT_COUNTED].split("{")[0]
+        opening = words[simulated_words.NOT_COUNTED].split("{")[0]
         soon(page, lambda: page.inner_text("#calc-count").startswith(opening))
         assert words["tensor parallelism"] in page.inner_text("#calc-count")
         assert "is not described" not in page.inner_text("#calc-count")

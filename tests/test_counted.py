@@ -5,21 +5,21 @@ import random
 import shlex
 from pathlib import Path
 
+import peak_compare
 import peaks
 import pytest
-import told_hills
 from calculator_states import adapted, looped, sharded, states
 from real_steps import deep
 
 from memlab import Model, Run, Sharding
 from memlab.base.message import dumps
 from memlab.cli import main
-from memlab.page import counted_words
+from memlab.page import simulated_words
 from memlab.page.answer import answered
-from memlab.page.asked import model_of, recipe_of, run_of
-from memlab.page.counted import answer
+from memlab.page.controls import checked
 from memlab.page.peak_files import reader
-from memlab.page.request import checked
+from memlab.page.question import model_of, recipe_of, run_of
+from memlab.page.simulated import answer
 from memlab.step import simulate
 
 MANY = deep(5)
@@ -99,8 +99,8 @@ def test_what_no_table_has_is_the_simulated_step(lookup, state):
     assert told["counts"] and not told["peak"]
     now, whole = counted(state), checked(state)
     assert now["peak"] and "counts" not in now
-    told_hills.hold(now, simulate(model_of(whole), recipe_of(whole), run_of(whole)), state)
-    assert {row["formula"] for row in now["rows"]} == {counted_words.TENSOR_BY_TENSOR}
+    peak_compare.hold(now, simulate(model_of(whole), recipe_of(whole), run_of(whole)), state)
+    assert {row["formula"] for row in now["rows"]} == {simulated_words.TENSOR_BY_TENSOR}
 
 
 def test_the_shown_command_is_the_answer(capsys):
@@ -115,7 +115,7 @@ def test_trainers_bf16_under_fsdp2_is_that_of_the_package(capsys):
     """bf16=True is a format to gather in there: in the address, the command and the lines."""
     asked = SMALL | {"data": 4, "zero": 3, "loop": "trainer", "precision": "fp32"}
     told, plain = counted(asked | {"param_dtype": "bf16"}), counted(asked)
-    run = Run(tokens=256, loop="trainer", devices=Sharding(data=4, zero=3, param_dtype="bf16"))
+    run = Run(tokens=256, loop="trainer", devices=Sharding.of(data=4, zero=3, param_dtype="bf16"))
     assert told["total"] == simulate(Model.preset("tinyllama-1.1b"), "fp32", run).peak.bytes
     assert told["total"] != plain["total"]
     assert "--param-dtype bf16" in told["command"] and "param" not in plain["command"]
@@ -159,10 +159,10 @@ def test_what_the_package_does_not_describe_is_said():
     told = counted(SMALL | {"data": 2, "tensor": 2})
     assert list(told) == ["refused"]
     pattern, values = told["refused"]  # a message: its pattern, and what stands in it
-    assert pattern == counted_words.NOT_COUNTED and "tensor 2" in values["why"][1]["devices"]
+    assert pattern == simulated_words.NOT_COUNTED and "tensor 2" in values["why"][1]["devices"]
     for zero in (1, 2):
         told = counted(SMALL | {"data": 2, "zero": zero, "precision": "bf16"})
-        assert told == {"refused": counted_words.DEEPSPEED}
+        assert told == {"refused": simulated_words.DEEPSPEED}
     assert counted({"batch": 0}).keys() == {"error"}
 
 
@@ -196,12 +196,12 @@ def test_what_the_package_refuses_is_a_message(lookup):
                 found += list(told[1].values())
             else:
                 met.add(told)
-    assert met >= set(counted_words.OF_STEPS)
+    assert met >= set(simulated_words.OF_STEPS)
 
 
 def test_what_is_left_out_is_said_of_this_step():
     left = counted(SMALL | {"data": 8, "zero": 2, "precision": "zero", "optimizer": "lion"})
-    assert counted_words.LEFT_BY_RANKS in left["leaves_out"]
+    assert simulated_words.LEFT_BY_RANKS in left["leaves_out"]
 
 
 def test_what_the_last_rank_joins_is_of_the_loss():

@@ -4,12 +4,12 @@ import pytest
 from depth import few
 
 from memlab import Model, Run, estimate, storage
+from memlab.adapters import Lora
 from memlab.lab import ddp_steps
 from memlab.lab.ranks import in_turn, on_ranks
 from memlab.lab.trainers import CONFIG
-from memlab.recipe.parallelism import Sharding
+from memlab.sharding import Sharding
 from memlab.step import simulate
-from memlab.terms.lora import Lora
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "head_dim": 8}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}

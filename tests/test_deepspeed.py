@@ -32,7 +32,7 @@ def test_two_real_ranks_held_what_is_derived(found):
 
 def test_the_record_has_each_stage_with_buffers_and_without():
     kinds = {
-        (devices.zero, devices.contiguous_gradients, devices.overlap_comm)
+        (devices.zero, devices.config.contiguous_gradients, devices.config.overlap_comm)
         for devices in (Run.from_dict(found["run"]).devices for found in RECORD["runs"])
     }
     assert kinds == {(1, 1, 0), (2, 1, 0), (2, 1, 1), (2, 0, 0), (2, 0, 1)}
@@ -41,7 +41,7 @@ def test_the_record_has_each_stage_with_buffers_and_without():
 
 
 def step(**how):
-    devices = Sharding(**{"data": 8, "zero": 2} | how)
+    devices = Sharding.of(**{"data": 8, "zero": 2} | how)
     return simulate(LLAMA, "zero", Run(tokens=512, devices=devices))
 
 
@@ -98,7 +98,7 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
 )
 def test_a_config_fails_by_name(said, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        Sharding(data=8, **said)
+        Sharding.of(data=8, **said)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_config_fails_by_name(said, message):
 )
 def test_one_rank_has_no_config_of_a_library_that_is_not_named(said):
     with pytest.raises(ValueError, match="with data=1: 2 ranks or more divide with ZeRO"):
-        Sharding(data=1, **said)
+        Sharding.of(data=1, **said)
 
 
 def test_the_shell_answers_with_deepspeeds_peak(capsys):

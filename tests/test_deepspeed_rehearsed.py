@@ -86,7 +86,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def described(stage, **more):
-    devices = Sharding(data=8, zero=stage, library="deepspeed" if stage == 3 else None, **more)
+    devices = Sharding.of(data=8, zero=stage, library="deepspeed" if stage == 3 else None, **more)
     run = Run(batch=2, tokens=64, devices=devices)
     return simulate(Model.from_config(CONFIG), "zero", run).peak.bytes
 

@@ -7,7 +7,7 @@ import pytest
 
 from memlab import Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.recipe.deepspeed_keys import auto, key_of, written
+from memlab.sharding.deepspeed_keys import auto, key_of, written
 from memlab.step import simulate
 from memlab.units import text
 
@@ -45,7 +45,7 @@ def test_real_ranks_held_what_is_derived(found):
         spans = [f"second.backward{which}" for which in ("", last)]
         both = max(measured["backward"], measured["after"])
         assert both in [top(span, "second.end") for span in spans]
-        if run.devices.zero > 1 and not run.devices.offload_optimizer:
+        if run.devices.zero > 1 and not run.devices.config.offload_optimizer:
             assert measured["after"] == top("second.optimizer", "second.end")
         told = dict(derived.peak.contents)
         third = ("reduce buckets", "buffers") if run.devices.zero == 3 else ()
@@ -60,7 +60,7 @@ def test_the_record_has_each_stage_and_auto_at_each():
     assert {run.micro_batches for run in runs} == {1, 2, 3}
     assert {found["recipe"] for found in RECORD["runs"]} == {"zero", "fp32"}
     assert {run.checkpointing for run in runs} == {"none", "block"}
-    hosts = [run.devices for run in runs if run.devices.offload_optimizer]
+    hosts = [run.devices for run in runs if run.devices.config.offload_optimizer]
     assert {devices.zero for devices in hosts} == {1, 2, 3} and len(hosts) == 8
     assert RECORD["command"].startswith("python tools/deepspeed_runs.py trainer")
     asked = [(f, Run.from_dict(f["run"]).devices) for f in RECORD["runs"] if f["auto"]]
@@ -68,14 +68,14 @@ def test_the_record_has_each_stage_and_auto_at_each():
     for found, devices in asked:
         values = auto(Model.from_config(found["config"]).d_model, devices.zero)
         assert {key_of(field) for field in values} == {*found["auto"]}
-        assert all(getattr(devices, field) == value for field, value in values.items())
+        assert all(getattr(devices.config, field) == value for field, value in values.items())
 
 
 def test_auto_is_what_transformers_puts_there():
     assert auto(4096, 2) == {"reduce_bucket_size": 16_777_216}
     more = {"prefetch_bucket_size": 15_099_494, "param_persistence_threshold": 40_960}
     assert auto(4096, 3) == auto(4096, 2) | more
-    third = Sharding(data=8, zero=3, library="deepspeed", **auto(4096, 3))
+    third = Sharding.of(data=8, zero=3, library="deepspeed", **auto(4096, 3))
     assert written(third) == {
         "stage": 3,
         "reduce_bucket_size": 16_777_216,
@@ -86,7 +86,7 @@ def test_auto_is_what_transformers_puts_there():
 
 def step(zero, loop="trainer", **how):
     more = {"library": "deepspeed"} if zero == 3 else {}
-    devices = Sharding(**{"data": 8, "zero": zero} | more | how)
+    devices = Sharding.of(**{"data": 8, "zero": zero} | more | how)
     return simulate(LLAMA, "zero", Run(tokens=512, loop=loop, devices=devices))
 
 
@@ -139,7 +139,7 @@ def test_an_optimizer_on_the_host_leaves_weights_and_a_buffer_of_the_largest():
 def test_on_a_gpu_a_part_of_a_gradient_comes_back_from_the_host():
     """Where gloo's ranks have no other device than their host, it does not move."""
     how = dict(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
-    asked = Run(tokens=512, loop="trainer", devices=Sharding(**how))
+    asked = Run(tokens=512, loop="trainer", devices=Sharding.of(**how))
 
     def parts(run):
         events = simulate(LLAMA, "zero", run).log.events
@@ -151,7 +151,7 @@ def test_on_a_gpu_a_part_of_a_gradient_comes_back_from_the_host():
 
 
 def test_what_is_at_rest_on_a_host_needs_tokens():
-    devices = Sharding(data=8, zero=2, offload_optimizer="cpu")
+    devices = Sharding.of(data=8, zero=2, offload_optimizer="cpu")
     with pytest.raises(ValueError, match="offload_optimizer='cpu' leaves weights .* needs tokens"):
         estimate(LLAMA, "zero", Run(devices=devices))
 
@@ -166,7 +166,7 @@ def test_what_is_at_rest_on_a_host_needs_tokens():
 )
 def test_an_offload_fails_by_name(said, message):
     with pytest.raises(ValueError, match=message):
-        Sharding(data=8, **said)
+        Sharding.of(data=8, **said)
 
 
 def test_other_trainers_are_refused_by_name():
@@ -183,4 +183,5 @@ def test_the_shell_answers_with_trainers_peak(capsys):
     said = capsys.readouterr().out
     there = step(2, offload_optimizer="cpu")
     assert text(there.peak.bytes) in said and "offload_optimizer=cpu" in said
-    assert f"on the host            {text(there.host.bytes)} of one rank" in said
+    whole = f"{text(8 * there.host.bytes)} if one machine has all 8 ranks"
+    assert f"on the host            {whole}, {text(there.host.bytes)} of one rank" in said

@@ -55,12 +55,15 @@ READINGS = {
     "L40S": (48, 46068, 44.42),
     "A100 40GB": (40, 40960, 42298834944),
     "A100 80GB": (80, 81920, 79.25),
+    "A800 80GB": (80, 81920, 79.33),
     "H100 80GB": (80, 81559, 79.11),
     "H100 NVL": (94, None, 93.0),
     "GH200 96GB": (96, 97871, 94.5),
     "H200": (141, 143771, None),
+    "H20": (96, 97871, None),
     "B200": (180, 183359, 178.35),
     "GB200": (186, 189471, 184.31),
+    "GB300": (288, None, 276.5),
     "B300": (288, None, 267.7),
     "RX 7900 XTX": (24, 24560, None),
     "MI300X": (192, None, 206141652992),
@@ -68,7 +71,7 @@ READINGS = {
 }
 
 CORRECTED = ("T4", "L4", "A10", "A10G", "P40", "A40", "L40", "L40S", "RTX 6000 Ada")
-DECIMAL = ("B300",)  # whose box counts GB of 10^9 bytes, where others' count GiB
+DECIMAL = ("B300", "GB300")  # whose box counts GB of 10^9 bytes, where others' count GiB
 SHARED = ("DGX Spark GB10",)  # whose processor has the same memory
 KEPT = 400 * MiB  # by a driver at most, which is more of a small card
 DRIVERS = ("nvidia-smi", "amdgpu")
@@ -129,6 +132,9 @@ def test_the_numbers_are_plausible(each):
         ("h200 141GB", "H200"),
         ("nvidia b200", "B200"),
         ("L40S", "L40S"),
+        ("NVIDIA A800-SXM4-80GB", "A800 80GB"),
+        ("h20", "H20"),
+        ("NVIDIA GB300", "GB300"),
         ("NVIDIA GB10", "DGX Spark GB10"),
         ("Tesla P40", "P40"),
         ("1080 Ti", "GTX 1080 Ti"),
@@ -156,13 +162,13 @@ def test_names_as_people_type_them(typed, name):
     ("typed", "message"),
     [
         ("A100", "'A100' may be A100 40GB or A100 80GB"),
-        ("RTX 4900", r"did you mean .*RTX 4090.*\? known: GTX 1080 Ti, RTX 2080 Ti"),
-        ("RTX 3070 Ti", r"unknown device 'RTX 3070 Ti'; did you mean .*RTX 3070"),
+        ("RTX 4900", r"did you mean RTX 4090.*\? `memlab devices` lists"),
+        ("RTX 3070 Ti", r"unknown device 'RTX 3070 Ti'; did you mean .*RTX 4070 Ti"),
         ("H100 96GB", "unknown device 'H100 96GB'"),
-        ("RTX 4050", "unknown device 'RTX 4050'; did you mean .*RTX 4060"),
-        ("toaster", "unknown device 'toaster'; known: GTX 1080 Ti"),
-        ("", "unknown device ''; known"),
-        ("nvidia", "unknown device 'nvidia'; known"),
+        ("RTX 4050", "unknown device 'RTX 4050'; did you mean .*RTX 4090"),
+        ("toaster", "unknown device 'toaster'; `memlab devices` lists .* a size"),
+        ("", "unknown device ''; `memlab devices`"),
+        ("nvidia", "unknown device 'nvidia'; `memlab devices`"),
     ],
 )
 def test_other_names_are_refused(typed, message):

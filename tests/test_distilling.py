@@ -10,12 +10,13 @@ from real_steps import quiet
 from real_trainers import derived, trained
 
 from memlab import Model, Run, Sharding, estimate
+from memlab.adapters import Lora
 from memlab.cli import main
 from memlab.lab.trainers import CONFIG
-from memlab.programs import DISTILLED
-from memlab.run_teacher import Teacher
-from memlab.step import divergence, simulate
-from memlab.terms.lora import Lora
+from memlab.run.loops import TAUGHT
+from memlab.run.teacher import Teacher
+from memlab.step import simulate
+from memlab.step.loops import divergence
 from memlab.units import text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -149,7 +150,7 @@ def test_the_page_repeats_what_is_derived():
     page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("llama-3.2-3b"))
     run = Run(batch=4, tokens=1024, loop="distillation", checkpoint="none", teacher=teacher)
-    tiles, whole = (estimate(model, "bf16", run.replace(loop=loop)) for loop in DISTILLED)
+    tiles, whole = (estimate(model, "bf16", run.replace(loop=loop)) for loop in TAUGHT)
     assert f"takes {text(tiles.total())} with `DistillationTrainer` and 4 sequences" in page
     assert f"teacher's weights are {text(tiles['reference'].derived)}. With" in page
     assert f"With `GKDTrainer` it takes {text(whole.total())}." in page
@@ -194,7 +195,7 @@ def test_what_a_teacher_cannot_be_beside_is_named(said, words):
 
 
 def test_what_no_teacher_is_and_what_none_can_teach_is_named():
-    with pytest.raises(TypeError, match="teacher='llama'; a memlab.run_teacher.Teacher"):
+    with pytest.raises(TypeError, match="teacher='llama'; a memlab.run.teacher.Teacher"):
         Run(tokens=8, loop="gkd", teacher="llama")
     with pytest.raises(TypeError, match="teacher='llama' is a str; Model.preset"):
         Teacher("llama")
@@ -209,7 +210,7 @@ def test_what_no_teacher_is_and_what_none_can_teach_is_named():
         simulate(Model.preset("gemma-2b"), "bf16", run)
 
 
-@pytest.mark.parametrize("loop", DISTILLED)
+@pytest.mark.parametrize("loop", TAUGHT)
 def test_layers_that_are_counted_hold_what_simulated_ones_do(loop):
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("gemma-3-1b"))
     model = model.replace(vocab=teacher.model.vocab)

@@ -5,6 +5,7 @@ the last digit that was printed, or be a miss that is stated here with its size 
 """
 
 import json
+import shlex
 
 import pytest
 
@@ -277,13 +278,13 @@ def test_too_long_a_request_stops_the_engine_and_the_log_says_what_would_fit():
 
 
 def shell(capsys, *words):
-    status = main(["estimate", *words])
+    status = main(["serve", *words])
     out, err = capsys.readouterr()
     return status, out or err
 
 
 def test_the_shell_prints_the_log_in_the_engine_s_words(capsys):
-    words = ("llama-3.1-8b", "--engine", "vllm", "--on", "23.58 GiB", "--sampler", "sort")
+    words = ("llama-3.1-8b", "--on", "23.58 GiB", "--sampler", "sort")
     more = ("--max-num-seqs", "256", "--non-torch", "0.35 GiB", "--max-num-batched-tokens")
     status, said = shell(capsys, *words, *more, "20000", "--max-model-len", "20000")
     assert status == 0
@@ -297,14 +298,26 @@ def test_the_shell_prints_the_log_in_the_engine_s_words(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--on", "H100"), "--engine vllm"),
-        (("--engine", "vllm"), "--on 'H100 80GB'"),
-        (("--engine", "vllm", "--on", "H100", "--batch", "4"), "--batch 4"),
-        (("--engine", "vllm", "--on", "H100", "--recipe", "bf16"), "--recipe bf16"),
-        (("--engine", "vllm", "--on", "H100", "--mem-fraction-static", "0.9"), "other engine"),
-        (("--engine", "vllm", "--on", "H100", "--loaded", "much"), "unknown unit"),
+        ((), "arguments are required: --on"),
+        (("--on", "H100", "--batch", "4"), "ask `memlab fit llama-3-8b --on H100 --batch 4`"),
+        (("--on", "H100", "--recipe", "bf16"), "ask `memlab fit llama-3-8b --on H100 --rec"),
+        (("--on", "H100", "--mem-fraction-static", "0.9"), "other engine"),
+        (("--on", "H100", "--loaded", "much"), "unknown unit"),
+        (("--on", "H100", "--precision", "nf4"), "invalid choice: 'nf4'"),
     ],
 )
 def test_the_shell_refuses_by_the_flag_s_name(capsys, words, said):
-    status, heard = shell(capsys, "llama-3-8b", *words)
+    try:
+        status, heard = shell(capsys, "llama-3-8b", *words)
+    except SystemExit as end:
+        status, heard = end.code, capsys.readouterr().err
     assert status == 2 and said in heard
+
+
+def test_estimate_names_the_command_of_engines(capsys):
+    words = ["llama-3-8b", "--engine", "vllm", "--on", "H100 80GB"]
+    with pytest.raises(SystemExit):
+        main(["estimate", *words])
+    line = f"ask `memlab serve {shlex.join(words)}`; "
+    assert line in capsys.readouterr().err
+    assert main(["serve", *words]) == 0

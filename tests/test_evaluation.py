@@ -6,9 +6,9 @@ import pytest
 from real_trainers import derived, trained
 
 from memlab import Model, Recipe, Run, estimate
+from memlab.adapters import Lora
 from memlab.step import simulate
-from memlab.step.loop import tops
-from memlab.terms.lora import Lora
+from memlab.step.loops.loop import tops
 from memlab.units import text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -95,7 +95,7 @@ def test_what_an_evaluation_cannot_be_is_named():
         ({"eval_batch": 4, "loop": "trainer", "eval_logits": 5000}, "eval_logits=5,000; at most"),
     ):
         with pytest.raises(ValueError, match=words):
-            Run(**{"tokens": 16} | said)
+            simulate(TINY, "bf16", Run(**{"tokens": 16} | said))
 
 
 def test_the_page_repeats_what_is_derived():

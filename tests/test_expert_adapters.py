@@ -1,21 +1,21 @@
 """LoRA beside experts and routers, and NF4 under a mixture: real steps of peft, to the byte."""
 
 import pytest
+from compare import allocates_as_real, is_real
 from mixtures import random_mixtures
-from real_steps import Question, allocations, quiet, real_step, simulated
-from test_step import apart
+from real_steps import Question, quiet, simulated
 from test_step_cuda import on_cuda
 
 from memlab import Model, Recipe, Run
+from memlab.adapters.expert_lora import written_out
+from memlab.adapters.lora import coded_layers
+from memlab.families import proven, record_of
 from memlab.lab.trace_run import trace_run
 from memlab.lab.trainers import highest
 from memlab.lab.with_peft import with_peft
 from memlab.step import Lora, simulate
-from memlab.step.adapters import MIXTURES
-from memlab.step.expert_checks import WITH_SHARED
-from memlab.terms.expert_adapters import written_out
-from memlab.terms.lora import coded_layers
 
+MIXTURES = tuple(name for name in proven("adapters") if record_of(name).mixture)
 BOTH = ("experts_up", "experts_down")
 # What the same widths have in every family: rows that fill blocks of 64, and no layer without.
 FILLED = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
@@ -61,8 +61,8 @@ ROUTERS = [
     for i, step in enumerate(drawn(8, tuple(name for name in MIXTURES if name != "llama4_text")))
 ]
 SHARED = [
-    step.replace(lora=Lora(3, (*WITH_SHARED[step.family], BOTH[0])))
-    for step in drawn(9, tuple(WITH_SHARED))
+    step.replace(lora=Lora(3, (*record_of(step.family).shared_targets, BOTH[0])))
+    for step in drawn(9, ("qwen2_moe", "llama4_text"))
 ]
 NARROW = [
     step.replace(precision="bf16", lora=Lora(3, BOTH, dtype="bf16"))
@@ -77,21 +77,19 @@ CODED = [
 @pytest.mark.sample(13)
 @pytest.mark.parametrize("step", BESIDE + ONE + ROUTERS + SHARED + NARROW, ids=str)
 def test_adapters_beside_experts_are_the_real_ones(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
+    real, _ = is_real(step)
     assert real.parameters == step.model.parameter_count + step.run.lora.parameter_count(step.model)
 
 
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("step", CODED, ids=str)
 def test_a_mixture_over_codes_is_the_real_one(step):
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)
 
 
 @pytest.mark.parametrize("step", [BESIDE[0], BESIDE[5], ROUTERS[1], CODED[1]], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    derived, real = allocations(step)
-    assert derived == real
+    allocates_as_real(step)
 
 
 @pytest.mark.sample(3)

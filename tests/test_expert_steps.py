@@ -2,7 +2,9 @@
 
 import json
 
+import compare
 import pytest
+from compare import holds
 from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
@@ -10,8 +12,6 @@ from memlab.cli import main
 from memlab.fit import largest_batch
 from memlab.lab import expert_steps
 from memlab.lab.ranks import on_ranks
-from memlab.recipe.expert_parallel import EXPERTS
-from memlab.recipe.fsdp_policy import POLICY
 from memlab.step import simulate
 
 SMALL = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 101}
@@ -39,11 +39,8 @@ QWEN = Model.preset("qwen3-30b-a3b")
 
 
 def question(family, recipe="fp32", ranks=2, *, config=None, **said):
-    told = {name: said.pop(name) for name in (*POLICY, *EXPERTS, "library") if name in said}
-    run = {"batch": 2, "tokens": 16} | said
-    model = Model.from_config({"model_type": family} | CONFIGS[family] | (config or {}))
-    devices = Sharding(data=ranks, zero=3, **({"expert": 2} | told))
-    return model, recipe, Run.cpu(**run, devices=devices)
+    whole = {"model_type": family} | CONFIGS[family] | (config or {})
+    return compare.question(whole, recipe, {"data": ranks, "zero": 3, "expert": 2}, said)
 
 
 OVER_TWO = few(
@@ -85,25 +82,15 @@ def over_four():
     return on_ranks(4, expert_steps.several, OVER_FOUR)
 
 
-def compare(asked, measured):
-    derived = simulate(*asked)
-    assert measured["peak"] == derived.peak.bytes
-    assert measured["first_peak"] == derived.peak.first_step_bytes
-    for moment, held in derived.held.items():
-        assert measured[moment] == held, moment
-    for term in ("weights", "gathered weights", "optimizer"):
-        assert measured["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
-
-
 @pytest.mark.parametrize("number", range(len(OVER_TWO)), ids=str)
 def test_a_rank_that_alone_has_its_experts_holds_what_is_derived(number, over_two):
-    compare(OVER_TWO[number], over_two[0][number])
+    holds(simulate(*OVER_TWO[number]), over_two[0][number])
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_ranks_that_share_their_experts_or_do_not_hold_what_is_derived(number, over_four):
-    compare(OVER_FOUR[number], over_four[0][number])
+    holds(simulate(*OVER_FOUR[number]), over_four[0][number])
 
 
 @pytest.mark.parametrize("more", [{}, {"checkpoint": "block"}, {"micro_batches": 3}], ids=str)
@@ -118,7 +105,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(expert, more)
 
 
 def spread(**said):
-    return Run(tokens=4096, devices=Sharding(data=8, zero=3, **said))
+    return Run(tokens=4096, devices=Sharding.of(data=8, zero=3, **said))
 
 
 def test_divided_experts_are_not_gathered_but_copied_and_their_gradients_stand_three_times():
@@ -153,7 +140,7 @@ def test_what_stays_is_as_much_as_without_and_the_parts_add_up():
 
     without = estimate(QWEN, "bf16", Run(devices=Sharding(data=8, zero=3)))
     for expert in (2, 8):
-        devices = Sharding(data=8, zero=3, expert=expert)
+        devices = Sharding.of(data=8, zero=3, expert=expert)
         resident = estimate(QWEN, "bf16", Run(devices=devices))
         assert figures(resident) == figures(without)
         step = simulate(QWEN, "bf16", spread(expert=expert))
@@ -210,7 +197,7 @@ def test_what_is_not_described_is_refused_by_name(family, said, message):
 
 
 def test_dense_models_and_plans_that_are_not_there_are_refused_by_name():
-    devices = Sharding(data=2, zero=3, expert=2)
+    devices = Sharding.of(data=2, zero=3, expert=2)
     with pytest.raises(ValueError, match=r"expert=2 does not divide X=0 \(experts\)"):
         estimate(Model.preset("llama-3-8b"), "bf16", Run(devices=devices))
     with pytest.raises(ValueError, match="transformers 'llama' is not described beside expert"):
@@ -218,7 +205,7 @@ def test_dense_models_and_plans_that_are_not_there_are_refused_by_name():
     with pytest.raises(ValueError, match="transformers 'llama4_text' is not described beside exp"):
         estimate(Model.preset("llama-4-scout"), "bf16", Run(tokens=8, devices=devices))
     with pytest.raises(ValueError, match="expert=2 with zero=0: the rest is FSDP2's, zero=3"):
-        Sharding(data=2, expert=2)
+        Sharding.of(data=2, expert=2)
 
 
 def test_a_run_goes_through_json():
@@ -242,7 +229,7 @@ def test_the_shell_answers_with_both_routings(capsys):
     assert told["sharding"]["fullest"] == fullest.total()
     for wrong, message in (
         ("--expert 8", "--expert 8 divides experts among ranks of FSDP2; give --fsdp N, too"),
-        ("--fsdp 8 --expert 3", "expert=3 does not divide data=8"),
+        ("--fsdp 8 --expert 3", "--expert 3 does not divide data=8"),
     ):
         assert main(["estimate", "qwen3-30b-a3b", *wrong.split()]) == 2
         assert message in capsys.readouterr().err
@@ -251,6 +238,6 @@ def test_the_shell_answers_with_both_routings(capsys):
 def test_the_largest_batch_of_a_rank_is_found():
     model = question("qwen3_moe")[0]
     far = spread(expert=4, routing="fullest").replace(tokens=64)
-    runs = (far, far.replace(devices=Sharding(data=8, zero=3, expert=4)))
+    runs = (far, far.replace(devices=Sharding.of(data=8, zero=3, expert=4)))
     found = [largest_batch(model, "bf16", run, on=2**26, spare=0).value for run in runs]
     assert 0 < found[0] < found[1]

@@ -1,4 +1,4 @@
-"""The layer of experts that chapter 29 reads: two programs, the same numbers, its derived bytes."""
+"""The layer of experts that chapter 12 reads: two programs, the same numbers, its derived bytes."""
 
 import pytest
 import torch

@@ -3,21 +3,20 @@
 import json
 import random
 
+import explain_accuracy as turning
 import pytest
-import turned as turning
 
 from memlab import Model, Recipe, Run, Sharding
 from memlab.cli import main
 from memlab.explain.case import Case
-from memlab.explain.causes import CAUSES, CONTEXTS
+from memlab.explain.causes import CAUSES, CONTEXTS, LESS
+from memlab.explain.causes.turns import nearest
 from memlab.explain.explanation import BETWEEN, explain
 from memlab.explain.findings import cause_of
-from memlab.explain.less import LESS
-from memlab.explain.less.turns import nearest
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
 from memlab.step import simulate
-from memlab.step.replayed import replayed
+from memlab.step.core.allocator_replay import replayed
 
 QWEN, SMALL = Model.preset("qwen3-0.6b"), Model.preset("tinyllama-1.1b")
 TINY = Model.preset("tiny-llama")
@@ -26,7 +25,7 @@ BY_NAME = {cause.name: cause for cause in LESS}
 
 
 def _over(**how):
-    return Run(batch=1, tokens=256, micro_batches=2, devices=Sharding(**how))
+    return Run(batch=1, tokens=256, micro_batches=2, devices=Sharding.of(**how))
 
 
 FSDP = {"data": 4, "zero": 3}
@@ -95,7 +94,9 @@ TOLD = [
     (
         SMALL,
         "bf16",
-        Run(batch=1, tokens=512, micro_batches=8, devices=Sharding(pipeline=2, schedule="gpipe")),
+        Run(
+            batch=1, tokens=512, micro_batches=8, devices=Sharding.of(pipeline=2, schedule="gpipe")
+        ),
         "backward as soon as it can, not GPipe",
     ),
     (QWEN, "fp32", Run(**HOW), "shorter texts, padded to the longest of their batch; tokens"),
@@ -205,7 +206,7 @@ def test_as_much_as_predicted_and_more_ask_for_nothing_of_it():
 
 
 def test_the_true_cause_of_less_is_found():
-    """Of turned figures in bytes: tools/turned.py --less prints the share of all of them."""
+    """Of turned figures in bytes: tools/explain_accuracy.py --less prints the share of all."""
     every = turning.turned(("qwen3-0.6b",), turning.SAID[:1], less=True)
     cases = random.Random("less").sample(every, 20)
     places = [turning.place(*each, level="allocated") for each in cases]

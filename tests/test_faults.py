@@ -5,15 +5,15 @@ They are those of people's issues: every one trains a tiny model for a few steps
 
 import copy
 
+import explain_accuracy
 import pytest
 import torch
-import turned
 
 import memlab
 from memlab import Model, Run
 from memlab.lab.models import TinyLlama
 from memlab.lab.train import one_thread
-from memlab.measure import before
+from memlab.measure import preexisting
 
 TINY = Model.preset("tiny-llama")
 OWN = Run.cpu(batch=8, tokens=64, implementation="memlab")
@@ -190,7 +190,7 @@ def test_what_was_made_before_the_block_is_a_cause(monkeypatch, made, true):
     mine = kept.values() if isinstance(kept, dict) else kept
     if isinstance(kept, torch.nn.Module):
         mine = [*kept.parameters(), *kept.buffers()]
-    monkeypatch.setattr(before, "_tensors", lambda: list(mine))
+    monkeypatch.setattr(preexisting, "_tensors", lambda: list(mine))
     found = explained(clean, OWN)
     assert found.gap == sum(tensor.nbytes for tensor in mine) > 0
     assert found.causes[0].name == true and found.causes[0].bytes == found.gap
@@ -199,8 +199,8 @@ def test_what_was_made_before_the_block_is_a_cause(monkeypatch, made, true):
 
 
 def test_no_cause_comes_near_and_cannot():
-    """The 540 figures of the review, and more: a sample here, all of them by tools/turned.py."""
-    for base, _, case in turned.drawn(5, models=("tiny-llama",)):
+    """The 540 figures of the review, and more: a sample; all: tools/explain_accuracy.py."""
+    for base, _, case in explain_accuracy.drawn(5, models=("tiny-llama",)):
         found = memlab.explain(base.model, base.recipe, base.run, seen=case.peak(), level="tensors")
         near = {name.rpartition(" × ")[2] for one in found.sums for name in one.names}
         near |= {one.name for one in found.causes}
@@ -208,8 +208,10 @@ def test_no_cause_comes_near_and_cannot():
 
 
 def test_of_a_figure_with_one_cause_turned_the_cause_stands_first():
-    cases = turned.drawn(60, models=("tiny-llama",))
-    first, three = turned.score([turned.place(*each) for each in cases])
+    cases = explain_accuracy.drawn(60, models=("tiny-llama",))
+    first, three = explain_accuracy.score([explain_accuracy.place(*each) for each in cases])
     assert first >= 0.8 * len(cases) and three == len(cases)
-    watched = [turned.place(*each, watched=turned.seen_of(*each)) for each in cases]
-    assert turned.score(watched)[0] >= 0.9 * len(cases)
+    watched = [
+        explain_accuracy.place(*each, watched=explain_accuracy.seen_of(*each)) for each in cases
+    ]
+    assert explain_accuracy.score(watched)[0] >= 0.9 * len(cases)

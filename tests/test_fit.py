@@ -5,10 +5,10 @@ import json
 import pytest
 
 from memlab import GiB, Model, Recipe, Run, Sharding, estimate
+from memlab.adapters import Lora
 from memlab.cli import main
 from memlab.explain.flags import FLAGS
-from memlab.explain.other_flags import LOSSES, OTHERS
-from memlab.explain.resorts import (
+from memlab.explain.last_changes import (
     EVERY,
     FEWEST,
     INSIDE,
@@ -20,13 +20,13 @@ from memlab.explain.resorts import (
     last_of,
     line_of,
 )
+from memlab.explain.other_flags import LOSSES, OTHERS
 from memlab.fit import CannotFit, cheapest_change, largest_batch, longest_sequence
-from memlab.recipe.chosen import recipe_for
-from memlab.run import MOST
+from memlab.run.recipe_choice import recipe_for
 from memlab.step import simulate
 from memlab.terms.context import CONTEXT
-from memlab.terms.lora import Lora
 from memlab.terms.workspaces import LARGE
+from memlab.units import MOST
 from memlab.verdict import FITS, room_on
 
 QWEN, LLAMA = Model.preset("qwen3-0.6b"), Model.preset("llama-3-8b")
@@ -170,7 +170,7 @@ def test_several_cards_are_used_by_a_reader_who_has_them():
     name, _, size, line = cheapest_change(LLAMA, "bf16", two, on="RTX 4090", cards=2)[-1]
     assert name.endswith("weights and states on their hosts") and "CPUOffloadPolicy()" in line
     how = dict(batch=2, tokens=4096, checkpoint="block", micro_batches=2)
-    devices = Sharding(data=2, zero=3, cpu_offload="pinned")
+    devices = Sharding.of(data=2, zero=3, cpu_offload="pinned")
     assert size == peak(LLAMA, "bf16", **how, devices=devices)
     assert any("LoRA" in other for other, *_ in alone)
 
@@ -194,7 +194,7 @@ def test_as_few_cards_as_fit_and_a_trainer_is_told_of_its_own_flag():
     hosts = cheapest_change(LLAMA, "bf16", trainer, on="RTX 4090", cards=2)[-1]
     assert hosts[0].endswith("weights and states on their hosts")
     assert 'TrainingArguments(fsdp=True, fsdp_config={"cpu_offload": True}); torchrun' in hosts[3]
-    devices = Sharding(data=2, zero=3, cpu_offload="pinned")
+    devices = Sharding.of(data=2, zero=3, cpu_offload="pinned")
     assert hosts[2] == peak(LLAMA, "bf16", **how | {"devices": devices})
     sft = run.replace(loop="sft")
     alone = cheapest_change(LLAMA, "bf16", sft, on="RTX 4090")
@@ -207,7 +207,7 @@ def test_the_flag_for_bf16_is_a_policy_where_trainer_shards():
     recipe, run = change.turn(Recipe.named("autocast"), Run(tokens=64, loop="trainer"))
     assert (recipe.weights, recipe.autocast) == ("fp32", None)
     how = {"param_dtype": "bf16", "gradient_sync": "last"}
-    assert run.devices == Sharding(data=2, zero=3, **how)
+    assert run.devices == Sharding.of(data=2, zero=3, **how)
     alone = run.replace(devices=Sharding())
     one, two = (simulate(LLAMA, r, how) for r, how in (("autocast", alone), (recipe, run)))
     assert two.peak.bytes < one.peak.bytes
@@ -235,7 +235,7 @@ def test_deepspeed_divides_for_those_who_have_it():
     assert line.startswith('TrainingArguments(deepspeed={"zero_optimization": {"stage": 2}, "bf16"')
     assert line.endswith("bf16=True); deepspeed --num_gpus 8")
     least = cheapest_change(LLAMA, "autocast", trainer, **here | {"on": "20 GiB"})[-1]
-    there = Sharding(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
+    there = Sharding.of(data=8, zero=3, library="deepspeed", offload_optimizer="cpu")
     assert least[0] == "DeepSpeed's ZeRO 3 over 8 cards, the optimizer on their hosts"
     assert least[2] == peak(LLAMA, "zero", **how, loop="trainer", devices=there)
     away = '"stage": 3, "offload_optimizer": {"device": "cpu", "pin_memory": True}}'
@@ -250,7 +250,7 @@ def test_a_mixture_divides_its_experts_where_gathering_them_is_too_much():
     mixture = Model.preset("gpt-oss-20b")
     run = Run(batch=1, tokens=2048, checkpoint="block")
     how = dict(batch=1, tokens=2048, checkpoint="block")
-    ways = [Sharding(data=8, zero=3, **more) for more in ({}, {"expert": 8})]
+    ways = [Sharding.of(data=8, zero=3, **more) for more in ({}, {"expert": 8})]
     whole, divided = (peak(mixture, "bf16", **how, devices=way) for way in ways)
     assert divided < whole
     made = cheapest_change(mixture, "bf16", run, on=divided, spare=0, cards=8)
@@ -267,7 +267,7 @@ def test_a_pipeline_is_told_of_other_schedules(capsys):
     run = Run(batch=1, tokens=512, micro_batches=4)
 
     def size(schedule):
-        devices = Sharding(pipeline=2, schedule=schedule)
+        devices = Sharding.of(pipeline=2, schedule=schedule)
         return estimate(TINYLLAMA, "bf16", run.replace(devices=devices)).total()
 
     gpipe, other = size("gpipe"), size("1f1b")

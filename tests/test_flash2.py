@@ -8,15 +8,15 @@ from unittest.mock import patch
 import pytest
 import real_steps
 import real_trainers
+from flash2 import standing_in
 from real_steps import Question
 
 from memlab import Model, Run, Sharding
+from memlab.adapters import Ia3
 from memlab.cli import main
 from memlab.lab import trainers
-from memlab.lab.flash2 import standing_in
 from memlab.lab.subject import subject
-from memlab.step import Lora, described, simulate
-from memlab.terms.adapters import Ia3
+from memlab.step import Lora, simulate, supported
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
 
@@ -100,7 +100,7 @@ def test_a_trainer_around_the_stand_in_takes_what_is_derived(tmp_path, monkeypat
     run = Run.cpu(batch=3, tokens=32, **said)
     with stood_in(trainers, "decoder"):
         measured = real_trainers.trained("bf16", run, tmp_path)
-    monkeypatch.setattr(described, "check_flash2", lambda recipe, run: None)
+    monkeypatch.setattr(supported, "check_flash2", lambda recipe, run: None)
     config = trainers.CONFIG | {"attn_implementation": FLASH_2}
     assert measured == real_trainers.derived("bf16", run, config)
 

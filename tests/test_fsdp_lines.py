@@ -42,7 +42,7 @@ def _written(line):
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_accelerate_reads_its_config_and_hands_it_on(policy, tmp_path):
-    there = Sharding(**OVER, **policy)
+    there = Sharding.of(**OVER, **policy)
     written = _written(accelerate_line(there))
     path = tmp_path / "fsdp.yaml"
     path.write_text(f"compute_environment: LOCAL_MACHINE\nuse_cpu: false\ndebug: false\n{written}")
@@ -63,7 +63,7 @@ def test_accelerate_reads_its_config_and_hands_it_on(policy, tmp_path):
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_trainer_takes_its_arguments(policy, tmp_path):
-    line, after = trainer_line(Sharding(**OVER, **policy)).split("; ")
+    line, after = trainer_line(Sharding.of(**OVER, **policy)).split("; ")
     assert after == "torchrun --nproc-per-node 8"
     made = eval(line.replace("(", f"(output_dir={str(tmp_path)!r}, use_cpu=True, ", 1))  # noqa: S307
     assert isinstance(made, TrainingArguments) and made.bf16 == ("param_dtype" in policy)
@@ -80,7 +80,7 @@ def test_torch_has_the_policies_that_its_line_says(policy):
     def fully_shard(module, **how):
         calls.append((module, how))
 
-    first = torch_line(Sharding(**OVER, **policy)).split("; ")[0]
+    first = torch_line(Sharding.of(**OVER, **policy)).split("; ")[0]
     line = first.removeprefix("torch.distributed.fsdp.").replace(
         " for each decoder layer, then ", ";"
     )
@@ -99,25 +99,25 @@ def test_torch_has_the_policies_that_its_line_says(policy):
 
 
 def test_torchtitan_is_told_of_replicas_too():
-    line = torchtitan_line(FP32, Sharding(**OVER, replicas=2, cpu_offload="pinned"))
+    line = torchtitan_line(FP32, Sharding.of(**OVER, replicas=2, cpu_offload="pinned"))
     assert line == (
         "--parallelism.data_parallel_shard_degree 4 --parallelism.data_parallel_replicate_degree 2 "
         "--training.enable_cpu_offload --training.mixed_precision_param float32"
     )
-    narrow = torchtitan_line(FP32, Sharding(**OVER, param_dtype="bf16"))
+    narrow = torchtitan_line(FP32, Sharding.of(**OVER, param_dtype="bf16"))
     assert narrow == "--parallelism.data_parallel_shard_degree 8"  # it gathers in bf16 by itself
 
 
 def test_each_reader_gets_the_lines_of_the_own_loop():
-    plain = Run(tokens=64, devices=Sharding(**OVER))
+    plain = Run(tokens=64, devices=Sharding.of(**OVER))
     assert fsdp_line(FP32, plain).startswith(divided(plain))  # as the page has it
-    mixture = plain.replace(devices=Sharding(**OVER, expert=4))
+    mixture = plain.replace(devices=Sharding.of(**OVER, expert=4))
     assert "accelerate" not in fsdp_line(FP32, mixture)
     trainer = fsdp_line(FP32, plain.replace(loop="trainer"))
     assert trainer.startswith("TrainingArguments(") and "torchtitan" not in trainer
     for run in (
         plain.replace(devices=Sharding()),
-        plain.replace(devices=Sharding(**OVER, library="deepspeed")),
+        plain.replace(devices=Sharding.of(**OVER, library="deepspeed")),
         plain.replace(implementation="memlab"),
         plain.replace(loop="sft", checkpoint="none"),
     ):

@@ -147,7 +147,7 @@ def test_a_simulation_is_the_same_in_every_process():
     runs = {
         subprocess.run(
             [sys.executable, "-c", code],
-            env=os.environ | {"PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             cwd=Path(__file__).parent,
             capture_output=True,
             text=True,

@@ -113,3 +113,46 @@ def test_what_is_not_described_is_named():
         gguf.encode(torch.zeros(256), "Q4_K")
     with pytest.raises(ValueError, match="Q6_K is not read here"):
         gguf.decode(bytes(210), "Q6_K", (256,))
+
+
+def test_a_file_that_is_cut_anywhere_is_refused(tmp_path):
+    path = tmp_path / "small.gguf"
+    weights = {"a": ("Q8_0", torch.ones(3, 64)), "b": ("F32", torch.ones(5))}
+    gguf.write(path, weights, {"general.name": "none"})
+    data, last = path.read_bytes(), gguf.read(path).tensors["b"].start + 4 * 5
+    for size in range(last):
+        path.write_bytes(data[:size])
+        with pytest.raises(ValueError, match=r"ends in its head|ends before [ab], |no GGUF file"):
+            gguf.read(path)
+    path.write_bytes(data[:last])  # the padding may be missing
+    assert gguf.read(path).size == last
+
+
+def test_a_head_that_lies_is_refused(tmp_path):
+    path = tmp_path / "small.gguf"
+    gguf.write(path, {"w": ("F32", torch.ones(2, 2))}, {})
+    data = path.read_bytes()
+    name = struct.pack("<Q", 1) + b"w"
+    told = name + struct.pack("<IQQIQ", 2, 2, 2, 0, 0)
+    assert told in data
+    for dims, shape, kind, offset in [
+        (2, (2, 2), 0, 2**62),
+        (2, (2, 2), 0, 2**64 - 32),
+        (2, (2**63, 2**63), 0, 0),
+        (2, (2, 9), 0, 0),
+        (2, (2**63, 2**63), 8, 0),
+    ]:
+        lie = name + struct.pack("<IQQIQ", dims, *shape, kind, offset)
+        path.write_bytes(data.replace(told, lie))
+        with pytest.raises(ValueError, match="small.gguf ends before w, "):
+            gguf.read(path)
+    path.write_bytes(data.replace(told, told.replace(struct.pack("<I", 2), struct.pack("<I", 5))))
+    with pytest.raises(ValueError, match="with 5 dimensions is not read"):
+        gguf.read(path)
+    many = data[:8] + struct.pack("<QQ", 2, 0) + told + told
+    path.write_bytes(many + bytes(64))
+    with pytest.raises(ValueError, match="w is there twice"):
+        gguf.read(path)
+    path.write_bytes(data[:8] + struct.pack("<QQ", 2**62, 2**62))
+    with pytest.raises(ValueError, match="ends in its head"):
+        gguf.read(path)

@@ -20,7 +20,7 @@ GAP = re.compile(r" {3,}")
 
 def by_hand(source):
     """The numbers of the lines of code that lay out a table."""
-    return sorted({line for line in _found(ast.parse(source))})
+    return sorted(set(_found(ast.parse(source))))
 
 
 def _found(tree):

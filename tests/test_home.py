@@ -14,8 +14,8 @@ from test_pages import AXE, OTHERS, SITE, Watched, browser, roots, weight  # noq
 
 from memlab.base.message import rendered
 from memlab.page.answer import answered
-from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
+from memlab.page.table_peak import HILLS
 
 PAGE = "en/intro.html"
 ENGINE = SITE / "en" / "_static" / "calculator" / "micropython.wasm"

@@ -19,6 +19,7 @@ import sources
 import stage
 import yaml
 
+import book
 from memlab.base import messages
 
 ROOT = Path(__file__).parent.parent
@@ -423,3 +424,28 @@ def test_no_cell_prints_a_percentage_with_a_space(path):
             texts = [shown] if isinstance(shown, str) else shown.values()
             for text in texts:  # a quotation has its author's form
                 assert not SPACED.search(re.sub(r"<q\b.*?</q>", "", text, flags=re.S)), cell["id"]
+
+
+# Who may name several languages in one line: the list of them, and what is said in each.
+NAMED_TOGETHER = {
+    "tools/book.py": "the list, with their own names",
+    "src/memlab/files/claims_html.py": "in which the field notes are written",
+    "tests/test_i18n.py": "a sample of terms.csv",
+    "tests/test_search.py": "questions in each, with what they find",
+    "tests/test_languages.py": "languages of readers, near ones too",
+}
+
+
+def test_languages_are_listed_in_one_place():
+    """Who adds one writes its catalogues and that line; all else follows."""
+    others = [code for code in book.LANGUAGES if code != book.ENGLISH]
+    named = [re.compile(code.replace("-", "[-_]")) for code in others]
+    found = set()
+    for folder in ("src", "tools", "tests"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".py", ".mjs", ".js", ".sh", ".toml") and path.is_file():
+                lines = path.read_text(encoding="utf-8").splitlines()
+                if any(sum(bool(one.search(line)) for one in named) > 1 for line in lines):
+                    found.add(str(path.relative_to(ROOT)))
+    assert found == set(NAMED_TOGETHER)
+    assert sorted(others) == messages.languages()[1:]

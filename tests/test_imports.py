@@ -52,9 +52,28 @@ def test_the_shell_answers_without_anything_heavy(words):
 def test_public_names_are_few_and_real():
     import memlab
 
-    public = [name for name in vars(memlab) if not name.startswith("_")]
-    modules = [name for name in public if type(getattr(memlab, name)).__name__ == "module"]
-    assert 15 <= len(set(public) - set(modules)) <= 25, sorted(set(public) - set(modules))
+    assert 15 <= len(memlab.__all__) <= 25
+    modules = [n for n in memlab.__all__ if type(getattr(memlab, n)).__name__ == "module"]
+    assert not modules and set(memlab.__all__) <= set(dir(memlab))
+
+
+@pytest.mark.parametrize("first", ["estimate", "explain", "rehearse"])
+def test_a_name_is_the_function_though_a_module_is_called_so(first):
+    code = f"import memlab.{first} as m, memlab; sys = __import__('sys'); "
+    code += f"assert callable(memlab.{first}) and 'memlab.{first}' in sys.modules; "
+    code += f"from memlab import {first}; assert callable({first})"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "most"), [(["--version"], 12), (["--help"], 12), (["estimate", "gpt2"], 110)]
+)
+def test_a_command_imports_what_it_needs(words, most):
+    """Each module is a fifth of a millisecond before an answer begins."""
+    code = "import sys, memlab.cli as c\ntry: c.main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    code += "print(sum(name.startswith('memlab') for name in sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert int(done.stderr) <= most
 
 
 SETTERS = """

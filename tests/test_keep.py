@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from memlab.lab.keep import KeepLast
+from memlab.lab.checkpoint_rotation import KeepLast
 from memlab.measure import storage_bytes
 
 

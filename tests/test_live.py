@@ -19,9 +19,9 @@ import notebooks
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = {
     "01_formats": "zh-TW",
-    "07_kv_cache": "pt-BR",
-    "30_serving": "pt-BR",
-    "33_divide_text": "zh-TW",
+    "11_kv_cache": "pt-BR",
+    "13_serving": "pt-BR",
+    "26_divide_text": "zh-TW",
 }
 
 

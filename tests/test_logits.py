@@ -12,7 +12,7 @@ from memlab.lab.models.common import next_token_loss  # noqa: E402
 from memlab.measure import Tracker  # noqa: E402
 from memlab.measure import saved as measure_saved  # noqa: E402
 from memlab.model import Model  # noqa: E402
-from memlab.step.networks import NETWORKS  # noqa: E402
+from memlab.step.networks import IMPLEMENTATIONS  # noqa: E402
 from memlab.step.simulate import simulate  # noqa: E402
 from memlab.terms import linear_cross_entropy as lce  # noqa: E402
 from memlab.terms import logits as terms  # noqa: E402
@@ -34,9 +34,9 @@ def traced(given, loss_of, autocast=False):
     """A tracker that saw forward and backward; the inputs are labelled as such."""
     with Tracker() as tracker:
         tracker.label(list(given), "inputs")
-        with tracker.phase("forward"):
-            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-                held, loss = loss_of(*given)
+        mixed = torch.autocast("cpu", torch.bfloat16, enabled=autocast)
+        with tracker.phase("forward"), mixed:
+            held, loss = loss_of(*given)
         with tracker.phase("backward"):
             loss.backward()
     del held
@@ -188,9 +188,7 @@ def test_what_the_loss_keeps(shape, format, upcast):
 
 @pytest.mark.parametrize("recipe", ["fp32", "bf16", "autocast"])
 @pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize(
-    "implementation", sorted({name for name, family in NETWORKS if family == "llama"})
-)
+@pytest.mark.parametrize("implementation", sorted(IMPLEMENTATIONS))
 def test_the_simulated_step_says_the_same(recipe, batch, implementation):
     model = Model(layers=1, d_model=16, d_ff=24, heads=2, vocab=3000)  # the logits are the peak
     step = simulate(model, recipe, Run.cpu(batch=batch, tokens=32, implementation=implementation))

@@ -8,11 +8,11 @@ from real_steps import random_configs, real_step, simulated
 from real_trainers import derived, trained
 
 from memlab import Model, Recipe, Run, estimate
+from memlab.adapters import Lora
 from memlab.lab.models.common import next_token_loss
 from memlab.lab.train import build
 from memlab.measure import trace
 from memlab.step import simulate
-from memlab.terms.lora import Lora
 from memlab.units import text
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -5,15 +5,15 @@ import torch
 from real_steps import Question, build, module_vocab, quiet
 
 from memlab import Model, Recipe, Run, estimate
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.precision import Copies
 from memlab.lab.train import one_thread
 from memlab.measure.step_tracker import StepTracker
-from memlab.recipe.loops import loop_of
 from memlab.recipe.resident import resident
+from memlab.run.optimizer_loops import loop_of
 from memlab.step import simulate
-from memlab.step.moments import hills
+from memlab.step.core.moments import hills
 
 CONFIG = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 300}
 CONFIG |= {"num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2}

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from real_steps import allocations, deep, random_configs, real_step, simulated
-from test_step import apart
+from compare import allocates_as_real, is_real
+from real_steps import deep, random_configs
 
 from memlab import Model, Run
 from memlab.cli import main
-from memlab.recipe.chosen import PRECISIONS
+from memlab.run.recipe_choice import PRECISIONS
 from memlab.step import simulate
 from memlab.terms.gradients import accumulation_transient
 
@@ -25,16 +25,13 @@ STEPS = [step.replace(micro_batches=2 + i % 3) for i, step in enumerate(STEPS)]
 @pytest.mark.sample(9)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
-    assert real.peak.phase == found.peak.moment
+    real, found = is_real(step)
     assert found.peak.micro_batch == (0 if real.peak.phase == "optimizer" else 2)
 
 
 @pytest.mark.parametrize("step", STEPS[::4], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    derived, real = allocations(step)
-    assert derived == real
+    allocates_as_real(step)
 
 
 @pytest.mark.parametrize("recipe", PRECISIONS.values(), ids=list(PRECISIONS))

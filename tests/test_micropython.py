@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from micropython_cases import FORMATS, RUNS, TERMS, UNITS
 
-from memlab.page.files import bare
+from memlab.page.files import bare, later
 from memlab.page.files import files as page_files
 
 ROOT = Path(__file__).parent.parent
@@ -23,7 +23,9 @@ HERE = Path(__file__).parent / "micropython"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
 
 CORE = ["memlab.units", "memlab.formats.format_table", "memlab.formats.formats", "memlab.formats"]
-RUN_MODULES = ["memlab.run", "memlab.model", "memlab.recipe.chosen", "memlab.explain.changes"]
+RUN_MODULES = ["memlab.run", "memlab.model", "memlab.run.recipe_choice", "memlab.explain.changes"]
+RUN_MODULES += ["memlab.recipe"]
+ADAPTERS = ["memlab.adapters.lora", "memlab.adapters.others", "memlab.adapters.expert_lora"]
 TERM_MODULES = [
     f"memlab.terms.{path.stem}"
     for path in sorted((SOURCE / "terms").glob("*.py"))
@@ -50,9 +52,10 @@ def mounted(**extra):
 
     But with what only a print asks for: both engines print their answers to be compared.
     """
-    found = {**page_files(prints=True), "memlab/base/message.py": TOLD}
-    for path in sorted((SOURCE / "terms").glob("*.py")):
-        found[f"memlab/terms/{path.name}"] = bare(path.read_text(encoding="utf8"), prints=True)
+    found = {**later(), **page_files(prints=True), "memlab/base/message.py": TOLD}
+    for room in ("terms", "adapters"):
+        for path in sorted((SOURCE / room).glob("*.py")):
+            found[f"memlab/{room}/{path.name}"] = bare(path.read_text(encoding="utf8"), prints=True)
     return {**found, **extra}
 
 
@@ -85,12 +88,12 @@ def cpython(modules, cases):
 @pytest.fixture(scope="module")
 def both():
     """What each engine answers, asked once."""
-    modules = [*CORE, *TERM_MODULES, *RUN_MODULES]
+    modules = [*CORE, *TERM_MODULES, *ADAPTERS, *RUN_MODULES]
     cases = [*UNITS, *FORMATS, *TERMS, *RUNS]
     return micropython(modules, cases, mounted()), cpython(modules, cases)
 
 
-@pytest.mark.parametrize("module", [*CORE, *TERM_MODULES, *RUN_MODULES])
+@pytest.mark.parametrize("module", [*CORE, *TERM_MODULES, *ADAPTERS, *RUN_MODULES])
 def test_the_core_imports(both, module):
     assert both[0][module] == both[1][module] == "imported"
 

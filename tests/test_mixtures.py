@@ -14,19 +14,19 @@ from test_calls import differences  # noqa: E402
 from test_step_cuda import on_cuda, traced  # noqa: E402
 
 from memlab import Model, Recipe, Run  # noqa: E402
+from memlab.base.frozen import replace  # noqa: E402
 from memlab.estimate import estimate  # noqa: E402
-from memlab.model.config import KEYS  # noqa: E402
-from memlab.model.families import MIXTURES as KNOWN  # noqa: E402
-from memlab.model.fields import BALANCED  # noqa: E402
-from memlab.page import described as page_described  # noqa: E402
+from memlab.families import NAMES, config_types, record_of, tabled  # noqa: E402
+from memlab.page import supported as page_described  # noqa: E402
 from memlab.page.answer import answered  # noqa: E402
-from memlab.recipe.parallelism import Sharding  # noqa: E402
 from memlab.recipe.resident import resident  # noqa: E402
+from memlab.sharding import Sharding  # noqa: E402
 from memlab.step import simulate  # noqa: E402
 from memlab.step.calls import decode, prefill  # noqa: E402
 from memlab.terms import experts  # noqa: E402
 from memlab.terms.kv_cache import mla_cache  # noqa: E402
 
+BALANCED = [name for name in MIXTURES if record_of(name).reads("output_router_logits")]
 SHAPE = {
     "num_hidden_layers": 2,
     "hidden_size": 32,
@@ -119,7 +119,7 @@ def check(step):
 
 
 def test_the_families_are_those_of_the_package():
-    assert sorted(MIXTURES) == sorted(KNOWN)
+    assert sorted(MIXTURES) == [name for name in NAMES if record_of(name).mixture]
 
 
 @pytest.mark.sample(6)
@@ -460,11 +460,11 @@ def test_experts_are_divided_among_data_ranks_and_by_one_plan():
 
 
 def test_the_page_says_which_it_has_no_steps_of(monkeypatch):
-    """Today it has those of all; a family may be described before its tables are made."""
-    assert set(KEYS) == set(page_described.MEASURED)
+    """A family may be described before its tables are made."""
+    assert set(tabled()) <= set(config_types())
     for name, family in (("deepseek-v3", "deepseek_v3"), ("llama-4-scout", "llama4_text")):
-        others = [each for each in page_described.MEASURED if each != family]
-        monkeypatch.setattr(page_described, "MEASURED", others)
+        bare = replace(record_of(family), tables=None)
+        monkeypatch.setattr(page_described, "record_of", lambda name, bare=bare: bare)
         found = answered({"model": name, "tokens": 64}, lambda name, kind: "")
         assert found["why"] == f"the steps of {family} are not counted on this page"
 

@@ -29,7 +29,7 @@ def test_defaults_are_filled_in():
         ({"tied": 1}, TypeError, "tied=1 is a int; a bool"),
         ({"norm": "batchnorm"}, ValueError, "unknown norm 'batchnorm'; known: rmsnorm"),
         ({"name": 7}, TypeError, "name=7 is a int"),
-        ({"family": "t5"}, ValueError, "unknown family 't5'; known: gpt2, llama"),
+        ({"family": "t5"}, ValueError, "unknown family 't5'; known: arcee, cohere2"),
         ({"family": "gpt2"}, ValueError, "positions is missing: gpt2 learns one"),
         ({"n_groups": 4}, TypeError, "n_groups"),
     ],
@@ -68,6 +68,11 @@ def test_presets_are_listed_and_described_in_one_line():
     with pytest.raises(ValueError, match="unknown preset 5"):
         Model.preset(5)
     assert Model.preset("Llama-3-8B") == Model.preset("llama-3-8b")
+
+
+def test_a_slip_of_the_keyboard_is_no_width():
+    with pytest.raises(ValueError, match="d_ff=10,000,000,000,000; at most 1,000,000,000 are"):
+        Model.preset("tiny-llama").replace(d_ff=10**13)
 
 
 def test_a_slip_of_the_keyboard_is_no_depth():

@@ -10,7 +10,7 @@ from memlab.lab.tracked_steps import watch
 from memlab.measure import Tracker, trace
 from memlab.plot import timeline
 from memlab.step import simulate
-from memlab.step.moments import HILLS, Moments, hills
+from memlab.step.core.moments import HILLS, Moments, hills
 
 TINY = Model.preset("tiny-llama")
 HOW = {"batch": 4, "tokens": 32}

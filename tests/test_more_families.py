@@ -1,18 +1,19 @@
 """Dense families beyond the first eight: steps, calls and traces, to the byte."""
 
 import pytest
+from compare import is_real
 from more_families import MORE, drawn
 from real_inference import PHASES, real_call, traced_call
 from real_steps import Question, build, deep, hugging_face, quiet, real_step, simulated
 from test_calls import differences
 from test_calls import simulated as called
-from test_step import apart
 from test_step_cuda import on_cuda, traced
 from test_transformers import build as meta
 from test_transformers import check_against
 
 from memlab import Model, Run, trace
-from memlab.step import engine, simulate
+from memlab.step import simulate
+from memlab.step.core import engine
 from memlab.step.keys import scales_logits
 
 EACH = deep(len(MORE))
@@ -42,9 +43,7 @@ def allocations(found):
 @pytest.mark.sample(7)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
-    assert real.peak.phase == found.peak.moment
+    is_real(step)
 
 
 @pytest.mark.sample(6)
@@ -284,7 +283,7 @@ PARTS = (("attention",), ("feed_forward", "norm"), ("embedding", "attention", "n
 def test_frozen_weights(step):
     config = step.config | {"tie_word_embeddings": False}
     step = step.replace(config=config, frozen=PARTS[MORE.index(step.family) % len(PARTS)])
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)
 
 
 REFUSED = [

@@ -159,7 +159,7 @@ def test_a_view_of_a_weight_is_no_memory_of_its_own():
     for dtype, each in ((torch.float32, 4), (torch.bfloat16, 2)):
         found = cut(net.to(dtype), torch.randn(8, 4, dtype=dtype))
         # The second weight crosses transposed, a view; tanh's result is all that was made.
-        assert found.bytes == 8 * 4 * each, [row for row in found.rows]
+        assert found.bytes == 8 * 4 * each, list(found.rows)
 
 
 class _Sum(torch.nn.Module):

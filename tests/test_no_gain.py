@@ -41,13 +41,13 @@ def test_an_entry_holds_code_result_reason_and_the_way_back():
         {"cell_type": "code", "id": "check-two", "source": "assert True", "outputs": []},
         {"cell_type": "markdown", "id": "why", "source": "**So.** See [it](02_x.ipynb).\n\n## Now"},
     ]  # fmt: skip
-    shown = no_gain.entry(cells, 0, Path("13_quantization.ipynb"))
+    shown = no_gain.entry(cells, 0, Path("20_quantization.ipynb"))
     assert shown.split("\n\n") == [
         "### Quantize the output head, too",
         "```python\n1 + 1\n```",
         "```text\n2\n```",
         "**So.** See [it](notebooks/02_x.ipynb).",
-        "[Run it in its chapter](notebooks/13_quantization.ipynb).",
+        "[Run it in its chapter](notebooks/20_quantization.ipynb).",
     ]
 
 

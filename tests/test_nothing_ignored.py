@@ -15,12 +15,11 @@ import shlex
 import pytest
 
 from memlab import Model, Run, Sharding, cli
-from memlab.cli import asked, estimate_json, given, main
+from memlab.cli import arguments, asked, estimate_json, main
 from memlab.cli import explain as cli_explain
-from memlab.cli.engine import OF_ENGINE
 from memlab.estimate import estimate
-from memlab.run import DEVICES, FIELDS
-from memlab.run_checks import BETWEEN
+from memlab.run.fields import BETWEEN
+from memlab.run.run import DEVICES, FIELDS
 
 _SIZES = {"num_hidden_layers": 4, "hidden_size": 64, "intermediate_size": 128, "vocab_size": 300}
 _SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512}
@@ -40,7 +39,6 @@ FSDP = f"{T} --fsdp 4"
 ZERO2 = f"{T} --recipe zero --ranks 4 --zero 2"
 ZERO3 = "--tokens 2 --recipe zero --ranks 4 --zero 3 --deepspeed --param-persistence-threshold 10"
 PIPE = f"{T} --pipeline 2 --micro-batches 4"
-ENGINE = "--engine vllm --on 24GB"
 # Option: the question, and what is said beside it. FILES stand for what the fixture writes.
 TABLE = {
     "recipe": (T, "--recipe zero"),
@@ -100,6 +98,7 @@ TABLE = {
     "zero": (f"{T} --recipe zero --ranks 4", "--zero 2"),
     "deepspeed": (f"{T} --recipe zero --ranks 4 --zero 3", "--deepspeed"),
     "deepspeed_config": (f"{T} --ranks 4", "--deepspeed-config DEEPSPEED"),
+    "trainer_config": (T, "--trainer-config TRAINER"),
     "reduce_bucket_size": (ZERO2, "--reduce-bucket-size 1000"),
     "overlap_comm": (ZERO2, "--overlap-comm"),
     "no_contiguous_gradients": (ZERO2, "--no-contiguous-gradients"),
@@ -126,22 +125,27 @@ TABLE = {
     "no_outputs": (PIPE, "--no-outputs"),
     "against": (T, "--against fp32"),
     "posted": (T, "--posted 1MB"),
-    "engine": ("--on 24GB", "--engine vllm"),
-    "on": (ENGINE, "--on 40GB"),
-    "gpu_memory_utilization": (ENGINE, "--gpu-memory-utilization 0.5"),
+}
+# The same of `serve`, whose --precision is the engine's.
+OF_ENGINE = {
+    "engine": ("--on 24GB", "--engine sglang"),
+    "on": ("--on 24GB", "--on 40GB"),
+    "precision": ("--on 24GB", "--precision fp32"),
+    "tensor_parallel": ("--on 24GB", "--tensor-parallel 2"),
+    "gpu_memory_utilization": ("--on 24GB", "--gpu-memory-utilization 0.5"),
     "mem_fraction_static": ("--engine sglang --on 24GB", "--mem-fraction-static 0.5"),
-    "kv_dtype": (ENGINE, "--kv-dtype fp8"),
-    "quantization": (ENGINE, "--quantization fp8"),
-    "sampler": (ENGINE, "--sampler sort"),
-    "max_model_len": (ENGINE, "--max-model-len 128"),
-    "block_size": (ENGINE, "--block-size 32"),
-    "max_num_batched_tokens": (ENGINE, "--max-num-batched-tokens 4096"),
-    "max_num_seqs": (ENGINE, "--max-num-seqs 2048"),
-    "shared_prefix": (f"{ENGINE} --max-model-len 128", "--shared-prefix 64"),
-    "loaded": (ENGINE, "--loaded 1GiB"),
-    "activation_peak": (ENGINE, "--activation-peak 1GiB"),
-    "non_torch": (ENGINE, "--non-torch 1GiB"),
-    "cuda_graphs": (ENGINE, "--cuda-graphs 1GiB"),
+    "kv_dtype": ("--on 24GB", "--kv-dtype fp8"),
+    "quantization": ("--on 24GB", "--quantization fp8"),
+    "sampler": ("--on 24GB", "--sampler sort"),
+    "max_model_len": ("--on 24GB", "--max-model-len 128"),
+    "block_size": ("--on 24GB", "--block-size 32"),
+    "max_num_batched_tokens": ("--on 24GB", "--max-num-batched-tokens 4096"),
+    "max_num_seqs": ("--on 24GB", "--max-num-seqs 2048"),
+    "shared_prefix": ("--on 24GB --max-model-len 128", "--shared-prefix 64"),
+    "loaded": ("--on 24GB", "--loaded 1GiB"),
+    "activation_peak": ("--on 24GB", "--activation-peak 1GiB"),
+    "non_torch": ("--on 24GB", "--non-torch 1GiB"),
+    "cuda_graphs": ("--on 24GB", "--cuda-graphs 1GiB"),
 }
 # The questions of `fit`, where an option has to count at the peak, its one figure.
 OF_FIT = {
@@ -163,7 +167,6 @@ STILL = {
 }
 # What is refused of a llama, by name; all else is answered.
 REFUSED = {"window", "kernel", "compile", "expert", "routing"}
-NO_CARD = "refused: memlab: --engine vllm: say the card, --on 'H100 80GB'\n"
 # What an answer repeats of the question, and sentences about it.
 ECHOES = ("run", "recipe", "config", "leaves_out", "engine", "model", "defaults")
 
@@ -178,6 +181,8 @@ def folder(tmp_path_factory):
     (made / "adapter.json").write_text(json.dumps(adapter), encoding="utf-8")
     deepspeed = {"bf16": {"enabled": True}, "zero_optimization": {"stage": 2}}
     (made / "deepspeed.json").write_text(json.dumps(deepspeed), encoding="utf-8")
+    trainer = {"per_device_train_batch_size": 2, "output_dir": "there"}
+    (made / "trainer.json").write_text(json.dumps(trainer), encoding="utf-8")
     Asking.folder = made
     answer.cache_clear()
     # The allocator's replay takes most of the time of an answer, and is held by tests of its own;
@@ -203,7 +208,7 @@ def words_of(family, options):
             path = Asking.folder / f"teacher-{family}.json"
             path.write_text(json.dumps(config), encoding="utf-8")
             word = str(path)
-        elif word in ("ADAPTER", "DEEPSPEED"):
+        elif word in ("ADAPTER", "DEEPSPEED", "TRAINER"):
             word = str(Asking.folder / f"{word.lower()}.json")
         made.append(word)
     return [str(Asking.folder / f"{family}.json"), *made]
@@ -220,7 +225,7 @@ def answer(door, family, options):
         except SystemExit as stopped:
             status = stopped.code
     if status == 2 or not out.getvalue():
-        return f"refused: {err.getvalue()}"
+        return f"refused: {json.loads(err.getvalue().splitlines()[-1])['message']}"
     found = json.loads(out.getvalue())
     for name in ECHOES:
         if not (name == "leaves_out" and family == "phi"):  # which has the command that is advised
@@ -234,7 +239,7 @@ def ignored(door, family, options=None):
     """The options that leave the answer as it was, though nothing says that they have to."""
     found = []
     for option in options or of_door(door):
-        question, said = TABLE[option]
+        question, said = (OF_ENGINE if door == "serve" else TABLE)[option]
         if door == "fit" and option in ("batch", "tokens"):
             continue  # what a search looks for itself, of which it is asked by leaving it out
         if door == "fit":
@@ -244,9 +249,7 @@ def ignored(door, family, options=None):
         if "(rank=" in after or "Sharding(" in after or "Model(" in after:
             found.append(f"{option} is refused with {after}")
         still = {("*", option), (family, option), (door, option)} & set(STILL)
-        if after.startswith("refused: "):
-            assert "memlab: " in after, after
-        elif after == before and not still:
+        if after == before and not still and not after.startswith("refused: "):
             found.append(option)
     return found
 
@@ -254,7 +257,7 @@ def ignored(door, family, options=None):
 def of_door(door):
     """The options of the table that a command takes."""
     known = {action.dest for action in cli.parser(door).of._actions}
-    return [option for option in TABLE if option in known]
+    return [option for option in (OF_ENGINE if door == "serve" else TABLE) if option in known]
 
 
 @pytest.mark.parametrize("family", DESCRIBED)
@@ -264,6 +267,20 @@ def test_every_option_counts_or_is_refused(family):
     refused = {option for option, said in told.items() if said.startswith("refused")}
     assert refused >= REFUSED - {"expert", "routing"}
     assert refused == REFUSED or family != "llama"
+
+
+def test_every_option_of_an_engine_counts():
+    assert ignored("serve", "llama") == []
+    assert not answer("serve", "llama", "--on 24GB").startswith("refused")
+
+
+def test_every_option_of_an_engine_counts_for_its_figure():
+    known = {action.dest for action in cli.parser("explain").of._actions}
+    for option in sorted(known & set(OF_ENGINE) - {"engine"}):
+        question, said = OF_ENGINE[option]
+        question = question if "--engine" in question else f"--engine vllm {question}"
+        before = answer("explain", "llama", question)
+        assert answer("explain", "llama", f"{question} {said}") != before, option
 
 
 def test_windows_count_where_a_family_has_them():
@@ -289,8 +306,7 @@ def test_every_option_reaches_explain(monkeypatch):
             return {"notes": [], "figures": self.figures}
 
     monkeypatch.setattr(cli_explain, "explain", Predicted)
-    own = set(of_door("explain")) - set(OF_ENGINE)
-    assert ignored("explain", "llama", sorted(own - {"on"})) == []
+    assert ignored("explain", "llama") == []
 
 
 def test_no_option_is_missing_in_the_table():
@@ -298,30 +314,31 @@ def test_no_option_is_missing_in_the_table():
     for door in ("estimate", "fit", "explain"):
         taken |= {action.dest for action in cli.parser(door).of._actions}
     own = {"model", "spare", "cards", "seen", "level", "predicted", "master", "states", "weights"}
-    assert taken - SHOWN - own == set(TABLE)
+    own |= {"pasted", "script"}
+    assert taken - SHOWN - own - (set(OF_ENGINE) - set(TABLE)) == set(TABLE)
+    taken = {action.dest for action in cli.parser("serve").of._actions}
+    assert taken - SHOWN - {"model"} == set(OF_ENGINE)
 
 
 def test_every_field_of_a_run_is_set_by_an_option():
     """So that a field that is new has an option, and a place in the table."""
     run, shared = set(), set()
-    for option, (question, said) in TABLE.items():
-        if option in ("engine", *OF_ENGINE):
-            continue
+    for question, said in TABLE.values():
         for family in ("llama", "qwen3_moe"):
             with contextlib.suppress(ValueError):
                 before, after = (
                     run_of(family, words) for words in (question, f"{question} {said}")
                 )
                 run |= {f for f in FIELDS if getattr(before, f) != getattr(after, f)}
-                these = (before.devices, after.devices)
-                shared |= {f for f in DEVICES if getattr(these[0], f) != getattr(these[1], f)}
+                these = (before.devices.words(), after.devices.words())
+                shared |= {f for f in DEVICES if these[0][f] != these[1][f]}
     assert run == set(FIELDS) and shared == set(DEVICES)
 
 
 def run_of(family, options):
     words = ["estimate", *words_of(family, options)]
     parsed = cli.parser("estimate").parse_args(words)
-    return given.run_of(parsed, Model.from_config(CONFIGS[family]))
+    return arguments.run_of(parsed, Model.from_config(CONFIGS[family]))
 
 
 @pytest.mark.parametrize("family", ["llama", "phi"])
@@ -343,12 +360,12 @@ def test_the_net_holds_what_is_dropped(family, monkeypatch):
     for option in TABLE:
         if plain[option].startswith("refused") or {("*", option), (family, option)} & set(STILL):
             continue  # the question itself is none for this family, or the option has no say
+        if option == "trainer_config":
+            continue  # read while the words are parsed, into the other options
         lost[:] = [option]
         dropped = answer.__wrapped__("estimate", family, " ".join(TABLE[option]))
-        # As the net compares: what comes back is the answer without it, which it was not before. An
-        # engine's card is in both questions: without it the answer is that it has to be said.
-        without = plain[option] if option != "on" else NO_CARD
-        if dropped == without != whole[option]:
+        # As the net compares: what comes back is the answer without it, which it was not before.
+        if dropped == plain[option] != whole[option]:
             caught += 1
         else:
             escaped.append(option)
@@ -385,16 +402,13 @@ def test_what_stays_of_it_takes_what_leaves_it_alone():
     from memlab.lab.causal import Causal
     from memlab.lab.causal_at_rest import at_rest
     from memlab.lab.causal_cache import CALL, after_call
-    from memlab.lab.trace_call import TRACED as OF_CALL
     from memlab.lab.trace_run import TRACED as OF_STEP
     from memlab.recipe import Recipe
 
-    assert set(BETWEEN) <= set(OF_STEP) and set(CALL) <= set(OF_CALL)  # a trace answers the rest
+    assert set(BETWEEN) <= set(OF_STEP)  # a trace answers the rest
     model, bf16 = Causal(CONFIGS["phi"]), Recipe.named("bf16")
     refused = set()
-    for option, (question, said) in TABLE.items():
-        if option in ("engine", *OF_ENGINE):
-            continue
+    for question, said in TABLE.values():
         try:
             run = run_of("llama", f"{question} {said}")
         except ValueError:

@@ -10,12 +10,12 @@ import peaks
 import pytest
 from calculator_states import _PHI
 
-from memlab.page.adapted import USUAL
+from memlab.base.quoted import shown
+from memlab.page.adapter_tables import USUAL
 from memlab.page.answer import outcome
-from memlab.page.outside import shown
+from memlab.page.controls import CHOICES, NUMBERS
 from memlab.page.peak_files import reader
-from memlab.page.request import CHOICES, NUMBERS
-from memlab.run_checks import BETWEEN
+from memlab.run.fields import BETWEEN
 
 LORA = {"trained": "lora"}
 SERVE = {"use": "serve"}

@@ -8,11 +8,11 @@ import torch
 
 from memlab import Model, Run
 from memlab.lab import text
-from memlab.lab.elsewhere import Elsewhere
 from memlab.lab.generate import Cache, generate
 from memlab.lab.host import File, Host
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.offload import Offload
+from memlab.lab.offloaded_optimizer import OffloadedStates
 from memlab.lab.streaming import Stream, stream
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker, saved
@@ -32,7 +32,7 @@ def run(offload=(), *, batch=8, tokens=64, steps=2, build=TinyLlama, at_once=Fal
     net, hosts = build(LLAMA), {part: File() for part in offload}
     opt = adamw(net.parameters())
     if "states" in offload:
-        opt = Elsewhere(net.parameters(), adamw, hosts["states"], at_once=at_once)
+        opt = OffloadedStates(net.parameters(), adamw, hosts["states"], at_once=at_once)
     with one_thread(), Tracker() as tracker:
         tracker.label(net)
         for ids in text.batches(batch, tokens, steps=steps):
@@ -82,7 +82,7 @@ def test_other_steps_hold_what_is_simulated(case):
     net = net.bfloat16() if case == "bf16" else net
     cast = torch.autocast("cpu", torch.bfloat16, enabled=case == "autocast")
     ids, host = torch.zeros(4, 32, dtype=torch.long), File()
-    opt = Elsewhere(net.parameters(), adamw, File())
+    opt = OffloadedStates(net.parameters(), adamw, File())
     with one_thread(), Tracker() as tracker:
         tracker.label(net)
         tracker.label(ids, "inputs")
@@ -171,7 +171,7 @@ def test_a_master_copy_elsewhere_is_the_same_as_here():
         torch.nn.Parameter(weight.bfloat16().float()),
     )
     host = File()
-    opt, reference = Elsewhere([narrow], adamw, host, master=True), adamw([wide])
+    opt, reference = OffloadedStates([narrow], adamw, host, master=True), adamw([wide])
     for _ in range(3):
         gradient = torch.randn(64, 32).bfloat16()
         narrow.grad, wide.grad = gradient, gradient.float()

@@ -15,14 +15,14 @@ from memlab.cli import main
 from memlab.devices import devices
 from memlab.estimate import estimate
 from memlab.explain.changes import CHANGES
-from memlab.explain.resorts import EVERY, LAST, TORCHS
+from memlab.explain.last_changes import EVERY, LAST, TORCHS
 from memlab.fit import CannotFit, cheapest_change
 from memlab.model import Model
-from memlab.page import cheaper
+from memlab.page import advice
 from memlab.page.answer import answered, outcome
-from memlab.page.asked import model_of, run_of
-from memlab.page.begun import SIGNS
-from memlab.page.request import CHOICES, OWN, PRECISIONS, checked
+from memlab.page.answer_rows import SIGNS
+from memlab.page.controls import CHOICES, OWN, PRECISIONS, checked
+from memlab.page.question import model_of, run_of
 from memlab.units import text
 from memlab.verdict import DOES_NOT_FIT, FITS, TIGHT, room_for
 
@@ -139,7 +139,7 @@ def test_only_changes_without_moments_are_left_out():
 
 
 def test_no_module_of_the_page_is_long():
-    modules = Path(cheaper.__file__).parent.glob("*.py")
+    modules = Path(advice.__file__).parent.glob("*.py")
     assert not {p.name for p in modules if len(p.read_text("utf-8").splitlines()) > 250}
 
 

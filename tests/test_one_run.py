@@ -8,7 +8,7 @@ import pytest
 
 from memlab import Model, Run, text
 from memlab.step import simulate
-from memlab.step.moments import hills
+from memlab.step.core.moments import hills
 
 ROOT = Path(__file__).resolve().parent.parent
 LLAMA = Model.preset("llama-3-8b")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from memlab import Model, Run
 from memlab.devices import Device, device
-from memlab.explain.oom_message import oom_message, size_of
 from memlab.fit import limit_of
+from memlab.measure.oom_message import oom_message, size_of
 from memlab.step import simulate
 from memlab.terms.allocator import OutOfMemory
 from memlab.units import GiB, MiB, text

@@ -12,10 +12,10 @@ from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.trace_run import trace_run
 from memlab.measure.compiled import without_kernels
 from memlab.measure.profiled import profiled
-from memlab.recipe.loops import LOOPS, loop_of, step_name
 from memlab.recipe.resident import resident, stepped
+from memlab.run.optimizer_loops import LOOPS, loop_of, step_name
 from memlab.step import simulate
-from memlab.step.moments import hills
+from memlab.step.core.moments import hills
 from memlab.terms import optimizer_step
 from memlab.terms.optimizer import QUANTIZED
 

@@ -15,10 +15,10 @@ import lay
 import outputs
 import pytest
 import sources
-from test_staged import HIDDEN, printed
+from test_translated_chapters import HIDDEN, printed
 
 LANGUAGES = catalogue.languages()
-NAME = "30_serving"
+NAME = "13_serving"
 LARGE = 600_000  # bytes of one file
 NO_TEXT = re.compile(HIDDEN.pattern + r"|<svg\b.*?</svg>|<[^>]*>", re.S)
 TEXTS = ("text/plain", "text/html")
@@ -29,7 +29,9 @@ MARK = re.compile(r"(?<=\d)[.,](?=\d)")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_chapter_s_outputs_are_of_other_code(language):
     """Else the page shows the English ones: run what the message says for these chapters."""
-    assert [path.stem for path in outputs.stale(language)] == [], outputs.STALE
+    stale = [path.stem for path in outputs.stale(language)]
+    # A chapter that was rewritten waits for its translation, and its page says so.
+    assert [name for name in stale if not check.marked(language, name)] == [], outputs.STALE
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -68,6 +70,8 @@ def values(cell, language):
 def test_a_language_shows_the_values_of_the_english_chapter(path):
     for language in LANGUAGES:
         kept = outputs.kept(language, path)
+        if kept is None and check.marked(language, path.stem):
+            continue  # the page shows English, and says so
         assert kept is not None, f"{language}: {outputs.STALE}"
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if new := kept["cells"].get(cell["id"]):
@@ -136,10 +140,10 @@ def test_another_word_of_the_language_makes_a_file_stale(chapter, monkeypatch):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_message_with_a_number_written_in_it_is_known_by_its_own_name(language, monkeypatch):
-    """Two patterns of prints of chapter 12 and 06, whose own numbers are no places."""
+    """A pattern of a print of chapter 16, whose own numbers are no places."""
     words = dict(outputs.messages_of(language))
     monkeypatch.setattr(outputs, "messages_of", lambda language: words)
-    for chapter, number in (("12_mixed_precision", "4,096"), ("06_logits", "of 8:")):
+    for chapter, number in (("16_mixed_precision", "4,096"),):
         path = sources.ROOT / "notebooks" / f"{chapter}.ipynb"
         said = sources.said(json.loads(path.read_text(encoding="utf-8")))
         (message,) = (text for text in said if number in text and "{1}" in text)

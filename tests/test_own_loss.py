@@ -2,15 +2,14 @@
 
 import pytest
 import torch
-from real_steps import allocations, deep, random_configs, real_step, simulated
-from test_step import apart
+from compare import allocates_as_real, is_real
+from real_steps import deep, random_configs
 
 from memlab import Model, Run, Sharding, estimate, trace
+from memlab.adapters import Ia3, Lora
 from memlab.cli import main
 from memlab.lab.subject import loss_of, subject
 from memlab.step import simulate
-from memlab.terms.adapters import Ia3
-from memlab.terms.lora import Lora
 
 DRAWN = [
     *random_configs(deep(6), 91, checkpoints=("none", "block"), dropouts=(0.0,)),
@@ -25,15 +24,12 @@ GPT2 = Model.preset("gpt2")
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
-    assert real.peak.phase == found.peak.moment
+    real, _ = is_real(step)
 
 
 @pytest.mark.parametrize("step", STEPS[::3], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    derived, real = allocations(step)
-    assert derived == real
+    allocates_as_real(step)
 
 
 @pytest.mark.sample(1)
@@ -41,7 +37,7 @@ def test_every_allocation_is_the_real_one(step):
 def test_beside_adapters_it_is_the_real_one(precision):
     llama = next(s for s in STEPS if s.family == "llama")
     step = llama.replace(precision=precision, lora=Lora(4), implementation="transformers")
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)
 
 
 def test_a_trace_sees_the_same_step():

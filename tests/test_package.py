@@ -1,6 +1,8 @@
 """The package stands alone: built, installed where nothing else is, and asked from elsewhere."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,7 @@ BUILD = "import sys; from setuptools import build_meta as b; b.build_{}(sys.argv
 ANSWERS = {
     "estimate": ("tiny-llama --tokens 32 --precision bf16", "weights"),
     "fit": ("tiny-llama --on 8GiB --tokens 32", "batch"),
+    "serve": ("tiny-llama --on 8GiB", "kv_cache"),
     "explain": ("tiny-llama --tokens 32 --seen 80MiB", "80 MiB"),
     "devices": ("", "RTX 4090"),
     "models": ("", "tiny-llama"),
@@ -28,6 +31,8 @@ ANSWERS = {
     "recipes": ("", "hides"),
     "claims": ("004", "S4-01"),
     "audit": ("--form", "- ask: estimate"),
+    "schema": ("serve", "concurrency"),
+    "completion": ("bash", "complete -o default"),
 }
 LACKS = {
     "rehearse": ("-- train.py", "rehearsing needs torch: pip install torch numpy"),
@@ -109,7 +114,16 @@ def test_every_command_has_its_help(installed, tmp_path):
         assert (done.returncode, done.stderr) == (0, ""), name
         assert done.stdout.startswith(f"usage: memlab {name} ")
     done = call(installed / "memlab", "--version", cwd=tmp_path)
-    assert done.stdout == f"memlab {memlab.__version__}\n"
+    assert done.stdout.startswith(f"memlab {memlab.__version__}\nproven with torch ")
+
+
+def test_the_commands_beside_a_wheel_answer(installed, wheels, tmp_path):
+    info = f"memlab-{memlab.__version__}.dist-info/METADATA"
+    shown = re.findall(r"^    (memlab .*)$", contents(wheels["wheel"])[info].decode(), re.M)
+    assert len(shown) > 2
+    for line in shown:
+        done = call(installed / "memlab", *shlex.split(line, comments=True)[1:], cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), line
 
 
 def test_every_command_answers_or_says_what_it_lacks(installed, tmp_path):

@@ -244,14 +244,14 @@ def test_the_shell_reads_what_a_config_says_of_its_weights(tmp_path, capsys):
     }
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
-    words = ["estimate", str(path), "--engine", "vllm", "--on", "24 GiB"]
+    words = ["serve", str(path), "--on", "24 GiB"]
     assert main([*words, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["engine"]["quantization"] == "awq, groups of 128"
     assert main([*words, "--quantization", "fp8"]) == 2
     assert "the config says it already: awq" in capsys.readouterr().err
     assert main(["estimate", str(path), "--tokens", "64"]) == 2
-    assert "--engine vllm --on CARD" in capsys.readouterr().err
+    assert f"memlab serve {path} --on CARD" in capsys.readouterr().err
 
 
 def test_mxfp4_by_its_name_packs_experts_alone():

@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl, unquote, urldefrag, urlsplit
 import drawings
 import pytest
 from depth import few
+from landing import MOVED
 
-from memlab.page.request import checked, first
+from memlab.page.controls import checked, first
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
@@ -311,7 +312,9 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
     with Watched(browser, roots[scheme], java_script_enabled=False) as watched:
         watched.page.goto(roots[scheme] + name)
         language = name.split("/")[0] if "/" in name else "en"
-        watched.page.wait_for_url(f"**/{language}/intro.html", wait_until="load")
+        old = Path(name).stem
+        first = f"notebooks/{MOVED[old]}_{old[3:]}.html" if old in MOVED else "intro.html"
+        watched.page.wait_for_url(f"**/{language}/{first}", wait_until="load")
         assert watched.page.locator("h1").first.inner_text()
         # Scripts that a page preloads fail here, as they should; nothing else may.
         assert [line for line in watched.wrong if ".js" not in line] == []
@@ -323,8 +326,8 @@ def test_the_way_in_needs_no_scripts(browser, roots, name, scheme):
     ("query", "page"),
     [
         ("optimizer", "04_optimizer"),
-        ("kv cache", "07_kv_cache"),
-        ("checkpointing", "15_checkpointing"),
+        ("kv cache", "11_kv_cache"),
+        ("checkpointing", "14_checkpointing"),
         ("caching allocator", "08_allocator"),
         ("notation", "notation"),
     ],
@@ -401,7 +404,7 @@ def test_a_page_works_without_scripts(browser, roots):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("language", sorted({name.split("/")[0] for name in READ}))
 def test_one_button_shows_the_code_that_is_folded_away(browser, roots, language):
-    chapters = [f"{language}/notebooks/{name}.html" for name in ("05_activations", "10_step")]
+    chapters = [f"{language}/notebooks/{name}.html" for name in ("05_activations", "07_step")]
     with Watched(browser, roots["http"]) as watched:
         page = watched.page
         page.goto(roots["http"] + chapters[0])
@@ -460,7 +463,7 @@ def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):
 def test_claims_are_drawn_filtered_and_linked(browser, roots):
     with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
         page = watched.page
-        page.goto(roots["http"] + "en/notebooks/27_free_memory.html")
+        page.goto(roots["http"] + "en/notebooks/32_free_memory.html")
         box = page.locator(".memlab-claims")
         rows, shown = box.locator("details tbody tr"), box.locator("details tbody tr:visible")
         every = rows.count()
@@ -474,7 +477,7 @@ def test_claims_are_drawn_filtered_and_linked(browser, roots):
         assert box.locator("details:visible").count() == 0
         field.fill("")
         assert box.locator("details:visible").count() > 5 and shown.count() == 0
-        page.goto(roots["http"] + "en/notebooks/27_free_memory.html#S4-61")
+        page.goto(roots["http"] + "en/notebooks/32_free_memory.html#S4-61")
         page.locator("#S4-61").wait_for(state="visible")
         assert "FP8 training (half the memory of FP16)" in page.locator("#S4-61 q").inner_text()
         # One bar for all fates, and one for each figure that the note is about: none of no width.
@@ -487,7 +490,18 @@ def test_claims_are_drawn_filtered_and_linked(browser, roots):
         assert watched.wrong == []
 
 
-@pytest.mark.parametrize("chapter", ["25_status_report", "27_free_memory"])
+def test_an_address_that_is_no_encoded_text_stops_nothing(browser, roots):
+    with Watched(browser, roots["http"]) as watched:
+        page = watched.page
+        page.goto(roots["http"] + "en/notebooks/32_free_memory.html#%")
+        page.locator(".memlab-claims input[type=search]").wait_for()
+        before = page.evaluate("document.documentElement.dataset.code")
+        page.locator(".memlab-code").click()
+        assert page.evaluate("document.documentElement.dataset.code") != before
+        assert watched.wrong == []
+
+
+@pytest.mark.parametrize("chapter", ["30_status_report", "32_free_memory"])
 def test_claims_are_as_wide_as_a_phone(browser, roots, chapter):
     """A long path in a quote made its row wider than the page, whose words were cut."""
     with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
@@ -506,7 +520,7 @@ def test_a_picture_fades_where_there_is_more_of_it(browser, roots):
       edge => Number(getComputedStyle(box).getPropertyValue("--memlab-" + edge)))"""
     with Watched(browser, roots["http"], viewport={"width": 300, "height": 800}) as watched:
         page = watched.page
-        page.goto(roots["http"] + "en/notebooks/24_predicted_28.html")
+        page.goto(roots["http"] + "en/notebooks/29_predicted_28.html")
         box = page.locator(".memlab-figure").first
         assert box.evaluate("box => box.scrollWidth > box.clientWidth")
         assert box.evaluate(edges) == [1, 0]
@@ -557,7 +571,7 @@ BEYOND = """() => {
         "en/intro",
         "en/calculator",
         "en/accuracy",
-        "en/notebooks/10_step",
+        "en/notebooks/07_step",
         "zh-TW/notebooks/05_activations",
     ],
 )

@@ -8,12 +8,12 @@ from test_text_part import GEMMA, TEXT, WHOLES, small
 
 from memlab.cli import main
 from memlab.estimate import estimate
+from memlab.families import has_config
 from memlab.lab.text_part import text_part
-from memlab.model.config import KEYS
 from memlab.page import words
 from memlab.page.answer import answered
-from memlab.page.asked import recipe_of, run_of
-from memlab.page.request import checked
+from memlab.page.controls import checked
+from memlab.page.question import recipe_of, run_of
 
 SIZES = {"tokens": 96, "batch": 2}
 
@@ -36,7 +36,7 @@ def test_it_is_answered_by_its_text_as_the_package_answers(tmp_path, lookup, fam
     path = tmp_path / "config.json"
     path.write_text(json.dumps(pasted(family)), encoding="utf-8")
     model, state = text_part(path), checked(asked(family, precision=precision))
-    assert model is not None and model.family in KEYS
+    assert model is not None and has_config(model.family)
     found = answered(asked(family, precision=precision), lookup)
     recipe, run = recipe_of(state), run_of(state)
     assert found["parameters"] == model.parameter_count

@@ -7,7 +7,7 @@ import re
 import sources
 
 from memlab import exercises
-from memlab.base import prints, titles
+from memlab.base import titles, translated_output
 from memlab.base.message import PLACE
 from memlab.explain import findings
 
@@ -29,10 +29,10 @@ def of_chapters():
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "code":
                 source = "".join(cell["source"])
-                found.update(prints.messages(source))
+                found.update(translated_output.messages(source))
                 for node in ast.walk(ast.parse(source)):
                     if isinstance(node, ast.JoinedStr):
-                        found.add(prints.message([node])[0])
+                        found.add(translated_output.message([node])[0])
     return found
 
 

@@ -4,15 +4,17 @@ import operator
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import code_key
-import layered
+import layer_peaks
 import peaks
 import peaks_seal
 import pytest
 
-from memlab.page.forms import TURNS
+from memlab.families import tabled
+from memlab.page.layer_forms import TURNS
 from memlab.page.peak import KINDS as KINDS_OF_LAYERS
 from memlab.page.peak import LAYERS, OUTSIDE, place_of, places, tally
 from memlab.page.peak_files import moments, unfolded
@@ -22,11 +24,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Another draw for other code, the same one for the same code.
 DRAW = random.Random(peaks.key())
-SMALL = [(family, precision) for family in peaks.FIXED_HEADS for precision in peaks.PRECISIONS]
+SMALL = list(product(("gpt2", "opt", "gpt_neox"), peaks.PRECISIONS))
 PAIR = DRAW.choice(SMALL)
 KINDS = [
     (family, kind)
-    for family in peaks.FAMILIES
+    for family in tabled()
     for precision in peaks.PRECISIONS
     for kind in DRAW.sample(list(peaks.kinds_of(family, precision)), 1)
 ]
@@ -56,7 +58,7 @@ def test_no_table_is_another_than_the_one_that_was_made():
 
 def test_a_figure_that_changed_by_itself_breaks_the_seal(tmp_path):
     """The keys are of the code, and of each file one kind of step alone is made again."""
-    (table,) = [path for path in peaks.TARGET.glob("opt.fp32.json")]
+    (table,) = list(peaks.TARGET.glob("opt.fp32.json"))
     text = table.read_text(encoding="utf-8")
     copy = tmp_path / table.name
     copy.write_text(text, encoding="utf-8")
@@ -101,15 +103,15 @@ TWO_KINDS = [(family, kind) for family, kind in KINDS if kind[-2] != "alike"]
 def test_any_layer_of_a_place_tells_the_same(family, kind, monkeypatch):
     """The sums of a place come from one layer; here from each that tells of all others."""
     order = [int(each) for each in peaks.ORDERS[kind[-2]]]
-    usual = layered.shown(order)
-    told = {layered.Part(order, layer).place: layer for layer in usual}
+    usual = layer_peaks.shown(order)
+    told = {layer_peaks.Part(order, layer).place: layer for layer in usual}
     made = peaks.moments_of(family, kind)
     for layer in range(len(order)):
-        part = layered.Part(order, layer)
-        known = layered.Part(order, told[part.place]).known
+        part = layer_peaks.Part(order, layer)
+        known = layer_peaks.Part(order, told[part.place]).known
         if layer not in usual and part.known == known:
             others = (usual - {told[part.place]}) | {layer}
-            monkeypatch.setattr(layered, "shown", lambda _, others=others: others)
+            monkeypatch.setattr(layer_peaks, "shown", lambda _, others=others: others)
             assert in_any_order(peaks.moments_of(family, kind)) == in_any_order(made)
 
 
@@ -127,7 +129,7 @@ memlab = types.ModuleType("memlab")  # not its doors, which load everything
 memlab.__path__ = [sys.argv[1]]
 sys.modules["memlab"] = memlab
 import peaks
-for family in peaks.FAMILIES:
+for family in peaks.tabled():
     kinds = [k for k in peaks.kinds_of(family, "autocast") if k[2] == "block" and k[7] == "again"]
     peaks.moments_of(family, kinds[-1])
 print("\\n".join(m.__file__ for n, m in sys.modules.items() if n.startswith("memlab.")))

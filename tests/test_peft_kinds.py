@@ -2,17 +2,19 @@
 
 import pytest
 import real_steps
+from compare import allocates_as_real, is_real
 from mixtures import random_mixtures
-from real_steps import Question, allocations, real_step, simulated
-from test_step import apart
+from real_steps import Question, simulated
 from test_step_cuda import on_cuda, traced
 
 from memlab import Model, Run, Sharding
+from memlab.adapters import Ia3, Prompt, Vera
+from memlab.families import proven, record_of
 from memlab.lab.trace_run import trace_run
 from memlab.step import Lora, simulate
-from memlab.step.adapters import IN_ATTENTION, MIXTURES
-from memlab.terms.adapters import Ia3, Prompt, Vera
+from memlab.step.adapters.experts_supported import IN_ATTENTION
 
+MIXTURES = tuple(name for name in proven("adapters") if record_of(name).mixture)
 SHAPE = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 61}
 LLAMA = {"model_type": "llama", **SHAPE, "intermediate_size": 80, "num_key_value_heads": 2}
 BIASED = LLAMA | {"attention_bias": True}
@@ -55,9 +57,7 @@ OTHERS = [
 @pytest.mark.sample(10)
 @pytest.mark.parametrize("step", DORA + OTHERS, ids=str)
 def test_every_figure_is_the_real_one(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
-    assert real.peak.phase == found.peak.moment
+    real, found = is_real(step)
     adapters = step.run.adapters
     count = adapters.parameter_count(step.model)
     assert found.rows["gradients"] == (2 if getattr(adapters, "dtype", None) else 4) * count
@@ -81,7 +81,7 @@ MIXED = [
 @pytest.mark.sample(7)
 @pytest.mark.parametrize("step", MIXED, ids=str)
 def test_a_mixture_with_adapters_in_its_attention_is_the_real_one(step):
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)
 
 
 @pytest.mark.sample(4)
@@ -124,8 +124,7 @@ def test_what_is_not_described_of_a_mixtures_adapters_is_named():
 
 @pytest.mark.parametrize("step", [DORA[3], *DORA[6:], *OTHERS[1::5]], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    derived, real = allocations(step)
-    assert derived == real
+    allocates_as_real(step)
 
 
 @pytest.mark.parametrize("step", [DORA[5], OTHERS[1], OTHERS[6]], ids=str)
@@ -184,4 +183,4 @@ def test_resized_embeddings_are_those_of_the_larger_vocabulary(step, monkeypatch
         return module
 
     monkeypatch.setattr(real_steps, "_theirs", resized)
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)

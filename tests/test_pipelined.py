@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import compare
 import pytest
 from depth import few
 from torch.distributed.pipelining.schedules import (
@@ -11,19 +12,18 @@ from torch.distributed.pipelining.schedules import (
 )
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
+from memlab.adapters import Ia3
 from memlab.cli import main
 from memlab.lab import pipelined
 from memlab.lab.ranks import on_ranks
 from memlab.step import simulate
-from memlab.step.pipelined import stage_peaks, step_of_stage
-from memlab.step.schedules import split_actions, v_actions
-from memlab.terms.adapters import Ia3
+from memlab.step.parallel.pipeline.schedules import split_actions, v_actions
+from memlab.step.parallel.pipeline.step import stage_peaks, step_of_stage
 from memlab.terms.sharded_step import in_flight, stage_buffers
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4, "head_dim": 8}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
 SMALL |= {"num_key_value_heads": 2, "model_type": "llama", "tie_word_embeddings": False}
-OF_PIPELINE = ("schedule", "stages_per_rank", "return_outputs")
 LLAMA = Model.preset("llama-3-8b").replace(layers=4)
 TINY = Model.preset("tiny-llama")
 INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
@@ -32,10 +32,8 @@ V_SHAPED = {"schedule": "zbvzerobubble", "stages_per_rank": 2}
 
 
 def question(recipe="fp32", ranks=2, *, config=None, **said):
-    devices = {name: said.pop(name) for name in OF_PIPELINE if name in said}
-    run = {"batch": 2, "tokens": 16, "micro_batches": 3} | said
-    model = Model.from_config(SMALL | (config or {}))
-    return model, recipe, Run.cpu(**run, devices=Sharding(pipeline=ranks, **devices))
+    said = {"micro_batches": 3} | said
+    return compare.question(SMALL | (config or {}), recipe, {"pipeline": ranks}, said)
 
 
 # With two stages a rank the stages 1 and 2 are middle ones, which receive on both sides.
@@ -129,21 +127,21 @@ def test_the_v_takes_the_turns_that_torch_takes(ranks, count):
     for rank in range(ranks):
         asked = ScheduleZBVZeroBubble._calculate_single_rank_operations(theirs, rank)
         ours = SimpleNamespace(micro_batches=count, ranks=ranks, rank=rank)
-        stages = Sharding(pipeline=ranks, **V_SHAPED).stages(rank)
+        stages = Sharding.of(pipeline=ranks, **V_SHAPED).stages(rank)
         assert [(turn[0], stages[turn[1]], turn[2]) for turn in v_actions(ours)] == [
             said(action) for action in asked if action
         ]
 
 
 def said(action):
-    """A turn of torch's, in the words of memlab.step.schedules."""
+    """A turn of torch's, in the words of memlab.step.parallel.pipeline.schedules."""
     words = {"FORWARD": "forward", "BACKWARD_INPUT": "input", "BACKWARD_WEIGHT": "weight"}
     return words[action.computation_type.name], action.stage_index, action.microbatch_index
 
 
 def test_what_zero_bubble_costs_beside_1f1b():
     def of(**how):
-        run = Run(tokens=512, micro_batches=8, devices=Sharding(pipeline=4, **how))
+        run = Run(tokens=512, micro_batches=8, devices=Sharding.of(pipeline=4, **how))
         return [step_of_stage(LLAMA.replace(layers=8), "bf16", run, rank) for rank in range(4)]
 
     plain, split = of(), of(**ZERO_BUBBLE)
@@ -158,7 +156,7 @@ def test_what_zero_bubble_costs_beside_1f1b():
 
 def test_checkpoints_under_zero_bubble_save_on_the_first_rank_and_cost_on_middle_ones():
     def of(checkpoint, **how):
-        devices = Sharding(pipeline=4, **how)
+        devices = Sharding.of(pipeline=4, **how)
         run = Run(tokens=4096, micro_batches=8, checkpoint=checkpoint, devices=devices)
         model = LLAMA.replace(layers=8)
         return [step_of_stage(model, "bf16", run, rank).peak.bytes for rank in range(4)]
@@ -180,8 +178,8 @@ def test_buffers_stay_for_each_micro_batch_and_on_both_sides_of_a_middle_stage()
 
 @pytest.mark.parametrize("how", [{}, {"schedule": "gpipe"}, INTERLEAVED], ids=str)
 def test_as_many_micro_batches_are_in_flight_as_the_formula_says(how):
-    devices = Sharding(pipeline=4, return_outputs=False, **how)
-    told = {"schedule": devices.schedule, "each": devices.stages_per_rank}
+    devices = Sharding.of(pipeline=4, return_outputs=False, **how)
+    told = {"schedule": devices.schedule.name, "each": devices.schedule.stages_per_rank}
     run = Run(tokens=64, micro_batches=8, devices=devices)
     model = LLAMA.replace(layers=8)
     one = {}
@@ -189,7 +187,7 @@ def test_as_many_micro_batches_are_in_flight_as_the_formula_says(how):
         step = step_of_stage(model, "bf16", run, stage)
         one[stage] = step.rows["activations"], in_flight(8, stages=4, stage=stage, **told)
     (more, many), (less, few) = one[1], one[2]
-    if devices.schedule == "gpipe":
+    if devices.schedule.name == "gpipe":
         assert more == less and many == few == 8
         return
     each = (more - less) // (many - few)
@@ -198,7 +196,7 @@ def test_as_many_micro_batches_are_in_flight_as_the_formula_says(how):
 
 def test_the_last_stage_keeps_all_outputs_unless_it_is_told_otherwise():
     def last(**how):
-        run = Run(tokens=512, micro_batches=8, devices=Sharding(pipeline=4, **how))
+        run = Run(tokens=512, micro_batches=8, devices=Sharding.of(pipeline=4, **how))
         return step_of_stage(LLAMA, "bf16", run, 3)
 
     kept, dropped = last(), last(return_outputs=False)
@@ -239,7 +237,7 @@ def test_every_door_answers_with_the_fullest_stage(capsys):
 
 def test_the_shell_knows_how_many_stages_a_v_has(capsys):
     words = "tiny-llama --pipeline 2 --schedule zbvzerobubble --micro-batches 3 --tokens 64"
-    run = Run(tokens=64, micro_batches=3, devices=Sharding(pipeline=2, **V_SHAPED))
+    run = Run(tokens=64, micro_batches=3, devices=Sharding.of(pipeline=2, **V_SHAPED))
     assert main(["estimate", *words.split()]) == 0
     said = capsys.readouterr().out
     for rank, peak in enumerate(stage_peaks(TINY, None, run)):

@@ -11,9 +11,8 @@ from memlab.cli import main
 from memlab.lab import pipelined
 from memlab.lab.ranks import in_turn, on_ranks
 from memlab.lab.two_steps import each
-from memlab.recipe.expert_parallel import ROUTINGS
-from memlab.recipe.pipeline_schedule import PIPELINED
-from memlab.step.pipelined import stage_peaks, step_of_stage
+from memlab.sharding.expert_parallel import ROUTINGS
+from memlab.step.parallel.pipeline.step import stage_peaks, step_of_stage
 
 INTERLEAVED = {"schedule": "interleaved1f1b", "stages_per_rank": 2}
 ZERO_BUBBLE = {"schedule": "interleavedzerobubble"}
@@ -22,11 +21,12 @@ QWEN = Model.preset("qwen3-30b-a3b")
 
 
 def question(family, recipe="fp32", ranks=2, *, config=None, **said):
-    devices = {name: said.pop(name) for name in PIPELINED if name in said}
+    names = ("schedule", "stages_per_rank", "return_outputs")
+    devices = {name: said.pop(name) for name in names if name in said}
     run = {"batch": 2, "tokens": 16, "micro_batches": 3} | said
     four = {"num_hidden_layers": 4} | (config or {})
     model = Model.from_config({"model_type": family} | CONFIGS[family] | four)
-    return model, recipe, Run.cpu(**run, devices=Sharding(pipeline=ranks, **devices))
+    return model, recipe, Run.cpu(**run, devices=Sharding.of(pipeline=ranks, **devices))
 
 
 # Layers without experts lie on one stage, or stand between the others of several.

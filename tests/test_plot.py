@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from memlab.base import messages
+from memlab.base.numerals import written
 from memlab.fit import limit_of
 from memlab.formats import format_of, names
 from memlab.ledger import Ledger, Row
@@ -21,6 +22,7 @@ from memlab.plot import (
     ledger_bar,
     logits_in_time,
     matrices,
+    page_tables,
     picture,
     ratios,
     routing,
@@ -132,6 +134,8 @@ def pictures(ledger):
         logits_in_time(8, vocab=50257, kept=True, title="Held by the caller"),
         logits_in_time(1024, vocab=8192, format="fp32"),
         block_tables({"a conversation": [1, 2, 9], "another": [1, 2, 16]}, 17, title="Tables"),
+        page_tables({"A": [0, 2], "B": [1]}, {"A": 30, "B": 3}, 17, title="Pages"),
+        page_tables({"A": [0, 1, 2, 3], "B": [4]}, {"A": 64, "B": 1}, 5),
         matrices({"one": [("q", 64, 8), ("out", 8, 64)], "a longer label": [("k", 1, 64)]}),
         turns({"rank 0": [("F0", 0, 1), ("B0", 4, 2)], "rank 1": [("I11", 1, 1)]}, title="1F1B"),
         who_holds(HELD, ["between two steps of a run", "forward of layer 3"], title="Who"),
@@ -232,6 +236,10 @@ def test_the_limit_of_a_card_is_what_a_step_may_take_of_it(ledger):
         (lambda good: block_tables({}, 4), "no tables to draw"),
         (lambda good: block_tables({"A": [0]}, 4), "A names block 0; the pool has 1 to 3"),
         (lambda good: block_tables({"A": [1]}, 40), "blocks=40; the picture has room for 17"),
+        (lambda good: page_tables({}, {}, 4), "0 tables to draw"),
+        (lambda good: page_tables({"A": [0]}, {"A": 1}, 18), "has room for 1 to 17"),
+        (lambda good: page_tables({"A": [0], "B": [0]}, {"A": 1, "B": 1}, 4), "B names page 0"),
+        (lambda good: page_tables({"A": [0]}, {"A": 17}, 4), "17 tokens in 1 pages of 16"),
         (lambda good: saved_layer(GPT2), r"layer of the Llama family"),
         (lambda good: beyond_the_model(GiB, {"a loop": ([], "")}), "no loop adds anything"),
         (lambda good: matrices({}), "no matrix to draw"),
@@ -308,6 +316,13 @@ def test_a_block_of_two_tables_is_drawn_as_shared():
     assert (drawn.count(shared), drawn.count(own)) == (2 + 1 + 1, 3 + 3 + 1)
 
 
+def test_the_last_page_is_filled_as_far_as_it_has_tokens():
+    drawn = page_tables({"A": [1, 0]}, {"A": 20}, 4)
+    boxes = ET.fromstring(drawn.svg).iter(f"{SVG}rect")
+    wide = [float(b.get("width")) for b in boxes if b.get("fill") == COLOURS["KV cache"]]
+    assert sorted(wide) == [150 / 4, 150 / 4, 150, 150]  # in the table, and in the pool
+
+
 def test_what_a_rank_holds_is_filled():
     drawn = fills(who_holds(HELD, ["now", "then"]))
     # Four pieces of DDP, a quarter twice, and the key; of the gradients one, and the key.
@@ -347,11 +362,8 @@ def test_the_area_of_a_matrix_is_its_parameters():
     assert "163,840" in drawn.svg
 
 
-@pytest.mark.parametrize(
-    ("language", "wanted"),
-    [("pt-BR", {"pesos", "8.192", "0,25"}), ("zh-TW", {"權重", "8,192", "0.25"})],
-)
-def test_the_ticks_of_a_matplotlib_figure_are_said(monkeypatch, language, wanted):
+@pytest.mark.parametrize("language", messages.languages()[1:])
+def test_the_ticks_of_a_matplotlib_figure_are_said(monkeypatch, language):
     figure_module = pytest.importorskip("matplotlib.figure")
     monkeypatch.setattr(messages, "_chosen", [language])
     figure = figure_module.Figure(layout="constrained")
@@ -362,6 +374,8 @@ def test_the_ticks_of_a_matplotlib_figure_are_said(monkeypatch, language, wanted
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svg = picture(figure, "weights").svg
+    wanted = {messages.catalogue(language)["weights"]}
+    wanted |= {written(number, language) for number in ("8,192", "0.25")}
     assert wanted <= set(re.findall(r">([^<>]+)</text>", svg))
 
 
@@ -403,7 +417,7 @@ def test_a_timeline_marks_every_hill_and_a_card():
         for shape in ET.fromstring(carded.svg).iter(f"{SVG}path")
         if shape.get("stroke-dasharray") == "5 4"
     ]
-    assert len(heights) == 1 and heights[0] >= 0
+    assert len(heights) == 2 and min(heights) >= 0  # the line, and what stands for it in the key
 
 
 def test_a_layer_shows_every_saved_byte():

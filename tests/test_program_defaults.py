@@ -9,9 +9,9 @@ from real_steps import quiet
 
 from memlab import Model, Run, estimate
 from memlab.cli import main
-from memlab.program_defaults import PREPARED, TABLE, of, taken, told
-from memlab.programs import DISTILLED, LOOPS, TRL
-from memlab.recipe.chosen import PRECISIONS, recipe_for
+from memlab.run.loops import LOOPS, TRL
+from memlab.run.program_defaults import PREPARED, of, taken, told
+from memlab.run.recipe_choice import PRECISIONS, recipe_for
 from memlab.step import Lora
 
 # Of the libraries, about each other.
@@ -26,19 +26,19 @@ def configs():
         import transformers
         import trl
         from trl.experimental import gkd
-    found = {"trainer": transformers.TrainingArguments, "sft": trl.SFTConfig, "dpo": trl.DPOConfig}
-    found |= {"grpo": trl.GRPOConfig, "distillation": trl.DistillationConfig}
-    return found | {"gkd": gkd.GKDConfig}
+    homes = {"trainer": transformers, "gkd": gkd}
+    names = {loop: one.config for loop, one in LOOPS.items() if one.config}
+    return {loop: getattr(homes.get(loop, trl), name) for loop, name in names.items()}
 
 
 def test_every_loop_has_its_row():
-    assert set(TABLE) == set(LOOPS)
-    assert set(configs()) == {loop for loop in LOOPS if TABLE[loop].clip} - {"nanogpt"}
+    assert set(configs()) == {loop for loop in LOOPS if LOOPS[loop].trainer}
+    assert {loop for loop in LOOPS if LOOPS[loop].defaults.clip} == {*configs(), "nanogpt"}
 
 
-@pytest.mark.parametrize("loop", ["trainer", *TRL, *DISTILLED])
+@pytest.mark.parametrize("loop", ["trainer", *TRL])
 def test_a_row_is_what_the_library_takes_by_itself(loop, tmp_path):
-    config, own = configs()[loop](str(tmp_path), use_cpu=True), TABLE[loop]
+    config, own = configs()[loop](str(tmp_path), use_cpu=True), LOOPS[loop].defaults
     assert bool(config.bf16) == bool(own.autocast) and not config.fp16
     assert bool(config.gradient_checkpointing) == (own.checkpoint == "block")
     assert (config.max_grad_norm == 1.0) == own.clip

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from real_steps import Question, allocations, real_step, simulated
-from test_step import apart
+from compare import allocates_as_real, is_real
+from real_steps import Question
 
 from memlab import Model, Run
 from memlab.cli import main
@@ -57,16 +57,13 @@ STEPS = [
 @pytest.mark.sample(9)
 @pytest.mark.parametrize("step", STEPS, ids=str)
 def test_every_figure_is_the_real_one(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
-    assert real.peak.phase == found.peak.moment
+    real, _ = is_real(step)
 
 
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("step", STEPS[::2], ids=str)
 def test_every_allocation_is_the_real_one(step):
-    derived, real = allocations(step)
-    assert derived == real
+    allocates_as_real(step)
 
 
 def net_and_ids(dtype=torch.bfloat16):
@@ -213,7 +210,7 @@ def test_biases_of_a_prepared_base_are_narrow_after_the_first_call(targets):
     config |= {"num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 128}
     how = {"batch": 2, "tokens": 9, "lora": Lora(3, targets, "nf4")}
     step = Question(config, "fp32", Run.cpu(**how))
-    assert apart(real_step(step), simulated(step)) == {}
+    is_real(step)
     biases = 2 * (64 + 32 + 32)
     assert step.run.lora.bias_count(step.model) == biases
     assert step.run.lora.codes_beside(step.model, "fp32") == 2 * 7 * 16 * 4 - 2 * biases

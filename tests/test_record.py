@@ -11,14 +11,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from memlab import Model, cli  # noqa: E402
+from memlab import cli  # noqa: E402
 from memlab.files.records import FOLDER, read, records  # noqa: E402
 from memlab.measure import cuda  # noqa: E402
 from memlab.measure.step_tracker import StepTracker  # noqa: E402
-from memlab.recording import apart, meter, provenance, suite, techniques, write  # noqa: E402
 from memlab.recording import beside as chapter  # noqa: E402
+from memlab.recording import meter, provenance, subprocess_cases, suite, techniques, write  # noqa: E402
 from memlab.recording.case import EXACT, KERNELS, SCRATCH, Case, Predicted  # noqa: E402
-from memlab.recording.whole_steps import FAMILIES  # noqa: E402
+from memlab.recording.whole_steps import tiny  # noqa: E402
 from memlab.terms.allocator import segment_for  # noqa: E402
 from memlab.terms.replay import replay  # noqa: E402
 from memlab.units import KiB, MiB  # noqa: E402
@@ -268,7 +268,7 @@ def test_a_chapter_without_a_device_shows_the_record(card, monkeypatch, tmp_path
 
 
 def beside_module():
-    return sys.modules["memlab.recording.beside"]
+    return sys.modules["memlab.recording.recorded_rows"]
 
 
 def records_in(folder):
@@ -306,21 +306,21 @@ def test_which_cards_multiply_in_eight_bits(monkeypatch, capability, lacks):
 )
 def test_the_workspace_that_a_card_gets(monkeypatch, capability, bytes):
     Card(monkeypatch, capability=capability)
-    assert apart.derived_workspace("cuda")["held"].derived == bytes
-    assert apart.derived_workspace("cpu")["held"].bytes is None
+    assert subprocess_cases.derived_workspace("cuda")["held"].derived == bytes
+    assert subprocess_cases.derived_workspace("cpu")["held"].bytes is None
 
 
 def test_the_allocators_story_by_hand():
     """Small: 100 KiB, 700 and 1 MiB lie in one segment of 2 MiB, which 300 KiB then shares."""
-    plain, grown = (replay(apart.STORY, expandable=each) for each in (False, True))
+    plain, grown = (replay(subprocess_cases.STORY, expandable=each) for each in (False, True))
     # Large: 1 MiB and a byte, 3, 8 and 4 in 20; 8 and 12 in 20; 33 in 34; and for the last 12 a
     # segment of its own, since the two gaps of 8 lie apart.
     assert plain.reserved[-1] == (2 + 20 + 20 + 34 + 12) * MiB
     # Expandable: 69 MiB and a block in four pages of 20; what is left at their end is less than 12,
     # so a fifth page comes. Fewer borders are not always fewer bytes.
     assert grown.reserved[-1] == (2 + 5 * 20) * MiB
-    assert apart.replayed(True, "cuda")["held"].traced == grown.reserved[-1]
-    assert apart.SIZES[0] == 100 * KiB
+    assert subprocess_cases.replayed(True, "cuda")["held"].traced == grown.reserved[-1]
+    assert subprocess_cases.SIZES[0] == 100 * KiB
 
 
 def answers(monkeypatch, said, code=0, error=""):
@@ -353,7 +353,7 @@ def test_a_process_of_its_own_gets_one_setting_and_its_card(card, monkeypatch):
     assert settings == {None, "expandable_segments:True"}
     for command, how in calls:
         assert "PYTORCH_CUDA_ALLOC_CONF" not in how["env"]
-        assert how["env"][apart.CARD] == "GPU-8f5a" and command[-1] == "story"
+        assert how["env"][subprocess_cases.CARD] == "GPU-8f5a" and command[-1] == "story"
 
 
 def test_a_process_that_dies_says_its_last_line(card, monkeypatch):
@@ -369,32 +369,32 @@ def test_a_real_process_of_its_own():
     if torch.cuda.is_available():
         pytest.skip("it would be counted here")
     with pytest.raises(RuntimeError, match=r"story in a process of its own: .*(CUDA|NVIDIA)"):
-        apart.counted("story")
+        subprocess_cases.counted("story")
 
 
 def test_the_context_is_what_no_segment_accounts_for(card, monkeypatch):
     used = iter(["300 MiB\n", "748 MiB\n"])
-    monkeypatch.setattr(apart, "ask_driver", lambda what, card: next(used).strip())
+    monkeypatch.setattr(subprocess_cases, "ask_driver", lambda what, card: next(used).strip())
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 22 * MiB)
     ones = torch.ones
     monkeypatch.setattr(torch, "ones", lambda *shape, device: ones(*shape))
-    assert apart.context() == {"reserved": (748 - 300 - 22) * MiB}
+    assert subprocess_cases.context() == {"reserved": (748 - 300 - 22) * MiB}
 
 
 def test_a_driver_that_does_not_answer(monkeypatch):
     answers(monkeypatch, "[N/A]\n")
     with pytest.raises(ValueError, match=r"nvidia-smi says '\[N/A\]'"):
-        apart.used_by_driver()
+        subprocess_cases.used_by_driver()
     answers(monkeypatch, "426 MiB\n24564 MiB\n")
-    assert apart.used_by_driver() == 426 * MiB
+    assert subprocess_cases.used_by_driver() == 426 * MiB
     answers(monkeypatch, "", 9)
-    assert apart.ask_driver("driver_version") == ""
+    assert subprocess_cases.ask_driver("driver_version") == ""
 
     def missing(command, **how):
         raise FileNotFoundError(command[0])
 
     monkeypatch.setattr(subprocess, "run", missing)
-    assert apart.ask_driver("driver_version") == "" and provenance.commit() == "unknown"
+    assert subprocess_cases.ask_driver("driver_version") == "" and provenance.commit() == "unknown"
 
 
 def test_on_a_cpu_a_run_is_counted_on_its_own_device_alone():
@@ -506,7 +506,7 @@ def test_a_chosen_kernel_runs(kernel):
     found = meter.measured(case.run, "cpu")
     assert set(found) == set(case.terms)
     kept = {moment: found[moment]["requested"] for moment in STAYS}
-    model = Model.from_config({"model_type": "gpt2", **FAMILIES["gpt2"]})
+    model = tiny("gpt2")
     counters = 4 * sum(tensor.copies for tensor in model.tensors())  # on the host, beside CUDA
     said = case.predict("cuda")
     assert kept == {moment: said[moment].traced + counters for moment in STAYS}
@@ -528,12 +528,22 @@ def pretended_factory(card, kind):
 
 def test_the_story_leaves_what_is_alive_at_its_end(card, monkeypatch):
     monkeypatch.setattr(torch, "empty", pretended_factory(card, torch.empty))
-    alive = sum(apart.SIZES) - sum(apart.SIZES[i] for i in (1, 5, 7)) + 12 * MiB + 300 * KiB
-    assert apart.story()["requested"] == alive and card.alive == 0
+    alive = (
+        sum(subprocess_cases.SIZES)
+        - sum(subprocess_cases.SIZES[i] for i in (1, 5, 7))
+        + 12 * MiB
+        + 300 * KiB
+    )
+    assert subprocess_cases.story()["requested"] == alive and card.alive == 0
 
 
 def test_a_librarys_workspace_is_what_no_matrix_accounts_for(card, monkeypatch):
     ones = torch.ones
     monkeypatch.setattr(torch, "ones", pretended_factory(card, ones))
-    card.kept = ones(256, 256).nbytes + apart.WORKSPACE  # the product, and what cuBLAS keeps
-    assert apart.library() == {"requested": apart.WORKSPACE, "allocated": apart.WORKSPACE}
+    card.kept = (
+        ones(256, 256).nbytes + subprocess_cases.WORKSPACE
+    )  # the product, and what cuBLAS keeps
+    assert subprocess_cases.library() == {
+        "requested": subprocess_cases.WORKSPACE,
+        "allocated": subprocess_cases.WORKSPACE,
+    }

@@ -574,7 +574,7 @@ def test_what_is_sent_is_held_until_it_is_waited_for(rehearsed, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(sys.modules["memlab.rehearse.run"], name, without)
             assert rehearsed(SENT, None, gpus=4, rank=0).said != said, name
-    monkeypatch.setattr(ranks.Flight, "leaves", lambda *_: None)
+    monkeypatch.setattr(ranks.PendingCollectives, "leaves", lambda *_: None)
     assert rehearsed(SENT, None, gpus=4, rank=0).said != said
 
 
@@ -1252,7 +1252,7 @@ HERE = __file__
         (["--", "none.py"], "no file 'none.py'"),
         (["--", "mpirun", "x.py"], "mpirun starts processes of its own"),
         (["--on", "MI300X", "--", "x.py"], "MI300X is a card of ROCm"),
-        (["--steps", "0", "--", "x.py"], "steps=0; at least one"),
+        (["--steps", "0", "--", "x.py"], "--steps 0; at least one"),
         (["--assume", "mask=none", "--", "x.py"], "cannot assume 'mask=none'; known: routing="),
         (["--gpus", "2", "--", "torchrun", "--nproc-per-node", "4", HERE], "starts 4 ranks"),
         (["--backend", "cpu", "--on", "H100", "--", "x.py"], "there is nothing to fit"),

@@ -7,9 +7,9 @@ import pytest
 from memlab import Model, Recipe, Run, text
 from memlab.cli import main
 from memlab.cli.estimate_json import ALLOCATOR, WIDE
-from memlab.recipe.parallelism import Sharding
-from memlab.step.loop import quiet, tops
-from memlab.step.replayed import replayed
+from memlab.sharding import Sharding
+from memlab.step.core.allocator_replay import replayed
+from memlab.step.loops.loop import quiet, tops
 from memlab.step.simulate import simulate
 from memlab.terms.replay import replay
 
@@ -19,10 +19,10 @@ HOW = {"batch": 4, "tokens": 64}
 SEVERAL = [
     ("bf16", Run(**HOW, devices=Sharding(data=4))),
     ("bf16", Run(**HOW, devices=Sharding(data=4, zero=3))),
-    ("fp32", Run(**HOW, devices=Sharding(data=2, zero=3, param_dtype="bf16"))),
+    ("fp32", Run(**HOW, devices=Sharding.of(data=2, zero=3, param_dtype="bf16"))),
     ("zero", Run(**HOW, devices=Sharding(data=4, zero=2))),
     ("bf16", Run(**HOW, devices=Sharding(tensor=2))),
-    ("bf16", Run(**HOW, micro_batches=4, devices=Sharding(pipeline=2, schedule="gpipe"))),
+    ("bf16", Run(**HOW, micro_batches=4, devices=Sharding.of(pipeline=2, schedule="gpipe"))),
 ]
 
 
@@ -46,7 +46,7 @@ def test_no_stream_gets_what_another_has_let_go_of():
 
 def test_fsdp2_takes_its_buffers_from_streams_of_their_own():
     """torch, _fsdp_collectives.py: foreach_all_gather and foreach_reduce."""
-    run = Run(**HOW, devices=Sharding(data=4, zero=3, param_dtype="bf16", reduce_dtype="fp32"))
+    run = Run(**HOW, devices=Sharding.of(data=4, zero=3, param_dtype="bf16", reduce_dtype="fp32"))
     log = simulate(LLAMA, "fp32", run, every_layer=True).log
     streams = {}
     for record, change, _ in log.events:

@@ -5,16 +5,19 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import moved
 import pytest
 import yaml
 
 import memlab
+from memlab.base import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 PINS = [
@@ -62,6 +65,12 @@ def test_one_version_everywhere():
     assert citation["cff-version"] == "1.2.0"
     assert {"message", "title", "authors"} <= set(citation)
     assert citation["version"] == project()["version"] == memlab.__version__
+
+
+def test_answers_are_proven_with_what_is_pinned():
+    pinned = {name: version for name, version in (line.split("==") for line in PINS)}
+    pinned = {name: version for name, version in pinned.items() if name in versions.PROVEN}
+    assert versions.PROVEN == {**pinned, "deepspeed": versions.PROVEN["deepspeed"]}
 
 
 def tracked():
@@ -229,7 +238,8 @@ def workflows():
 def test_a_workflow_runs_no_code_that_others_can_exchange():
     for workflow in workflows().values():
         for job in workflow["jobs"].values():
-            for step in job["steps"]:
+            assert job.get("uses", "./").startswith("./")
+            for step in job.get("steps", ()):
                 assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", step.get("uses", "a@" + "0" * 40))
                 if step.get("uses", "").startswith("actions/checkout@"):
                     assert step["with"]["persist-credentials"] is False
@@ -245,6 +255,37 @@ def test_the_pages_wait_for_the_tests_and_what_builds_them_may_not_publish():
     assert pages["permissions"] == {"contents": "read"} and "permissions" not in build
     assert "make book" in [step.get("run") for step in build["steps"]]
     assert deploy["needs"] == "build" and not any("run" in step for step in deploy["steps"])
+
+
+def test_a_release_waits_for_the_tests_and_what_builds_it_may_not_publish():
+    release = workflows()["release"]
+    test, build, publish = (release["jobs"][name] for name in ("test", "build", "publish"))
+    assert (
+        test["uses"] == "./.github/workflows/ci.yml"
+        and "workflow_call" in workflows()["test"][True]
+    )
+    assert release["permissions"] == {"contents": "read"} and "permissions" not in build
+    assert publish["needs"] == ["test", "build"] and publish["permissions"] == {"id-token": "write"}
+    assert not any("run" in step for step in publish["steps"]) and publish["environment"]
+    ran = [step["run"] for step in build["steps"] if "run" in step]
+    (check,) = (words for words in ran if "GITHUB_REF_NAME" in words and "assert" in words)
+    for tag, status in ((f"v{project()['version']}", 0), ("v0.0.1", 1)):
+        command = [sys.executable, *shlex.split(check)[1:]]
+        done = subprocess.run(command, cwd=ROOT, env={"GITHUB_REF_NAME": tag}, capture_output=True)
+        assert done.returncode == status, done.stderr
+    assert f"## {project()['version']}, " in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_the_weekly_run_takes_the_newest_and_says_what_moved():
+    newest = workflows()["test"]["jobs"]["newest"]
+    ran = [step["run"] for step in newest["steps"] if "run" in step]
+    assert newest["if"] == "github.event_name == 'schedule'"
+    assert not any("constraints" in words for words in ran)
+    assert any(words.startswith("python tools/moved.py ") for words in ran)
+    pins = "# of these\nA_b==1.0\ntorch==2.13.0\ngone==3\n"
+    found = moved.moved(pins, [("a-B", "1.1"), ("torch", "2.13.0+cpu"), ("new", "1")])
+    assert found == [("A_b", "1.0", "1.1")]
+    assert moved.table(found).endswith("\n| A_b | 1.0 | 1.1 |")
 
 
 def test_every_version_of_python_that_is_promised_is_tested():

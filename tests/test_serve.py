@@ -1,4 +1,4 @@
-"""*Serve* on the page answers as `memlab estimate --engine` does, in both engines of the page."""
+"""*Serve* on the page answers as `memlab serve` does, in both engines of the page."""
 
 import contextlib
 import io
@@ -16,14 +16,14 @@ from memlab import Recipe, Run
 from memlab.base.message import Message, rendered
 from memlab.cli import main
 from memlab.estimate import estimate
-from memlab.model.config import KEYS
-from memlab.page import elsewhere_words, served_words
+from memlab.families import has_config
+from memlab.page import serve_words, shared_words
 from memlab.page.answer import outcome
-from memlab.page.asked import model_of
-from memlab.page.request import checked
-from memlab.page.served import recipe_of
-from memlab.page.serving_controls import NO_ENGINE
-from memlab.page.serving_words import packs
+from memlab.page.controls import checked
+from memlab.page.question import model_of
+from memlab.page.serve_answer import recipe_of
+from memlab.page.serve_command import packs
+from memlab.page.serve_controls import NO_ENGINE
 from memlab.step import calls
 from memlab.units import text
 from memlab.verdict import FITS, room_on
@@ -39,9 +39,8 @@ def described(asked):
     """The states that have an answer and a model that memlab describes, whole."""
     for state, told in asked:
         whole = checked(state)
-        if (
-            "error" not in told
-            and whole.get("config", {"model_type": "llama"})["model_type"] in KEYS
+        if "error" not in told and has_config(
+            whole.get("config", {"model_type": "llama"})["model_type"]
         ):
             yield whole, told
 
@@ -117,8 +116,8 @@ def test_a_change_makes_the_room_that_it_promises(asked, lookup):  # noqa: F811
             assert changed["fits"]
             assert f"which is {words.split()[-1]} conversations" in changed["serving"]
             seen += 1
-        if "error" not in told and not told["fits"] and "--engine" in told["command"]:
-            assert bool(told["steps"]) == (told["advice"] == served_words.EACH_MAKES_ROOM)
+        if "error" not in told and not told["fits"] and "memlab serve" in told["command"]:
+            assert bool(told["steps"]) == (told["advice"] == serve_words.EACH_MAKES_ROOM)
     assert seen > 5
 
 
@@ -141,7 +140,7 @@ def test_it_can_be_said_in_every_language(asked, language):
                 re.findall(r"\b(?:the|of|are|need|there|room|tokens that)\b", rendered(one, words))
             )
             assert not left, (one, rendered(one, words))
-    serving = vars(served_words)
+    serving = vars(serve_words)
     wanted = [n for n in serving if n.isupper()]
     assert len(wanted) > 20
     unmet = {name for name in wanted if serving[name] not in met}
@@ -151,4 +150,4 @@ def test_it_can_be_said_in_every_language(asked, language):
         "MORE_SHARE",
         "MORE_CARDS",
     }  # which stand inside of MAKES_ROOM
-    assert set(elsewhere_words.OF_ENGINES) <= met
+    assert set(shared_words.OF_ENGINES) <= met

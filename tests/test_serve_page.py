@@ -14,9 +14,9 @@ from test_pages import SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.base.message import rendered
 from memlab.page.answer import answered
+from memlab.page.controls import first
 from memlab.page.peak_files import reader
-from memlab.page.request import first
-from memlab.page.serving_controls import START
+from memlab.page.serve_controls import START
 
 ENGINE = SITE / "en" / "_static" / "calculator" / "micropython.wasm"
 SHOWN = (
@@ -96,6 +96,7 @@ def test_it_says_who_can_be_served(page):
     assert page.inner_text("#calc-serving") == found["serving"]
     assert page.inner_text("#calc-total-bytes") == f"{found['total']:,}"
     assert page.locator("#calc-towers *").count() == 0 and page.is_hidden("#calc-towers")
+    page.wait_for_selector("#calc-advice:not([inert])")  # a moment after the verdict
     assert page.locator("#calc-changes code").all_text_contents() == found["flags"]
     page.click("#calc-changes li:first-child .calc-apply")  # the cache in FP8
     until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))

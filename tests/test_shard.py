@@ -18,7 +18,7 @@ LLAMA = Model.preset("llama-3-8b")
 
 
 def over(**ranks):
-    return Run(devices=Sharding(**ranks))
+    return Run(devices=Sharding.of(**ranks))
 
 
 def alone(model):

@@ -4,8 +4,9 @@ import json
 
 import pytest
 import torch
+from compare import holds
 from depth import few
-from test_sharded_step import LAST, MESH, NARROW, compare, on_the_host, question
+from test_sharded_step import LAST, MESH, NARROW, on_the_host, question
 from torch.distributed.fsdp import fully_shard
 
 from memlab import Model, Run, Sharding
@@ -14,8 +15,8 @@ from memlab.formats import storage
 from memlab.lab import sharded_steps
 from memlab.lab.ranks import in_turn, on_ranks
 from memlab.recipe import Recipe
-from memlab.recipe.adapter_parts import part_count, weight_bytes
-from memlab.recipe.least import least
+from memlab.run.lower_bound import least
+from memlab.sharding.adapter_rows import part_count, weight_bytes
 from memlab.step import Lora, simulate
 
 # Rank 3 is divided by neither number of ranks: the last ones pad.
@@ -68,21 +69,21 @@ def over_four():
 
 @pytest.mark.parametrize("number", range(len(OVER_TWO)), ids=str)
 def test_two_real_ranks_hold_what_is_derived(number, over_two):
-    derived = compare(OVER_TWO[number], over_two[0][number])
+    derived = holds(simulate(*OVER_TWO[number]), over_two[0][number])
     assert derived.peak.contents["gathered weights"] > 0
 
 
 @pytest.mark.parametrize("number", range(len(ON_HOST)), ids=str)
 def test_a_device_and_its_host_hold_what_is_derived(number, over_two):
     measured = over_two[0][len(OVER_TWO) + number]
-    on_the_host(compare(ON_HOST[number], measured), measured["host"])
+    on_the_host(holds(simulate(*ON_HOST[number]), measured), measured["host"])
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived(number, over_four):
     model, recipe, run = OVER_FOUR[number]
-    derived = compare(OVER_FOUR[number], over_four[0][number])
+    derived = holds(simulate(*OVER_FOUR[number]), over_four[0][number])
     theirs = run.lora.format(recipe, peft=True)
     parts = weight_bytes(run.lora, model, recipe, theirs, run.devices)
     assert derived.held_contents["between_steps"]["weights"] == parts
@@ -98,7 +99,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
 
 
 def step(lora, recipe="bf16", **how):
-    devices = Sharding(data=8, zero=3, **how)
+    devices = Sharding.of(data=8, zero=3, **how)
     return simulate(LLAMA, recipe, Run(tokens=512, lora=lora, devices=devices))
 
 

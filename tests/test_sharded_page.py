@@ -6,23 +6,26 @@ import shlex
 from pathlib import Path
 
 import code_key
+import peak_compare
 import peaks
 import pytest
 import sharded_peaks
-import told_hills
 from calculator_states import SHARDED, sharded
 from real_steps import deep
 from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
 from memlab.cli import main
+from memlab.families import tabled
 from memlab.page import words
 from memlab.page.answer import answered
-from memlab.page.asked import model_of, recipe_of, run_of
-from memlab.page.highest import BUCKETS
+from memlab.page.controls import checked
+from memlab.page.fsdp_tables import BY_VALUE, FSDP
 from memlab.page.peak_files import moments, unfolded
-from memlab.page.request import checked
-from memlab.page.sharded import BY_VALUE, FAMILIES, FSDP
-from memlab.step import devices, gathered, simulate
+from memlab.page.question import model_of, recipe_of, run_of
+from memlab.page.table_peak import BUCKETS
+from memlab.step import simulate
+from memlab.step.parallel import supported
+from memlab.step.parallel.fsdp import group
 
 MANY = deep(40)
 DRAW = random.Random(sharded_peaks.key())
@@ -35,7 +38,7 @@ def test_they_were_made_by_the_code_as_it_is():
 
 def test_the_key_covers_all_that_steps_are_made_from():
     mine = set(code_key.reached(Path(sharded_peaks.__file__)))
-    assert set(code_key.reached(Path(peaks.__file__))) < mine and Path(gathered.__file__) in mine
+    assert set(code_key.reached(Path(peaks.__file__))) < mine and Path(group.__file__) in mine
 
 
 def test_there_is_a_file_of_each_and_no_other():
@@ -69,8 +72,8 @@ def asked(lookup):  # noqa: F811
 def test_the_peak_is_that_of_the_simulated_step(asked):
     for state, told in asked:
         step = simulate(model_of(state), recipe_of(state), run_of(state))
-        told_hills.hold(told, step, state)
-    assert {model_of(state).family for state, _ in asked} >= set(FAMILIES)
+        peak_compare.hold(told, step, state)
+    assert {model_of(state).family for state, _ in asked} >= set(tabled("fsdp"))
 
 
 def test_the_engines_agree(lookup, folder, asked):  # noqa: F811
@@ -87,7 +90,7 @@ def test_the_shown_command_is_the_answer(asked, monkeypatch, tmp_path, capsys):
 
 
 def test_the_optimizers_are_those_of_the_step():
-    assert BY_VALUE == devices.BY_VALUE
+    assert BY_VALUE == supported.BY_VALUE
 
 
 def test_ddp_is_one_device_and_a_copy_of_the_gradients(lookup):  # noqa: F811

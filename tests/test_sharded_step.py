@@ -2,7 +2,9 @@
 
 import json
 
+import compare
 import pytest
+from compare import holds
 from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate
@@ -10,7 +12,6 @@ from memlab.cli import main
 from memlab.fit import largest_batch
 from memlab.lab import sharded_steps
 from memlab.lab.ranks import on_ranks
-from memlab.recipe.fsdp_policy import POLICY
 from memlab.step import simulate
 from memlab.terms.host import pinned
 from memlab.terms.optimizer import numel
@@ -34,10 +35,8 @@ LLAMA = Model.preset("llama-3-8b")
 
 
 def question(family, recipe="fp32", ranks=2, *, config=None, **said):
-    devices = {name: said.pop(name) for name in POLICY if name in said}
-    run = {"batch": 2, "tokens": 16} | said
-    model = Model.from_config(CONFIGS[family] | (config or {}))
-    return model, recipe, Run.cpu(**run, devices=Sharding(data=ranks, zero=3, **devices))
+    whole = CONFIGS[family] | (config or {})
+    return compare.question(whole, recipe, {"data": ranks, "zero": 3}, said)
 
 
 OVER_TWO = few(
@@ -96,27 +95,16 @@ def padding(model, ranks, rank):
     return missing
 
 
-def compare(asked, measured):
-    derived = simulate(*asked)
-    assert measured["peak"] == derived.peak.bytes
-    assert measured["first_peak"] == derived.peak.first_step_bytes
-    for moment, held in derived.held.items():
-        assert measured[moment] == held, moment
-    for term in ("weights", "gathered weights", "optimizer"):
-        assert measured["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
-    return derived
-
-
 @pytest.mark.parametrize("number", range(len(OVER_TWO)), ids=str)
 def test_two_real_ranks_hold_what_is_derived(number, over_two):
-    derived = compare(OVER_TWO[number], over_two[0][number])
+    derived = holds(simulate(*OVER_TWO[number]), over_two[0][number])
     assert derived.peak.contents["gathered weights"] > 0
 
 
 @pytest.mark.parametrize("number", range(len(ON_HOST)), ids=str)
 def test_a_device_and_its_host_hold_what_is_derived(number, over_two):
     measured = over_two[0][len(OVER_TWO) + number]
-    derived = compare(ON_HOST[number], measured)
+    derived = holds(simulate(*ON_HOST[number]), measured)
     assert derived.held_contents["between_steps"]["weights"] == 0
     on_the_host(derived, measured["host"])
 
@@ -131,14 +119,14 @@ def on_the_host(derived, measured):
 @pytest.mark.parametrize("number", range(len(OVER_A_MESH)), ids=str)
 def test_a_mesh_of_two_dimensions_holds_what_is_derived(number, over_four):
     asked, measured = OVER_A_MESH[number], over_four[0][len(OVER_FOUR) + number]
-    derived = compare(asked, measured)
+    derived = holds(simulate(*asked), measured)
     if derived.host is not None:
         on_the_host(derived, measured["host"])
 
 
 @pytest.mark.parametrize("number", range(len(OVER_FOUR)), ids=str)
 def test_four_real_ranks_hold_what_is_derived_and_the_last_less_by_its_padding(number, over_four):
-    derived = compare(OVER_FOUR[number], over_four[0][number])
+    derived = holds(simulate(*OVER_FOUR[number]), over_four[0][number])
     assert derived.peak.moment != "optimizer"
     model = OVER_FOUR[number][0]
     missing = [padding(model, 4, rank) for rank in range(4)]
@@ -173,7 +161,7 @@ def test_an_all_reduce_holds_the_gradients_of_all_layers_in_the_format_of_the_re
     """HSDP's alone, until backward is over: the same parts without replicas go one by one."""
 
     def as_the_root_is_reduced(**how):
-        devices = Sharding(zero=3, **NARROW, **how)
+        devices = Sharding.of(zero=3, **NARROW, **how)
         log = simulate(LLAMA, "bf16", Run(tokens=64, devices=devices)).log
         span = log.events[log.marks["second.backward"] : log.marks["second.optimizer"]]
         made = [at for r, change, at in span if r and r.op == "reduce_scatter" and change > 0]
@@ -187,7 +175,7 @@ def test_an_all_reduce_holds_the_gradients_of_all_layers_in_the_format_of_the_re
 
 def test_weights_on_a_host_leave_the_device_and_take_pinned_blocks_there():
     def step(**how):
-        run = Run(tokens=512, devices=Sharding(data=8, zero=3, param_dtype="bf16", **how))
+        run = Run(tokens=512, devices=Sharding.of(data=8, zero=3, param_dtype="bf16", **how))
         return simulate(LLAMA, "fp32", run)
 
     near, away, paged = step(), step(cpu_offload="pinned"), step(cpu_offload="pageable")
@@ -203,7 +191,7 @@ def test_weights_on_a_host_leave_the_device_and_take_pinned_blocks_there():
 
 def test_two_groups_have_buffers_at_once_on_a_gpu():
     """In forward the next group's buffer is there before the last one's goes."""
-    run = Run(tokens=64, devices=Sharding(data=8, zero=3, param_dtype="bf16"))
+    run = Run(tokens=64, devices=Sharding.of(data=8, zero=3, param_dtype="bf16"))
     step = simulate(LLAMA, "fp32", run)
     layer = sum(t.numel for t in LLAMA.tensors() if t.name.startswith("layers."))
     root = LLAMA.parameter_count - LLAMA.layers * layer
@@ -219,7 +207,7 @@ def test_two_groups_have_buffers_at_once_on_a_gpu():
 def test_less_is_held_where_more_ranks_divide_and_layers_are_let_go():
     def peak(**how):
         devices = {"data": 8, "zero": 3, "param_dtype": "bf16"} | how
-        return estimate(LLAMA, "fp32", Run(tokens=512, devices=Sharding(**devices)))
+        return estimate(LLAMA, "fp32", Run(tokens=512, devices=Sharding.of(**devices)))
 
     usual, kept = peak(), peak(reshard_after_forward=False)
     layers = sum(t.numel * t.copies for t in LLAMA.tensors() if t.name.startswith("layers."))
@@ -270,7 +258,7 @@ def test_a_buffer_in_the_format_of_the_weights_is_refused_beside_another():
 )
 def test_a_policy_fails_by_name(said, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        Sharding(data=8, **said)
+        Sharding.of(data=8, **said)
 
 
 def test_a_run_goes_through_json_with_its_policy():
@@ -283,7 +271,7 @@ def test_the_shell_answers_with_a_peak(capsys):
     words = "llama-3-8b --fsdp 8 --tokens 512 --param-dtype bf16 --no-reshard --gradient-sync last"
     assert main(["estimate", *words.split()]) == 0
     said = capsys.readouterr().out
-    devices = Sharding(
+    devices = Sharding.of(
         data=8, zero=3, param_dtype="bf16", reshard_after_forward=False, gradient_sync="last"
     )
     derived = estimate(LLAMA, None, Run(tokens=512, devices=devices))
@@ -291,9 +279,13 @@ def test_the_shell_answers_with_a_peak(capsys):
     words = "llama-3-8b --fsdp 8 --replicas 2 --cpu-offload --tokens 512 --param-dtype bf16"
     assert main(["estimate", *words.split()]) == 0
     said = capsys.readouterr().out
-    devices = Sharding(data=8, zero=3, param_dtype="bf16", replicas=2, cpu_offload="pinned")
+    devices = Sharding.of(data=8, zero=3, param_dtype="bf16", replicas=2, cpu_offload="pinned")
     step = simulate(LLAMA, None, Run(tokens=512, devices=devices))
-    assert f"on the pinned host     {text(step.host.bytes)} of one rank, in optimizer: " in said
+    size = step.host.bytes
+    whole = (
+        f"{text(8 * size)} if one machine has all 8 ranks, {text(size)} of one rank, in optimizer: "
+    )
+    assert f"on the pinned host     {whole}" in said
     assert main(["estimate", *words.split(), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["host"]["bytes"] == step.host.bytes == sum(told["host"]["contents"].values())
@@ -308,7 +300,7 @@ def test_the_shell_answers_with_a_peak(capsys):
 
 
 def test_the_largest_batch_of_a_rank_is_found():
-    devices = Sharding(data=8, zero=3, param_dtype="bf16")
+    devices = Sharding.of(data=8, zero=3, param_dtype="bf16")
     run = Run(tokens=512, checkpoint="block", devices=devices)
     alone = largest_batch(LLAMA, "fp32", run.replace(devices=Sharding()), on="H100")
     assert alone.value == 0 < largest_batch(LLAMA, "fp32", run, on="H100").value
@@ -329,7 +321,7 @@ def test_one_rank_that_divides_nothing_has_no_policy(field, value, beside):
     with pytest.raises(
         ValueError, match=f"{field}={value!r} with data=1: 2 ranks or more divide with ZeRO"
     ):
-        Sharding(data=1, zero=3, **{field: value}, **beside)
+        Sharding.of(data=1, zero=3, **{field: value}, **beside)
 
 
 @pytest.mark.parametrize("beside", [{}, {"tensor": 2}, {"pipeline": 2}], ids=str)
@@ -337,9 +329,9 @@ def test_one_rank_that_divides_nothing_has_no_policy(field, value, beside):
 def test_a_step_of_zero_over_one_rank_is_refused(zero, beside):
     """It was answered as if there were no ZeRO; what stays between steps is the same."""
     model, recipe, run = question("llama", micro_batches=2)
-    there = Sharding(data=1, zero=zero, **beside)
+    there = Sharding.of(data=1, zero=zero, **beside)
     with pytest.raises(ValueError, match=f"zero={zero} with data=1: no step is described"):
         estimate(model, recipe, run.replace(devices=there))
-    at_rest = [Run(devices=each) for each in (there, Sharding(**beside))]
+    at_rest = [Run(devices=each) for each in (there, Sharding.of(**beside))]
     first, second = (estimate(model, recipe, each).total() for each in at_rest)
     assert first == second

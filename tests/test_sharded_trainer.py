@@ -3,12 +3,12 @@
 import inspect
 
 import pytest
+import trainer_ranks
 from depth import few
 from real_trainers import Peaks, derived
 
 from memlab import Model, Recipe, Run, Sharding, estimate
 from memlab.cli import main
-from memlab.lab import trainer_ranks
 from memlab.lab.ranks import on_ranks
 from memlab.lab.trainers import CONFIG
 from memlab.step import Lora, simulate
@@ -40,7 +40,7 @@ LLAMA = Model.preset("llama-3-8b")
 def question(family, recipe="fp32", loaded=None, **said):
     """What is derived, and what a rank is asked: the format of its checkpoint, run and config."""
     how = {name: said.pop(name) for name in (*BF16, *NAMES) if name in said}
-    devices = Sharding(**{"data": 2 * how.get("replicas", 1), "zero": 3} | how)
+    devices = Sharding.of(**{"data": 2 * how.get("replicas", 1), "zero": 3} | how)
     run = Run.cpu(**{"batch": 2, "tokens": 32} | said, loop="trainer", devices=devices)
     return recipe, (loaded or recipe, run, CONFIGS[family])
 
@@ -121,18 +121,14 @@ def test_trainer_on_two_groups_of_real_ranks_holds_what_is_derived(number, repli
     recipe, (_, run, config) = REPLICATED[number]
     for rank in replicated[::2]:  # the first of each group, whose part of 1,001 words is larger
         measured = dict(rank[number])
-        away = run.devices.cpu_offload is not None
+        away = run.devices.policy.cpu_offload is not None
         assert bool(measured.pop("contents").get("weights")) != away
         if away:
             step = simulate(Model.from_config(config), recipe, run)
             assert measured.pop("host") == step.host.bytes
         assert Peaks(**measured) == derived(recipe, run, config)
-    alone = run.replace(devices=Sharding(**{**vars_of(run.devices), "replicas": 1, "data": 2}))
+    alone = run.replace(devices=run.devices.changed(replicas=1, data=2))
     assert derived(recipe, alone, config) != derived(recipe, run, config)
-
-
-def vars_of(devices):
-    return {name: getattr(devices, name) for name in Sharding.__annotations__}
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +198,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(more):
 
 def gpu(loop, **said):
     how = {name: said.pop(name) for name in ("gradient_sync",) if name in said}
-    devices = Sharding(data=8, zero=3, **BF16, **how)
+    devices = Sharding.of(data=8, zero=3, **BF16, **how)
     return simulate(LLAMA, "fp32", Run(tokens=512, loop=loop, devices=devices, **said))
 
 
@@ -259,7 +255,7 @@ def test_what_is_not_described_is_refused_by_name(said, recipe, message):
 
 
 def test_on_a_gpus_host_parts_of_weights_and_gradients_lie_in_pinned_blocks():
-    devices = Sharding(data=8, zero=3, cpu_offload="pinned", **BF16)
+    devices = Sharding.of(data=8, zero=3, cpu_offload="pinned", **BF16)
     run = Run(tokens=512, loop="trainer", devices=devices)
     away, near = simulate(LLAMA, "fp32", run), gpu("trainer")
     blocks = sum(
@@ -288,7 +284,7 @@ def test_the_shell_answers_with_trainers_peak(capsys):
     said = capsys.readouterr().out
     assert text(gpu("trainer").peak.bytes) in said
     assert main(["estimate", *words.split(), "--micro-batches", "4"]) == 2
-    assert "say gradient_sync='last'" in capsys.readouterr().err
+    assert "say --gradient-sync last" in capsys.readouterr().err
     assert (
         main(["estimate", *words.split(), "--micro-batches", "4", "--gradient-sync", "last"]) == 0
     )

@@ -14,7 +14,7 @@ ADAFACTOR = Recipe(optimizer="adafactor")
 
 
 def over(**how):
-    return Run(devices=Sharding(**how))
+    return Run(devices=Sharding.of(**how))
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 7, 8, 9, 128, 1000])

@@ -7,11 +7,12 @@ import pytest
 
 from memlab import Model, Recipe, Run, Sharding
 from memlab.explain.explanation import explain
-from memlab.step import pipelined, simulate
-from memlab.step.loop import nearest
-from memlab.step.pipelined import stage_peaks, step_of_stage
-from memlab.step.replayed import FEW, replayed
-from memlab.step.result import term
+from memlab.step import simulate
+from memlab.step.core.allocator_replay import FEW, replayed
+from memlab.step.core.result import term
+from memlab.step.loops.loop import nearest
+from memlab.step.parallel.pipeline import step as pipelined
+from memlab.step.parallel.pipeline.step import stage_peaks, step_of_stage
 
 SMALL = {"num_hidden_layers": 4, "hidden_size": 32, "num_attention_heads": 4}
 SMALL |= {"intermediate_size": 70, "vocab_size": 101, "max_position_embeddings": 64}
@@ -26,11 +27,17 @@ STEPS = (
     ("bf16", Run(**HOW, micro_batches=3, loop="sft", checkpoint="none", lora=None)),
     ("fp32", Run(**HOW, micro_batches=3, loop="trainer", eval_batch=8, eval_logits=2)),
     ("bf16", Run(**HOW, micro_batches=3, implementation="memlab", loss="chunked")),
-    ("fp32", Run(**HOW, micro_batches=3, devices=Sharding(data=2, zero=3, gradient_sync="last"))),
-    ("fp32", Run(**HOW, micro_batches=3, devices=Sharding(data=2, zero=3, cpu_offload="pinned"))),
+    (
+        "fp32",
+        Run(**HOW, micro_batches=3, devices=Sharding.of(data=2, zero=3, gradient_sync="last")),
+    ),
+    (
+        "fp32",
+        Run(**HOW, micro_batches=3, devices=Sharding.of(data=2, zero=3, cpu_offload="pinned")),
+    ),
     ("zero", Run(**HOW, micro_batches=3, devices=Sharding(data=2, zero=1))),
-    ("zero", Run(**HOW, micro_batches=3, devices=Sharding(data=2, zero=2, overlap_comm=True))),
-    ("zero", Run(**HOW, micro_batches=2, devices=Sharding(data=2, zero=3, library="deepspeed"))),
+    ("zero", Run(**HOW, micro_batches=3, devices=Sharding.of(data=2, zero=2, overlap_comm=True))),
+    ("zero", Run(**HOW, micro_batches=2, devices=Sharding.of(data=2, zero=3, library="deepspeed"))),
     ("bf16", Run(**HOW, micro_batches=2, devices=Sharding(tensor=2), optimizer_impl="forloop")),
 )
 
@@ -63,7 +70,7 @@ SCHEDULES = (
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
 @pytest.mark.parametrize(("schedule", "each"), SCHEDULES)
 def test_so_it_is_of_each_rank_of_a_pipeline(schedule, each, backend):
-    there = Sharding(pipeline=2, schedule=schedule, stages_per_rank=each)
+    there = Sharding.of(pipeline=2, schedule=schedule, stages_per_rank=each)
     run = Run(**HOW, micro_batches=4, backend=backend, devices=there)
     for rank, short in enumerate(stage_peaks(LLAMA, "fp32", run)):
         whole = step_of_stage(LLAMA, "fp32", run, rank).peak
@@ -93,7 +100,7 @@ def test_what_is_reserved_is_that_of_all_micro_batches(recipe, run):
 
 def test_a_pipeline_is_simulated_once_for_each_cause_and_rank(monkeypatch):
     """Its answer took the fullest rank a second time, and both of its steps in full length."""
-    run = Run(**HOW, micro_batches=16, devices=Sharding(pipeline=2, schedule="gpipe"))
+    run = Run(**HOW, micro_batches=16, devices=Sharding.of(pipeline=2, schedule="gpipe"))
     peak = max(at.bytes for at in stage_peaks(LLAMA, "bf16", run))
     ranks, own, simulated = stage_peaks.cache_info().misses, pipelined._played, []
 

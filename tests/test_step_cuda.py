@@ -8,7 +8,7 @@ from real_steps import Question, build, deep, quiet, random_configs, simulated
 
 from memlab import Run
 from memlab.measure import trace
-from memlab.step.kernels import kernel
+from memlab.step.ops.sdpa_kernel import kernel
 
 LLAMAS = ("llama", "mistral", "qwen2", "qwen3")
 

@@ -11,7 +11,7 @@ from memlab.cli import main
 from memlab.lab import tensor_steps
 from memlab.lab.ranks import fake_group, in_turn, on_ranks
 from memlab.lab.two_steps import each
-from memlab.recipe.expert_parallel import ROUTINGS
+from memlab.sharding.expert_parallel import ROUTINGS
 from memlab.step import simulate
 
 QWEN = Model.preset("qwen3-30b-a3b")
@@ -24,7 +24,7 @@ def question(family, recipe="fp32", ranks=2, *, config=None, plan="transformers"
     run = {"batch": 2, "tokens": 16} | said
     sizes = CONFIGS[family] | OTHER_WIDE.get(family, WIDE) | (config or {})
     model = Model.from_config({"model_type": family} | sizes)
-    return model, recipe, Run.cpu(**run, devices=Sharding(tensor=ranks, plan=plan))
+    return model, recipe, Run.cpu(**run, devices=Sharding.of(tensor=ranks, plan=plan))
 
 
 REAL = few(
@@ -97,7 +97,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(family):
 
 def test_what_stays_is_a_slice_of_each_expert_and_the_whole_router():
     """Of qwen3-30b-a3b on 4 ranks; rows that the experts read are not divided."""
-    devices = Sharding(tensor=4, plan="transformers")
+    devices = Sharding.of(tensor=4, plan="transformers")
     whole, cut = ({t.name: t for t in s.tensors(QWEN)} for s in (Sharding(), devices))
     for name, tensor in whole.items():
         part = 4 if ".experts_" in name else 1
@@ -115,10 +115,10 @@ def test_the_shell_answers_with_transformers_plan_alone(capsys):
     words = "estimate qwen3-30b-a3b --precision bf16 --tokens 1024 --tensor 4".split()
     assert main([*words, "--plan", "transformers"]) == 0
     said = capsys.readouterr().out
-    run = Run(tokens=1024, devices=Sharding(tensor=4, plan="transformers"))
+    run = Run(tokens=1024, devices=Sharding.of(tensor=4, plan="transformers"))
     assert str(estimate(QWEN, "bf16", run)) in said
     assert main(words) == 2
-    assert "tensor=4: the experts of a mixture are cut by plan='transformers' alone" in (
+    assert "--tensor-parallel 4: the experts of a mixture are cut by --plan transformers alone" in (
         capsys.readouterr().err
     )
 
@@ -147,7 +147,7 @@ def test_what_stays_is_refused_by_name_too():
     for family, config, message in (
         ("qwen3_moe", {"moe_intermediate_size": 33}, r"not divide M=33 \(an expert's width\)"),
         ("glm4_moe", {"n_shared_experts": 1, "moe_intermediate_size": 33}, "not divide M=33"),
-        ("olmoe", {}, "transformers' plan for olmoe with tensor=2 is not described; known: qwen3"),
+        ("olmoe", {}, "transformers' plan for olmoe with tensor=2 is not described; known: glm"),
     ):
         model, recipe, run = question(family, config=config)
         with pytest.raises(ValueError, match=message):

@@ -2,7 +2,9 @@
 
 import json
 
+import compare
 import pytest
+from compare import holds
 from depth import few
 
 from memlab import Model, Recipe, Run, Sharding, estimate, text
@@ -24,10 +26,7 @@ LLAMA = Model.preset("llama-3-8b")
 
 
 def question(family, recipe="fp32", ranks=2, *, config=None, **said):
-    devices = {name: said.pop(name) for name in ("sequence", "plan") if name in said}
-    run = {"batch": 2, "tokens": 16} | said
-    model = Model.from_config(CONFIGS[family] | (config or {}))
-    return model, recipe, Run.cpu(**run, devices=Sharding(tensor=ranks, **devices))
+    return compare.question(CONFIGS[family] | (config or {}), recipe, {"tensor": ranks}, said)
 
 
 EVEN = {"vocab_size": 600}
@@ -61,20 +60,12 @@ def found():
     return on_ranks(2, tensor_steps.several, REAL)
 
 
-def compare(question, measured):
-    model, recipe, run = question
-    derived = simulate(model, recipe, run)
-    assert measured["peak"] == derived.peak.bytes
-    assert measured["first_peak"] == derived.peak.first_step_bytes
-    for moment, held in derived.held.items():
-        assert measured[moment] == held, moment
-    for term in ("weights", "gradients", "optimizer"):
-        assert measured["contents"].get(term, 0) == derived.peak.contents.get(term, 0), term
+PARTS = ("weights", "gradients", "optimizer")
 
 
 @pytest.mark.parametrize("number", range(len(REAL)), ids=str)
 def test_two_real_ranks_hold_what_is_derived(number, found):
-    compare(REAL[number], found[0][number])
+    holds(simulate(*REAL[number]), found[0][number], PARTS)
     first, second = (ranks[number]["peak"] for ranks in found)
     uneven = REAL[number][0].vocab % 2  # the last rank has fewer words then
     assert second < first if uneven else second == first
@@ -85,7 +76,7 @@ def test_two_real_ranks_hold_what_is_derived(number, found):
 def test_rank_0_of_several_holds_what_is_derived(number):
     asked = PRETENDED[number]
     with fake_group(asked[2].devices.tensor):
-        compare(asked, tensor_steps.steps(*asked))
+        holds(simulate(*asked), tensor_steps.steps(*asked), PARTS)
 
 
 @pytest.mark.parametrize("sequence", [False, True])
@@ -99,7 +90,7 @@ def test_layers_that_are_counted_are_like_those_that_are_simulated(sequence):
 
 def test_each_way_to_divide_leaves_less_and_the_table_has_a_whole_gradient():
     def step(**devices):
-        return simulate(LLAMA, "bf16", Run(tokens=4096, devices=Sharding(**devices)))
+        return simulate(LLAMA, "bf16", Run(tokens=4096, devices=Sharding.of(**devices)))
 
     alone, eight, tokens = step(), step(tensor=8), step(tensor=8, sequence=True)
     assert alone.peak.bytes > eight.peak.bytes > tokens.peak.bytes
@@ -138,16 +129,16 @@ def test_a_family_and_devices_that_are_not_described_are_refused_by_name():
     with pytest.raises(ValueError, match="transformers 'gpt2' is not described beside tensor"):
         estimate(Model.preset("gpt2"), "fp32", Run(tokens=64, devices=Sharding(tensor=2)))
     for more in ({"data": 2}, {"context": 2}, {"pipeline": 2}, {"data": 2, "zero": 3}):
-        devices = Sharding(tensor=2, **more)
+        devices = Sharding.of(tensor=2, **more)
         with pytest.raises(ValueError, match="the step of one device alone is described"):
             estimate(LLAMA, "bf16", Run(tokens=64, devices=devices))
 
 
 def test_sequence_needs_ranks_and_a_truth_value():
     with pytest.raises(ValueError, match="sequence=True is tensor parallelism's, of 2 ranks"):
-        Sharding(sequence=True)
+        Sharding.of(sequence=True)
     with pytest.raises(TypeError, match="sequence=1; True or False is needed"):
-        Sharding(tensor=2, sequence=1)
+        Sharding.of(tensor=2, sequence=1)
 
 
 def test_a_run_goes_through_json():
@@ -159,7 +150,7 @@ def test_the_shell_answers_with_a_peak(capsys):
     words = "estimate llama-3-8b --tensor 8 --sequence --tokens 4096".split()
     assert main(words) == 0
     said = capsys.readouterr().out
-    devices = Sharding(tensor=8, sequence=True)
+    devices = Sharding.of(tensor=8, sequence=True)
     derived = estimate(LLAMA, None, Run(tokens=4096, devices=devices))
     assert str(derived) in said
     assert "one rank of 8 (tensor 8, sequence=True): the peak" in said
@@ -168,8 +159,8 @@ def test_the_shell_answers_with_a_peak(capsys):
     assert told["sharding"]["sequence"] is True and told["sharding"]["tensor"] == 8
     assert told["peak"]["bytes"] == derived.total() and text(derived.total())
     for wrong, message in (
-        ("--tensor 3", "tensor=3 does not divide K=8"),
-        ("--sequence", "sequence=True is tensor parallelism's"),
+        ("--tensor 3", "--tensor-parallel 3 does not divide K=8"),
+        ("--sequence", "--sequence is tensor parallelism's"),
         ("--fsdp 8 --sequence", "--sequence beside --fsdp; give one"),
     ):
         assert main(["estimate", "llama-3-8b", *wrong.split()]) == 2
@@ -177,7 +168,7 @@ def test_the_shell_answers_with_a_peak(capsys):
 
 
 def test_the_largest_batch_of_a_rank_is_found():
-    run = Run(tokens=4096, devices=Sharding(tensor=8, sequence=True))
+    run = Run(tokens=4096, devices=Sharding.of(tensor=8, sequence=True))
     alone = largest_batch(LLAMA, "bf16", run.replace(devices=Sharding()), on="H200")
     assert 0 < alone.value < largest_batch(LLAMA, "bf16", run, on="H200").value
 

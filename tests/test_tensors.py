@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import Embedding, Linear, ModuleDict, ModuleList, Parameter
 
+from memlab.families import FLAGS, NAMES, record_of
 from memlab.model import Model
-from memlab.model.families import FAMILIES, LATENTS, MIXTURES
 from memlab.model.latent import Latent
 
 
@@ -74,17 +74,15 @@ def test_nanochat(depth):
 @st.composite
 def models(draw):
     kv_heads, flag = draw(st.integers(1, 3)), st.booleans()
-    flags = {
-        name: draw(flag) for name, default in FAMILIES["llama"].items() if isinstance(default, bool)
-    }
-    family, layers, mixed = draw(st.sampled_from(list(FAMILIES))), draw(st.integers(1, 5)), {}
-    if family in MIXTURES:
+    flags = {name: draw(flag) for name, default in FLAGS.items() if isinstance(default, bool)}
+    family, layers, mixed = draw(st.sampled_from(NAMES)), draw(st.integers(1, 5)), {}
+    if record_of(family).mixture:
         k = draw(st.integers(1, 3))
         mixed = {"experts": k + draw(st.integers(0, 3)), "experts_per_token": k}
         mixed |= {"expert_ff": draw(st.integers(1, 9)), "shared_ff": draw(st.integers(0, 9))}
         mixed["dense_layers"] = tuple(range(draw(st.integers(0, layers))))
     heads = {"head_dim": draw(st.integers(1, 5)), "heads": kv_heads * draw(st.integers(1, 3))}
-    if family in LATENTS:
+    if record_of(family).latent:
         sizes = {name: draw(st.integers(1, 5)) for name in ("kv_rank", "nope", "value")}
         sizes |= {"rope": 2 * draw(st.integers(1, 3)), "q_rank": draw(st.integers(0, 4))}
         heads = {"latent": Latent(**sizes), "heads": kv_heads}

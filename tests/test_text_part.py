@@ -14,7 +14,7 @@ from memlab.cli import main
 from memlab.lab.causal import Causal
 from memlab.lab.text_part import text_part
 from memlab.lab.trace_run import trace_run
-from memlab.recipe.chosen import PRECISIONS
+from memlab.run.recipe_choice import PRECISIONS
 from memlab.step import simulate
 
 WHOLES = ("gemma3", "llama4", "mistral3", "internvl", "kimi_k25", "voxtral", "granite_speech")
@@ -155,8 +155,8 @@ def test_a_preset_leaves_nothing_out(capsys):
 
 
 def test_an_engine_loads_every_part(gemma, capsys):
-    assert main(["estimate", gemma, "--engine", "vllm", "--on", "H100 80GB"]) == 2
-    assert f"--engine vllm loads every part of a model; {LINE}" in capsys.readouterr().err
+    assert main(["serve", gemma, "--on", "H100 80GB"]) == 2
+    assert f"vllm loads every part of a model; {LINE}" in capsys.readouterr().err
 
 
 def test_what_is_described_of_neither_stays_with_the_shapes(tmp_path, capsys):

@@ -3,18 +3,18 @@
 from pathlib import Path
 
 import pytest
+from compare import is_real
 from mixtures import MIXTURES, random_mixtures
 from more_families import MORE, drawn
 from real_steps import Question, random_configs, real_step, simulated
 from real_trainers import derived, trained
-from test_step import apart
 from test_step_cuda import on_cuda
 
 from memlab import Model, Run, estimate
+from memlab.adapters import Prompt
+from memlab.families import proven
 from memlab.lab.trace_run import trace_run
 from memlab.step import simulate
-from memlab.step.described import MASKED
-from memlab.terms.adapters import Prompt
 from memlab.units import text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -78,8 +78,7 @@ OF_GPTS = [
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("step", OF_GPTS, ids=str)
 def test_a_step_of_the_gpts_is_counted_to_the_byte(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
+    is_real(step)
 
 
 def test_packed_texts_of_opt_see_each_other():
@@ -112,8 +111,7 @@ OTHERS = [
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("step", OTHERS, ids=str)
 def test_a_step_of_every_other_family_is_counted_to_the_byte(step):
-    real, found = real_step(step), simulated(step)
-    assert apart(real, found) == {}
+    is_real(step)
 
 
 @pytest.mark.sample(7)
@@ -128,7 +126,7 @@ def test_cudas_graph_of_padded_rows_is_the_traced_one(step):
 
 def test_every_family_that_is_described_is_tried():
     tried = {"llama", "mistral", "qwen2", "qwen3", "gemma", *MORE, *MIXTURES, *GPTS}
-    assert tried == set(MASKED)
+    assert tried == set(proven("texts"))
 
 
 @pytest.mark.parametrize("texts", ["padded", "packed"])

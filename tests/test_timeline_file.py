@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -253,14 +252,13 @@ def test_one_writer_has_the_file(tmp_path):
 
 
 def test_a_full_disk_leaves_no_half_picture(tmp_path, monkeypatch):
-    def full(path, words, encoding):
-        with open(path, "w", encoding=encoding) as file:
-            file.write(words[:10])
+    def full(path, words):
+        path.write_text(words[:10])
         raise OSError(28, "No space left on device")
 
     record = Record(str(tmp_path / "a.json"), HEAD, {})
     record.publish()
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr("memlab.watch.record._made", full)
     record.look(0.0, 1000, None)
     record.close(0)
     assert "No space left" in record.trouble

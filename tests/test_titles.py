@@ -5,13 +5,13 @@ import re
 import pytest
 
 from memlab import Model, Recipe, Run
+from memlab.adapters import Lora
 from memlab.base import messages, titles
 from memlab.base.message import PLACE, Message
 from memlab.base.messages import catalogue
 from memlab.estimate import estimate, told
 from memlab.ledger import Ledger
-from memlab.recipe.parallelism import Sharding
-from memlab.terms.lora import Lora
+from memlab.sharding import Sharding
 
 LANGUAGES = [code for code in messages.languages() if code != messages.ENGLISH]
 WORD = re.compile(r"[a-z]{2,}")
@@ -68,7 +68,7 @@ def test_a_title_of_two_ledgers_is_said_in_parts(monkeypatch):
 
 
 def test_a_title_names_stage_and_rank(monkeypatch):
-    run = Run(devices=Sharding(data=2, pipeline=2, schedule="gpipe"))
+    run = Run(devices=Sharding.of(data=2, pipeline=2, schedule="gpipe"))
     title = estimate(Model.preset("llama-3-8b"), Recipe(), run).title
     assert title.startswith("llama-3-8b · ") and "stage " in title and "one rank of 4" in title
     monkeypatch.setattr(messages, "_chosen", ["pt-BR"])

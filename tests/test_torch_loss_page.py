@@ -4,21 +4,21 @@ import json
 import random
 
 import adapter_peaks
+import peak_compare
 import peaks
 import pytest
-import told_hills
 import torch_loss_peaks as tables
 from calculator_states import adapted, states
 from real_steps import deep
 from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
-from memlab.explain.resorts import TORCHS
+from memlab.explain.last_changes import TORCHS
 from memlab.fit import cheapest_change
 from memlab.page import words
 from memlab.page.answer import answered, outcome
-from memlab.page.asked import model_of, recipe_of, run_of
+from memlab.page.controls import checked
 from memlab.page.peak_files import moments, unfolded
-from memlab.page.request import checked
+from memlab.page.question import model_of, recipe_of, run_of
 from memlab.step import simulate
 from memlab.units import text
 
@@ -78,7 +78,7 @@ def test_the_peak_is_that_of_the_simulated_step(asked):
     for state, told in asked:
         whole = checked(state)
         step = simulate(model_of(whole), recipe_of(whole), run_of(whole))
-        told_hills.hold(told, step, state)
+        peak_compare.hold(told, step, state)
 
 
 def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811

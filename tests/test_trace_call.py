@@ -10,7 +10,7 @@ from real_steps import Question
 
 import memlab
 from memlab import Model, Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.cli import main
 from memlab.lab.causal import Causal
 from memlab.lab.trace_call import trace_call

@@ -9,17 +9,17 @@ from functools import cache
 import pytest
 
 from memlab import Model, Run
+from memlab.adapters import Ia3, Lora
 from memlab.base.frozen import replace
 from memlab.cli import main, parser
 from memlab.cli.trace import BESIDE_FILE
 from memlab.lab import trace_run
 from memlab.lab.causal import Causal
 from memlab.measure.trace import OURS
-from memlab.recipe.parallelism import Sharding
-from memlab.run import FIELDS, KNOWN
-from memlab.run_teacher import Teacher
-from memlab.terms.adapters import Ia3
-from memlab.terms.lora import Lora
+from memlab.run.fields import KNOWN
+from memlab.run.run import FIELDS
+from memlab.run.teacher import Teacher
+from memlab.sharding import Sharding
 
 # One layer each: what a field changes in a layer, it changes in one.
 LLAMA = replace(Model.preset("tiny-llama"), layers=1)

@@ -8,29 +8,10 @@ import pytest
 import torch
 from mixtures import MIXTURES, experts
 
+from memlab.families import REQUIRED, config_types, record_of
 from memlab.model import Model, latent, mixtures, presets
-from memlab.model.config import KEYS
 
-HF_FAMILIES = list(KEYS)
-OWN_WIDTH = (  # families whose heads may have another width
-    "llama",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "gemma",
-    "phi3",
-    "olmo2",
-    "smollm3",
-    "granite",
-    "starcoder2",
-    "glm4",
-    "gemma2",
-    "gemma3_text",
-    "cohere2",
-    "seed_oss",
-    "olmo",
-)
-
+HF_FAMILIES = config_types()
 # Shapes of published models, with the number of parameters that each is known by.
 PUBLISHED = {
     "gpt2-xl": (
@@ -380,81 +361,35 @@ def random_config(family: str, seed: int) -> dict:
     """A small config with some of the optional keys, the same for the same seed."""
     rng = random.Random(f"{family} {seed}")
     some = rng.random
+    known = record_of(family)
+    shape = known.shape
     # Where num_key_value_heads is left out, transformers has one number for models of all sizes.
-    unsaid_kv = {
-        "mistral": 8,
-        "qwen2": 32,
-        "qwen3": 32,
-        "gemma": 16,
-        "smollm3": 4,
-        "starcoder2": 2,
-        "glm4": 2,
-        "gemma2": 4,
-        "gemma3_text": 4,
-        "seed_oss": 8,
-        "ministral": 8,
-    }.get(family)
-    grouped = family not in ("gpt2", "opt", "gpt_neox")
+    unsaid_kv = shape["kv_heads"][1] if "kv_heads" in shape else None
     leave_out_kv = some() < 0.3
     heads = 2 * unsaid_kv if unsaid_kv and leave_out_kv else rng.choice([1, 2, 4, 6, 8])
     width = heads * rng.choice([2, 4, 6, 10])
-    layers, vocab = rng.randint(1, 4), rng.randint(8, 70)
+    sizes = {"layers": rng.randint(1, 4), "d_model": width, "heads": heads}
+    sizes |= {"vocab": rng.randint(8, 70)}
     wide = rng.choice([3 * width, 4 * width, rng.randint(5, 90)])
-    if family == "gpt2":
-        config = {"n_layer": layers, "n_embd": width, "n_head": heads, "vocab_size": vocab}
-    else:
-        config = {
-            "num_hidden_layers": layers,
-            "hidden_size": width,
-            "num_attention_heads": heads,
-            "vocab_size": vocab,
-        }
-        config["ffn_dim" if family == "opt" else "intermediate_size"] = wide
-    if grouped and not leave_out_kv:
-        divisors = [k for k in range(1, heads + 1) if heads % k == 0]
-        config["num_key_value_heads"] = rng.choice(divisors)
-    if family == "ministral":
-        config["head_dim"] = rng.choice([2, 6, 16])
+    if not leave_out_kv:
+        sizes["kv_heads"] = rng.choice([k for k in range(1, heads + 1) if heads % k == 0])
     # Each optional key is there or not, and then either value.
-    optional: dict[str, list] = {"tie_word_embeddings": [True, False]}
-    if family in OWN_WIDTH:
-        optional["head_dim"] = [2, 6, 16]
-    if family in (
-        "llama",
-        "qwen3",
-        "gemma",
-        "gpt_neox",
-        "olmo",
-        "olmo2",
-        "smollm3",
-        "granite",
-        "glm4",
-        "gemma2",
-        "gemma3_text",
-        "cohere2",
+    optional = {key: [True, False] for key, usual in shape.values() if isinstance(usual, bool)}
+    for field, values in (
+        ("d_ff", [wide]),
+        ("head_dim", [2, 6, 16]),
+        ("positions", [7, 33]),
+        ("embed_dim", [width // 2, width + 3]),
     ):
-        optional["attention_bias"] = [True, False]
+        if field in shape and shape[field][1] is REQUIRED:
+            sizes[field] = rng.choice(values)
+        elif field in shape and (field != "head_dim" or not known.mixture):
+            optional[shape[field][0]] = values
     optional |= {
-        "llama": {"mlp_bias": [True, False]},
-        "smollm3": {"mlp_bias": [True, False]},
-        "granite": {"mlp_bias": [True, False]},
-        "seed_oss": {
-            "attention_bias": [True, False],
-            "attention_out_bias": [True, False],
-            "mlp_bias": [True, False],
-        },
-        "starcoder2": {"use_bias": [True, False]},
-        "gpt2": {"n_inner": [wide, None], "n_positions": [7, 33]},
-        "opt": {
-            "enable_bias": [True, False],
-            "layer_norm_elementwise_affine": [True, False],
-            "do_layer_norm_before": [True, False],
-            "_remove_final_layer_norm": [True, False],
-            "word_embed_proj_dim": [width, width // 2, width + 3],
-            "max_position_embeddings": [7, 33],
-        },
+        "opt": {"_remove_final_layer_norm": [True, False]},
         "gpt_neox": {"use_parallel_residual": [True, False]},
     }.get(family, {})
+    config = known.config(sizes)
     config |= {key: rng.choice(those) for key, those in optional.items() if some() < 0.6}
     if family in MIXTURES:
         config |= experts(rng, config | {"model_type": family}, unit=3)
@@ -499,7 +434,7 @@ def test_published_configs(transformers, name):
 def test_presets(transformers, name):
     model = Model.preset(name)
     config = {"model_type": model.family, "pad_token_id": None}
-    for field, (key, _) in KEYS[model.family].items():
+    for field, (key, _) in record_of(model.family).shape.items():
         config[key] = getattr(model, field)
     config |= mixtures.settings(model) | latent.settings(model)
     check_against(model, build(transformers, config)[1])

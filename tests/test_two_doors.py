@@ -11,11 +11,11 @@ import pytest
 from real_steps import random_configs
 
 from memlab import Model, Run
+from memlab.adapters import Prompt
 from memlab.lab.trace_run import trace_run
 from memlab.step import calls
-from memlab.step.replayed import replayed
+from memlab.step.core.allocator_replay import replayed
 from memlab.step.simulate import simulate
-from memlab.terms.adapters import Prompt
 from memlab.terms.allocator import LARGE_SEGMENT, SMALL_SEGMENT, segment_for
 
 DEPTH = int(os.environ.get("MEMLAB_DEPTH", "1"))

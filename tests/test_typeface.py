@@ -9,7 +9,7 @@ from test_pages import SITE, Watched, browser, roots  # noqa: F401
 memlab_assets = pytest.importorskip("memlab_assets", reason="no book: Sphinx is not installed")
 
 FONTS = SITE / "en" / "_static" / "fonts"
-CHAPTER = "en/notebooks/16_small_optimizers.html"
+CHAPTER = "en/notebooks/17_small_optimizers.html"
 MOST = 60_000  # bytes of all its files
 LOADED = """() => document.fonts.ready.then(() =>
     [...document.fonts].filter(one => one.status === "loaded").map(

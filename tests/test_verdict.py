@@ -17,16 +17,14 @@ from memlab.devices import device, devices
 from memlab.explain import advice as advised
 from memlab.explain.changes import Found
 from memlab.fit import advice, largest_batch
-from memlab.page.begun import SIGNS, summed
+from memlab.page.answer_rows import SIGNS, summed
 from memlab.terms.context import CONTEXT, NCCL
 from memlab.terms.workspaces import CUBLAS, LARGE, SMALL
 from memlab.verdict import BAND, DOES_NOT_FIT, FITS, MEDIAN, RUNS, TIGHT, percent, room_for, room_on
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
-from posted import answers, band, readings
-from posted.described import Refused
-from posted.floor import PEAKS, floor
-from posted.unseen import answers as unseen
+sys.path.insert(0, str(Path(__file__).parent.parent / "research" / "posted"))
+import ask
+from posted import readings
 
 QWEN = Model.preset("qwen3-0.6b")
 # Of LLaMA-Factory's ds_z2_config.json and ds_z3_config.json what says something about memory.
@@ -77,9 +75,9 @@ def test_what_ended_out_of_memory_is_not_told_to_fit(
 
 def test_the_band_is_what_posted_runs_show():
     """Each row again, from the readings and what memlab derives of them."""
-    stored = json.loads(band.PATH.read_text(encoding="utf-8"))
-    found = band.rows()
-    assert stored == {"band": band.band(found), "rows": found}
+    stored = readings.loaded(ask.BAND)
+    found = ask.band_rows()
+    assert stored == {"band": ask.band(found), "rows": found}
     told = {"runs": RUNS, "median": MEDIAN, "three_in_four": BAND}
     assert stored["band"] == told
 
@@ -96,23 +94,22 @@ def card_of(name):
 def test_what_ran_is_not_told_that_it_does_not_fit():
     """Readings of training on a card that is known, whose tensors memlab derives."""
     seen = Counter()
-    for which, read in ((answers, readings.read()), (unseen, unseen.read())):
-        for reading in read:
-            card = card_of(reading.device)
-            if card is None or reading.kind not in ("train-1gpu", "fsdp/ddp"):
+    for reading in (*readings.read(), *readings.read(readings.UNSEEN)):
+        card = card_of(reading.device)
+        if card is None or reading.kind not in ("train-1gpu", "fsdp/ddp"):
+            continue
+        if reading.group == "several GPUs" and "the sum" in reading.counter:
+            continue
+        try:
+            said = ask.described(reading)
+            if said.figure not in ask.PEAKS or said.floor() > reading.bytes:  # its own recipe's
                 continue
-            if reading.group == "several GPUs" and "the sum" in reading.counter:
-                continue
-            try:
-                said = which.MAPPINGS[reading.source].describe(reading)
-                if said.figure not in PEAKS or floor(said) > reading.bytes:  # its own recipe's
-                    continue
-                held = said if said.figure == "step" else replace(said, figure="peak")
-                size = held.bytes()
-            except (Refused, ValueError):
-                continue
-            room = room_on(card, ranks=1 + (reading.group == "several GPUs"))
-            seen[room.verdict(size).word] += 1
+            held = said if said.figure == "step" else replace(said, figure="peak")
+            size = held.bytes()
+        except ValueError:
+            continue
+        room = room_on(card, ranks=1 + (reading.group == "several GPUs"))
+        seen[room.verdict(size).word] += 1
     assert seen[DOES_NOT_FIT] == 0 and seen[FITS] > 4 * seen[TIGHT] > 0, seen
 
 

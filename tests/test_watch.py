@@ -18,16 +18,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.etree.ElementTree import parse
 
+import jsonschema
 import psutil
 import pytest
 from fake_nvml import Nvml, NVMLError
 
 from memlab import MiB, text
+from memlab.base import machine
 from memlab.cli import main
-from memlab.files.seen import seen
+from memlab.cli.schema import schema
+from memlab.files.observation import seen
 from memlab.files.timelines import read_timeline
 from memlab.plot.watched import watched
-from memlab.watch import limits, samplers
+from memlab.watch import guard, limits, record, samplers
 from memlab.watch.program import Program
 from memlab.watch.record import Record
 from memlab.watch.tree import Tree
@@ -614,6 +617,83 @@ def test_what_cannot_start_leaves_an_old_record(capfd, tmp_path):
     assert out.read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_no_link_is_followed(capfd, tmp_path):
+    """Who may write into the folder could have any file of the watcher's overwritten."""
+    victim = tmp_path / "victim.txt"
+    victim.write_text("keep")
+    for name in (".run.json.new", "run.json", "run.svg"):
+        link = tmp_path / name
+        link.symlink_to(victim)
+        assert main(["watch", "--out", str(tmp_path / "run.json"), "--", "true"]) == 2
+        said = capfd.readouterr().err
+        assert said == f"memlab: --out: {link} is a link, and is not followed\n"
+        assert victim.read_text() == "keep" and link.is_symlink()
+        link.unlink()
+    (tmp_path / "there").mkdir()  # of folders, which are their owner's, a link may be
+    (tmp_path / "folder").symlink_to(tmp_path / "there")
+    assert main(["watch", "--out", str(tmp_path / "folder/run.json"), "--", "true"]) == 0
+    assert read_timeline(tmp_path / "there/run.json")["exit"] == 0
+
+
+def test_a_picture_does_not_follow_a_link_either(tmp_path):
+    (tmp_path / "victim.txt").write_text("keep")
+    link = tmp_path / ".run.svg.1.new"
+    link.symlink_to(tmp_path / "victim.txt")
+    record._made(link, "picture")
+    assert link.read_text() == "picture" and not link.is_symlink()
+    assert (tmp_path / "victim.txt").read_text() == "keep"
+
+
+def test_the_end_is_a_line_of_json(tmp_path):
+    out = tmp_path / "run.json"
+    done = run(
+        "--json",
+        "--of",
+        "process",
+        "--out",
+        str(out),
+        program="print('its own'); raise SystemExit(3)",
+    )
+    assert done.returncode == 3 and done.stdout == "its own\n"
+    (line,) = done.stderr.splitlines()
+    found, kept = json.loads(line), read_timeline(out)
+    jsonschema.validate(found, schema("watch"))
+    assert (found["exit"], found["events"][-1]["kind"]) == (3, "exit")
+    for key in ("command", "started", "total_bytes", "peak_bytes", "events", "exit"):
+        assert found[key] == kept[key]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files", "expected"),
+    [
+        ("0::/a\n", {"a/memory.events": "oom 2\noom_kill 3\n"}, 3),
+        ("4:memory:/x\n", {"memory/x/memory.oom_control": "under_oom 0\noom_kill 7\n"}, 7),
+        ("0::/\n", {}, None),
+    ],
+)
+def test_whom_the_system_killed_in_a_container_is_counted(tmp_path, cgroup, files, expected):
+    groups(tmp_path, cgroup, files)
+    assert machine.oom_kills(tmp_path) == expected
+
+
+def test_whom_the_system_killed_is_said(capfd, monkeypatch, tmp_path):
+    counts = iter([3, 4])
+    monkeypatch.setattr(guard, "oom_kills", lambda: next(counts))
+    out = tmp_path / "run.json"
+    killed = [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]
+    assert main(["watch", "--of", "process", "--out", str(out), "--", *killed]) == 137
+    said = "memlab watch: the system killed 1 for want of memory in this container (oom_kill)\n"
+    assert said in capfd.readouterr().err
+    assert read_timeline(out)["events"][-1]["oom_kills"] == 1
+
+
+def test_the_help_says_what_a_limit_cannot_do(capsys):
+    with pytest.raises(SystemExit):
+        main(["watch", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "above --hard-limit before it is stopped" in said
+
+
 def test_the_command_needs_no_torch():
     code = "import sys; from memlab.watch import run; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
@@ -650,6 +730,12 @@ def test_limits_are_bytes_of_the_capacity():
     ],
 )
 def test_a_container_s_limit_is_the_machine_s(tmp_path, cgroup, files, expected):
+    groups(tmp_path, cgroup, files)
+    assert limits.machine_bytes(1000, tmp_path) == expected
+
+
+def groups(tmp_path, cgroup, files):
+    """The files in which a container says what it may hold."""
     for name, words in files.items():
         path = tmp_path / "sys/fs/cgroup" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -657,7 +743,6 @@ def test_a_container_s_limit_is_the_machine_s(tmp_path, cgroup, files, expected)
     if cgroup is not None:
         (tmp_path / "proc/self").mkdir(parents=True)
         (tmp_path / "proc/self/cgroup").write_text(cgroup)
-    assert limits.machine_bytes(1000, tmp_path) == expected
 
 
 # ---- cards, replayed

@@ -3,8 +3,8 @@
 import itertools
 
 import pytest
+from compare import apart
 from real_steps import Question, real_step, simulated
-from test_step import apart
 from test_step_cuda import traced
 
 from memlab import Model, Run

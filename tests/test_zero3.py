@@ -7,10 +7,10 @@ import pytest
 
 from memlab import MiB, Model, Run, Sharding, estimate, explain
 from memlab.cli import main
+from memlab.families import proven
 from memlab.fit import cheapest_change, largest_batch
 from memlab.lab.deepspeed_steps import recorded
 from memlab.step import simulate
-from memlab.step.deepspeed_checks import BY_MODULE
 from memlab.units import text
 
 RECORD = json.loads(Path(__file__, "../deepspeed3.json").resolve().read_text())
@@ -47,20 +47,20 @@ def test_the_record_has_every_key_at_several_values():
     runs = [Run.from_dict(found["run"]) for found in RECORD["runs"]]
     assert {run.devices.data for run in runs} == {2, 3, 4}
     for field in ("prefetch_bucket_size", "param_persistence_threshold", "max_reuse_distance"):
-        assert len({getattr(run.devices, field) for run in runs}) > 2, field
+        assert len({getattr(run.devices.config, field) for run in runs}) > 2, field
     for field in ("max_live_parameters", "sub_group_size", "reduce_bucket_size"):
-        assert len({getattr(run.devices, field) for run in runs}) > 2, field
-    assert {run.devices.contiguous_gradients for run in runs} == {True, False}
-    torchs = [run for run in runs if not run.devices.memory_efficient_linear]
+        assert len({getattr(run.devices.config, field) for run in runs}) > 2, field
+    assert {run.devices.config.contiguous_gradients for run in runs} == {True, False}
+    torchs = [run for run in runs if not run.devices.config.memory_efficient_linear]
     assert len(torchs) == 14 and {run.checkpointing for run in torchs} == {"none", "block"}
     assert {run.checkpointing for run in runs} == {"none", "block"}
     assert {run.micro_batches for run in runs} == {1, 2, 3}
-    assert {found["config"]["model_type"] for found in RECORD["runs"]} == {*BY_MODULE}
+    assert {found["config"]["model_type"] for found in RECORD["runs"]} == {*proven("zero3")}
 
 
 def step(**how):
     said = {"data": 8, "zero": 3, "library": "deepspeed"} | how
-    return simulate(LLAMA, "zero", Run(tokens=512, devices=Sharding(**said)))
+    return simulate(LLAMA, "zero", Run(tokens=512, devices=Sharding.of(**said)))
 
 
 def gathered(made, moment="second.backward"):
@@ -97,8 +97,8 @@ def test_torchs_own_linear_layers_keep_all_weights_to_backward():
     norms = (2 * LLAMA.layers + 1) * LLAMA.d_model
     assert held[1] - held[0] == 2 * (LLAMA.parameter_count - table - norms)
     again = {"data": 8, "zero": 3, "library": "deepspeed"} | alone
-    run = Run(tokens=512, checkpoint="block", devices=Sharding(**again))
-    other = run.replace(devices=Sharding(memory_efficient_linear=False, **again))
+    run = Run(tokens=512, checkpoint="block", devices=Sharding.of(**again))
+    other = run.replace(devices=Sharding.of(memory_efficient_linear=False, **again))
     held = [simulate(LLAMA, "zero", each).held["after_forward"] for each in (run, other)]
     assert held[1] - held[0] == 2 * table  # of the layers nothing, the head's alone
 
@@ -133,7 +133,7 @@ def test_a_sub_group_at_a_time_is_updated():
 
 
 def test_what_stays_on_a_rank_is_a_part_of_each_flattened_weight():
-    run = Run(devices=Sharding(data=3, zero=3, library="deepspeed"))
+    run = Run(devices=Sharding.of(data=3, zero=3, library="deepspeed"))
     parts = sum(-(-p.values // 3) * p.copies for p in map(Values, LLAMA.tensors()))
     told = {row.term: row.derived for row in estimate(LLAMA, "zero", run).rows}
     assert told["weights"] == 2 * parts
@@ -162,14 +162,14 @@ class Values:
     ids=str,
 )
 def test_what_is_not_described_is_refused_by_name(said, recipe, message):
-    devices = Sharding(data=8, zero=3, library="deepspeed")
+    devices = Sharding.of(data=8, zero=3, library="deepspeed")
     with pytest.raises(ValueError, match=message):
         estimate(LLAMA, recipe, Run(tokens=64, devices=devices, **said))
 
 
 def test_other_families_are_refused_by_name():
-    devices = Sharding(data=8, zero=3, library="deepspeed")
-    with pytest.raises(ValueError, match="'opt' is not described .* llama, mistral, qwen2, qwen3"):
+    devices = Sharding.of(data=8, zero=3, library="deepspeed")
+    with pytest.raises(ValueError, match="'opt' is not described .* llama, mistral, olmo, olmo2"):
         estimate(Model.preset("opt-1.3b"), "zero", Run(tokens=64, devices=devices))
 
 
@@ -201,12 +201,12 @@ def test_other_families_are_refused_by_name():
 )
 def test_a_config_fails_by_name(said, message):
     with pytest.raises(ValueError, match=message):
-        Sharding(data=8, **said)
+        Sharding.of(data=8, **said)
 
 
 def test_the_largest_batch_the_cheapest_change_and_the_likely_cause_are_found():
     model = Model.from_config(RECORD["runs"][0]["config"] | {"num_hidden_layers": 4})
-    devices = Sharding(data=4, zero=3, library="deepspeed", reduce_bucket_size=4000)
+    devices = Sharding.of(data=4, zero=3, library="deepspeed", reduce_bucket_size=4000)
     run = Run(batch=8, tokens=64, devices=devices)
 
     def peak(run):
@@ -233,7 +233,7 @@ def test_the_shell_answers_with_deepspeeds_peak(capsys):
     assert told["peak"]["bytes"] == step().peak.bytes
     assert told["run"]["devices"]["library"] == "deepspeed"
     assert main([*words, "--cpu-offload"]) == 2
-    assert "which is zero=3 without library='deepspeed'" in capsys.readouterr().err
+    assert "which is --zero 3 without --deepspeed" in capsys.readouterr().err
     assert main([*words, "--no-memory-efficient-linear"]) == 0
     said = capsys.readouterr().out
     assert "ZeRO 3, library=deepspeed, memory_efficient_linear=False" in said

@@ -23,8 +23,8 @@ from memlab.fit import limit_of
 from memlab.formats import bytes_per_value
 from memlab.lab import fp8 as lab_fp8
 from memlab.lab import text as alice
+from memlab.lab.checkpoint_rotation import KeepLast
 from memlab.lab.galore import GaLore
-from memlab.lab.keep import KeepLast
 from memlab.lab.models import TinyLlama
 from memlab.lab.muon8 import narrow, widen
 from memlab.lab.train import one_thread

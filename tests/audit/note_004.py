@@ -18,7 +18,7 @@ from memlab.cases.planner import (
     RTX_4090,
     SMALL_WIDE,
     SPARE,
-    Roof,
+    Roofline,
     flops_per_token,
     intensity,
     plan,
@@ -743,7 +743,7 @@ def columns_agree(claim):
 
 
 # NVIDIA H100 data sheet, SXM: half of the stated 1,979 TFLOP/s, which are with sparsity.
-H100 = Roof("H100 80GB", {"bf16": 989.5e12}, 3350e9)
+H100 = Roofline("H100 80GB", {"bf16": 989.5e12}, 3350e9)
 
 
 def better_use(claim):

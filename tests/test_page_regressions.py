@@ -9,7 +9,7 @@ from test_calculator_page import READY, until
 from test_pages import OTHERS, PAGES, Watched, browser, roots  # noqa: F401
 from test_questions import ANSWERS
 
-CHAPTER = "notebooks/10_step.html"
+CHAPTER = "notebooks/07_step.html"
 PHONE, LYING, DESK = (390, 844), (844, 390), (1280, 800)
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 
@@ -32,7 +32,7 @@ def test_sliders_move_in_every_language(watched, language):
     page = watched.page
     page.goto(f"{watched.root}{language}/{CHAPTER}")
     page.wait_for_selector(".memlab-question[data-live=yes]")
-    (kept,) = json.loads((ANSWERS / "10_step.json").read_text(encoding="utf-8"))["questions"][:1]
+    (kept,) = json.loads((ANSWERS / "07_step.json").read_text(encoding="utf-8"))["questions"][:1]
     assert page.inner_text(".memlab-question strong") != kept["question"]
     before = page.inner_html(".memlab-answer")
     page.locator(".memlab-question input[type=range]").nth(1).press("End")

@@ -15,7 +15,7 @@ import torch
 from fake_card import on_card
 from real_steps import Question, build, module_vocab, quiet
 
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.lab.subject import DTYPES
 from memlab.lab.train import one_thread
 from memlab.measure import Tracker

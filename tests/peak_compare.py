@@ -1,7 +1,7 @@
 """What the calculator tells of a step, its peak and its hills, beside the simulated step itself."""
 
 from memlab.page.answer import ORDER
-from memlab.step.moments import hills
+from memlab.step.core.moments import hills
 
 
 def hold(told, step, state):

@@ -5,7 +5,7 @@ at once), backward, drop the loss, `AdamW.step()`, `zero_grad(set_to_none=True)`
 first step creates the optimizer's states, the second is the steady state. With n micro-batches the
 loss is divided by n, and forward and backward run n times before the optimizer.
 
-    python tests/real_steps.py --configs 60 --seed 0 --out real.json
+    python tests/real/real_steps.py --configs 60 --seed 0 --out real.json
 """
 
 import argparse
@@ -25,19 +25,20 @@ from typing import Any
 import torch
 
 from memlab import Model, Recipe, Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
+from memlab.families import record_of
 from memlab.lab.lora import adapt
 from memlab.lab.models import TinyGPT, TinyLlama
 from memlab.lab.optim import optimizer as made_optimizer
 from memlab.lab.qlora import quantize_base
-from memlab.lab.subject import DROPOUTS, DTYPES, loss_of
+from memlab.lab.subject import DTYPES, loss_of
 from memlab.lab.train import one_thread
 from memlab.lab.with_peft import four_bits, scales_of, unfused, with_peft
 from memlab.measure import Saved, Tracker, resident
 from memlab.measure.log import Event
 from memlab.measure.trace import LOOPS
-from memlab.recipe.chosen import PRECISIONS
-from memlab.recipe.loops import loop_of
+from memlab.run.optimizer_loops import loop_of
+from memlab.run.recipe_choice import PRECISIONS
 from memlab.step import Step, simulate
 
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
@@ -56,7 +57,7 @@ class Question:
     """What a step takes: of which model, in which precision, executed how.
 
     config      a config.json as a dict: `model_type`, shape, any other key of the family
-    precision   one of memlab.recipe.chosen.PRECISIONS; an optimizer other than AdamW stands
+    precision   one of memlab.run.recipe_choice.PRECISIONS; an optimizer other than AdamW stands
                 behind a plus: "bf16+muon"
     bare        nothing beside the config: what it and its class say of dropout, dtype, attention
                 and special tokens
@@ -272,9 +273,7 @@ def _theirs(step: Question) -> torch.nn.Module:
     # Without a padding token no row of the embedding is treated apart.
     settings: dict[str, Any] = {"pad_token_id": None, **step.config, "use_cache": False}
     if step.run.dropout is not None:
-        settings |= dict.fromkeys(
-            DROPOUTS.get(step.family, ("attention_dropout",)), step.run.dropout
-        )
+        settings |= dict.fromkeys(record_of(step.family).dropouts, step.run.dropout)
     with quiet():
         module = transformers.AutoModelForCausalLM.from_config(
             transformers.AutoConfig.for_model(**settings),

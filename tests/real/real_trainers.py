@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from memlab import Model, Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.lab.train import one_thread
 from memlab.lab.trainer_rows import STEPS
 from memlab.lab.trainers import CONFIG, decoder, watched
