@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "real")]
 from predictions import TIMED, TOOLS, Tool  # noqa: E402
 from real_steps import Question, random_configs, real_step  # noqa: E402
 

@@ -17,7 +17,7 @@ from memlab import Run
 from memlab.measure import trace
 from memlab.measure.trace import LOOPS
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "real"))
 from real_steps import Question, build, quiet, simulated  # noqa: E402
 
 

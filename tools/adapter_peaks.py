@@ -8,20 +8,18 @@ hold 64 values, so over a base in NF4 the widths of layers are 64 times a prime.
 """
 
 import json
-import os
-import sys
 from itertools import product
-from pathlib import Path
 
-import code_key
-import layered
+import layer_peaks
 import peaks
-import peaks_seal
+from peaks_seal import Tables
 from products import interned
 
-from memlab.page.adapted import (
+from memlab.adapters import Lora
+from memlab.adapters.lora import BLOCK
+from memlab.families import record_of, tabled
+from memlab.page.adapter_tables import (
     BASES,
-    FAMILIES,
     PRECISIONS,
     TARGETS,
     TIED,
@@ -32,23 +30,21 @@ from memlab.page.adapted import (
 )
 from memlab.page.peak import LEAST
 from memlab.step.simulate import log_of
-from memlab.terms.lora import BLOCK, Lora
 
-KEY = "adapters.key"  # beside the files of tools/peaks.py
 RANK = 67
 ONE_HEAD = ("gemma",)
 WIDE = {"D": BLOCK * peaks.PRIMES["D"], "F": BLOCK * peaks.PRIMES["F"], "K": 8 * 103, "G": 8 * 97}
 WIDE["Q"] = WIDE["G"] + 2  # twice a prime
 
 LEAST["R"] = 1
-for _number, _sizes in enumerate(layered.SAMPLES):
+for _number, _sizes in enumerate(layer_peaks.SAMPLES):
     _sizes["R"] = LEAST["R"] + (0, 1, 9, 99)[_number % 4]
 
 
 def files():
     """What there is a file of: family, precision, format of the base, which layers."""
     for base in BASES:
-        yield from product(FAMILIES, PRECISIONS, [base], TARGETS)
+        yield from product(tabled("adapters"), PRECISIONS, [base], TARGETS)
 
 
 def sizes_of(family, kind, base):
@@ -77,13 +73,13 @@ def moments_of(family, kind, base, which):
     log = log_of(model, kind[0], run)
     changes = peaks.changes_of(log, sizes_of(family, kind, base))
     kinds = [int(each) for each in peaks.ORDERS[kind[-2]]]
-    return layered.moments_of(log, kinds, changes, letters_of(model, run))
+    return layer_peaks.moments_of(log, kinds, changes, letters_of(model, run))
 
 
 def kinds_of(family, precision):
     """The kinds of steps, tied tables or untied ones; one key/value head where that is usual."""
     for kind in peaks.kinds_of(family, precision):
-        if kind[TIED] != peaks.TIES_OF.get(family, peaks.TIES)[0]:
+        if kind[TIED] != record_of(family).counted("ties", peaks.TIES)[0]:
             continue
         if kind[5] != "single" or family in ONE_HEAD:
             yield kind
@@ -102,30 +98,8 @@ def path_of(family, precision, base, which):
     return peaks.TARGET / f"{table_of(family, precision, base, which)}.json"
 
 
-def key():
-    """A hash over what the moments are made from."""
-    return code_key.key(Path(__file__).resolve())
-
-
-def stands():
-    """Whether the files were made by the code as it is."""
-    stamp = peaks.TARGET / KEY
-    return stamp.exists() and stamp.read_text().strip() == key()
-
-
-def build(families=()):
-    """Write the files of these families; of all, with the key, where none is named."""
-    if not families and stands():
-        return
-    made_by = key()
-    for each in files():
-        if not families or each[0] in families:
-            path_of(*each).write_text(text_of(*each), encoding="utf-8")
-    if not families:
-        (peaks.TARGET / KEY).write_text(made_by + "\n")
-    peaks_seal.seal(peaks.TARGET)
-
+TABLES = Tables(__file__, "adapters.key", files, path_of, text_of)
+key, stands = TABLES.key, TABLES.stands
 
 if __name__ == "__main__":
-    build(sys.argv[1:])
-    print(os.path.relpath(peaks.TARGET))
+    TABLES.main()

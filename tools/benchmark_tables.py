@@ -2,10 +2,10 @@
 
 import json
 
-from posted import headline as posted
+from posted import page as posted
 
 from memlab.model.presets import PRESETS
-from memlab.page.request import OPTIMIZERS
+from memlab.page.controls import OPTIMIZERS
 from memlab.units import text
 
 

@@ -33,12 +33,13 @@ import status
 import typeface
 import wheel
 import yaml
-from way_in import ROBOTS, SITEMAPS, not_found, way_in
+from landing import ROBOTS, SITEMAPS, moved, not_found, way_in
 
 sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import check  # noqa: E402
 import interface  # noqa: E402
 import lay  # noqa: E402
+from sources import NOWHERE  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
@@ -57,6 +58,7 @@ INPUTS = [
     "benchmarks/waits.json",
     "book",
     "notebooks",
+    "research",
     "tools",
     "tests/audit",
     "src/memlab/data/claims",
@@ -231,6 +233,7 @@ def build(language, force=False):
         surround(language, built)
     pages.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(built, pages)
+    moved(pages)
     stamp.write_text(f"{key} {output_key(pages)}")
 
 
@@ -255,7 +258,9 @@ def write_index():
         site = folders[0].removesuffix(there[0])
         (SITE / "robots.txt").write_text(ROBOTS.format(site=site), encoding="utf-8")
         names = {x: LANGUAGES[x] for x in there}
-        (SITE / "404.html").write_text(not_found(site, FIRST, names), encoding="utf-8")
+        said = {x: check.catalogue.translations(x, "site").get(NOWHERE) for x in there}
+        said = {x: words for x, words in (said | {ENGLISH: NOWHERE}).items() if words}
+        (SITE / "404.html").write_text(not_found(site, FIRST, names, said), encoding="utf-8")
 
 
 def main():

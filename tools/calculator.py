@@ -1,7 +1,7 @@
 """The calculator's page, and the first page's small one: form and one worked answer as HTML, and
 the files that they load.
 
-The form comes from the table that also checks what is asked (memlab.page.request), the answer from
+The form comes from the table that also checks what is asked (memlab.page.controls), the answer from
 the function that the page's engine runs. The engine itself, MicroPython compiled to WebAssembly, is
 not part of this repository: `npm ci` brings it (package.json), `make book` runs that where there is
 npm, and a page without it says so and shows the answer alone.
@@ -24,16 +24,16 @@ from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, counted_words, elsewhere_words, served_words
+from memlab.page import adapter_words, serve_words, shared_words, simulated_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
-from memlab.page.asked import HALF
-from memlab.page.described import of_run
+from memlab.page.controls import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
 from memlab.page.files import files, later
-from memlab.page.highest import HILLS
 from memlab.page.peak_files import reader
-from memlab.page.request import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
-from memlab.page.serving_controls import SERVE, TRAIN
+from memlab.page.question import HALF
+from memlab.page.serve_controls import SERVE, TRAIN
+from memlab.page.supported import of_run
+from memlab.page.table_peak import HILLS
 from memlab.plot.colours import COLOURS
 from memlab.recipe import Recipe
 from memlab.run import Run
@@ -94,9 +94,9 @@ NO_ENGINE = (
 LOADING = "The calculator is loading …"
 IN_STEPS = "{label}, in steps"
 # An answer that says nothing: what stands around it then are the page's own labels.
-NOTHING: dict[str, Any] = {
-    name: "" for name in ("verdict", "picture", "scale", "divides", "advice", "heading", "heights")
-}
+NOTHING: dict[str, Any] = dict.fromkeys(
+    ("verdict", "picture", "scale", "divides", "advice", "heading", "heights"), ""
+)
 NOTHING |= {"total_text": "", "rows": [], "steps": [""], "flags": [""], "leaves_out": []}
 NOTHING["over"] = []
 NOTHING |= {"hills": [], "stacks": {}, "moment": "", "serving": "", "command": "", "script": ""}
@@ -126,8 +126,8 @@ def changes():
 def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
-    listed = vars(sentences) | vars(served_words) | vars(elsewhere_words)
-    listed |= vars(adapter_words) | vars(counted_words)
+    listed = vars(sentences) | vars(serve_words) | vars(shared_words)
+    listed |= vars(adapter_words) | vars(simulated_words)
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value

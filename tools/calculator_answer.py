@@ -9,9 +9,9 @@ import cpython
 import wheel
 
 from memlab.base.message import rendered
-from memlab.page import counted_words
+from memlab.page import simulated_words
 from memlab.page.answer import ORDER
-from memlab.page.highest import HILLS
+from memlab.page.table_peak import HILLS
 from memlab.plot.colours import COLOURS
 
 MARKED = ' class="calc-highest"'
@@ -77,8 +77,8 @@ aria-label="{say("The address of what you chose")}"></p>
 def count(say):
     """Shown by book/calculator/count.mjs where no table has the step that is asked about."""
     return f"""<p id="calc-count" data-wheel="{wheel.name()}" hidden>\
-<button type="button" disabled>{say(counted_words.OFFER)}</button> \
-<span>{say(counted_words.PRICE)}</span></p>"""
+<button type="button" disabled>{say(simulated_words.OFFER)}</button> \
+<span>{say(simulated_words.PRICE)}</span></p>"""
 
 
 def compare(say):

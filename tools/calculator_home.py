@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from calculator_answer import e, hills
 
-from memlab.page.request import CHOICES, OTHER_CARD, first
+from memlab.page.controls import CHOICES, OTHER_CARD, first
 
 FIRST = first()
 HOME = {"model": FIRST["model"], "tokens": 8192, "card": FIRST["card"]}

@@ -28,7 +28,8 @@ import torch
 from routed import Routed, is_assumed
 
 from memlab import Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
+from memlab.families import has_config
 from memlab.lab.causal import Causal
 from memlab.lab.quiet import quiet
 from memlab.lab.subject import DTYPES
@@ -36,7 +37,6 @@ from memlab.lab.trace_run import trace_run
 from memlab.lab.tracked_steps import watch
 from memlab.measure import CannotTrace
 from memlab.measure.traced import Trace
-from memlab.model.config import KEYS
 
 OUT = Path(__file__).resolve().parent.parent / "book" / "causal_types.json"
 BATCH, TOKENS = 2, 32
@@ -70,11 +70,11 @@ IDS = (
 )
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 # What the rules above do not get right, type by type; None leaves the key to the class.
-_LATENT: dict[str, Any] = {  # attention through a latent; experts in one group
-    **{"num_key_value_heads": 4, "head_dim": None, "q_lora_rank": 16, "kv_lora_rank": 16},
-    **{"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16},
-    **{"n_group": 1, "topk_group": 1, "num_experts_per_tok": 2},
-}
+_LATENT: dict[str, Any] = (  # attention through a latent; experts in one group
+    {"num_key_value_heads": 4, "head_dim": None, "q_lora_rank": 16, "kv_lora_rank": 16}
+    | {"qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16}
+    | {"n_group": 1, "topk_group": 1, "num_experts_per_tok": 2}
+)
 _HEADS = {"head_dim": 16, "num_key_value_heads": 2}
 _MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_expand": 2, "mamba_d_state": 16}
 _ROTARY = {"rope_type": "default", "rope_theta": 10000.0}
@@ -105,12 +105,10 @@ OWN: dict[str, dict[str, Any]] = {
     "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
     "mamba2": {"num_heads": 8, "head_dim": 16, "n_groups": 1, "state_size": 16},
     "marian": {"decoder_vocab_size": 128, "pad_token_id": 1, "decoder_start_token_id": 1},
-    "reformer": {
-        **{"is_decoder": True, "axial_pos_embds_dim": [16, 48], "axial_pos_shape": [4, 8]},
-        **{"attention_head_size": 16, "feed_forward_size": 96, "attn_layers": ["local", "lsh"]},
-        **{"local_attn_chunk_length": 16, "lsh_attn_chunk_length": 16, "num_buckets": 4},
-        **{"num_hidden_layers": 2},
-    },
+    "reformer": {"is_decoder": True, "axial_pos_embds_dim": [16, 48], "axial_pos_shape": [4, 8]}
+    | {"attention_head_size": 16, "feed_forward_size": 96, "attn_layers": ["local", "lsh"]}
+    | {"local_attn_chunk_length": 16, "lsh_attn_chunk_length": 16, "num_buckets": 4}
+    | {"num_hidden_layers": 2},
     "qwen4_exp_text": {"indexer_budget": 32, "indexer_compress_ratio": 4, "indexer_n_heads": 4}
     | {"indexer_kv_heads": 1, "indexer_head_dim": 16, "ngram_vocab_size_base": 512},
     "bailing_hybrid": _LATENT
@@ -172,7 +170,7 @@ def asked(family: str) -> dict[str, Any]:
         on_cuda = _on_cuda(model)
     except (ValueError, CannotTrace) as error:
         return found | {"how": "refused", "why": _line(error), "seconds": _since(began)}
-    found |= {"how": "closed form" if family in KEYS else "traced", "traced": traced.peak}
+    found |= {"how": "closed form" if has_config(family) else "traced", "traced": traced.peak}
     found |= {"cuda": on_cuda.peak, "held": traced.held["after_forward"]}
     try:
         # Where a routing was assumed, the real step is made to choose the same.

@@ -3,6 +3,9 @@
 A rule is a function that yields sentences; its name, with dashes, opens each of them. CONTRIBUTING
 points here: the sentence after each `def` is the rule. The file is long because the rules are one
 list, read from its top to its end; what they share stands below it.
+
+Chapters that end in "Key points" obey all of them; those that still end in "Take away" wait for
+their turn and are spared what `_short` guards.
 """
 
 import re
@@ -17,7 +20,8 @@ Predict Quantize Read Recompute Save Serve Share Shard Shrink Size Spend Split S
 Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
 # A cell tagged "device" shows the chapter's rows on a GPU, where there is one or a record of one.
-KINDS = {*NEEDED, "device"}
+# One tagged "machine" is the mechanism itself, in Python or torch that a reader could have written.
+KINDS = {*NEEDED, "device", "machine"}
 UNREAD = {"hide-input", "hide-cell", "remove-cell", "exercise"}  # on the first way through
 TAGS = {*KINDS, "hide-input", "hide-cell", "hide-output", "remove-cell", "nbval-ignore-output"}
 # Where an output carries one of these, it would differ on the next machine.
@@ -29,6 +33,12 @@ TABLE = re.compile(r"^\|.*\|\n\|[ :|-]+\|", re.MULTILINE)
 REAL = re.compile(
     r"\b(Llama-|Qwen|GPT-2|DeepSeek|Mistral|Mixtral|Gemma|Phi-|OLMo|SmolLM|Pythia|OPT-)"
 )
+# What lays out a table: not the computation of what stands in it.
+LAYOUT = re.compile(
+    r"\bGrid\b|\b(rows?|table|heads?|headings?)\b *(\+?=|\.append|\.extend)|, f?\"[^\"]*\"\]"
+)
+DOES = ("build", "compute", "predict", "read")
+EXERCISE = re.compile(rf"\*\*Exercise \d \(({'|'.join(DOES)}), \d+ min\)\.\*\*")
 LINK = re.compile(r"\[[^\]]*\]\([^)]+\)|<https?://[^>]+>|\{(?:cite|doc|ref)[:\w]*\}`[^`]+`")
 
 
@@ -41,13 +51,18 @@ def problems(nb):
 
 
 def title(nb):
-    """The first cell: a label, a heading that opens with a verb, a sentence on the end product."""
+    """The first cell: a label, a heading, a sentence on the end product.
+
+    The heading is the field's term, a colon and what the chapter does with it.
+    """
     first = nb.cells[0] if nb.cells else None
     text = first.source if first is not None and first.cell_type == "markdown" else ""
     head = re.match(r"\(([a-z][a-z0-9-]*)\)=\n+# +(\w+)([^\n]*)(.*)", text, re.DOTALL)
     if not head:
         yield "the first cell does not begin with '(label)=' and '# Heading'"
-    elif head[2] not in VERBS:
+    elif _short(nb) and not re.match(r"[^:]+: \w", head[2] + head[3]):
+        yield "the heading is not 'Term: what the chapter does with it'"
+    elif not _short(nb) and head[2] not in VERBS:
         yield f"the heading opens with {head[2]!r}; a verb such as 'Count' is needed"
     elif not head[4].strip():
         yield "no sentence after the heading says what the reader ends up with"
@@ -74,8 +89,56 @@ def minutes(nb):
     """
     _, _, need = _before(nb, "setup").partition("You need")
     said = re.search(r"(\d+) min", need)
-    if said and (takes := _reading(nb)) > int(said[1]) + 5:
-        yield f"*You need* says {said[1]}, and reading takes {takes:.0f}"
+    spare = 0.5 if _short(nb) else 5
+    if said and (takes := _reading(nb)) > int(said[1]) + spare:
+        yield f"*You need* says {said[1]}, and reading takes {takes:.1f}"
+    if said and _short(nb) and int(said[1]) > 30:
+        yield f"*You need* says {said[1]}: 30 at most"
+
+
+def words(nb):
+    """At most 2,200 words, the exercises apart."""
+    if _short(nb) and (count := len(_words(nb))) > 2200:
+        yield f"{count:,} words; 2,200 at most"
+
+
+def picture_early(nb):
+    """The first picture follows the question, with at most 400 words before it."""
+    first = _first(nb, "figure")
+    before = "\n".join(c.source for c in nb.cells[:first] if c.cell_type == "markdown")
+    if _short(nb) and "**Predict first" not in before:
+        yield "the first picture stands before '**Predict first'"
+    if _short(nb) and (count := len(re.findall(r"\w+", before))) > 400:
+        yield f"{count} words before the first picture; 400 at most"
+
+
+def machine(nb):
+    """One cell tagged machine: 30 lines at most, nothing of memlab; a check of it follows."""
+    found = _all(nb, "machine")
+    if _short(nb) and len(found) != 1:
+        yield f"{len(found)} cells tagged 'machine'; one holds the mechanism of the chapter"
+    for i in found:
+        cell = nb.cells[i]
+        if (lines := cell.source.count("\n") + 1) > 30:
+            yield f"cell {cell.id} has {lines} lines of code; 30 at most"
+        if "memlab" in cell.source:
+            yield f"cell {cell.id} imports memlab, or names it"
+        if not any(j > i for j in _all(nb, "check")):
+            yield f"no check cell after the machine {cell.id}"
+
+
+def layout(nb):
+    """At most one visible line in ten makes a table: cells compute, `Grid.of` lays out."""
+    lines = _visible(nb)
+    laid = [line for line in lines if LAYOUT.search(line)]
+    if _short(nb) and 10 * len(laid) > len(lines):
+        yield f"{len(laid)} of {len(lines)} visible lines make tables: {laid[:3]}"
+
+
+def bill(nb):
+    """A section 'The bill …' shows what the run of the first page needs, as far as it is known."""
+    if _short(nb) and not re.search(r"^## The bill\b", _markdown(nb), re.MULTILINE):
+        yield "no heading '## The bill so far'"
 
 
 def predict_first(nb):
@@ -150,7 +213,10 @@ def solutions(nb):
 
 
 def exercises(nb):
-    """Four exercises, ex-<label>-1 to ex-<label>-4 in order; one is on a real model's numbers."""
+    """Four exercises, ex-<label>-1 to ex-<label>-4 in order; one is on a real model's numbers.
+
+    One builds, one predicts what a change does, one reads a picture or a log, one computes.
+    """
     asked, words = [], ""
     for i in _all(nb, "exercise"):
         asked += re.findall(r"check\(\s*[\"']([^\"']+)", nb.cells[i].source)
@@ -161,11 +227,14 @@ def exercises(nb):
         yield f"the exercises are {', '.join(asked) or 'none'}; wanted: {', '.join(wanted)}"
     if not REAL.search(words):
         yield "no question names a real model (Llama-3-8B, Qwen3-4B, GPT-2, …)"
+    if _short(nb) and sorted(EXERCISE.findall(_markdown(nb))) != sorted(DOES):
+        yield "no '**Exercise 1 (build, 5 min).**' of each kind: " + ", ".join(DOES)
 
 
-def take_away(nb):
-    """A heading Take away with a table below it."""
-    yield from _under(nb, "Take away", TABLE, "has no table below it")
+def key_points(nb):
+    """A heading Key points with a table below it."""
+    heading = "Key points" if _short(nb) else "Take away"
+    yield from _under(nb, heading, TABLE, "has no table below it")
 
 
 def in_practice(nb):
@@ -219,9 +288,9 @@ def quiet_cells(nb):
 
 
 def short_cells(nb):
-    """At most 15 lines of code in a cell."""
+    """At most 15 lines of code in a cell, but for the machine."""
     for cell in _code(nb):
-        if (lines := cell.source.count("\n") + 1) > 15:
+        if "machine" not in _tags(cell) and (lines := cell.source.count("\n") + 1) > 15:
             yield f"cell {cell.id} has {lines} lines of code; 15 at most"
 
 
@@ -275,6 +344,11 @@ RULES = (
     title,
     objectives,
     minutes,
+    words,
+    picture_early,
+    machine,
+    layout,
+    bill,
     predict_first,
     letters,
     tags,
@@ -282,7 +356,7 @@ RULES = (
     check_asserts,
     solutions,
     exercises,
-    take_away,
+    key_points,
     in_practice,
     further_reading,
     figures,
@@ -296,13 +370,32 @@ RULES = (
 )
 
 
+def _short(nb):
+    """Whether the chapter has been brought to one sitting."""
+    return _section(nb, "Key points") is not None
+
+
+def _markdown(nb):
+    return "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+
+
+def _words(nb):
+    """Those outside the exercises; a formula counts as one."""
+    text = _markdown(nb)
+    if _short(nb):
+        text = text.replace(_section(nb, "Exercises") or "", "")
+    return re.findall(r"\w+", re.sub(r"\$[^$]*\$", "x", text))
+
+
+def _visible(nb):
+    """The lines of code that are not folded away."""
+    read = [cell.source for cell in _code(nb) if not UNREAD & set(_tags(cell))]
+    return [line for source in read for line in source.splitlines() if line.strip()]
+
+
 def _reading(nb):
     """Minutes."""
-    text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
-    words = re.findall(r"\w+", re.sub(r"\$[^$]*\$", "x", text))
-    read = [cell.source for cell in _code(nb) if not UNREAD & set(_tags(cell))]
-    lines = [line for source in read for line in source.splitlines() if line.strip()]
-    return len(words) / 200 + len(lines) / 6
+    return len(_words(nb)) / 200 + len(_visible(nb)) / 6
 
 
 def _tags(cell):

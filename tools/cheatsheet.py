@@ -9,7 +9,7 @@ import inspect
 import pkgutil
 import re
 
-from memlab import terms
+from memlab import adapters, terms
 
 # Modules that are not named after the chapter that tells them.
 TOLD_IN = {
@@ -45,13 +45,18 @@ def letters(root):
 def formulas(root):
     """A heading, the module's letters and a table for each module, in the order of the chapters."""
     found = []
-    for name in sorted(m.name for m in pkgutil.iter_modules(terms.__path__)):
-        module = importlib.import_module(f"memlab.terms.{name}")
+    rooms = [(each.name, room) for room in (terms, adapters) for each in _modules(room)]
+    for name, room in sorted(rooms, key=lambda one: one[0]):
+        module = importlib.import_module(f"{room.__name__}.{name}")
         if functions := public(module):
             path = chapter(root, TOLD_IN.get(name, name).replace("_", "-"))
             found.append((path.name if path else "~", name not in TOLD_IN, module, functions, path))
     found.sort(key=lambda one: (one[0], not one[1]))
     return "\n\n".join(section(*one[2:]) for one in found)
+
+
+def _modules(room):
+    return pkgutil.iter_modules(room.__path__)
 
 
 def public(module):
@@ -67,7 +72,6 @@ def public(module):
 
 def section(module, functions, path):
     """One module: its heading, the letters it defines for itself, its table."""
-    name = module.__name__.rpartition(".")[2]
     title, _, rest = module.__doc__.partition("\n")[0].partition(": ")
     title = rest.rstrip(".") if "_" in title else title  # not the name of a function
     link = f"[{path.stem[:2].lstrip('0')}](notebooks/{path.name})" if path else "—"
@@ -75,7 +79,7 @@ def section(module, functions, path):
     own = legend(module.__doc__)
     head = ["| function | formula | unit | source | chapter |", "|---|---|---|---|---|"]
     table = "\n".join([":::{table}", ":class: memlab-sheet", "", *head, *rows, ":::"])
-    words = f"`memlab.terms.{name}`" + (f": {own}" if own else "")
+    words = f"`{module.__name__}`" + (f": {own}" if own else "")
     return f"## {title}\n\n{words}\n\n{table}"
 
 
@@ -83,10 +87,7 @@ def row(function, link):
     """| name | formula | unit | source | chapter |"""
     doc = inspect.getdoc(function) or ""
     formula = part(doc, "Formula")
-    if formula:
-        formula = typeset(formula)
-    else:
-        formula = typeset(doc.partition("\n")[0])
+    formula = typeset(formula) if formula else typeset(doc.partition("\n")[0])
     unit = re.split(r"[,;]", part(doc, "Unit") or "—")[0]
     source = sources(part(doc, "Source") or "—")
     return f"| `{function.__name__}` | {formula} | {unit} | {source} | {link} |"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 DOORS = SOURCE / "memlab" / "__init__.py"
+BY_NAME = {"import_module", "__import__"}  # what imports by a name that is made at run time
 SILENT = {"annotation", "returns", "type_comment", "type_params", "kind", "ctx"}
 
 
@@ -50,7 +51,7 @@ def imported(path):
             base = (*above, *(node.module or "").split(".")) if node.module else above
             names += [base, *((*base, each.name) for each in node.names)]
         elif isinstance(node, ast.Attribute | ast.Name):
-            if getattr(node, "attr", getattr(node, "id", "")) == "import_module":
+            if getattr(node, "attr", getattr(node, "id", "")) in BY_NAME:
                 names += [(*package, each.stem) for each in path.parent.glob("*.py")]
     beside = [] if inside else [path.parent / f"{name[0]}.py" for name in names if len(name) == 1]
     found = [file for file in beside if file.exists()]  # one tool may be made of several files

@@ -25,48 +25,42 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "real"))
 
-from more_families import MORE
 from real_inference import real_call
-from real_steps import FAMILIES, Question, hugging_face, real_step
+from real_steps import Question, hugging_face, real_step
 
 from memlab import Model, Run
 from memlab.base.table import as_text
-from memlab.model.dropouts import DROPOUTS
+from memlab.families import config_types, record_of
 from memlab.model.fields import HARMLESS, kinds
 from memlab.step import simulate
 from memlab.step.calls import decode, prefill
 
 TOKENS, BATCH = 12, 2
-SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 61}
-GROUPED = SIZES | {"intermediate_size": 48, "num_key_value_heads": 2, "head_dim": 8}
-POSITIONS = {"max_position_embeddings": 32}
-EXPERTS: dict[str, Any] = {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS
-EXPERTS |= {"num_experts_per_tok": 2, "pad_token_id": None}
-WIDTH = {"num_experts": 4, "moe_intermediate_size": 24}
-LATENT = {"num_key_value_heads": 4, "moe_intermediate_size": 24, "first_k_dense_replace": 1}
+# Of a small model, by the field of Model; and keys of families that no field says.
+SIZES: dict[str, Any] = {"d_model": 32, "layers": 2, "heads": 4, "kv_heads": 2, "head_dim": 8}
+SIZES |= {"vocab": 61, "positions": 32, "d_ff": 48, "experts": 4, "experts_per_token": 2}
+SIZES |= {"expert_ff": 24, "shared_ff": 24}
+LATENT = {"num_key_value_heads": 4, "first_k_dense_replace": 1, "n_shared_experts": 1}
 LATENT |= {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8}
-LATENT |= {"v_head_dim": 16}
-MIXED: dict[str, dict[str, Any]] = {
-    "qwen3_moe": WIDTH,
-    "mixtral": {"num_local_experts": 4},
-    "olmoe": {"num_experts": 4},
-    "qwen2_moe": WIDTH | {"shared_expert_intermediate_size": 40},
-    "glm4_moe": {"n_routed_experts": 4, "moe_intermediate_size": 24},
-    "gpt_oss": {"num_local_experts": 4, "head_dim": 8},
-    "llama4_text": {"num_local_experts": 4, "intermediate_size_mlp": 40, "head_dim": 8},
-    "deepseek_v2": LATENT | {"n_routed_experts": 4, "n_group": 2, "topk_group": 1},
-    "deepseek_v3": LATENT | {"n_routed_experts": 4, "n_group": 1, "topk_group": 1},
+LATENT |= {"v_head_dim": 16, "topk_group": 1}
+BESIDE: dict[str, dict[str, Any]] = {
+    "mixtral": {"head_dim": None},  # as its class has it
+    "glm4_moe": {"n_shared_experts": 1},
+    "deepseek_v2": LATENT | {"n_group": 2},
+    "deepseek_v3": LATENT | {"n_group": 1},
 }
-SMALL: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 32},
-    "opt": SIZES | POSITIONS | {"ffn_dim": 48},
-    "gpt_neox": SIZES | POSITIONS | {"intermediate_size": 48},
-    **dict.fromkeys(("llama", "mistral", "qwen3", "gemma"), GROUPED | POSITIONS),
-    **{family: EXPERTS | own for family, own in MIXED.items()},
-    "qwen2": {k: v for k, v in GROUPED.items() if k != "head_dim"} | POSITIONS,
-    **dict.fromkeys(MORE, GROUPED | POSITIONS | {"pad_token_id": None}),
-}
+
+
+def small(family: str) -> dict[str, Any]:
+    """A config of a small model, whose padding token is in its vocabulary."""
+    known = record_of(family)
+    made = known.config(SIZES) | BESIDE.get(family, {})
+    return made | ({"pad_token_id": None} if (known.padding or 0) >= SIZES["vocab"] else {})
+
+
+SMALL = {family: small(family) for family in config_types()}
 ROTARY = ("linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "axial")
 # What to try of a key, by its name; the others are changed by the type of what they have.
 TRIED: dict[str, list[Any]] = {
@@ -187,7 +181,7 @@ def config_class(family: str) -> Any:
 
 def others(family: str, key: str, had: Any) -> list[Any]:
     """Other values of the same type, and one of another type where that is what people write."""
-    if key in DROPOUTS.get(family, {}):
+    if key in record_of(family).dropouts:
         return [0.0, 0.2, "x", None]
     if isinstance(had, bool):
         return [not had, None]
@@ -259,7 +253,7 @@ def walk(families: tuple[str, ...], keys: tuple[str, ...] = ()) -> Iterator[list
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", default=",".join((*FAMILIES, *MORE, *MIXED)))
+    parser.add_argument("--families", default=",".join(config_types()))
     parser.add_argument("--keys", default="")
     parser.add_argument("--all", action="store_true", help="every row, not only those to look at")
     chosen = parser.parse_args(arguments)

@@ -16,15 +16,19 @@ import platform
 import sys
 from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from deepspeed_questions import ALONE, ASKED, AUTO, CHAPTER, CONFIGS, SMALL, THEIRS, THIRD, TRAINER
 
-from memlab import Model, Run, Sharding
-from memlab.lab import deepspeed_steps, deepspeed_trainer
-from memlab.lab.ranks import on_ranks
-from memlab.recipe import Recipe
-from memlab.recipe.deepspeed_keys import auto
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "real"))
+import deepspeed_trainer  # noqa: E402
+
+from memlab import Model, Run, Sharding  # noqa: E402
+from memlab.lab import deepspeed_steps  # noqa: E402
+from memlab.lab.ranks import on_ranks  # noqa: E402
+from memlab.recipe import Recipe  # noqa: E402
+from memlab.sharding.deepspeed_keys import auto  # noqa: E402
 
 FILES = {
     "trainer": (TRAINER, "tests/deepspeed_trainer.json"),
@@ -42,17 +46,17 @@ def question(family: str, recipe: str, said: dict[str, Any]) -> tuple[Model, str
         devices |= auto(SMALL["hidden_size"], said["zero"])
     run = {name: value for name, value in said.items() if name not in (*named, "auto")}
     if family not in CONFIGS:
-        ours = Run.cpu(batch=4, tokens=64, devices=Sharding(**devices), **run)
+        ours = Run.cpu(batch=4, tokens=64, devices=Sharding.of(**devices), **run)
         return Model.preset(family), recipe, ours
     model = Model.from_config(CONFIGS[family])
-    return model, recipe, Run.cpu(batch=2, tokens=16, devices=Sharding(**devices), **run)
+    return model, recipe, Run.cpu(batch=2, tokens=16, devices=Sharding.of(**devices), **run)
 
 
 def said_of(run: Run) -> dict[str, Any]:
     """What of a run, and of its devices, does not stand at its default."""
-    usual, alone = Run.cpu().to_dict(), Sharding()
+    usual, alone = Run.cpu().to_dict(), Sharding().words()
     said = {name: value for name, value in run.to_dict().items() if value != usual[name]}
-    said["devices"] = {n: v for n, v in said["devices"].items() if v != getattr(alone, n)}
+    said["devices"] = {n: v for n, v in said["devices"].items() if v != alone[n]}
     return {"backend": "cpu"} | said
 
 

@@ -5,34 +5,31 @@
 
 What tools/peaks.py and tools/adapter_peaks.py do for a loop of one's own. Loops that keep outputs
 make two steps; of TRL's tiles there are one or three along each side, each of a prime size. What
-transformers' Trainer holds beside a plain step is a sum: memlab.page.looped has it, and no file.
+transformers' Trainer holds beside a plain step is a sum: memlab.page.loop_tables has it, and no
+file.
 """
 
 import json
-import os
-import sys
 from contextlib import contextmanager
 from itertools import product
-from pathlib import Path
 
 import adapter_peaks
-import code_key
-import layered
+import layer_peaks
 import peaks
 import products
+from peaks_seal import Tables
 
-from memlab.page import looped
-from memlab.page.adapted import kind_of
-from memlab.page.adapted import letters_of as adapted_letters
-from memlab.page.forms import EAGER_ALONE
-from memlab.page.looped import FAMILIES, MANY, ONE, PAIRS, TABLED, TRL, table_of, tiled
+from memlab.adapters import Lora
+from memlab.families import record_of, tabled
+from memlab.page import loop_tables
+from memlab.page.adapter_tables import kind_of
+from memlab.page.adapter_tables import letters_of as adapted_letters
+from memlab.page.loop_tables import MANY, ONE, PAIRS, TABLED, table_of, tiled
 from memlab.page.peak import BATCH, LEAST
-from memlab.programs import TRAINERS
-from memlab.step import fused_tiles
+from memlab.run.loops import HEADED, TRAINERS
+from memlab.step.loops import fused_tiles
 from memlab.step.simulate import log_of
-from memlab.terms.lora import Lora
 
-KEY = "loops.key"  # beside the files of tools/peaks.py
 COMPLETION = 571
 SMALL = ("llama",)  # families of which some have a vocabulary of one tile
 STEPS = {True: ("second",), False: ("first", "second")}  # of trainers, and of other loops
@@ -43,11 +40,11 @@ peaks.NAMED["n"] = "i"  # the first tile's rows again
 peaks.NAMED.update({f"tile {letter}": letter for side in TILES.values() for letter in side})
 LEAST.update({"t": 1, "z": 1, "Z": 1, "i": 1, "a": 0, "l": 1, "j": 64, "x": 0, "y": 1})
 products.AT_LEAST |= {"z": "tTU", "t": "TU", "Z": "TU"}
-for _number, _sizes in enumerate(layered.SAMPLES):
+for _number, _sizes in enumerate(layer_peaks.SAMPLES):
     _sizes["t"] = _sizes["T"] - 1
     _sizes["z"] = (1, max(1, _sizes["t"] // 3), _sizes["t"])[_number % 3]
     _sizes["Z"] = _sizes["T"] - _sizes["z"]
-    for _names, _most in (("ial", looped.ROWS), ("jxy", looped.WORDS)):
+    for _names, _most in (("ial", loop_tables.ROWS), ("jxy", loop_tables.WORDS)):
         _first = (LEAST[_names[0]], _most)[_number % 2]
         _between = (0, _first)[_number // 2 % 2]
         _sizes |= dict(zip(_names, (_first, _between, (1, _first)[_number // 4 % 2]), strict=True))
@@ -59,11 +56,11 @@ def files():
     None for the last two: all weights are trained.
     """
     for loop in TABLED:
-        for family, precision in product(FAMILIES, peaks.PRECISIONS):
+        for family, precision in product(tabled("loops"), peaks.PRECISIONS):
             yield loop, family, precision, None, None
-        if loop in looped.ADAPTED:
+        if loop in loop_tables.ADAPTED:
             for family, precision, base, which in adapter_peaks.files():
-                if family in FAMILIES and precision in looped.PRECISIONS:
+                if family in tabled("loops") and precision in loop_tables.PRECISIONS:
                     yield loop, family, precision, base, which
 
 
@@ -102,24 +99,25 @@ def moments_of(loop, family, kind, base, which):
     if which:
         lora = Lora(adapter_peaks.RANK, adapter_peaks.targets_of(model, which), base)
         run = run.replace(lora=lora)
-    run = run.replace(loop=loop, completion=COMPLETION if loop in TRL else None)
+    run = run.replace(loop=loop, completion=COMPLETION if loop in HEADED else None)
     with tiles(kind):
         log = log_of(model, kind[0], run, steps=STEPS[loop in TRAINERS])
     sizes = sizes_of(family, inner, base)
     changes = peaks.changes_of(log, sizes)
     letters = adapted_letters(model, run)
-    if loop in TRL:
+    if loop in HEADED:
         letters |= {name: sizes[name] for name in "tzZ"}
         letters |= {letter: n for side in TILES.values() for letter, n in side.items()}
     kinds = [int(each) for each in peaks.ORDERS[kind[9]]]
-    return layered.moments_of(log, kinds, changes, letters)
+    return layer_peaks.moments_of(log, kinds, changes, letters)
 
 
 def kinds_of(loop, family, precision, which):
     """The kinds of steps of a loop."""
     made = adapter_peaks.kinds_of(family, precision) if which else peaks.kinds_of(family, precision)
     for kind in made:
-        if kind[LOSS] != "plain" or (kind[ATTENTION] == "eager" and family not in EAGER_ALONE):
+        eager = kind[ATTENTION] == "eager" and not record_of(family).eager_alone
+        if kind[LOSS] != "plain" or eager:
             continue
         if kind[HEADS] == "single" and family not in adapter_peaks.ONE_HEAD:
             continue
@@ -148,29 +146,8 @@ def path_of(loop, family, precision, base, which):
     return peaks.TARGET / f"{table_of(name, loop)}.json"
 
 
-def key():
-    """A hash over what the moments are made from."""
-    return code_key.key(Path(__file__).resolve())
-
-
-def stands():
-    """Whether the files were made by the code as it is."""
-    stamp = peaks.TARGET / KEY
-    return stamp.exists() and stamp.read_text().strip() == key()
-
-
-def build(loops=()):
-    """Write the files of these loops; of all, with the key, where none is named."""
-    if not loops and stands():
-        return
-    made_by = key()
-    for each in files():
-        if not loops or each[0] in loops:
-            path_of(*each).write_text(text_of(*each), encoding="utf-8")
-    if not loops:
-        (peaks.TARGET / KEY).write_text(made_by + "\n")
-
+TABLES = Tables(__file__, "loops.key", files, path_of, text_of)
+key, stands = TABLES.key, TABLES.stands
 
 if __name__ == "__main__":
-    build(sys.argv[1:])
-    print(os.path.relpath(peaks.TARGET))
+    TABLES.main()

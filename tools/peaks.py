@@ -7,9 +7,9 @@ cannot simulate a step. But as long as nothing but sizes changes, a step allocat
 same tensors in the same order, and what is held at each moment is one and the same sum of products
 of B, T, D, ... This tool runs each kind of step once, on sizes that are prime numbers: dividing the
 size of a tensor by them says which letters are in it, and how often. Of the moments it keeps those
-that no other one covers whatever the sizes (tools/layered.py); the largest of them is the peak, to
-the byte, and tests/test_calculator.py holds it against `memlab.step`. Long, because every kind of
-step that the page asks for is spelled here once.
+that no other one covers whatever the sizes (tools/layer_peaks.py); the largest of them is the
+peak, to the byte, and tests/test_calculator.py holds it against `memlab.step`. Long, because every
+kind of step that the page asks for is spelled here once.
 """
 
 import json
@@ -18,28 +18,19 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from typing import Any
 
-import layered
+import layer_peaks
 import peaks_seal
 from peaks_seal import KEY, TARGET, kept, key, stands
 from products import interned
 
+from memlab.families import record_of, tabled
 from memlab.model import Model
-from memlab.model.families import LATENTS, MIXTURES
 from memlab.model.latent import Latent
-from memlab.model.mixtures import GROUPED
-from memlab.page.forms import FORMS, FORMS_OF, PLAIN, THREE, TURNS, UNTIED, form_of
+from memlab.page.layer_forms import FORMS, FORMS_OF, PLAIN, THREE, TURNS, form_of
 from memlab.page.peak import SHARDED, TERMS, dropped, letters
 from memlab.run import Run
+from memlab.step.core.storage_log import SIZES
 from memlab.step.simulate import log_of, term
-from memlab.step.storage_log import SIZES
-
-FIXED_HEADS = ("gpt2", "opt", "gpt_neox")  # N = K, and D = N · H
-ALWAYS_TIED = ("gpt2", "opt")
-FAMILIES = (
-    "gpt2 opt gpt_neox llama mistral qwen2 qwen3 gemma phi3 olmo2 smollm3 granite starcoder2 glm4 "
-    "seed_oss ministral gemma2 gemma3_text cohere2 mixtral qwen3_moe olmoe qwen2_moe glm4_moe "
-    "gpt_oss deepseek_v2 deepseek_v3 llama4_text olmo"
-).split()
 
 # What changes the order of a step's allocations; memlab.page.peak.kind_of names a kind by these.
 PRECISIONS = ("fp32", "bf16", "autocast")  # fp16 is bf16 by another name
@@ -52,33 +43,6 @@ HEADS = ("all", "shared", "single")
 TIES = ("untied", "tied")
 PASSES = ("once", "again")
 
-# What a family has of these, where that is not all of them.
-Some = dict[str, tuple[str, ...]]
-ATTENTIONS_OF: Some = dict.fromkeys(("gemma2", "gpt_oss", "ministral"), ("eager",))
-ATTENTIONS_OF |= dict.fromkeys(
-    ("phi3", "starcoder2", "gemma3_text", "cohere2", "llama4_text"), ATTENTIONS + WINDOWED
-)
-ATTENTIONS_OF["mistral"] = WINDOWED  # below its window it is a llama
-LOSSES_OF: Some = dict.fromkeys(
-    ("granite", "cohere2", "gemma2"), ("plain",)
-)  # they scale their logits
-LOSSES_OF["llama4_text"] = ("plain",)  # its class does not name its body
-HEADS_OF: Some = dict.fromkeys(FAMILIES, HEADS[:2]) | dict.fromkeys(FIXED_HEADS, ("all",))
-HEADS_OF |= dict.fromkeys(("llama", "qwen2", "qwen3", "gemma"), HEADS)
-HEADS_OF["gemma3_text"] = HEADS[1:]
-HEADS_OF |= dict.fromkeys(LATENTS, ("all",)) | {"llama4_text": ("shared",)}
-USUALLY_TIED = ("smollm3", "starcoder2", "gemma2", "gemma3_text", "cohere2")
-TIES_OF: Some = dict.fromkeys(ALWAYS_TIED + USUALLY_TIED, ("tied",))
-TIES_OF |= dict.fromkeys(UNTIED, ("untied",))
-# Dropout that a run asks for; None: what the class does.
-DROPS = dict.fromkeys(FIXED_HEADS, (None, 0.0, 0.1)) | dict.fromkeys(
-    ("starcoder2", "granite"), (None, 0.1)
-)
-DROPS["seed_oss"] = (None, 0.0)
-PATTERNS: Some = dict.fromkeys(
-    ("smollm3", "cohere2", "gemma3_text", "llama4_text"), ("0-1", "0-0")
-) | dict.fromkeys(("glm4_moe", *LATENTS), ("1-0",))
-PATTERNS["llama4_text"] += (THREE,)
 # Layers of two kinds, or more: below and above one of each there are enough of both.
 ORDERS = {"0-1": "0000001000010011", "0-0": "0000001000010010", "1-0": "111111000000"}
 ORDERS["alike"] = 7 * "0"
@@ -90,7 +54,6 @@ PRIMES["Q"] = PRIMES["G"] + 2  # a prime, too
 # Of latent attention, where a head is what passes and what turns: h and e are twice a prime.
 LATENT = {"c": 463, "q": 491, "p": 5, "r": 17, "u": 41, "h": 22, "e": 46, "w": 599}
 GROUPS = {"g": 37, "b": 29}
-MULTIPLE = 1000  # tokens of a step whose masks are not padded
 NAMED = {"(T+1)": "U", "⌈T⌉": "W", "⌈T⌉8": "Y", "C": "C"}  # sizes that are no product of others
 # What a config, or a model, says to have a form of a family that is not the plain one.
 LONG: dict[str, Any] = {"rope_scaling": {"rope_type": "longrope"}}
@@ -122,11 +85,12 @@ def model_of(family, kind):
     """A model of prime sizes, for a kind of step."""
     _, attention, _, _, _, heads, tied, _, _, layers, form = kind
     primes = sizes_of(family, kind)
+    known = record_of(family)
     shared, grouped = {"all": ("K", ""), "shared": ("K", "G"), "single": ("", "G")}[heads]
     kv_heads = PRIMES[shared] if shared else 1
     told: dict[str, Any] = {
         "layers": len(ORDERS[layers]),
-        "d_model": kv_heads * 8 * PRIMES["h"] if family in FIXED_HEADS else PRIMES["D"],
+        "d_model": kv_heads * 8 * PRIMES["h"] if fixed_heads(family) else PRIMES["D"],
         "d_ff": PRIMES["F"],
         "vocab": PRIMES["V"],
         "heads": kv_heads * (PRIMES[grouped] if grouped else 1),
@@ -135,19 +99,19 @@ def model_of(family, kind):
         "positions": PRIMES["P"] - (2 if family == "opt" else 0),
         "tied": tied == "tied",
     }
-    if family in MIXTURES:
+    if known.mixture:
         told |= {"experts": PRIMES["X"], "experts_per_token": PRIMES["k"]}
         told |= {"expert_ff": PRIMES["m"]}
     if family == "llama4_text":  # whose shared expert is as wide as the others
         told |= {"experts_per_token": 1, "shared_ff": PRIMES["m"]}
-    if family in ("qwen2_moe", *GROUPED):
+    if family == "qwen2_moe" or known.groups:
         told["shared_ff"] = PRIMES["s"]
-    if family in LATENTS:
+    if known.latent:
         widths = {"nope": "p", "rope": "r", "value": "u"}
         latent = {name: 8 * primes[letter] for name, letter in widths.items()}
         latent["q_rank"] = 0 if form.endswith("direct") else primes["q"]
         told["latent"] = Latent(kv_rank=primes["c"], **latent)
-    if family in GROUPED and layers != "alike":
+    if known.groups and layers != "alike":
         told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "1")
     if layers == THREE:
         told["dense_layers"] = tuple(n for n, k in enumerate(ORDERS[layers]) if k == "2")
@@ -160,6 +124,11 @@ def model_of(family, kind):
     )
     assert form_of(model) == form, (form_of(model), form)
     return model
+
+
+def fixed_heads(family):
+    """Whether N = K, and D = N · H."""
+    return "kv_heads" not in record_of(family).shape
 
 
 def config_of(family, attention, layers):
@@ -180,7 +149,8 @@ def config_of(family, attention, layers):
 
 def sizes_of(family, kind):
     """The number for each letter: primes, but for tokens whose masks are not padded."""
-    made = PRIMES | (GROUPS if family in GROUPED else {}) | (LATENT if family in LATENTS else {})
+    known = record_of(family)
+    made = PRIMES | (GROUPS if known.groups else {}) | (LATENT if known.latent else {})
     return made | {"T": 8 * 127} if kind[1] == "windowed" else made
 
 
@@ -219,7 +189,9 @@ def bytes_of(record, sizes):
 def changes_of(log, sizes, bytes_of=bytes_of):
     """Of each event the layer that its tensor was made in, its term, its bytes, and +1 or -1."""
     found: list[tuple | None] = []
-    owners = [layer for start, end, layer, _ in layered.parts_of(log) for _ in range(start, end)]
+    owners = [
+        layer for start, end, layer, _ in layer_peaks.parts_of(log) for _ in range(start, end)
+    ]
     owners = [None] * (len(log.events) - len(owners)) + owners
     known: dict = {}
     shapes: dict = {}
@@ -249,18 +221,19 @@ def place(record):
 
 def kinds_of(family, precision):
     """All kinds of steps that a family has in a precision."""
-    for attention in ATTENTIONS_OF.get(family, ATTENTIONS):
+    counted = record_of(family).counted
+    for attention in counted("attentions", ATTENTIONS):
         for kind in product(
             [precision],
             [attention],
             CHECKPOINTS,
-            LOSSES_OF.get(family, LOSSES),
+            counted("losses", LOSSES),
             BATCHES,
-            HEADS_OF.get(family, HEADS),
-            TIES_OF.get(family, TIES),
+            counted("heads", HEADS[:2]),
+            counted("ties", TIES),
             PASSES,
             dropouts_of(family),
-            PATTERNS.get(family, ("alike",)),
+            counted("layers", ("alike",)),
             FORMS[family].values() if family in FORMS else [PLAIN],
         ):
             rare = attention in WINDOWED and kind[-1] != PLAIN
@@ -275,10 +248,11 @@ def dropouts_of(family):
     What the class does by itself; of families whose configs often say another, none and all too.
     """
     made: dict[str, float | None] = {}
-    more = ANY_MIXTURE if family in MIXTURES else {}
-    more = more | ({"latent": ANY_LATENT, "head_dim": 16} if family in LATENTS else {})
+    known = record_of(family)
+    more = ANY_MIXTURE if known.mixture else {}
+    more = more | ({"latent": ANY_LATENT, "head_dim": 16} if known.latent else {})
     model = Model(family=family, **ANY, **more)
-    for p in DROPS.get(family, (None,)):
+    for p in known.counted("dropouts", (None,)):
         made.setdefault(dropped(model, Run(dropout=p)), p)
     return made
 
@@ -293,7 +267,7 @@ def moments_of(family, kind):
     model, run = asked(family, kind)
     log = log_of(model, kind[0], run)
     kinds = [int(each) for each in ORDERS[kind[-2]]]
-    return layered.moments_of(
+    return layer_peaks.moments_of(
         log, kinds, changes_of(log, sizes_of(family, kind)), letters(model, run)
     )
 
@@ -331,7 +305,7 @@ def build():
     if not stands():
         TARGET.mkdir(parents=True, exist_ok=True)
         stamp.unlink(missing_ok=True)
-        pairs = list(product(FAMILIES, PRECISIONS))
+        pairs = list(product(tabled(), PRECISIONS))
         with ProcessPoolExecutor() as pool:
             list(pool.map(one, pairs))
         stamp.write_text(made_by + "\n")

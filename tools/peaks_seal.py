@@ -9,13 +9,55 @@ NumPy), so that `make book` works where the book's own packages are all there is
 """
 
 import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import code_key
 
 MAKER = Path(__file__).resolve().parent / "peaks.py"
 TARGET = MAKER.parent.parent / "book" / "calculator" / "peaks"
 KEY, SEAL = "key", "seal"
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The files that one tool makes, and the key to its code beside them.
+
+    files       what there is a file of, its family or loop first
+    path_of, text_of    of what `files` gives
+    """
+
+    maker: str
+    name: str
+    files: Callable[[], Iterable[tuple[Any, ...]]]
+    path_of: Callable[..., Path]
+    text_of: Callable[..., str]
+
+    def key(self):
+        """A hash over what the moments are made from."""
+        return code_key.key(Path(self.maker).resolve())
+
+    def stands(self):
+        """Whether the files were made by the code as it is."""
+        stamp = TARGET / self.name
+        return stamp.exists() and stamp.read_text().strip() == self.key()
+
+    def main(self):
+        """Write those of the families or loops that the command names, or all and the key."""
+        named = sys.argv[1:]
+        if named or not self.stands():
+            made_by = self.key()
+            for each in self.files():
+                if not named or each[0] in named:
+                    self.path_of(*each).write_text(self.text_of(*each), encoding="utf-8")
+            if not named:
+                (TARGET / self.name).write_text(made_by + "\n")
+            seal()
+        print(os.path.relpath(TARGET))
 
 
 def key():

@@ -6,7 +6,7 @@ tools/peaks.py keeps of a step's moments those that no other one covers.
 import json
 
 from memlab.page.peak import LEAST, TERMS
-from memlab.step.moments import HILLS
+from memlab.step.core.moments import HILLS
 
 _FACTORS: dict = {}
 AT_LEAST = {"T": "UWY", "G": "Q", "p": "he", "r": "hw", "u": "e", "c": "w", "b": "g"}

@@ -9,32 +9,28 @@ layer's weights together, or of the root's.
 """
 
 import json
-import os
-import sys
 from itertools import product
-from pathlib import Path
 
-import code_key
-import layered
+import layer_peaks
 import peaks
 import products
+from peaks_seal import Tables
 
-from memlab.page import sharded
-from memlab.page.forms import EAGER_ALONE
+from memlab.families import record_of, tabled
+from memlab.page import fsdp_tables
+from memlab.page.fsdp_tables import file_of
 from memlab.page.peak import LEAST, SHARDED, TERMS, value
-from memlab.page.sharded import FAMILIES, file_of
-from memlab.recipe.parallelism import Sharding
+from memlab.sharding import Sharding
+from memlab.step.core.storage_log import SIZES
 from memlab.step.simulate import log_of
-from memlab.step.storage_log import SIZES
 from memlab.terms.sharding import row_shard
 
-KEY = "sharded.key"  # beside the files of tools/peaks.py
 OWN = {"K": 173, "G": 197, "Q": 199, "h": 23, "D": 1093, "F": 1061, "V": 1279, "A": 11}
 LOSS, HEADS = 3, 5  # of the parts of a kind's name
 
 LEAST.update(dict.fromkeys("vdfnoE", 1) | {"A": 2})
 _WHOLE = {"v": "V", "d": "D", "f": "F"}
-for _number, _sizes in enumerate(layered.SAMPLES):
+for _number, _sizes in enumerate(layer_peaks.SAMPLES):
     _sizes["A"] = (2, 8, 64)[_number % 3]
     _rows = {_part: _sizes[_letter] for _part, _letter in _WHOLE.items()}
     _rows |= {"E": 8 * _sizes["h"], "o": 8 * _sizes["h"] * _sizes["K"]}
@@ -44,7 +40,7 @@ for _number, _sizes in enumerate(layered.SAMPLES):
 
 def files():
     """What there is a file of: family, precision."""
-    return product(FAMILIES, peaks.PRECISIONS)
+    return product(tabled("fsdp"), peaks.PRECISIONS)
 
 
 def model_of(family, kind):
@@ -65,7 +61,7 @@ def model_of(family, kind):
 
 def sizes_of(model, family, kind):
     """The number for each letter, those of parts first; of products of others, the longest."""
-    rows = sharded.rows_of(model)
+    rows = fsdp_tables.rows_of(model)
     parts = {letter: -(-rows[letter] // OWN["A"]) for letter in rows}
     if model.heads == model.kv_heads:  # the same rows: one letter of them
         del parts["n"]
@@ -114,14 +110,14 @@ def moments_of(family, kind):
 
     changes = peaks.changes_of(log, sizes, bytes_of)
     kinds = [int(each) for each in peaks.ORDERS[kind[9]]]
-    letters = peaks.letters(model, run) | sharded.letters_of(model, run)
-    return layered.moments_of(log, kinds, changes, letters)
+    letters = peaks.letters(model, run) | fsdp_tables.letters_of(model, run)
+    return layer_peaks.moments_of(log, kinds, changes, letters)
 
 
 def kinds_of(family, precision):
     """The kinds of steps under FSDP2."""
     for kind in peaks.kinds_of(family, precision):
-        eager = kind[1] == "eager" and family not in EAGER_ALONE
+        eager = kind[1] == "eager" and not record_of(family).eager_alone
         if kind[LOSS] == "plain" and kind[HEADS] != "single" and not eager:
             yield kind
 
@@ -136,29 +132,8 @@ def path_of(family, precision):
     return peaks.TARGET / f"{file_of(f'{family}.{precision}')}.json"
 
 
-def key():
-    """A hash over what the moments are made from."""
-    return code_key.key(Path(__file__).resolve())
-
-
-def stands():
-    """Whether the files were made by the code as it is."""
-    stamp = peaks.TARGET / KEY
-    return stamp.exists() and stamp.read_text().strip() == key()
-
-
-def build(families=()):
-    """Write the files of these families; of all, with the key, where none is named."""
-    if not families and stands():
-        return
-    made_by = key()
-    for each in files():
-        if not families or each[0] in families:
-            path_of(*each).write_text(text_of(*each), encoding="utf-8")
-    if not families:
-        (peaks.TARGET / KEY).write_text(made_by + "\n")
-
+TABLES = Tables(__file__, "sharded.key", files, path_of, text_of)
+key, stands = TABLES.key, TABLES.stands
 
 if __name__ == "__main__":
-    build(sys.argv[1:])
-    print(os.path.relpath(peaks.TARGET))
+    TABLES.main()

@@ -9,6 +9,7 @@ import re
 import subprocess
 from collections import Counter
 
+import api
 import cheatsheet
 import glossary
 import no_gain
@@ -16,10 +17,7 @@ import rehearsed
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import types
-from posted import headline
-from posted import kinds as rows
-from posted import tables as posted
-from posted.unseen import tables as unseen
+from posted import page as posted
 
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
@@ -48,10 +46,14 @@ def fill(text, root):
     tables = {
         "versions": versions,
         "chapters": chapters,
-        "minutes": lambda root: minutes(root, 1, 11),
+        "minutes": lambda root: minutes(root, 1, 13),
         "smaller": lambda root: minutes(root, 12, 22, 31),
         "letters": cheatsheet.letters,
         "formulas": cheatsheet.formulas,
+        "api_functions": api.functions,
+        "api_classes": api.classes,
+        "api_units": api.units,
+        "api_commands": api.commands,
         "collected": no_gain.collected,
         "glossary": glossary.entries,
         "translations": translations,
@@ -70,14 +72,14 @@ def fill(text, root):
         "rehearsed_programs": rehearsed.programs,
         "rehearsed_trained": rehearsed.trained,
         "rehearsed_ranked": rehearsed.ranked,
-        "posted_headline": headline.headline,
-        "posted_shares": headline.shares,
-        "posted_misses": rows.misses,
-        "posted_refused": rows.refused,
-        "posted_examples": rows.examples,
+        "posted_headline": posted.headline,
+        "posted_shares": posted.shares,
+        "posted_misses": posted.misses,
+        "posted_refused": posted.refused,
+        "posted_examples": posted.examples,
         "posted_sources": posted.by_source,
         "posted_impossible": posted.impossible,
-        "unseen_sources": unseen.by_source,
+        "unseen_sources": posted.unseen_sources,
     }
 
     def table(found):

@@ -10,28 +10,24 @@ smaller than the model's width, so that here it is the larger one.
 """
 
 import json
-import os
-import sys
-from pathlib import Path
 
 import adapter_peaks
-import code_key
-import layered
+import layer_peaks
 import peaks
-import peaks_seal
+from peaks_seal import Tables
 from products import interned
 
-from memlab.page.adapted import kind_of
-from memlab.page.adapted import letters_of as adapted_letters
-from memlab.page.adapted import table_of as adapted_table
-from memlab.page.torch_loss import PRECISIONS, TORCHS, file_of
+from memlab.adapters import Lora
+from memlab.families import record_of, tabled
+from memlab.page.adapter_tables import kind_of
+from memlab.page.adapter_tables import letters_of as adapted_letters
+from memlab.page.adapter_tables import table_of as adapted_table
+from memlab.page.torch_loss_tables import PRECISIONS, TORCHS, file_of
 from memlab.step.simulate import log_of
-from memlab.terms.lora import Lora
 
-KEY = "torch.key"  # beside the files of tools/peaks.py
 LOSS = 3  # of the parts of a kind's name
 CHUNKED = "chunked"
-FAMILIES = tuple(f for f in peaks.FAMILIES if CHUNKED in peaks.LOSSES_OF.get(f, peaks.LOSSES))
+FAMILIES = tuple(f for f in tabled() if CHUNKED in record_of(f).counted("losses", peaks.LOSSES))
 
 
 def files():
@@ -60,7 +56,7 @@ def moments_of(family, kind, base, which):
     log = log_of(model, kind[0], run)
     changes = peaks.changes_of(log, sizes | {"V": model.vocab})
     kinds = [int(each) for each in peaks.ORDERS[kind[-2]]]
-    return layered.moments_of(log, kinds, changes, adapted_letters(model, run))
+    return layer_peaks.moments_of(log, kinds, changes, adapted_letters(model, run))
 
 
 def prime_above(least):
@@ -94,30 +90,8 @@ def path_of(family, precision, base, which):
     return peaks.TARGET / f"{file_of(name)}.json"
 
 
-def key():
-    """A hash over what the moments are made from."""
-    return code_key.key(Path(__file__).resolve())
-
-
-def stands():
-    """Whether the files were made by the code as it is."""
-    stamp = peaks.TARGET / KEY
-    return stamp.exists() and stamp.read_text().strip() == key()
-
-
-def build(families=()):
-    """Write the files of these families; of all, with the key, where none is named."""
-    if not families and stands():
-        return
-    made_by = key()
-    for each in files():
-        if not families or each[0] in families:
-            path_of(*each).write_text(text_of(*each), encoding="utf-8")
-    if not families:
-        (peaks.TARGET / KEY).write_text(made_by + "\n")
-    peaks_seal.seal(peaks.TARGET)
-
+TABLES = Tables(__file__, "torch.key", files, path_of, text_of)
+key, stands = TABLES.key, TABLES.stands
 
 if __name__ == "__main__":
-    build(sys.argv[1:])
-    print(os.path.relpath(peaks.TARGET))
+    TABLES.main()

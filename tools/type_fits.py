@@ -7,8 +7,8 @@ import random
 from typing import Any
 
 from exact_sums import Sum, fit
-from probed import CACHE, Flat, Probe, probe
 from type_keys import Keys
+from type_samples import CACHE, Flat, Probe, probe
 
 PROBES, LEAST_PROBES, TRIES = 48, 30, 5
 ABSENT = 999_983  # of a number that is null: a prime that is no size
@@ -125,7 +125,7 @@ class Fitted:
             value: Any = keys.base.get(key)
             if key in keys.beside or key in keys.beside.values():
                 continue
-            elif effect and is_whole(value):
+            if effect and is_whole(value):
                 if chance.random() < many:
                     made[key] = chance.choice([*tried, *tried, 2 * value, 3 * value, 5 * value])
                 elif chance.random() < 0.1:
@@ -135,7 +135,7 @@ class Fitted:
             elif not effect and chance.random() < 0.15:
                 made[key] = chance.choice(tried)
             elif effect and value is None and chance.random() < 0.3:
-                made[key] = chance.choice([each for each in tried])
+                made[key] = chance.choice(list(tried))
             elif chance.random() < 0.05:
                 made.pop(key, None)
         if keys.beside and chance.random() < 0.8:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from probed import Flat, Probe, probe, small, usual
+from type_samples import Flat, Probe, probe, small, usual
 
 ACTIVATIONS = ("gelu", "silu", "relu")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "num_blocks")

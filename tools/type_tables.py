@@ -20,12 +20,12 @@ from typing import Any
 
 import causal_types
 from exact_sums import Sum, fit
-from probed import CACHE, LINEAR, Probe, probe, whole
 from type_fits import Fitted, NoSum, Row, is_whole
 from type_keys import COMMON
+from type_samples import CACHE, LINEAR, Probe, probe, whole
 
+from memlab.families import config_types, has_config
 from memlab.lab import causal_cache
-from memlab.model.config import KEYS
 from memlab.page import pasted, sums, types
 
 OUT = Path(__file__).resolve().parent.parent / "book" / "calculator" / "types.json"
@@ -358,7 +358,7 @@ def main() -> None:
     transformers.utils.logging.set_verbosity(logging.CRITICAL + 1)
     kept: dict[str, Any] = json.loads(OUT.read_text("utf-8")) if OUT.exists() else {}
     found, why = kept.get("types", {}), kept.get("refused", {})
-    for family in options.types or [name for name in causal_types.names() if name not in KEYS]:
+    for family in options.types or [name for name in causal_types.names() if not has_config(name)]:
         began = time.perf_counter()
         found.pop(family, None)
         why.pop(family, None)
@@ -375,7 +375,8 @@ def main() -> None:
 
 
 def _write(found: dict[str, Any], why: dict[str, str]) -> None:
-    left = [name for name in causal_types.names() if name not in {**KEYS, **found, **why}]
+    found = {name: found[name] for name in found if not has_config(name)}  # described since
+    left = [name for name in causal_types.names() if name not in {*config_types(), *found, *why}]
     why = why | {
         name: f"not tried yet: python tools/type_tables.py --write {name}" for name in left
     }

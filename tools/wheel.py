@@ -50,16 +50,21 @@ Tag: py3-none-any
 
 
 def metadata():
-    """What pip needs to know: name, version, which Python, and what the extras need."""
-    told = project()
+    """What pip and an index need to know: name, version, which Python, what the extras need."""
+    told, readme = project(), project()["readme"]
     lines = ["Metadata-Version: 2.4", "Name: memlab", f"Version: {told['version']}"]
     lines += [f"Summary: {told['description']}", f"License-Expression: {told['license']}"]
+    lines += [f"Author: {', '.join(author['name'] for author in told['authors'])}"]
+    lines += [f"Keywords: {','.join(told['keywords'])}"]
+    lines += [f"Classifier: {each}" for each in told["classifiers"]]
+    lines += [f"Project-URL: {', '.join(each)}" for each in told.get("urls", {}).items()]
     lines += ["License-File: LICENSE", f"Requires-Python: {told['requires-python']}"]
+    lines += [f"Description-Content-Type: {readme['content-type']}"]
     lines += [f"Requires-Dist: {need}" for need in told["dependencies"]]
     for extra, needs in told["optional-dependencies"].items():
         lines.append(f"Provides-Extra: {extra}")
         lines += [f"Requires-Dist: {of_extra(need, extra)}" for need in needs]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n\n" + readme["text"]
 
 
 def of_extra(need, extra):

@@ -45,7 +45,7 @@ def fails(note: Note, device: str, small: bool) -> None:
     trained = len(list(module.parameters()))
     played = predict(note, model, run, trained, limit=_limit(device))
     if (failed := played.out_of_memory) is not None:
-        from memlab.explain.oom_message import oom_message
+        from memlab.measure.oom_message import oom_message
 
         for key in ("allocated", "reserved"):
             size = getattr(failed, key)

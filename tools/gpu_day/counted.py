@@ -12,7 +12,7 @@ import torch
 
 from gpu_day.note import Note
 from memlab import Model, Run
-from memlab.base.garbage import no_garbage
+from memlab.base.gc_paused import no_garbage
 from memlab.lab.train import one_thread
 from memlab.measure.step_tracker import StepTracker
 from memlab.step import simulate

@@ -5,7 +5,7 @@ import torch
 from gpu_day.counted import less, stat
 from gpu_day.note import Note
 from memlab.devices import device as card
-from memlab.recording.apart import used_by_driver
+from memlab.recording.subprocess_cases import used_by_driver
 from memlab.terms.context import CONTEXT
 from memlab.terms.workspaces import cublas_workspaces
 

@@ -9,8 +9,8 @@ import torch
 from gpu_day.counted import Steps, predict, reset_peak, subject_of
 from gpu_day.note import Note
 from memlab import Model, Run
+from memlab.adapters import Lora
 from memlab.lab.subject import subject
-from memlab.terms.lora import Lora
 
 
 def trainer(note: Note, device: str, small: bool) -> None:

@@ -48,6 +48,11 @@ def complete(language, name):
     return bool(messages) and all(m.string and not m.fuzzy for m in messages)
 
 
+def marked(language, name):
+    """Whether a page says above its text that a part of it is English still."""
+    return any(line.startswith(LEFT) for line in problems(language, name))
+
+
 def entry(language, english, translated):
     """What is wrong with one translation; an empty one is only missing."""
     if not translated:

@@ -25,6 +25,7 @@ from memlab.base.message import CONTEXT, is_message  # noqa: E402
 SITE, MESSAGES, INTERFACE = "site", "memlab", "interface"
 CALCULATOR = "calculator-words"
 # Above a page of which some blocks are English still.
+NOWHERE = "There is no such page."
 LEFT = "A part of this page is not translated yet: it stands in English."
 CODE = re.compile(r"print\([^;]*\)|[\w-]+")  # something to run, and no word of ours
 GLOSSARY = "<!-- glossary -->"
@@ -102,7 +103,7 @@ def from_page(block):
 
 
 def chapters():
-    return sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    return sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def notebook(content):
@@ -130,6 +131,7 @@ def site():
     """Captions of the table of contents, the title, and what a page says of its translation."""
     found = [
         LEFT,
+        NOWHERE,
         *drawn(),
         yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"],
     ]
@@ -145,9 +147,9 @@ def messages():
     the prints are read in its cells, and its labels and tables were noted when it ran.
     """
     from memlab import exercises, widgets
-    from memlab.base import prints, titles
+    from memlab.base import titles, translated_output
     from memlab.exercises import judge
-    from memlab.explain import findings
+    from memlab.explain import findings, pasted, serving_words
 
     found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
     found += [text for name, text in vars(judge).items() if name.isupper()]
@@ -159,8 +161,8 @@ def messages():
         found += said(content)
         cells = (cell for cell in content["cells"] if cell["cell_type"] == "code")
         for cell in cells:
-            found += prints.messages("".join(cell["source"]))
-    found += [*findings.SENTENCES, *titles.patterns()]
+            found += translated_output.messages("".join(cell["source"]))
+    found += [*findings.SENTENCES, *pasted.SENTENCES, *serving_words.SENTENCES, *titles.patterns()]
     for name, look in suspects():
         found += [name] if CODE.fullmatch(look) else [name, look]
     senses = [f"{table}{CONTEXT}{words}" for table, words in SENSES]
@@ -169,9 +171,9 @@ def messages():
 
 def suspects():
     """The causes that an explanation may name, each with where to look."""
-    from memlab.explain import causes, explanation, less
+    from memlab.explain import causes, explanation
 
-    yield from ((cause.name, cause.look) for cause in (*causes.CAUSES, *less.LESS))
+    yield from ((cause.name, cause.look) for cause in (*causes.CAUSES, *causes.LESS))
     yield explanation.BETWEEN, explanation.FASTER
     yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
 

@@ -121,15 +121,15 @@ REASONS = (
 )
 KINDS = (
     (
-        r"--quantization .* is of an engine|arguments: --quantization",
+        r"arguments: --quantization",
         "quantized weights at inference, without a serving engine",
     ),
     (
-        r"^devices=|^--zero|beside DeepSpeed|arguments: --fsdp",
+        r"^--zero|beside DeepSpeed|arguments: --fsdp|the step of one device alone is described",
         "this way to shard over several GPUs",
     ),
-    (r"^base='nf4' is not described beside FSDP2", "NF4 under FSDP"),
-    (r"^base=", "adapters beside weights that GPTQ or a second quantization has packed"),
+    (r"^--lora-base nf4 is not described beside FSDP2", "NF4 under FSDP"),
+    (r"^--lora-base", "adapters beside weights that GPTQ or a second quantization has packed"),
     (r"adapters are not built|^target ", "adapters of a family without a closed form"),
     (r"it needs tokens|at least 2 are needed", "the length of the sequences is not stated"),
     (r"beside prompt tuning", "padded batches beside prompt tuning"),

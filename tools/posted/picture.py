@@ -9,9 +9,8 @@ from memlab.plot.canvas import WIDTH, Canvas, heading, n, width_of
 from memlab.plot.colours import GREY, INK
 from memlab.units import text
 
-from .asked.answers import stored
-from .headline import NEAR
-from .readings import ROOT
+from .page import NEAR
+from .readings import ROOT, commands
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
 TITLE = "One command against posted bytes, one dot a reading"
@@ -49,7 +48,7 @@ def picture():
     )
     sheet.area("M" + "L".join(f"{n(a)} {n(b)}" for a, b in corners) + "Z", "#E8E8E8")
     sheet.line(x1, y1, x2, y2, GREY)
-    fresh, worked = stored()
+    fresh, worked = commands()
     for found, colour in zip((worked, fresh), GROUPS.values(), strict=True):
         for x, height in sorted(_dots(found, left, base, scale)):
             sheet.parts.append(

@@ -151,7 +151,7 @@ def moments_of(log, kinds, changes, sizes):
 
 
 def hills_of(log, changes):
-    """The hill of the moment after each event, as memlab.step.moments tells them.
+    """The hill of the moment after each event, as memlab.step.core.moments tells them.
 
     Logits that the last step left are none of this one's.
     """

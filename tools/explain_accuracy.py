@@ -1,8 +1,9 @@
 """Turn each cause in many runs, and ask memlab.explain which one it was.
 
-    python tools/turned.py [--held] [--less] [COUNT]    so many figures (default: all), drawn with
-                                                a fixed seed; held: of runs at which no ranking was
-                                                made; less: causes that make a run need less
+    python tools/explain_accuracy.py [--held] [--less] [COUNT]
+
+COUNT figures (default: all), drawn with a fixed seed; held: of runs at which no ranking was made;
+less: causes that make a run need less.
 
 A figure is the peak of a run in which one cause is turned. Each is asked for five times: in bytes,
 as PyTorch counts them; in whole MiB; as a tracker's; with what a tracker sees beside it, the bytes
@@ -32,14 +33,13 @@ from typing import Any
 
 from memlab import Model, Recipe, Run
 from memlab.explain.case import Case
-from memlab.explain.causes import CAUSES, CONTEXTS
+from memlab.explain.causes import CAUSES, CONTEXTS, LESS
 from memlab.explain.explanation import rounding
 from memlab.explain.findings import cause_of
-from memlab.explain.less import LESS
 from memlab.explain.search import Search
 from memlab.explain.watched import Watched, terms
-from memlab.step.loop import stored_as
-from memlab.step.replayed import replayed
+from memlab.step.core.allocator_replay import replayed
+from memlab.step.loops.loop import stored_as
 
 MODELS = ("tiny-llama", "qwen3-0.6b", "llama-3-8b")
 RECIPES = ("fp32", "bf16", "autocast", "adamw8bit")

@@ -37,14 +37,24 @@ MISSING = (
 <title>memlab: no such page</title>
 <style>{style}</style>
 <h1>memlab</h1>
-<p>There is no such page.</p>
-<p lang="pt-BR">Esta página não existe.</p>
-<p lang="zh-TW">沒有這個頁面。</p>
+{sentences}
 <ul>
 {links}
 </ul>
 </html>
 """
+)
+# Chapters were numbered anew by their place in the book, and addresses are in other people's texts:
+# the old name of each, and the number that it has now.
+MOVED = dict(
+    pair.split(">")
+    for pair in """
+   07_kv_cache>11 09_loading>10 10_step>07 11_watching>09 12_mixed_precision>16
+   13_quantization>20 14_fp8>19 15_checkpointing>14 16_small_optimizers>17 17_accumulation>15
+   19_pruning>22 20_lora>21 21_sharding>24 22_choosing>27 23_fp8_half>28 24_predicted_28>29
+   25_status_report>30 26_small_model>31 27_free_memory>32 28_missing_gigabytes>33
+   29_experts>12 30_serving>13 31_trainers>23 32_divide_model>25 33_divide_text>26
+""".split()
 )
 ROBOTS = "User-agent: *\nAllow: /\n\nSitemap: {site}sitemap.xml\n"
 SITEMAPS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -64,9 +74,23 @@ def way_in(page, first, links, languages=()):
     return INDEX.format(first=first, go=go, links=items, style=STYLE, policy=POLICY, about=ABOUT)
 
 
-def not_found(site, page, names):
-    """The page for an address that leads nowhere, with a link to `page` of each language."""
+def moved(pages):
+    """At the old address of each chapter, below the folder of a language, a page to the new one."""
+    for old, number in MOVED.items():
+        page = f"notebooks/{number}_{old[3:]}.html"
+        if not (pages / page).exists():
+            continue
+        link = f'<a href="../{page}">{number}_{old[3:]}</a>'
+        (pages / "notebooks" / f"{old}.html").write_text(way_in(page, "..", [link]), "utf-8")
+
+
+def not_found(site, page, names, sentences):
+    """The page for an address that leads nowhere, with a link to `page` of each language.
+
+    sentences   language -> that there is no such page
+    """
     links = "\n".join(
         f'<li><a href="{site}{x}/{page}" lang="{x}">{name}</a></li>' for x, name in names.items()
     )
-    return MISSING.format(policy=POLICY, style=STYLE, links=links)
+    said = "\n".join(f'<p lang="{x}">{sentence}</p>' for x, sentence in sentences.items())
+    return MISSING.format(policy=POLICY, style=STYLE, links=links, sentences=said)
