@@ -55,6 +55,15 @@
       else box.removeAttribute("tabindex");
   }
 
+  // An address may be anything that somebody typed: "#%" is no encoded text.
+  function unescaped(words) {
+    try {
+      return decodeURIComponent(words);
+    } catch {
+      return words;
+    }
+  }
+
   // Claims are folded by verdict: a word typed above them leaves the rows that have it, and a link
   // to one claim opens the fold that it is in.
   function claims() {
@@ -78,7 +87,7 @@
       box.prepend(field);
     }
     const opened = () => {
-      const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      const row = document.getElementById(unescaped(location.hash.slice(1)));
       const fold = row?.closest(".memlab-claims details");
       if (!fold) return;
       fold.open = true;

@@ -7,7 +7,7 @@ async function start() {
   const wheel = fetch(new URL(self.name, SITE)).then((response) => response.arrayBuffer());
   const python = await loadPyodide({ indexURL: new URL("python/", SITE).href });
   python.unpackArchive(await wheel, "wheel");
-  return python.runPython("from memlab.page.counted import answer\nanswer");
+  return python.runPython("from memlab.page.simulated import answer\nanswer");
 }
 
 const answer = start();
