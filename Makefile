@@ -9,7 +9,7 @@ PYTHON ?=
 CANDIDATES = $(or $(PYTHON),python3.13 python3.12 python3.11 python3 python)
 VENV := .venv
 RUN := $(VENV)/bin/python
-ENGLISH := README.md CONTRIBUTING.md benchmarks book notebooks src tests tools
+ENGLISH := README.md CONTRIBUTING.md CHANGELOG.md benchmarks book docs notebooks research src tests tools
 
 # A stamp's name carries what an install depends on: the pins, the extras and the place of the checkout.
 # Change one of them and the name changes, so the next make installs; otherwise it installs nothing.
@@ -17,7 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-.PHONY: help book pdf serve lab test check notebooks portable clean
+.PHONY: help book pdf serve lab test quick check notebooks portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -39,11 +39,16 @@ lab: $(VENV)/.dev-$(KEY)  ## open JupyterLab on the chapters (BOOK_LANG=pt-BR fo
 test: check book node_modules/.stamp  ## run everything: linters, types, spelling, book, tests, notebooks
 	$(RUN) -m pytest --nbval --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
+quick: $(VENV)/.dev-$(KEY)  ## run in a minute what needs no torch, no book and no browser
+	$(RUN) -m ruff check .
+	$(RUN) -m pytest tests --quick -qr fE -p no:nbval --numprocesses 2
+
 check: $(VENV)/.dev-$(KEY) node_modules/.stamp  ## run only the linters, the type check and the spelling check
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m codespell_lib $(ENGLISH)
+	$(RUN) tools/words.py
 	@if command -v node >/dev/null; then node tools/workflows.mjs; else echo 'no node: the workflows were not linted'; fi
 
 notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
