@@ -49,8 +49,9 @@ exercise(
     answer=lambda: 2 * TOKENS * _llama().d_model * 4,
     hint="Two tensors [B, T, D] of four bytes a value, with B = 1.",
     wrong={
-        lambda: TOKENS * _llama().d_model * 4: "That is one of the two norms.",
-        lambda: 2 * TOKENS * _llama().d_model * 2: "They are in fp32: four bytes a value.",
+        lambda: (
+            TOKENS * _llama().d_model * 4
+        ): "That is one of the two norms, or both at two bytes a value: they are in fp32.",
         lambda: 2 * TOKENS * _llama().d_model * 6: "That is all of both bars; the lighter part of "
         "each is in bf16.",
     },
