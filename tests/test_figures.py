@@ -109,6 +109,6 @@ def test_every_drawing_of_the_site_stands_in_its_page():
         assert "<title" not in drawing and 'aria-label=""' not in drawing
     assert not list(SITE.glob("*/_images/*.svg"))
     answers = [
-        path.read_text(encoding="utf-8") for path in SITE.glob("*/_static/answers/10_*.json")
+        path.read_text(encoding="utf-8") for path in SITE.glob("*/_static/answers/07_*.json")
     ]
     assert answers and all("var(--memlab-ink)" in text for text in answers)

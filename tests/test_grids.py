@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # [fill and side] [sign] [#] [0] width: zeros in front are digits of a number, as in {bits:08b}.
 SPEC = re.compile(r"(?:.?[<>=^])?[+\- ]?#?(?P<zero>0?)(?P<width>\d+)")
 GAP = re.compile(r" {3,}")

@@ -11,9 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 TECHNIQUES = sorted(
-    path
-    for path in (ROOT / "notebooks").glob("[123]*.ipynb")
-    if int(path.stem[:2]) in (*range(12, 22), 32, 33)
+    path for path in (ROOT / "notebooks").glob("[123]*.ipynb") if 14 <= int(path.stem[:2]) <= 26
 )
 
 

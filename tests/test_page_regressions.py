@@ -10,6 +10,7 @@ from test_pages import OTHERS, PAGES, Watched, browser, roots  # noqa: F401
 from test_questions import ANSWERS
 
 CHAPTER = "notebooks/07_step.html"
+SPOKEN = "notebooks/24_sharding.html"  # a chapter that is whole in every language
 PHONE, LYING, DESK = (390, 844), (844, 390), (1280, 800)
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 
@@ -30,9 +31,11 @@ def sized(page, size):
 def test_sliders_move_in_every_language(watched, language):
     """They were alive in English alone."""
     page = watched.page
-    page.goto(f"{watched.root}{language}/{CHAPTER}")
+    page.goto(f"{watched.root}{language}/{SPOKEN}")
     page.wait_for_selector(".memlab-question[data-live=yes]")
-    (kept,) = json.loads((ANSWERS / "07_step.json").read_text(encoding="utf-8"))["questions"][:1]
+    (kept,) = json.loads((ANSWERS / "24_sharding.json").read_text(encoding="utf-8"))["questions"][
+        :1
+    ]
     assert page.inner_text(".memlab-question strong") != kept["question"]
     before = page.inner_html(".memlab-answer")
     page.locator(".memlab-question input[type=range]").nth(1).press("End")
@@ -45,12 +48,12 @@ def test_sliders_move_in_every_language(watched, language):
 def test_another_language_opens_at_the_same_section(watched):
     """The place in the page was dropped."""
     page = watched.page
-    page.goto(f"{watched.root}en/{CHAPTER}")
+    page.goto(f"{watched.root}en/{SPOKEN}")
     place = page.locator(".bd-article section section").nth(2).get_attribute("id")
     page.evaluate("place => { location.hash = place; }", place)
     page.locator(".memlab-languages > summary").click()
     page.locator(".memlab-languages a[lang=zh-TW]").click()
-    page.wait_for_url(f"**/zh-TW/{CHAPTER}#*")
+    page.wait_for_url(f"**/zh-TW/{SPOKEN}#*")
     there = page.locator(".bd-article section section").nth(2).get_attribute("id")
     until(page, lambda: page.evaluate("location.hash") == f"#{there}")
     assert there != place  # an anchor is made of a heading's words

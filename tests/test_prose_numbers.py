@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.name)
@@ -53,7 +53,7 @@ def missing(*arguments, **more):
 def test_a_number_that_no_cell_printed_is_found_in_any_chapter(path):
     nb = nbformat.read(path, as_version=4)
     before = list(prose_numbers.unprinted(nb, path.stem))
-    last = nb.cells[-1]
+    last = [cell for cell in nb.cells if cell.cell_type == "markdown"][-1]
     last.source += "\n\nTogether 3,141.59 GiB, 271,828,182 bytes and 62.83 %, for 16,180 tokens."
     found = list(prose_numbers.unprinted(nb, path.stem))[len(before) :]
     assert len(found) == 4

@@ -1,4 +1,6 @@
-"""The glossary: each term of book/locale/terms.csv, with the sentence that explains it.
+"""The glossary: the terms of book/locale/terms.csv that have a sentence which explains them.
+
+The other rows of that file are for translators alone: how a language says a common word.
 
 `tools/book.py` puts `entries` where book/glossary.md says `<!-- glossary -->`. In another language
 a term stands as that language says it, with the English one behind it.
@@ -15,7 +17,9 @@ def rows(root):
 
 def entries(root):
     """A definition list: the term, and below it what it means."""
-    return "\n\n".join(f"{row['en']}\n: {row['definition']}" for row in rows(root))
+    return "\n\n".join(
+        f"{row['en']}\n: {row['definition']}" for row in rows(root) if row["definition"]
+    )
 
 
 def terms(root, language):

@@ -53,7 +53,6 @@ table.memlab-ledger.wide { font-size: 7pt; }
 table.memlab-ledger :is(th, td) { padding: 0.5mm 2.5mm 0.5mm 0; }
 table.memlab-ledger .words { white-space: normal; }
 :is(td, th, li) p { margin: 0; }
-.bd-article:has(.memlab-sheet) h3 { font-size: 9pt; margin: 2mm 0 1mm; }
 """
 FOOT = (
     '<p style="font:8px sans-serif;width:100%;text-align:center">'

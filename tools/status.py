@@ -10,7 +10,7 @@ import subprocess
 from collections import Counter
 
 import api
-import cheatsheet
+import formula_index
 import glossary
 import no_gain
 import rehearsed
@@ -48,8 +48,8 @@ def fill(text, root):
         "chapters": chapters,
         "minutes": lambda root: minutes(root, 1, 13),
         "smaller": lambda root: minutes(root, 12, 22, 31),
-        "letters": cheatsheet.letters,
-        "formulas": cheatsheet.formulas,
+        "letters": formula_index.letters,
+        "formulas": formula_index.index,
         "api_functions": api.functions,
         "api_classes": api.classes,
         "api_units": api.units,

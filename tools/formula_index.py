@@ -1,7 +1,7 @@
-"""The cheat sheet: one row for each public function of memlab.terms, read from its docstring.
+"""The index of formulas: a row for each public function of memlab.terms, from its docstring.
 
-`tools/book.py` puts `letters` and `formulas` where book/cheat-sheet.md says `<!-- letters -->` and
-`<!-- formulas -->`, so the sheet says what the functions say.
+`tools/book.py` puts `formulas` where book/api.md says `<!-- formulas -->`, and `letters` where
+book/cheat-sheet.md says `<!-- letters -->`, so the pages say what the functions say.
 """
 
 import importlib
@@ -36,13 +36,14 @@ SECTION = r"^{} +(.*(?:\n +.*)*)"
 
 
 def letters(root):
-    """The letters of the notation page in one line."""
+    """The letters of the notation page's first table, in one line."""
     page = (root / "book" / "notation.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \$(\w)\$ \| ([^|,:]+)", page, re.M)
+    table = page[page.index("| letter |") :].partition("\n\n")[0]  # those that no page redefines
+    rows = re.findall(r"^\| \$(\w)\$ \| ([^|,:]+)", table, re.M)
     return " · ".join(f"*{letter}* {words.strip()}" for letter, words in rows)
 
 
-def formulas(root):
+def index(root):
     """A heading, the module's letters and a table for each module, in the order of the chapters."""
     found = []
     rooms = [(each.name, room) for room in (terms, adapters) for each in _modules(room)]
@@ -78,9 +79,9 @@ def section(module, functions, path):
     rows = [row(function, link) for function in functions]
     own = legend(module.__doc__)
     head = ["| function | formula | unit | source | chapter |", "|---|---|---|---|---|"]
-    table = "\n".join([":::{table}", ":class: memlab-sheet", "", *head, *rows, ":::"])
+    table = "\n".join([":::{table}", ":class: memlab-index", "", *head, *rows, ":::"])
     words = f"`{module.__name__}`" + (f": {own}" if own else "")
-    return f"## {title}\n\n{words}\n\n{table}"
+    return f"### {title}\n\n{words}\n\n{table}"
 
 
 def row(function, link):

@@ -1,11 +1,11 @@
-"""The cheat sheet says what the functions of memlab.terms say, one row each."""
+"""The index of formulas says what the functions of memlab.terms say, one row each."""
 
 import importlib
 import pkgutil
 import re
 from pathlib import Path
 
-import cheatsheet
+import formula_index
 import pytest
 
 from memlab import adapters, terms
@@ -18,14 +18,14 @@ MODULES = [
     for room in (terms, adapters)
     for each in pkgutil.iter_modules(room.__path__)
 ]
-SHEET = cheatsheet.formulas(ROOT)
+SHEET = formula_index.index(ROOT)
 # Functions whose result no formula says: lists, and a simulation.
 NO_FORMULA = {"copies", "numel", "replay"}
 
 
 def test_one_row_for_each_public_function():
     rows = re.findall(r"^\| `(\w+)` \|", SHEET, re.M)
-    functions = [f.__name__ for module in MODULES for f in cheatsheet.public(module)]
+    functions = [f.__name__ for module in MODULES for f in formula_index.public(module)]
     assert sorted(rows) == sorted(functions)
     assert len(rows) > 50
     assert all(line.count(" | ") == 4 for line in SHEET.splitlines() if line.startswith("| `"))
@@ -33,9 +33,9 @@ def test_one_row_for_each_public_function():
 
 def test_every_formula_comes_from_a_docstring():
     for module in MODULES:
-        for function in cheatsheet.public(module):
+        for function in formula_index.public(module):
             name = function.__name__
-            formula = cheatsheet.part(function.__doc__.replace("\n    ", "\n"), "Formula")
+            formula = formula_index.part(function.__doc__.replace("\n    ", "\n"), "Formula")
             assert formula or name in NO_FORMULA, f"{module.__name__}.{name} has no Formula"
 
 
@@ -51,7 +51,7 @@ def test_a_row_leads_to_its_chapter():
 
 
 def test_the_letters_are_those_of_the_notation_page():
-    line = cheatsheet.letters(ROOT)
+    line = formula_index.letters(ROOT)
     assert line.startswith("*L* layers · *D* model width") and "*P* parameters" in line
     assert len(line.split(" · ")) == 11
 
@@ -66,7 +66,7 @@ def test_a_changed_docstring_changes_the_sheet():
         Source      arXiv:1234.56789, see https://example.org/a_b and `c_d`
         """
 
-    assert cheatsheet.row(rows, "[9](x)") == (
+    assert formula_index.row(rows, "[9](x)") == (
         r"| `rows` | 3 · *P*{sub}`tied` · *b*, at \[least\] k\_x; copy: *C* \* 2 | rows | "
         r"[1234.56789](https://arxiv.org/abs/1234.56789), see [example.org]"
         r"(https://example.org/a_b) and `c_d` | [9](x) |"
@@ -82,4 +82,4 @@ def test_a_changed_docstring_changes_the_sheet():
     ],
 )
 def test_letters_are_set_in_italics(text, typeset):
-    assert cheatsheet.typeset(text) == typeset
+    assert formula_index.typeset(text) == typeset
