@@ -49,7 +49,7 @@ def by_hand():
         "LoRA": (16 * L * (2 * (D + N * H) + 2 * (D + K * H) + 3 * (D + F)), lora, 0),
         "4-bit": (int(linear) + b * (2 * V * D + L * 2 * D + D), nf4, 0),
         "KV cache": (2 * L * K * H * b, kv_cache(L, kv_heads=K, head_dim=H, batch=1, tokens=1), 0),
-        "sharded": (4 * P * b // 8, None, 0),
+        "mixed precision sharded": (16 * P // 8, None, 0),
         "the peak": (None, STEP.peak.bytes, 0),
     }
 
