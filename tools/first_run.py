@@ -23,7 +23,7 @@ TITLE = "Llama-3-8B, everything in bf16, 1 × 8,192 tokens"
 # The phases of a step and how wide each is drawn, in pixels; the last mark ends the step.
 PHASES = {"forward": 84, "loss": 20, "backward": 78, "optimizer": 68}
 LOAD, HIGH, EVERY = 30, 260, 20 * GiB
-FILL, BEYOND, LIMIT = "#8C8C8C", "#D9D9D9", "#D55E00"
+FILL, BEYOND, LIMIT = "#8C8C8C", "#E8E8E8", "#D55E00"
 
 
 def run():
@@ -69,6 +69,7 @@ def picture():
         ends = [*(x for x, _ in part[1:]), part[-1][0] + 1]
         along = "".join(f"V{n(y)}H{n(x)}" for (_, y), x in zip(part, ends, strict=True))
         sheet.area(f"M{n(part[0][0])} {n(base)}{along}V{n(base)}Z", colour)
+    sheet.trace(points[reached:], GREY)
     height = base - room * up
     sheet.line(left, height, WIDTH, height, LIMIT, "6 4")
     sheet.words(left + 6, height - 12, f"{text(room)}: what the H100 has for tensors", colour=LIMIT)

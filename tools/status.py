@@ -47,7 +47,7 @@ def fill(text, root):
         "versions": versions,
         "chapters": chapters,
         "minutes": lambda root: minutes(root, 1, 13),
-        "smaller": lambda root: minutes(root, 12, 22, 31),
+        "smaller": lambda root: minutes(root, 14, 27),
         "letters": formula_index.letters,
         "formulas": formula_index.index,
         "api_functions": api.functions,
@@ -154,15 +154,12 @@ def chapters(root):
     return "\n".join(head + rows)
 
 
-def minutes(root, first, last, *more):
-    """The chapters of a part: how long each takes and which it builds on, from *You need*.
-
-    more        numbers of later files that stand in this part, too
-    """
+def minutes(root, first, last):
+    """The chapters of a part: how long each takes and which it builds on, from *You need*."""
     head = ["| | chapter | minutes | builds on |", "|---|---|---|---|"]
     rows, total = [], 0
     for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb")):
-        if not first <= (number := int(path.name[:2])) <= last and number not in more:
+        if not first <= int(path.name[:2]) <= last:
             continue
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         text = "\n".join("".join(cell["source"]) for cell in cells[:3])
