@@ -30,8 +30,8 @@ from test_refusals import OBJECT
 from memlab import cli
 from memlab.model import presets
 
-# Of a processor; more than before; of a clock. Where layers take turns each is simulated, in each of
-# the thirty steps that an explanation tries: 28 seconds for gemma-2-27b with two micro-batches.
+# Of a processor; more than before; of a clock. Where layers take turns each is simulated, in each
+# of the thirty steps that an explanation tries: 28 seconds for gemma-2-27b, two micro-batches.
 SECONDS, BYTES, PATIENCE = 60, 2**30, 180
 # The same few cases in each run, or as many as the profile says.
 LONG = settings.get_current_profile_name() == "long"
