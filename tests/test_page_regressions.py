@@ -33,9 +33,9 @@ def test_sliders_move_in_every_language(watched, language):
     page = watched.page
     page.goto(f"{watched.root}{language}/{SPOKEN}")
     page.wait_for_selector(".memlab-question[data-live=yes]")
-    (kept,) = json.loads((ANSWERS / "26_divide_text.json").read_text(encoding="utf-8"))["questions"][
-        :1
-    ]
+    (kept,) = json.loads((ANSWERS / "26_divide_text.json").read_text(encoding="utf-8"))[
+        "questions"
+    ][:1]
     assert page.inner_text(".memlab-question strong") != kept["question"]
     before = page.inner_html(".memlab-answer")
     page.locator(".memlab-question input[type=range]").nth(1).press("End")

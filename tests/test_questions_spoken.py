@@ -20,7 +20,8 @@ def test_a_slider_answers_in_the_language_of_the_page(browser, roots, language):
         page.goto(f"{roots['http']}{language}/{CHAPTER}")
         page.wait_for_selector(".memlab-question[data-live] input", timeout=20_000)
         place = page.locator(".memlab-question[data-live]").first
-        text = json.loads((SITE / language / "_static/answers/26_divide_text.json").read_text("utf-8"))
+        told = SITE / language / "_static" / "answers" / "26_divide_text.json"
+        text = json.loads(told.read_text("utf-8"))
         asked = text["questions"][0]
         before = place.locator(".memlab-answer").inner_text()
         place.locator("input").first.press("ArrowRight")

@@ -40,9 +40,8 @@ exercise(
     hint="[N·H, D] and twice [K·H, D].",
     unit="parameters",
     wrong={
-        lambda: (
-            3 * 32 * 128 * 4096
-        ): "k and v have K heads, fewer than q; and if these are bytes in bf16: parameters are asked for.",
+        lambda: 3 * 32 * 128 * 4096: "k and v have K heads, fewer than q; and if these are bytes "
+        "in bf16: parameters are asked for.",
         lambda: 32 * _qkv: "That is all layers; the question is about one.",
     },
 )
