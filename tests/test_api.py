@@ -18,7 +18,7 @@ PAGE = status.fill((ROOT / "book" / "api.md").read_text(encoding="utf-8"), ROOT)
 
 
 def test_every_public_name_and_command_has_its_place():
-    names = re.findall(r"^### `(.*)`$", PAGE, re.M)
+    names = re.findall(r"^### `(?!memlab\.)(.*)`$", PAGE, re.M)  # modules head the formulas
     offered = {name for name, one in api.offered() if callable(one)}
     assert sorted(names) == sorted([*offered, *(f"memlab {name}" for name in COMMANDS)])
     assert len(offered) > 15 and "<code>GiB = 1_073_741_824</code>" in PAGE

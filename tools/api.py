@@ -177,4 +177,8 @@ def code(text):
 def samp(text):
     """A program's own words; what they set off as code is set off here."""
     words = re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text, quote=False))
-    return f'<samp lang="en">{words}</samp>'
+    return english(words)
+
+
+def english(html):
+    return f'<samp lang="en">{html}</samp>'

@@ -8,6 +8,9 @@ import importlib
 import inspect
 import pkgutil
 import re
+from html import escape
+
+import api
 
 from memlab import adapters, terms
 
@@ -78,10 +81,14 @@ def section(module, functions, path):
     link = f"[{path.stem[:2].lstrip('0')}](notebooks/{path.name})" if path else "—"
     rows = [row(function, link) for function in functions]
     own = legend(module.__doc__)
-    head = ["| function | formula | unit | source | chapter |", "|---|---|---|---|---|"]
-    table = "\n".join([":::{table}", ":class: memlab-index", "", *head, *rows, ":::"])
-    words = f"`{module.__name__}`" + (f": {own}" if own else "")
-    return f"### {title}\n\n{words}\n\n{table}"
+    lines = [["function", "formula", "unit", "source", "chapter"], *map(cells, rows)]
+    head, *body = ("".join(f"<td>{html(cell)}</td>" for cell in line) for line in lines)
+    body = "".join(f"<tr>{line}</tr>" for line in body)
+    table = f"<thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{body}</tbody>"
+    table = f'<table class="table memlab-index">{table}</table>'
+    table = f'<div class="pst-scrollable-table-container">{table}</div>'
+    words = f"{title}." + (f" {own}." if own else "")
+    return f"### `{module.__name__}`\n\n{api.raw(f'<p>{html(words)}</p>{table}')}"
 
 
 def row(function, link):
@@ -92,6 +99,20 @@ def row(function, link):
     unit = re.split(r"[,;]", part(doc, "Unit") or "—")[0]
     source = sources(part(doc, "Source") or "—")
     return f"| `{function.__name__}` | {formula} | {unit} | {source} | {link} |"
+
+
+def cells(row):
+    return re.split(r" \| ", row.removeprefix("| ").removesuffix(" |"))
+
+
+def html(words):
+    """Markdown's code, italics, lowered indices and links as HTML, which nobody is to translate."""
+    words = escape(words, quote=False).replace(".ipynb)", ".html)")
+    words = re.sub(r"\{sub\}`([^`]*)`", r"<sub>\1</sub>", words)
+    words = re.sub(r"`([^`]*)`", r"<code>\1</code>", words)
+    words = re.sub(r"(?<!\\)\*([^*\\]+)\*", r"<em>\1</em>", words)
+    words = re.sub(r"(?<!\\)\[([^\]]*)\]\(([^)]*)\)", r'<a href="\2">\1</a>', words)
+    return api.english(re.sub(r"\\(.)", r"\1", words))
 
 
 def part(doc, name):
