@@ -305,7 +305,7 @@ def test_the_glossary_is_of_words_of_the_field():
 def test_the_glossary_says_each_term_in_its_language():
     text = sources.status.fill("<!-- glossary -->", ROOT)
     done = stage.page(text, stage.words_of("zh-TW", "glossary"))
-    assert "\n權重 (weight)\n: " in done and "\nautograd\n: " in done
+    assert "\n峰值 (peak)\n: " in done and "\nautograd\n: " in done
 
 
 def test_a_notebook_is_staged_with_its_code_as_it_was():
