@@ -9,6 +9,7 @@ from pathlib import Path
 import chapter_anatomy
 import nbformat
 import notebook_text
+import part_map
 import pytest
 
 import notebooks
@@ -368,8 +369,8 @@ def test_a_chapter_that_waits_for_its_turn_is_spared_the_new_rules(good):
     assert all(line.startswith("ran: ") for line in chapter_anatomy.problems(good))
 
 
-LINK = re.compile(r"\[([^\]\[]*\d[^\]\[]*)\]\((?:notebooks/)?(\d\d)_[a-z0-9_]+\.ipynb")
-CHAPTER_NUMBER = re.compile(r"(?i)(?:chapter\s|cap[ií]tulo\s|第\s?|^)(\d+)(?=$|\D)")
+LINK = re.compile(r"\[([^\]\[]{1,200})\]\((?:(?:notebooks/)?(\d\d)_\w+\.ipynb|#([a-z0-9-]+)\))")
+CHAPTER_NUMBER = re.compile(r"(?i)(?:(?<=chapter\s)|(?<=cap[ií]tulo\s)|(?<=第)|(?<=第\s))\d+|^\d+$")
 
 
 def test_a_link_that_names_a_chapter_s_number_names_its_file_s():
@@ -378,8 +379,9 @@ def test_a_link_that_names_a_chapter_s_number_names_its_file_s():
     pages += [*ROOT.glob("book/*.md"), *ROOT.glob("notebooks/*.ipynb")]
     for path in [*pages, *ROOT.glob("book/locale/*/*.po")]:
         text = path.read_text(encoding="utf-8").replace('"\n"', "").replace('"\n    "', "")
-        for words, number in LINK.findall(text):
-            for said in CHAPTER_NUMBER.findall(words):
+        for words, number, label in LINK.findall(text):
+            number = number or part_map.numbers().get(label)
+            for said in CHAPTER_NUMBER.findall(words) if number else ():
                 found += 1
                 if int(said) != int(number):
                     wrong.append(f"{path.name}: [{words}] leads to {number}")
