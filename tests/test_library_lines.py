@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # What somebody who has the library would type, by the label of its chapter.
 LINES = {
+    "trainers": ["TrainingArguments(", "Trainer(", "SFTConfig(", "SFTTrainer("],
     "small_optimizers": ["AdamW8bit(", "Muon("],
     "quantization": ["BitsAndBytesConfig(", "quantize_("],
     "checkpointing": ["activation_checkpointing_enable("],
