@@ -83,8 +83,8 @@ def section(module, functions, path):
     own = legend(module.__doc__)
     lines = [["function", "formula", "unit", "source", "chapter"], *map(cells, rows)]
     head, *body = ("".join(f"<td>{html(cell)}</td>" for cell in line) for line in lines)
-    body = "".join(f"<tr>{line}</tr>" for line in body)
-    table = f"<thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{body}</tbody>"
+    inside = "".join(f"<tr>{line}</tr>" for line in body)
+    table = f"<thead><tr>{head.replace('td>', 'th>')}</tr></thead><tbody>{inside}</tbody>"
     table = f'<table class="table memlab-index">{table}</table>'
     table = f'<div class="pst-scrollable-table-container">{table}</div>'
     words = f"{title}." + (f" {own}." if own else "")
