@@ -72,7 +72,7 @@ def picture():
     sheet.trace(points[reached:], GREY)
     height = base - room * up
     sheet.line(left, height, WIDTH, height, LIMIT, "6 4")
-    sheet.words(left + 6, height - 12, f"{text(room)}: what the H100 has for tensors", colour=LIMIT)
+    sheet.words(left + 6, height - 12, f"{text(room)}: what the H100 has for tensors")
     sheet.dot(*points[reached - 1])
     sheet.words(points[reached - 1][0] + 8, height + 22, "out of memory", bold=True)
     for at, words in ((1, "first step"), (5, "second step")):
