@@ -2,19 +2,19 @@
 
 from ..model import Model
 from ..run import Run
-from ..terms.activations import llama_layer
-from ..terms.checkpointing import best_size, kept
+from ..terms.checkpointing import kept
 from . import exercise
 
-GB = 10**9
+GB, GiB = 10**9, 2**30
+SMALL = {"heads": 4, "kv_heads": 2, "head_dim": 32, "d_model": 128, "d_ff": 352}
 LLAMA = {"heads": 32, "kv_heads": 8, "head_dim": 128, "d_model": 4096, "d_ff": 14336}
 
 
-def _longest(checkpoint: str, implementation: str = "memlab") -> int:
-    """The most tokens, a multiple of 1,024, with which a step of Llama-3-8B fits into 80 GB."""
+def _longest(checkpoint: str, optimizer_impl: str = "fused") -> int:
+    """The most tokens, a multiple of 1,024, with which a step of Llama-3-8B needs 80 GB or less."""
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
-    gpu = Run(implementation=implementation, optimizer_impl="fused", checkpoint=checkpoint)
+    gpu = Run(optimizer_impl=optimizer_impl, checkpoint=checkpoint)
     tokens = 0
     while True:
         longer = gpu.replace(tokens=tokens + 1024)
@@ -23,12 +23,25 @@ def _longest(checkpoint: str, implementation: str = "memlab") -> int:
         tokens += 1024
 
 
-def _inputs(layers: int = 36, batch: int = 2, width: int = 2560, value: int = 2) -> int:
-    return layers * batch * 4096 * width * value
+def _phase(name: str, tokens: int = 16384) -> int:
+    from ..step.core.moments import hills
+    from ..step.simulate import simulate
+
+    run = Run(tokens=tokens, optimizer_impl="fused", checkpoint="block")
+    return hills(simulate(Model.preset("llama-3-8b"), "bf16", run))[name].total()
+
+
+def _small_input(blocks: int = 9, value: int = 2) -> int:
+    return blocks * kept(4, tokens=64, **SMALL, value_bytes=value)
 
 
 def _block() -> int:
-    return llama_layer(1, tokens=8192, **LLAMA, precision="bf16", backend="cuda")
+    """What one layer of Llama-3-8B keeps, as transformers implements it."""
+    from ..step.simulate import simulate
+
+    llama, run = Model.preset("llama-3-8b"), Run(tokens=8192)
+    sizes = (simulate(llama.replace(layers=n), "bf16", run).rows["activations"] for n in (32, 31))
+    return next(sizes) - next(sizes)
 
 
 def _kept() -> int:
@@ -37,13 +50,12 @@ def _kept() -> int:
 
 exercise(
     "ex-checkpointing-1",
-    answer=_inputs,
-    hint="Each block's input is [B, T, D], two bytes a value.",
+    answer=_small_input,
+    hint="Each block keeps its input [B, T, D] alone, and a bf16 value takes two bytes.",
     wrong={
-        lambda: _inputs(batch=1): "Two texts: B = 2.",
-        lambda: _inputs(layers=1): "That is the input of one block.",
-        lambda: _inputs(value=4): "Two bytes a value, in bf16.",
-        lambda: _inputs(layers=37): "The last block's result is no block's input.",
+        lambda: _small_input(value=4): "That is what they hold now, with inputs in fp32.",
+        lambda: _small_input(blocks=1): "That is the input of one block.",
+        lambda: _small_input(blocks=10): "The last block's result is no block's input.",
     },
 )
 
@@ -62,14 +74,15 @@ exercise(
 
 exercise(
     "ex-checkpointing-3",
-    answer=lambda: best_size(100, block=4, input=1),
-    hint="L / s inputs and s blocks of four inputs each: for which s is 100 / s + 4 s least?",
-    unit="blocks",
+    answer=lambda: (_phase("loss") - _phase("backward")) // GiB,
+    hint="The new peak is the next highest phase of the same line of the table.",
+    unit="GiB",
     wrong={
-        lambda: 10: "That is the square root of 100, which is right where a block keeps its input.",
-        lambda: 20: "That is the number of segments.",
-        lambda: 1: "100 + 4 inputs; a few blocks together need less than half of that.",
-        lambda: 4: "Close: 25 + 16 = 41 inputs. One size more is better by one.",
+        lambda: _phase("loss") // GiB: "That is the phase itself; another phase is the peak then.",
+        lambda: (_phase("loss") - _phase("optimizer")) // GiB: "The optimizer is not the next "
+        "highest phase: backward is.",
+        lambda: (_phase("loss") - _phase("forward")) // GiB: "The forward pass is the lowest of "
+        "the four phases.",
     },
 )
 
@@ -80,7 +93,6 @@ exercise(
     unit="tokens",
     wrong={
         lambda: _longest("none"): "That is without checkpointing.",
-        lambda: _longest("block") + 1024: "That is the first one that no longer fits.",
-        lambda: _longest("block", "transformers"): "`gpu` says implementation='memlab'.",
+        lambda: _longest("block") + 1024: "That is the first one that needs more.",
     },
 )

@@ -1,4 +1,7 @@
-"""The bill of Part I: the run of the first page, each chapter's rows filled in as it goes."""
+"""The bill of the first page's run: filled in by Part I, brought down by Part II."""
+
+from collections.abc import Callable
+from typing import Any
 
 from ..base.grid import Grid
 from ..fit import limit_of
@@ -19,20 +22,27 @@ CHAPTERS = {
 }
 RECIPES = {"everything in bf16": "bf16", "mixed precision (fp32 weights, autocast)": "autocast"}
 
+NAMES = {"optimizer": "optimizer states", "step": "temporaries of the optimizer"}
+CARDS = ("H100 80GB", "RTX 4090")
 
-def largest(recipe: str) -> dict[str, int]:
+
+def largest(recipe: str, **change: Any) -> dict[str, Any]:
     """Of each row the most that a step of Llama-3-8B holds, and under "peak" its highest moment.
 
     Shapes      one sequence of 8,192 tokens, transformers' code on CUDA, AdamW as it comes
-    Unit        bytes
+    change      fields of Run that differ
+    Unit        bytes; "phase" is the one with the peak
     """
-    step = simulate(Model.preset("llama-3-8b"), recipe, Run(batch=1, tokens=8192))
-    found = dict.fromkeys(CHAPTERS.values(), 0)
-    for phase in hills(step).values():
+    step = simulate(Model.preset("llama-3-8b"), recipe, Run(batch=1, tokens=8192, **change))
+    found: dict[str, Any] = dict.fromkeys(CHAPTERS.values(), 0)
+    phases = hills(step)
+    for name, phase in phases.items():
         for row in phase.rows:
-            if row.term in found:
+            # what is "other" elsewhere is no temporary of the optimizer
+            if row.term in found and (row.term != "other" or name == "optimizer"):
                 found[row.term] = max(found[row.term], row.derived or 0)
-    return {**found, "peak": step.peak.bytes}
+    top = max(phases, key=lambda name: phases[name].total())
+    return {**found, "peak": step.peak.bytes, "phase": top}
 
 
 def bill(upto: str) -> Grid:
@@ -44,9 +54,8 @@ def bill(upto: str) -> Grid:
         raise ValueError(f"{upto!r} adds no row to the bill; {', '.join(CHAPTERS)} do")
     known = list(CHAPTERS)[: list(CHAPTERS).index(upto) + 1]
     columns = {name: largest(recipe) for name, recipe in RECIPES.items()}
-    names = {"optimizer": "optimizer states", "step": "temporaries of the optimizer"}
     rows = [
-        {"maximum of each row": names.get(chapter, chapter)}
+        {"maximum of each row": NAMES.get(chapter, chapter)}
         | {name: text(found[term]) if chapter in known else "?" for name, found in columns.items()}
         for chapter, term in CHAPTERS.items()
     ]
@@ -58,3 +67,37 @@ def bill(upto: str) -> Grid:
     over = {name: text(size - card) for name, size in peak.items()}
     rows.append({"maximum of each row": "more than the H100 has"} | over)
     return Grid.of(rows, title="Llama-3-8B, AdamW, 1 × 8,192 tokens", foot=2)
+
+
+def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: Any) -> Grid:
+    """The closed bill beside the bill after one change, and what is left over each card.
+
+    name        of the change, as the head of its columns
+    before      fields of Run that both columns have
+    change      fields of Run that the change sets: checkpoint="block", optimizer="adamw8bit"
+    """
+    shared = before or {}
+    columns: dict[str, dict[str, Any]] = {}
+    for recipe, short in (("bf16", "bf16"), ("autocast", "mixed precision")):
+        columns[short] = largest(recipe, **shared)
+        columns[f"{short}, {name}"] = largest(recipe, **(shared | change))
+    rows = [
+        {"maximum of each row": NAMES.get(chapter, chapter)}
+        | {head: text(found[term]) for head, found in columns.items()}
+        for chapter, term in CHAPTERS.items()
+    ]
+    rows.append({"maximum of each row": "the peak"} | _each(columns, lambda c: text(c["peak"])))
+    rows.append({"maximum of each row": "in the phase"} | _each(columns, lambda c: c["phase"]))
+    for card in CARDS:
+        size, _ = limit_of(card)
+        over = _each(columns, lambda c, size=size: _over(c["peak"], size))
+        rows.append({"maximum of each row": f"too much for {card}"} | over)
+    return Grid.of(rows, title="Llama-3-8B, AdamW, 1 × 8,192 tokens", foot=4)
+
+
+def _each(columns: dict[str, dict[str, Any]], cell: Callable[..., str]) -> dict[str, str]:
+    return {head: cell(found) for head, found in columns.items()}
+
+
+def _over(peak: int, size: int) -> str:
+    return text(peak - size) if peak > size else "fits"
