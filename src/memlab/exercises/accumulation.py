@@ -1,6 +1,5 @@
 """Exercises of accumulation."""
 
-from ..formats import storage
 from ..model import Model
 from ..run import Run
 from . import exercise
@@ -18,7 +17,7 @@ def _peak(pieces: int, tokens: int) -> int:
     return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
 
 
-def _saved_by_one() -> int:
+def _kept_by_one() -> int:
     from ..step.simulate import simulate
 
     one = Run(batch=1, tokens=1024)
@@ -34,38 +33,6 @@ def _pays() -> int:
 
 exercise(
     "ex-accumulation-1",
-    answer=lambda: storage(_count("qwen3-0.6b"), "bf16"),
-    hint="One gradient for each parameter, in the format of the weights.",
-    wrong={
-        lambda: storage(_count("qwen3-0.6b"), "bf16") // 8: "A gradient has no batch in its shape.",
-        lambda: storage(_count("qwen3-0.6b"), "fp32"): "Two bytes each: everything is in bf16.",
-        lambda: 0: "That is so in the first micro-batch.",
-    },
-)
-
-exercise(
-    "ex-accumulation-2",
-    answer=lambda: 16 * _saved_by_one(),
-    hint="No graph is freed before backward() has run: count the micro-batches whose graphs wait.",
-    wrong={
-        lambda: _saved_by_one(): "That is what the right loop holds: one micro-batch's.",
-        lambda: 15 * _saved_by_one(): "The last micro-batch's graph is there as well.",
-    },
-)
-
-exercise(
-    "ex-accumulation-3",
-    answer=lambda: 4 * _count("qwen3-4b") - 4 * _count("qwen3-4b") // 8,
-    hint="Whole gradients in fp32, less the eighth that a rank holds either way.",
-    wrong={
-        lambda: 4 * _count("qwen3-4b"): "An eighth of them is there in either case.",
-        lambda: 2 * _count("qwen3-4b") * 7 // 8: "They are reduced in fp32, and kept so.",
-        lambda: 4 * 4 * _count("qwen3-4b") * 7 // 8: "Micro-batches add into the same gradient.",
-    },
-)
-
-exercise(
-    "ex-accumulation-4",
     answer=_pays,
     hint="Compare simulate(…, Run(batch=2, …)) with simulate(…, Run(batch=1, micro_batches=2, …)) "
     "for 256, 512 and so on.",
@@ -73,5 +40,38 @@ exercise(
     wrong={
         lambda: 2 * _pays(): "Tokens in each of the two sequences, not in both.",
         lambda: 1024: "At 1,024 tokens the two still need more room one by one.",
+    },
+)
+
+exercise(
+    "ex-accumulation-2",
+    answer=lambda: 16 * _kept_by_one(),
+    hint="No graph is freed before backward() has run: count the micro-batches whose graphs wait.",
+    wrong={
+        lambda: _kept_by_one(): "That is what the right loop holds: one micro-batch's.",
+        lambda: 15 * _kept_by_one(): "The last micro-batch's graph is there as well.",
+    },
+)
+
+exercise(
+    "ex-accumulation-3",
+    answer=lambda: 16,
+    hint="Look for the first row whose peak comes in a moment without activations.",
+    unit="pieces",
+    wrong={
+        lambda: 2: "Its peak is in the second micro-batch, with activations in it.",
+        lambda: 8: "Its peak is still in the second micro-batch: half as many tokens lower it.",
+        lambda: 1: "That is the highest peak of all.",
+    },
+)
+
+exercise(
+    "ex-accumulation-4",
+    answer=lambda: 4 * _count("qwen3-4b") - 4 * _count("qwen3-4b") // 8,
+    hint="Whole gradients in fp32, less the eighth that a rank holds either way.",
+    wrong={
+        lambda: 4 * _count("qwen3-4b"): "An eighth of them is there in either case.",
+        lambda: 2 * _count("qwen3-4b") * 7 // 8: "They are reduced in fp32, and kept so.",
+        lambda: 4 * 4 * _count("qwen3-4b") * 7 // 8: "Micro-batches add into the same gradient.",
     },
 )

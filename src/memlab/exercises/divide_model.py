@@ -1,74 +1,81 @@
 """Exercises of ranks that divide the model."""
 
-from ..fit import limit_of
 from ..model import Model
 from ..run import Run
-from ..sharding import Sharding, TensorPlan
 from ..step import simulate
 from ..terms.experts import arriving
-from ..terms.sharded_step import in_flight, layer_activations
-from ..terms.sharding import stage_layers
+from ..terms.sharded_step import in_flight
 from . import exercise
 
 _LLAMA = Model.preset("llama-3-8b")
 _QWEN = Model.preset("qwen3-30b-a3b")
 
 
-def _layer() -> int:
-    return layer_activations(
-        1,
-        tokens=4096,
-        d_model=_LLAMA.d_model,
-        d_ff=_LLAMA.d_ff,
-        heads=_LLAMA.heads,
-        kv_heads=_LLAMA.kv_heads,
-        head_dim=_LLAMA.head_dim,
+def _layer(tokens: int) -> int:
+    """What one layer of Llama-3-8B stores for one sequence."""
+    one, two = (
+        simulate(_LLAMA.replace(layers=layers), "bf16", Run(tokens=tokens)).rows["activations"]
+        for layers in (1, 2)
     )
+    return two - one
 
 
-def _stage(stage: int = 2) -> int:
-    return stage_layers(32, stages=8, stage=stage) * in_flight(16, stages=8, stage=stage) * _layer()
+def _gpt2(ranks: int = 2, inputs: int = 1, inside: int = 2) -> int:
+    """Feed-forward of GPT-2, 1,024 tokens in fp32: its input, and tensors of the inner width."""
+    return 4 * 1024 * (768 // inputs + inside * 3072 // ranks)
 
 
-def _buffer(even: bool = False, ranks: int = 8) -> int:
-    rows = arriving(4096, experts=128, experts_per_token=8, ranks=ranks, even=even)
+def _more(flight: int, layers: int = 4) -> int:
+    return flight * layers * _layer(4096)
+
+
+def _logged(flight: int, layers: int = 4) -> int:
+    return flight * layers * _layer(8192)
+
+
+def _buffer(even: bool = False) -> int:
+    rows = arriving(4096, experts=128, experts_per_token=8, ranks=8, even=even)
     return rows * _QWEN.d_model * 2
-
-
-def _ranks() -> int:
-    card, _ = limit_of("RTX 4090")
-    for ranks in (2, 4, 8):
-        run = Run(tokens=4096, devices=Sharding(tensor=ranks, plan=TensorPlan(sequence=True)))
-        if simulate(_LLAMA, "bf16", run).peak.bytes <= card:
-            return ranks
-    raise ValueError("no number of ranks is enough")
 
 
 exercise(
     "ex-divide-model-1",
-    answer=_stage,
-    hint="4 layers, and min(16, 8 - 2) micro-batches in flight at once.",
+    answer=_gpt2,
+    hint="A rank stores its input whole, and its half of the input and of the output of gelu.",
     wrong={
-        lambda: 4 * _layer(): "That is one micro-batch; how many are in flight?",
-        lambda: 4 * 16 * _layer(): "Under 1F1B stage 2 of 8 never has all 16 in flight.",
-        lambda: _stage(1): "Stages count from 0: stage 2 is the third.",
-        lambda: _stage(3): "Stages count from 0: stage 2 is the third.",
+        lambda: _gpt2(ranks=1): "That is what one GPU stores. Which tensors does a rank halve?",
+        lambda: _gpt2(inputs=2): "The input is whole on every rank: a column cut reads all of it.",
+        lambda: _gpt2(inside=1): "gelu's backward pass needs its input, and proj its output.",
+        lambda: _gpt2(inside=4): "GPT-2 has no gate: two tensors of the inner width, not four.",
     },
 )
 
 exercise(
     "ex-divide-model-2",
-    answer=lambda: 7 * 4 * _layer(),
-    hint="1F1B frees a micro-batch of the last stage at once. When does zero bubble free it?",
+    answer=lambda: _more(16 - in_flight(16, stages=8, stage=7)),
+    hint="1F1B has one micro-batch of the last stage in flight, GPipe all of them.",
     wrong={
-        lambda: 8 * 4 * _layer(): "That is all of it. How much more than under 1F1B?",
-        lambda: 15 * 4 * _layer(): "Zero bubble holds no more than the first stage of 1F1B does.",
-        lambda: 7 * _layer(): "That is one layer. The stage has 4.",
+        lambda: _more(16): "That is all of it under GPipe. How much more than under 1F1B?",
+        lambda: _more(8): "That is the difference on the first stage, which has 8 under 1F1B.",
+        lambda: _more(7): "GPipe has all 16 micro-batches in flight, not 8.",
+        lambda: _more(15, layers=1): "That is one layer. The stage has 4.",
     },
 )
 
 exercise(
     "ex-divide-model-3",
+    answer=lambda: _logged(in_flight(8, stages=8, stage=3)),
+    hint="Count the forward passes before the first backward pass; stage s of 8 has 8 - s of them.",
+    wrong={
+        lambda: _logged(8): "That is the first stage, or GPipe. This rank frees one before F5.",
+        lambda: _logged(4): "After F4 five micro-batches are in flight: F0 to F4.",
+        lambda: _logged(6): "B0 has freed micro-batch 0 before F5 begins.",
+        lambda: _logged(5, layers=1): "That is one layer. The stage has 4.",
+    },
+)
+
+exercise(
+    "ex-divide-model-4",
     answer=_buffer,
     hint="All tokens of all 8 ranks may choose 8 of the 16 experts of one rank.",
     wrong={
@@ -76,14 +83,4 @@ exercise(
         lambda: 8 * 4096 * _QWEN.d_model * 2 * 16: "A token has 8 experts, not 16.",
         lambda: 8 * 4096 * _QWEN.d_model: "A bf16 value has two bytes, and each token 8 rows.",
     },
-)
-
-exercise(
-    "ex-divide-model-4",
-    answer=_ranks,
-    hint=(
-        "Ask simulate for Sharding(tensor=t, plan=TensorPlan(sequence=True)), with t = 2, then 4, "
-        "then 8."
-    ),
-    unit="ranks",
 )

@@ -5,9 +5,8 @@ from ..terms import fp8
 from . import exercise
 
 
-def _down(keep: str, scaling: str = "tensor") -> int:
-    m = Model.preset("llama-3-8b")
-    return fp8.linear(4096, inputs=m.d_ff, outputs=m.d_model, keep=keep, scaling=scaling)
+def _by_row(scaling: str = "row", keep: str = "fp8") -> int:
+    return fp8.linear(1024, inputs=512, outputs=256, keep=keep, scaling=scaling)
 
 
 def _rows() -> int:
@@ -22,32 +21,48 @@ def _out(tokens: int = 8192) -> int:
 
 exercise(
     "ex-fp8-1",
-    answer=lambda: _down("fp8"),
-    hint="A byte for each of T · C values, and one fp32 scale.",
+    answer=_by_row,
+    hint="A byte for each of T · C values, and a scale of four bytes for each of the C inputs.",
     wrong={
-        lambda: _down("original"): "That is the input in bf16.",
-        lambda: _down("fp8") - 4: "Without its scale nobody can read the copy.",
-        lambda: _down("fp8+weight"): "The weight is kept in bf16 alone here.",
-        lambda: 4096 * 4096 + 4: "The input has 14,336 columns; the output is not kept.",
+        lambda: _by_row("tensor"): "That is one scale for the tensor; by row there are C.",
+        lambda: _by_row("tensor") - 4: "Without its scales nobody can read the copy.",
+        lambda: _by_row() - 4 * 512 + 4 * 1024: (
+            "Those scales belong to the copy of the forward pass. The one that is kept adds up "
+            "along T, so its scales are those of the C inputs."
+        ),
+        lambda: 2 * _by_row() - 4 * 512 + 4 * 1024: (
+            "That is both copies; the one of the forward pass is not needed in backward."
+        ),
+        lambda: _by_row("row", "fp8+weight"): "No copy of the weight is kept here.",
+        lambda: _by_row("row", "original"): "That is the input in bf16.",
     },
 )
 
 exercise(
     "ex-fp8-2",
-    answer=lambda: _down("fp8+weight", "row"),
-    hint="(T + O) · C, and for each of the two copies one scale of four bytes for each input.",
+    answer=_out,
+    hint="What goes is the FP8 copy of the input of `out`, [8192, 4096] and a scale, in 32 layers.",
     wrong={
-        lambda: _down("fp8+weight"): "That is one scale for each copy; here there are C.",
-        lambda: _down("fp8", "row"): "The weight's copy is kept as well.",
-        lambda: _down("fp8+weight", "row") - 4 * 14336: "Each of the two copies has its scales.",
-        lambda: (4096 + 4096) * 14336 + 4 * (4096 + 4096): (
-            "Backward adds up along T and along O: the scales left are those of the C inputs."
-        ),
+        lambda: 2 * 32 * 8192 * 4096: "The bf16 tensor stays: attention keeps it. The copy goes.",
+        lambda: _out() // 32: "That is one layer of 32.",
+        lambda: _out() - 4 * 32: "Each copy has a scale of four bytes.",
     },
 )
 
 exercise(
     "ex-fp8-3",
+    answer=lambda: 2 * 14336 * 4096,
+    hint="With no rows at all only the copies of the weight are left: [14336, 4096], twice.",
+    wrong={
+        lambda: 14336 * 4096: "That is the left end of the line of one copy.",
+        lambda: 4 * 14336 * 4096: "A value of an FP8 copy takes one byte, not two.",
+        lambda: 2 * 14336 * 4096 + 12: "Scales apart: the three of them are 12 bytes.",
+        lambda: 112: "That is its height in MiB; the question asks for bytes.",
+    },
+)
+
+exercise(
+    "ex-fp8-4",
     answer=lambda: -(-_rows() // 8),
     hint="The first T above O = 9,728, in eight equal parts.",
     unit="tokens",
@@ -55,16 +70,5 @@ exercise(
         _rows: "Those are the rows of the whole batch; eight sequences share them.",
         lambda: 9728 // 8: "There the two are alike, but for the scales: one token more.",
         lambda: -(-(2560 + 1) // 8): "The outputs decide: O = 9,728.",
-    },
-)
-
-exercise(
-    "ex-fp8-4",
-    answer=_out,
-    hint="What goes is the FP8 copy of the input of `out`, [8192, 4096] and a scale, in 32 layers.",
-    wrong={
-        lambda: 2 * 32 * 8192 * 4096: "The bf16 tensor stays: attention keeps it. The copy goes.",
-        lambda: _out() // 32: "That is one layer of 32.",
-        lambda: _out() - 4 * 32: "Each copy has a scale of four bytes.",
     },
 )

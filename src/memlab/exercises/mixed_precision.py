@@ -11,6 +11,11 @@ def _each(name: str) -> int:
     return int(sum(Recipe.named(name).bytes_per_parameter().values()))
 
 
+def _copies() -> int:
+    """Bytes of bf16 copies of TinyLlama's linear weights."""
+    return storage(sum(t.count for t in Model.preset("tiny-llama").tensors() if t.linear), "bf16")
+
+
 def _waits(recipe: str, tokens: int, part: str = "") -> int:
     from ..step.simulate import simulate  # only who asks for this answer needs it
 
@@ -27,11 +32,12 @@ def _even(part: str = "") -> int:
 
 exercise(
     "ex-mixed-precision-1",
-    answer=lambda: storage(4096 * 4096, "bf16"),
-    hint="One value for each weight, in the format that autocast casts to.",
+    answer=_copies,
+    hint="Two bytes for each value of a weight that a linear layer multiplies with.",
     wrong={
-        lambda: storage(4096 * 4096, "fp32"): "That is the weight itself. Its copy is narrow.",
-        lambda: storage(4096, "bf16"): "The whole matrix is copied, not one row.",
+        lambda: 2 * _copies(): "The copies are in bf16, two bytes a value.",
+        lambda: 2 * Model.preset("tiny-llama").parameter_count: "The embedding table and the norms "
+        "are not multiplied by a linear layer, so autocast does not copy them.",
     },
 )
 
@@ -48,12 +54,14 @@ exercise(
 
 exercise(
     "ex-mixed-precision-3",
-    answer=lambda: 1000,
-    hint="By chance the mean is exact. To the nearest, an eighth of a step is always dropped.",
-    unit="units",
+    answer=lambda: 2048,
+    hint="Compare the two columns of the peak first, then what is kept in the rows where they "
+    "are equal.",
+    unit="tokens",
     wrong={
-        lambda: 0: "That is the difference if chance lost the updates as well.",
-        lambda: 125: "In units of the update, not of the neighbours' distance.",
+        lambda: 256: "There the peak stays, and autocast keeps more than fp32.",
+        lambda: 1024: "There the peak stays, and autocast keeps more than fp32.",
+        lambda: 4096: "There autocast keeps less, and the peak falls.",
     },
 )
 

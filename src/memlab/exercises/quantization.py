@@ -1,69 +1,66 @@
 """Exercises of quantization."""
 
-from ..estimate import estimate
 from ..formats import storage
-from ..model import Model
-from ..recipe import Recipe
-from ..step.closed.quantized import widening
 from . import exercise
+
+_VALUES = 4096 * 4096
 
 
 def _matrix(name: str) -> int:
-    return storage(4096 * 4096, name, row=4096)
+    return storage(_VALUES, name, row=4096)
 
 
 exercise(
     "ex-quantization-1",
-    answer=lambda: _matrix("int4/128:bf16"),
-    hint="Two codes in a byte, and two bytes for every 128 values.",
+    answer=lambda: _matrix("int4/128:bf16+bf16"),
+    hint="Two codes in a byte, and two numbers of two bytes for every 128 values.",
     wrong={
-        lambda: 4096 * 4096 // 2: "Those are the codes; each block has a scale as well.",
-        lambda: _matrix("int4/128"): "That is a scale in fp32; here it is in bf16.",
-        lambda: _matrix("int8/128:bf16"): "That is a byte for each code; two of 4 bits share one.",
+        lambda: _VALUES // 2: "Those are the codes; each block has two numbers as well.",
+        lambda: _matrix("int4/128:bf16"): "That is one number for a block; here there are two.",
+        lambda: _VALUES // 2 + _VALUES // 128 * 8: "Smallest value and step are in bf16, not fp32.",
+        lambda: _VALUES + _VALUES // 128 * 4: "A code has 4 bits; two of them share a byte.",
     },
 )
 
 
-def _piece(pieces: int = 16, bits: int = 8) -> int:
-    return max(widening(14336, 4096, bits, 1, pieces=pieces))
+def _qat(tokens: int) -> int:
+    """A layer [256, 512] with fake quantization in blocks of 32, stored for backward."""
+    weights = 256 * 512
+    return tokens * 512 * 2 + 6 * weights + 2 * weights // 32 * 4
 
 
 exercise(
     "ex-quantization-2",
-    answer=_piece,
-    hint="A sixteenth of the weight in bf16, and the product of its rows, before it is copied.",
+    answer=lambda: _qat(4096),
+    hint="Which of the stored tensors have a dimension that counts tokens?",
     wrong={
-        lambda: _piece(pieces=1): "That is the whole weight; it is written out in 16 pieces.",
-        lambda: 14336 // 16 * 4096 * 2: "The product of a piece is a tensor too, for a moment.",
-        lambda: _piece(bits=4): "A table to look codes up is needed for 4 bits, not for 8.",
-        lambda: 14336 // 16 * 4096: "Two bytes a value: written out, the weight is in bf16.",
+        lambda: 4 * _qat(1024): "Only the input grows with the tokens; the weight's copies do not.",
+        lambda: _qat(1024): "The input is among what is stored, and it is four times as long.",
+        lambda: 4096 * 512 * 2: "That is the input, all that bf16 stores; QAT adds its copies.",
     },
 )
 
 exercise(
     "ex-quantization-3",
-    answer=lambda: 2 * storage(14336 * 14336, "fp32"),
-    hint="Two matrices [C, C] in fp32.",
+    answer=lambda: 2048 * 1024 + 2048 * (4 + 1) + 2 * 2048 * 1024,
+    hint="Add two columns of that row: what is stored, and what is extra for one token.",
     wrong={
-        lambda: storage(14336 * 14336, "fp32"): "That is one of the two.",
-        lambda: 2 * storage(14336 * 4096, "fp32"): "C by C: how each input goes with each other.",
-        lambda: 4 * storage(14336 * 14336, "fp32"): "Four bytes a value, and two matrices.",
+        lambda: 2048 * 1024 + 2048 * (4 + 1): "That is what is stored between two calls.",
+        lambda: 2 * 2048 * 1024: "That is the dequantized weight; the codes are still there.",
+        lambda: 2 * 2048 * 1024 + 2 * (2048 * 1024 + 2048 * (4 + 1)): "The codes are there once.",
     },
 )
 
-
-def _qwen(other: str | None, weights: str = "nf4") -> int:
-    recipe = Recipe(weights=weights, other=other, gradients=None)
-    return estimate(Model.preset("qwen3-4b"), recipe)["weights"].derived or 0
+_PUBLISHED, _TABLE = 9_525_776_672, 128_256 * 4096
 
 
 exercise(
     "ex-quantization-4",
-    answer=lambda: _qwen("fp32"),
-    hint='The row weights of estimate, with Recipe(weights="nf4", other="fp32", gradients=None).',
+    answer=lambda: _PUBLISHED - 2 * _TABLE // 32 * (64 - 34),
+    hint="Each of the two tables has 128,256 × 4,096 values; 32 of them take 34 bytes, not 64.",
     wrong={
-        lambda: _qwen("bf16"): "That is the rest in bf16; peft casts it to fp32.",
-        lambda: _qwen(None): "Embedding and norms are not quantized.",
-        lambda: _qwen("fp32", "int4/128:bf16"): "That is int4; nf4 has an fp32 scale for 64.",
+        lambda: _PUBLISHED - _TABLE // 32 * 30: "That is one table; embedding and head are two.",
+        lambda: _PUBLISHED - 2 * _TABLE: "Q8_0 has a scale of two bytes for every 32 values.",
+        lambda: _PUBLISHED - 2 * _TABLE // 32 * 34: "Subtract what they lose, not what they take.",
     },
 )

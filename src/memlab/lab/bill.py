@@ -70,20 +70,25 @@ def bill(upto: str) -> Grid:
 
 
 def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: Any) -> Grid:
-    """The closed bill beside the bill after one change, and what is left over each card.
+    """The closed bill bills the bill after one change, and what is left over each card.
 
     name        of the change, as the head of its columns
     before      fields of Run that both columns have
     change      fields of Run that the change sets: checkpoint="block", optimizer="adamw8bit"
     """
     shared = before or {}
-    columns: dict[str, dict[str, Any]] = {}
+    columns = {}
     for recipe, short in (("bf16", "bf16"), ("autocast", "mixed precision")):
         columns[short] = largest(recipe, **shared)
         columns[f"{short}, {name}"] = largest(recipe, **(shared | change))
+    return bills(columns)
+
+
+def bills(columns: dict[str, dict[str, Any]]) -> Grid:
+    """Bills next to each other, as `largest` gives them, each under its name."""
     rows = [
         {"maximum of each row": NAMES.get(chapter, chapter)}
-        | {head: text(found[term]) for head, found in columns.items()}
+        | _each(columns, lambda c, term=term: text(c[term]))
         for chapter, term in CHAPTERS.items()
     ]
     rows.append({"maximum of each row": "the peak"} | _each(columns, lambda c: text(c["peak"])))
