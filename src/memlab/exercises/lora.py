@@ -63,6 +63,7 @@ exercise(
     "ex-lora-3",
     answer=lambda: 64,
     hint="An adapter of rank r has r (inputs + outputs) parameters; v has 8 heads of 128 outputs.",
+    unit="",
     wrong={
         lambda: 52: "v has 1,024 outputs: 8 key/value heads of 128.",
         lambda: 104: "That is q alone; v has an adapter, too.",

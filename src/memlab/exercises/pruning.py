@@ -3,7 +3,7 @@
 from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
-from ..terms.sparse import csr, masked
+from ..terms.sparse import csr
 from . import exercise
 
 
@@ -27,32 +27,22 @@ def _saved(recipe: str = "bf16") -> int:
     return estimate(m, recipe).total("derived") - estimate(half, recipe).total("derived")
 
 
+LEFT = 4096 * 4096 - 15_099_494
+
 exercise(
     "ex-pruning-1",
-    answer=lambda: masked(1024 * 1024, format="fp32"),
-    hint="The full matrix, a mask of the same format, and their product.",
+    answer=lambda: 2 * LEFT + 4096 * 4096 // 8,
+    hint="Two bytes for each value that is left, and a bit for each place, zero or not.",
     wrong={
-        lambda: 2 * storage(1024 * 1024, "fp32"): "weight, weight_orig and weight_mask are three.",
-        lambda: storage(1024 * 1024, "fp32") * 2 + 1024 * 1024: "The mask is in fp32 as well.",
-        lambda: storage(1024 * 1024 // 2, "fp32"): "Nothing has left memory: a zero is a number.",
+        lambda: 2 * LEFT: "Without the bits nobody knows where the values belong.",
+        lambda: 2 * LEFT + 4096 * 4096: "That is a byte for each place; eight places share one.",
+        lambda: 2 * LEFT + LEFT // 8: "A zero needs its bit as well.",
+        lambda: csr(4096, nonzero=LEFT, format="bf16", index_bytes=4): "Those are compressed rows.",
     },
 )
 
 exercise(
     "ex-pruning-2",
-    answer=lambda: 151936 * 1024 - (151936 * 64 + 2 * 64 * 1024),
-    hint="A mask removes no parameter. V · D before; V · E and two matrices of E · D after.",
-    unit="parameters",
-    wrong={
-        lambda: 9 * 151936 * 1024 // 10: "A zero under a mask is a parameter like any other.",
-        lambda: 151936 * (1024 - 64): "The two matrices that project up and down are missing.",
-        lambda: 151936 * (1024 - 64) - 64 * 1024: "One matrix projects up, another one down.",
-        lambda: 2 * 151936 * (1024 - 64) - 2 * 64 * 1024: "The table is tied: there is one.",
-    },
-)
-
-exercise(
-    "ex-pruning-3",
     answer=lambda: _rows() - _dense(),
     hint="csr of two matrices [F, D] and one [D, F], less three dense ones, in 32 layers.",
     wrong={
@@ -60,6 +50,17 @@ exercise(
         lambda: _rows(0.4) - _dense(): "60 per cent go, 40 per cent stay.",
         lambda: _rows(index_bytes=8) - _dense(): "The indices have 4 bytes here.",
         lambda: (_rows() - _dense()) // 32: "That is one layer of 32.",
+    },
+)
+
+exercise(
+    "ex-pruning-3",
+    answer=lambda: 70,
+    hint="The column *of dense* says it: below 1.",
+    unit="per cent",
+    wrong={
+        lambda: 50: "With half of the values gone the rows still take as much as the matrices.",
+        lambda: 90: "That is smaller; a share above it in the table is smaller, too.",
     },
 )
 

@@ -26,14 +26,16 @@ NAMES = {"optimizer": "optimizer states", "step": "temporaries of the optimizer"
 CARDS = ("H100 80GB", "RTX 4090")
 
 
-def largest(recipe: str, **change: Any) -> dict[str, Any]:
+def largest(recipe: str, *, model: Model | None = None, **change: Any) -> dict[str, Any]:
     """Of each row the most that a step of Llama-3-8B holds, and under "peak" its highest moment.
 
     Shapes      one sequence of 8,192 tokens, transformers' code on CUDA, AdamW as it comes
+    model       in the place of Llama-3-8B, as one of its parts changed
     change      fields of Run that differ
     Unit        bytes; "phase" is the one with the peak
     """
-    step = simulate(Model.preset("llama-3-8b"), recipe, Run(batch=1, tokens=8192, **change))
+    run = Run(batch=1, tokens=8192, **change)
+    step = simulate(model or Model.preset("llama-3-8b"), recipe, run)
     found: dict[str, Any] = dict.fromkeys(CHAPTERS.values(), 0)
     phases = hills(step)
     for name, phase in phases.items():
