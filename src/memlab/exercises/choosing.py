@@ -5,7 +5,6 @@ from typing import Any
 from ..estimate import estimate
 from ..model import Model
 from ..run import Run
-from ..terms.context import CONTEXT
 from ..units import GiB
 from . import exercise
 
@@ -25,31 +24,26 @@ def _inside(recipe: str = "bf16", **setting: Any) -> int:
     return _walk(recipe, **setting) - _walk(recipe, step_in_backward=True, **setting)
 
 
-def _sequences(**setting: Any) -> int:
-    from ..fit import largest_batch
+def _story(**setting: Any) -> int:
+    """The peak of the first page's run with some settings changed."""
+    from ..estimate import peak
 
-    model = Model.preset("qwen3-0.6b")
-    return largest_batch(model, "bf16", Run(tokens=1024, **setting), on="RTX 4090", spare=GiB).value
+    return peak(Model.preset("llama-3-8b"), "bf16", Run(batch=1, tokens=8192, **setting))
 
 
-def _fitted(on: str = "48 GiB") -> int:
-    from ..fit import cheapest_change
-
-    run = Run(batch=1, tokens=4096)
-    made = cheapest_change(Model.preset("llama-3-8b"), "bf16", run, on=on, spare=CONTEXT)
-    return made[-1][2]
+CHUNKS, BLOCK = {"loss": "linear_cross_entropy"}, {"checkpoint": "block"}
+INSIDE = {"step_in_backward": True}
 
 
 exercise(
     "ex-choosing-1",
-    answer=lambda: _resident("weights", "optimizer") - 40 * GiB,
-    hint="Two bytes of weight and four of states for each parameter, less 40 · 2**30.",
+    answer=lambda: _story(**CHUNKS, **BLOCK, **INSIDE),
+    hint="The walk takes three changes there. Is any of them missing in yours?",
     wrong={
-        lambda: _resident("weights", "optimizer"): "Subtract what the card offers.",
-        lambda: _resident("weights", "gradients", "optimizer") - 40 * GiB: (
-            "Before the first token there is no gradient."
-        ),
-        lambda: _resident("weights", "optimizer") - 40 * 10**9: "40 GiB are 40 · 2**30 bytes.",
+        lambda: _story(**BLOCK, **INSIDE): "The loss is the highest phase then, and more than the "
+        "card offers: it has to go into chunks as well.",
+        lambda: _story(**CHUNKS, **BLOCK): "That is the step before the new change.",
+        lambda: _story(**BLOCK, optimizer_impl="fused"): "That is where the walk to the H100 ends.",
     },
 )
 
@@ -65,21 +59,25 @@ exercise(
 
 exercise(
     "ex-choosing-3",
-    answer=lambda: _sequences(checkpoint="block", loss="chunked") - _sequences(checkpoint="block"),
-    hint="largest_batch(…).value with loss='chunked', less the same with loss='plain'.",
-    unit="sequences",
+    answer=lambda: _story(**BLOCK) // GiB,
+    hint="The smallest number of the column *peak*, without its decimals.",
+    unit="GiB",
     wrong={
-        lambda: _sequences(checkpoint="block", loss="chunked"): "How many more, not how many.",
-        lambda: _sequences(loss="chunked") - _sequences(): "Both with checkpointing.",
+        lambda: _story(offload=("optimizer", "gradients")) // GiB: "Close: one change lowers it "
+        "a little more.",
+        lambda: _story() // GiB: "That is the run with nothing changed.",
     },
 )
 
 exercise(
     "ex-choosing-4",
-    answer=_fitted,
-    hint="The third entry of the last change: cheapest_change(…)[-1][2].",
+    answer=lambda: _resident("weights", "optimizer") - 40 * GiB,
+    hint="Two bytes of weight and four of states for each parameter, less 40 · 2**30.",
     wrong={
-        lambda: 48 * GiB: "That is the card. How much of it does the step take?",
-        lambda: _fitted("24 GiB"): "That is what a card of 24 GiB would need.",
+        lambda: _resident("weights", "optimizer"): "Subtract what the card offers.",
+        lambda: _resident("weights", "gradients", "optimizer") - 40 * GiB: (
+            "Before the first token there is no gradient."
+        ),
+        lambda: _resident("weights", "optimizer") - 40 * 10**9: "40 GiB are 40 · 2**30 bytes.",
     },
 )

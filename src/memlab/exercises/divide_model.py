@@ -46,7 +46,7 @@ exercise(
         lambda: _gpt2(ranks=1): "That is what one GPU stores. Which tensors does a rank halve?",
         lambda: _gpt2(inputs=2): "The input is whole on every rank: a column cut reads all of it.",
         lambda: _gpt2(inside=1): "gelu's backward pass needs its input, and proj its output.",
-        lambda: _gpt2(inside=4): "GPT-2 has no gate: two tensors of the inner width, not four.",
+        lambda: _gpt2(inside=3): "GPT-2 has no gate, and a bias needs no tensor for its gradient.",
     },
 )
 

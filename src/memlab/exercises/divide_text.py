@@ -33,11 +33,14 @@ def _ranks(most: int = 24 * GiB) -> int:
 
 exercise(
     "ex-divide-text-1",
-    answer=lambda: _ring(16),
-    hint="A piece: keys and values, T/16 tokens, 8 heads of width 128, two bytes each.",
+    answer=lambda: 2 * 8 + 1,
+    hint="Chunk number i, counted from 0, meets the chunks 0 to i: i + 1 of them. A rank has the "
+    "chunks r and 2c - 1 - r.",
+    unit="chunks",
     wrong={
-        lambda: _ring(16) // 2: "That is one piece. Another one arrives.",
-        lambda: 8 * _ring(16): "Those are all 16 pieces, which a ring never holds at once.",
+        lambda: 8: "That is the busiest rank of a plain ring, in pieces twice as long.",
+        lambda: 16: "That is what the last chunk alone uses; its rank has a second one.",
+        lambda: 31: "That would be a rank with the last two chunks. Zig-zag gives it one of them.",
     },
 )
 
@@ -53,9 +56,9 @@ exercise(
 exercise(
     "ex-divide-text-3",
     answer=lambda: 32 * 7 * _ring(8) // 2,
-    hint="Each layer saves the pieces of all 8 ranks. How many of them are not its own?",
+    hint="Each layer keeps the pieces of all 8 ranks. How many of them are not its own?",
     wrong={
-        lambda: 32 * 8 * _ring(8) // 2: "One of the 8 pieces it has to save anyway.",
+        lambda: 32 * 8 * _ring(8) // 2: "One of the 8 pieces it has to keep anyway.",
         lambda: 7 * _ring(8) // 2: "That is one layer.",
     },
 )

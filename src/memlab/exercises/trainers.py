@@ -6,11 +6,10 @@ from ..fit import limit_of
 from ..model import Model
 from ..run import Run
 from ..step import simulate
-from ..terms import logits
 from . import exercise
 
 _LLAMA = Model.preset("llama-3-8b")
-_TILE = 32768  # words
+_TILE = 4096  # vocabulary entries of a tile of the machine, each 4 bytes a row
 
 
 def _bytes(**how: Any) -> int:
@@ -28,15 +27,6 @@ def _batches() -> int:
     return next(n for n in range(1, 99) if _bytes(eval_logits=n, **how) > card)
 
 
-def _plain() -> int:
-    return logits.peak(1024, vocab=_LLAMA.vocab, format="bf16")
-
-
-def _fused(narrow: int = 2) -> int:
-    sums = (4 + narrow) * (1023 + _LLAMA.vocab) * _LLAMA.d_model
-    return 1024 * _TILE * 2 + sums
-
-
 def _sequences(checkpoint: str = "block") -> int:
     """How many sequences of 8,192 tokens SFTTrainer's step takes on an H100."""
     most, _ = limit_of("H100 80GB")
@@ -46,6 +36,17 @@ def _sequences(checkpoint: str = "block") -> int:
 
 exercise(
     "ex-trainers-1",
+    answer=lambda: (128 - 64) * _TILE * 4,
+    hint="The tile is the only tensor that has both dimensions; it is in fp32.",
+    wrong={
+        lambda: 64 * _TILE * 2: "This loss is in fp32: four bytes a value.",
+        lambda: 128 * _TILE * 4: "That is the whole tile. Half of its rows stay.",
+        lambda: 64 * 64 * 4: "That is the gradient of the input, which stays whole.",
+    },
+)
+
+exercise(
+    "ex-trainers-2",
     answer=lambda: _weights(2, 2),
     hint="TRL loads a model that it is named in fp32, and the reference in the model's format.",
     wrong={
@@ -55,7 +56,7 @@ exercise(
 )
 
 exercise(
-    "ex-trainers-2",
+    "ex-trainers-3",
     answer=_batches,
     hint="One batch of logits is 8 · 1,024 · V values of 2 bytes. How often does it go into the "
     "tensor that found no room?",
@@ -63,17 +64,6 @@ exercise(
     wrong={
         lambda: _batches() - 1: "So many were there already. The new tensor holds one more.",
         lambda: 2 * _batches(): "These logits are bf16: 2 bytes each.",
-    },
-)
-
-exercise(
-    "ex-trainers-3",
-    answer=lambda: min(_plain(), _fused()),
-    hint="Work out 12 · R · V, and n · c · b + (4 + b) · (R + V) · D with b = 2. Which is smaller?",
-    wrong={
-        _fused: "For so few tokens the fused head takes more: its sums are there for any batch.",
-        lambda: _fused(0): "The sums are cast to bf16 at the end: 6 bytes for each value, not 4. "
-        "And is this the smaller one?",
     },
 )
 

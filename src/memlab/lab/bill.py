@@ -72,11 +72,11 @@ def bill(upto: str) -> Grid:
 
 
 def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: Any) -> Grid:
-    """The closed bill bills the bill after one change, and what is left over each card.
+    """The closed bill and the bill after one change, in both recipes.
 
     name        of the change, as the head of its columns
     before      fields of Run that both columns have
-    change      fields of Run that the change sets: checkpoint="block", optimizer="adamw8bit"
+    change      fields of Run that the change sets: checkpoint="block"
     """
     shared = before or {}
     columns = {}
@@ -87,7 +87,7 @@ def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: A
 
 
 def bills(columns: dict[str, dict[str, Any]]) -> Grid:
-    """Bills next to each other, as `largest` gives them, each under its name."""
+    """Bills next to each other, as `largest` gives them, and what is too much for each card."""
     rows = [
         {"maximum of each row": NAMES.get(chapter, chapter)}
         | _each(columns, lambda c, term=term: text(c[term]))

@@ -5,6 +5,7 @@ timeline        bytes over one step, stacked by category, the peak marked
 address_space   where the allocator puts every block of a trace, over time
 bits            which bit of a format says what
 curves          one line a run, such as losses beside a baseline's
+decision        questions from top to bottom, and what a yes to each leads to
 beyond_the_model  what each program's loop holds beside the model's own step
 block_tables    which blocks of an engine's pool each sequence has
 page_tables     where the pages of a KV cache lie, for several conversations
@@ -25,6 +26,7 @@ from .block_tables import block_tables
 from .canvas import Picture
 from .colours import COLOURS, colour_of
 from .copies import logits_in_time
+from .decision import decision
 from .decoder import decoder
 from .layout import bits
 from .lines import curves
@@ -48,6 +50,7 @@ __all__ = [
     "block_tables",
     "colour_of",
     "curves",
+    "decision",
     "decoder",
     "ledger_bar",
     "logits_in_time",
