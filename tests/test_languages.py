@@ -124,7 +124,7 @@ def test_a_chapter_says_one_number_of_minutes_in_all_languages(name):
 
 @pytest.mark.sample(2)
 @pytest.mark.skipif("zh-TW" not in LANGUAGES, reason="no Chinese pages")
-@pytest.mark.parametrize("name", ["accuracy", "posted", "notebooks/33_missing_gigabytes"])
+@pytest.mark.parametrize("name", ["accuracy", "posted", "notebooks/34_missing_gigabytes"])
 def test_no_column_is_one_ideograph_wide(browser, roots, name):  # noqa: F811
     narrow = """() => [...document.querySelectorAll(".bd-article :is(th, td)")]
         .filter((cell) => /[\u4e00-\u9fff]{3}/.test(cell.innerText) && cell.clientWidth)

@@ -18,10 +18,10 @@ import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = {  # of those whose outputs stand in both languages
-    "26_divide_text": "zh-TW",
-    "29_predicted_28": "pt-BR",
-    "30_status_report": "zh-TW",
-    "27_choosing": "pt-BR",
+    "27_divide_text": "zh-TW",
+    "30_predicted_28": "pt-BR",
+    "31_status_report": "zh-TW",
+    "28_choosing": "pt-BR",
 }
 
 

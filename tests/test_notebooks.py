@@ -157,7 +157,7 @@ Values are rarely alone.
 
 
 def test_no_chapter_escapes_its_rules():
-    """Whatever has a chapter's number is judged as one: 19_fp8 has a digit in its name as well."""
+    """Whatever has a chapter's number is judged as one: 20_fp8 has a digit in its name as well."""
     numbered = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     assert CHAPTERS == numbered and len(numbered) > 30
 

@@ -10,7 +10,7 @@ from test_pages import OTHERS, PAGES, Watched, browser, roots  # noqa: F401
 from test_questions import ANSWERS
 
 CHAPTER = "notebooks/07_step.html"
-SPOKEN = "notebooks/26_divide_text.html"  # a chapter that is whole in every language
+SPOKEN = "notebooks/27_divide_text.html"  # a chapter that is whole in every language
 PHONE, LYING, DESK = (390, 844), (844, 390), (1280, 800)
 LANGUAGES = sorted({name.split("/")[0] for name in OTHERS})
 
@@ -33,7 +33,7 @@ def test_sliders_move_in_every_language(watched, language):
     page = watched.page
     page.goto(f"{watched.root}{language}/{SPOKEN}")
     page.wait_for_selector(".memlab-question[data-live=yes]")
-    (kept,) = json.loads((ANSWERS / "26_divide_text.json").read_text(encoding="utf-8"))[
+    (kept,) = json.loads((ANSWERS / "27_divide_text.json").read_text(encoding="utf-8"))[
         "questions"
     ][:1]
     assert page.inner_text(".memlab-question strong") != kept["question"]

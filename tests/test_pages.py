@@ -473,7 +473,7 @@ def test_the_menu_closes_by_escape_and_downloads_the_notebook(browser, roots):
 def test_claims_are_drawn_filtered_and_linked(browser, roots):
     with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
         page = watched.page
-        page.goto(roots["http"] + "en/notebooks/32_free_memory.html")
+        page.goto(roots["http"] + "en/notebooks/33_free_memory.html")
         box = page.locator(".memlab-claims")
         rows, shown = box.locator("details tbody tr"), box.locator("details tbody tr:visible")
         every = rows.count()
@@ -487,7 +487,7 @@ def test_claims_are_drawn_filtered_and_linked(browser, roots):
         assert box.locator("details:visible").count() == 0
         field.fill("")
         assert box.locator("details:visible").count() > 5 and shown.count() == 0
-        page.goto(roots["http"] + "en/notebooks/32_free_memory.html#S4-61")
+        page.goto(roots["http"] + "en/notebooks/33_free_memory.html#S4-61")
         page.locator("#S4-61").wait_for(state="visible")
         assert "FP8 training (half the memory of FP16)" in page.locator("#S4-61 q").inner_text()
         # One bar for all fates, and one for each figure that the note is about: none of no width.
@@ -503,7 +503,7 @@ def test_claims_are_drawn_filtered_and_linked(browser, roots):
 def test_an_address_that_is_no_encoded_text_stops_nothing(browser, roots):
     with Watched(browser, roots["http"]) as watched:
         page = watched.page
-        page.goto(roots["http"] + "en/notebooks/32_free_memory.html#%")
+        page.goto(roots["http"] + "en/notebooks/33_free_memory.html#%")
         page.locator(".memlab-claims input[type=search]").wait_for()
         before = page.evaluate("document.documentElement.dataset.code")
         page.locator(".memlab-code").click()
@@ -511,7 +511,7 @@ def test_an_address_that_is_no_encoded_text_stops_nothing(browser, roots):
         assert watched.wrong == []
 
 
-@pytest.mark.parametrize("chapter", ["30_status_report", "32_free_memory"])
+@pytest.mark.parametrize("chapter", ["31_status_report", "33_free_memory"])
 def test_claims_are_as_wide_as_a_phone(browser, roots, chapter):
     """A long path in a quote made its row wider than the page, whose words were cut."""
     with Watched(browser, roots["http"], viewport={"width": 390, "height": 800}) as watched:
@@ -530,7 +530,7 @@ def test_a_picture_fades_where_there_is_more_of_it(browser, roots):
       edge => Number(getComputedStyle(box).getPropertyValue("--memlab-" + edge)))"""
     with Watched(browser, roots["http"], viewport={"width": 300, "height": 800}) as watched:
         page = watched.page
-        page.goto(roots["http"] + "en/notebooks/29_predicted_28.html")
+        page.goto(roots["http"] + "en/notebooks/30_predicted_28.html")
         box = page.locator(".memlab-figure").first
         assert box.evaluate("box => box.scrollWidth > box.clientWidth")
         assert box.evaluate(edges) == [1, 0]

@@ -8,7 +8,7 @@ from test_pages import SITE, Watched, browser, roots  # noqa: F401
 
 from memlab.base.messages import catalogue as messages_of
 
-CHAPTER = "notebooks/26_divide_text.html"  # one that is whole in every language
+CHAPTER = "notebooks/27_divide_text.html"  # one that is whole in every language
 
 
 @pytest.mark.parametrize("language", catalogue.languages())
@@ -20,7 +20,7 @@ def test_a_slider_answers_in_the_language_of_the_page(browser, roots, language):
         page.goto(f"{roots['http']}{language}/{CHAPTER}")
         page.wait_for_selector(".memlab-question[data-live] input", timeout=20_000)
         place = page.locator(".memlab-question[data-live]").first
-        told = SITE / language / "_static" / "answers" / "26_divide_text.json"
+        told = SITE / language / "_static" / "answers" / "27_divide_text.json"
         text = json.loads(told.read_text("utf-8"))
         asked = text["questions"][0]
         before = place.locator(".memlab-answer").inner_text()

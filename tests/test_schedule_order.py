@@ -1,4 +1,4 @@
-"""The orders that chapter 25 draws: every schedule computes everything once, and can be run."""
+"""The orders that chapter 26 draws: every schedule computes everything once, and can be run."""
 
 import pytest
 

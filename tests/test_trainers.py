@@ -1,4 +1,4 @@
-"""What chapter 23 says of trainers: their defaults, and that its flags do what it says."""
+"""What chapter 24 says of trainers: their defaults, and that its flags do what it says."""
 
 import inspect
 from pathlib import Path

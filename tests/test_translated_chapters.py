@@ -32,9 +32,9 @@ OWN = {
         "formula-stops": "code, and PyTorch's message",
         "formula-changed": "what the script prints",
     },
-    "22_pruning": {"two-four-refused": "PyTorch's message"},
-    "27_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
-    "33_missing_gigabytes": {
+    "23_pruning": {"two-four-refused": "PyTorch's message"},
+    "28_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
+    "34_missing_gigabytes": {
         "formula-first-source": "code",
         "formula-second": "code",
         "formula-third-source": "code",
@@ -47,8 +47,8 @@ OWN = {
 }
 # What looks like a sentence in a table and is a list of names, or a setting that a note quotes.
 NAMES = {
-    ("21_lora", "backward, backward, backward"),
-    ("30_status_report", "test-8bit: true, medium_3b: true"),
+    ("22_lora", "backward, backward, backward"),
+    ("31_status_report", "test-8bit: true, medium_3b: true"),
 }
 WORD = re.compile(r"(?<![\w.=_(\[{'\"/-])[a-z]{3,}(?![\w=_(\[/']|\.\w)")
 # Words that a language writes as English does, and names in lower case.

@@ -127,7 +127,7 @@ ALONE: tuple[tuple[str, str, dict[str, Any]], ...] = tuple(
     )
 )
 
-# What chapter 24 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
+# What chapter 25 sets beside FSDP2: its model, weights that all stay gathered, and none of them.
 BUCKET = {"reduce_bucket_size": 500_000}
 CHAPTER: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("tiny-llama", "zero", BUCKET),

@@ -49,11 +49,14 @@ MISSING = (
 MOVED = dict(
     pair.split(">")
     for pair in """
-   07_kv_cache>11 09_loading>10 10_step>07 11_watching>09 12_mixed_precision>16
-   13_quantization>20 14_fp8>19 15_checkpointing>14 16_small_optimizers>17 17_accumulation>15
-   19_pruning>22 20_lora>21 21_sharding>24 22_choosing>27 23_fp8_half>28 24_predicted_28>29
-   25_status_report>30 26_small_model>31 27_free_memory>32 28_missing_gigabytes>33
-   29_experts>12 30_serving>13 31_trainers>23 32_divide_model>25 33_divide_text>26
+   07_kv_cache>11 09_loading>10 10_step>07 11_watching>09 12_mixed_precision>16 13_quantization>21
+   14_fp8>20 15_checkpointing>14 16_small_optimizers>17 17_accumulation>15 19_pruning>23 20_lora>22
+   21_sharding>25 22_choosing>28 23_fp8_half>29 24_predicted_28>30 25_status_report>31
+   26_small_model>32 27_free_memory>33 28_missing_gigabytes>34 29_experts>12 30_serving>13
+   31_trainers>24 32_divide_model>26 33_divide_text>27 18_offloading>19 19_fp8>20 20_quantization>21
+   21_lora>22 22_pruning>23 23_trainers>24 24_sharding>25 25_divide_model>26 26_divide_text>27
+   27_choosing>28 28_fp8_half>29 29_predicted_28>30 30_status_report>31 31_small_model>32
+   32_free_memory>33 33_missing_gigabytes>34
 """.split()
 )
 ROBOTS = "User-agent: *\nAllow: /\n\nSitemap: {site}sitemap.xml\n"

@@ -1,7 +1,8 @@
-"""The page *It did not save memory*: the cells of Part II whose id begins with no-gain-.
+"""The page *It did not save memory*: the cells whose id begins with no-gain-.
 
-`tools/book.py` puts `collected` where book/no-gain.md says `<!-- collected -->`: the code, what it
-printed and why, as the chapter has them, so the page says what the chapters prove.
+`tools/book.py` puts `collected` where book/no-gain.md says `<!-- collected -->`: a table with a row
+for each such cell, and a few of them whole. What a row says is in tools/no_gain.toml, and a test
+holds that its numbers are those which the cell printed.
 """
 
 import json
@@ -9,20 +10,36 @@ import re
 import tomllib
 from pathlib import Path
 
-# What a cell tries, in words: its id alone is a label, and chapters share some.
-TITLES = tomllib.loads(Path(__file__).with_name("no_gain_titles.toml").read_text(encoding="utf-8"))
-TITLE = re.compile(r"\(([a-z0-9-]+)\)=\n+# +([^\n]+)")
+CASES = tomllib.loads(Path(__file__).with_name("no_gain.toml").read_text(encoding="utf-8"))
+HEAD = "| technique | when it saves nothing | the bytes | where |\n|---|---|---|---|"
 
 
 def collected(root):
-    """A heading for each chapter that has such cells, and each cell with its result and reason."""
-    found = []
-    for path in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if shown := [entry(cells, i, path) for i, cell in enumerate(cells) if is_one(cell)]:
-            _, title = TITLE.findall(source(cells[0]))[0]
-            found.append(f"## {int(path.stem[:2])}. {title}\n\n" + "\n\n".join(shown))
-    return "\n\n".join(found)
+    """Cases that are worked, with code, result and reason; below them the table of all cases."""
+    worked, rows = [], []
+    for path, cells in pages(root):
+        for i, cell in enumerate(cells):
+            if is_one(cell):
+                case = case_of(cell, path)
+                where = f"[{place(path)}](notebooks/{path.name})"
+                rows.append(f"| {case['technique']} | {case['when']} | {case['bytes']} | {where} |")
+                if case.get("worked"):
+                    worked.append(entry(cells, i, path))
+    table = "\n".join([HEAD, *rows])
+    shown = f'<div class="memlab-cases">\n\n{table}\n\n</div>'
+    return "\n\n".join(["## Three cases", *worked, "## All cases", shown])
+
+
+def pages(root):
+    """Each notebook of the book that may have such cells, with its cells, in their order."""
+    folder = root / "notebooks"
+    for path in [*sorted(folder.glob("[0-9]*.ipynb")), folder / "fine_print_smaller.ipynb"]:
+        yield path, json.loads(path.read_text(encoding="utf-8"))["cells"]
+
+
+def place(path):
+    """What the link to a page says: a chapter's number."""
+    return str(int(path.stem[:2])) if path.stem[:2].isdigit() else "fine print"
 
 
 def is_one(cell):
@@ -30,14 +47,25 @@ def is_one(cell):
     return cell["cell_type"] == "code" and cell.get("id", "").startswith("no-gain-")
 
 
+def case_of(cell, path):
+    """What the table says of a cell.
+
+    Raises      KeyError for a cell that the file does not know
+    """
+    name = cell["id"].removeprefix("no-gain-")
+    case = CASES.get(path.stem, {}).get(name)
+    if case is None:
+        raise KeyError(f"no row for {path.stem}, no-gain-{name}, in tools/no_gain.toml")
+    return case
+
+
 def entry(cells, i, path):
     """One cell: what it tries, its code, what it printed, and the words that follow it."""
     cell = cells[i]
-    name = cell["id"].removeprefix("no-gain-")
-    title = TITLES.get(path.stem, {}).get(name)
-    if title is None:
-        raise KeyError(f"no title for {path.stem}, no-gain-{name}, in tools/no_gain_titles.toml")
-    parts = [f"### {title}", f"```python\n{source(cell)}\n```"]
+    case = case_of(cell, path)
+    title = case["technique"]
+    parts = [f"### {title[0].upper()}{title[1:]}: {case['when']}"]
+    parts.append(f"```python\n{source(cell)}\n```")
     if text := fenced(cell):
         parts.append(text)
     parts += reason(cells[i + 1 :])

@@ -47,7 +47,7 @@ def fill(text, root):
         "versions": versions,
         "chapters": chapters,
         "minutes": lambda root: minutes(root, 1, 13),
-        "smaller": lambda root: minutes(root, 14, 27),
+        "smaller": lambda root: minutes(root, 14, 28),
         "letters": formula_index.letters,
         "formulas": formula_index.index,
         "api_functions": api.functions,

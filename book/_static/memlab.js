@@ -97,6 +97,21 @@
     opened();
   }
 
+  // The cases that save nothing are one table: a word typed above it leaves the rows that have it.
+  function cases() {
+    for (const box of document.querySelectorAll(".memlab-cases")) {
+      const field = document.createElement("input");
+      field.type = "search";
+      field.setAttribute("aria-label", box.closest("section").querySelector("h2").textContent);
+      field.addEventListener("input", () => {
+        const words = field.value.trim().toLowerCase();
+        for (const row of box.querySelectorAll("tbody tr"))
+          row.hidden = !row.textContent.toLowerCase().includes(words);
+      });
+      box.prepend(field);
+    }
+  }
+
   // An anchor is made of its heading's words, which another language does not have: there the same
   // section is the one that stands at the same place, and has its own name again on arrival.
   const sections = () => [...document.querySelectorAll(".bd-article section")];
@@ -112,6 +127,7 @@
   function start() {
     reachable();
     claims();
+    cases();
     addEventListener("resize", reachable);
     document.querySelector(".bd-search-container form.bd-search input")?.focus();
     document.querySelector(".memlab-print")?.addEventListener("click", () => print());

@@ -1,6 +1,6 @@
 """Two optimizers, one momentum each: Muon for the matrices inside the layers, Lion for the rest.
 
-The split of a public nanochat in Rust, whose status report chapter 25 reads. Its 8-bit Muon keeps
+The split of a public nanochat in Rust, whose status report chapter 31 reads. Its 8-bit Muon keeps
 codes and scales in vectors of the host's memory; `HostMuon8` does the same, so that what was made
 smaller is not on the device at all, and crosses the bus in each step.
 

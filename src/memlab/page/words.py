@@ -104,7 +104,7 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 TRACE = "memlab trace CONFIG runs this model's own code"
 OF_TEXT = "the command below counts the step of its text"
 NO_KIND = "this kind of step is not described"
-DIVIDED = "activations are counted in chapter 25 where matrices or layers are divided, not here"
+DIVIDED = "activations are counted in chapter 26 where matrices or layers are divided, not here"
 DIVIDED_ALONE = (
     "the step of ranks that divide matrices or layers is not counted on this page; the command "
     "below counts the peak of one of them, or says what of it is not described"
