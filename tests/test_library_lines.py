@@ -1,7 +1,11 @@
-"""A chapter of Part II shows the library's own lines in a cell that is not folded and that runs."""
+"""A chapter of Part II shows the library's own lines: in a cell that runs, or as a listing.
+
+A listing stands where the line needs a GPU, or more of them than one machine has.
+"""
 
 import io
 import json
+import re
 import tokenize
 from pathlib import Path
 
@@ -21,6 +25,16 @@ LINES = {
     "pruning": ["prune."],
     "sharding": ["fully_shard(", "DistributedDataParallel(", "MixedPrecisionPolicy("],
     "divide_model": ["parallelize_module(", "ColwiseParallel(", "RowwiseParallel("],
+    "step_in_backward": ["register_post_accumulate_grad_hook(", "bnb.optim.AdamW8bit("],
+}
+LISTED = {
+    "accumulation": ["set_requires_gradient_sync(", "fully_shard("],
+    "offloading": ["CPUOffloadOptimizer(", "activation_offloading=True", '"offload_optimizer"'],
+    "fp8": ["te.autocast(", "enable_fsdp_float8_all_gather=True"],
+    "sharding": ["zero_optimization"],
+    "divide_model": ["Schedule1F1B("],
+    "divide_text": ["ParallelismConfig(cp_size="],
+    "choosing": ["CPUOffloadOptimizer(", "BitsAndBytesConfig(", "get_peft_model("],
 }
 
 
@@ -45,6 +59,21 @@ def test_a_chapter_shows_the_lines_of_its_library(label):
     (path,) = (ROOT / "notebooks").glob(f"[0-9][0-9]_{label}.ipynb")
     code = visible(path)
     assert [line for line in LINES[label] if line not in code] == []
+
+
+@pytest.mark.parametrize("label", LISTED)
+def test_a_chapter_lists_what_needs_a_gpu(label):
+    (path,) = (ROOT / "notebooks").glob(f"[0-9][0-9]_{label}.ipynb")
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    prose = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    listings = "\n".join(re.findall(r"^```\w+\n(.*?)^```", prose, re.M | re.S))
+    assert [line for line in LISTED[label] if line not in listings] == []
+
+
+def test_no_chapter_of_part_two_is_without():
+    labels = {path.stem[3:] for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")
+              if 14 <= int(path.stem[:2]) <= 28}  # fmt: skip
+    assert labels == LINES.keys() | LISTED.keys()
 
 
 def test_prose_and_folded_cells_do_not_count(tmp_path):

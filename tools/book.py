@@ -148,7 +148,7 @@ def stage(language):
         target.parent.mkdir(parents=True, exist_ok=True)
         if file.suffix == ".ipynb":
             notebook = json.loads(file.read_text(encoding="utf-8"))
-            write(target, without_widgets(notebook, file.name))
+            write(target, without_records(without_widgets(notebook, file.name)))
         else:
             shutil.copy(file, target)
     if language != ENGLISH:
@@ -157,6 +157,15 @@ def stage(language):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
     return source
+
+
+def without_records(notebook):
+    """A cell for a GPU that no record of one belongs to shows nothing, its code included."""
+    for cell in notebook["cells"]:
+        tags = cell["metadata"].get("tags", [])
+        if "device" in tags and not cell["outputs"]:
+            tags.append("remove-cell")
+    return notebook
 
 
 def write(path, notebook):

@@ -277,12 +277,15 @@ def images(nb):
 
 
 def quiet_cells(nb):
-    """Setup and check cells print nothing; every other code cell shows one value or picture."""
+    """Setup and check cells print nothing; every other code cell shows one value or picture.
+
+    A device cell shows something only where there is a GPU, or a record of one.
+    """
     for cell in _code(nb):
         silent = {"setup", "check"} & set(_tags(cell))
         if silent and cell.outputs:
             yield f"{' and '.join(sorted(silent))} cell {cell.id} has an output"
-        if {"formula", "measure", "widget", "exercise", "solution", "device"} & set(_tags(cell)):
+        if {"formula", "measure", "widget", "exercise", "solution"} & set(_tags(cell)):
             if not cell.outputs:
                 yield f"cell {cell.id} shows nothing"
 

@@ -75,13 +75,13 @@ def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: A
     """The closed bill and the bill after one change, in both recipes.
 
     name        of the change, as the head of its columns
-    before      fields of Run that both columns have
+    before      fields of Run that both columns have: the first is called "so far" then
     change      fields of Run that the change sets: checkpoint="block"
     """
     shared = before or {}
     columns = {}
     for recipe, short in (("bf16", "bf16"), ("autocast", "mixed precision")):
-        columns[short] = largest(recipe, **shared)
+        columns[f"{short}, so far" if shared else short] = largest(recipe, **shared)
         columns[f"{short}, {name}"] = largest(recipe, **(shared | change))
     return bills(columns)
 
