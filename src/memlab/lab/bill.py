@@ -43,8 +43,13 @@ def largest(recipe: str, *, model: Model | None = None, **change: Any) -> dict[s
             # what is "other" elsewhere is no temporary of the optimizer
             if row.term in found and (row.term != "other" or name == "optimizer"):
                 found[row.term] = max(found[row.term], row.derived or 0)
-    top = max(phases, key=lambda name: phases[name].total())
-    return {**found, "peak": step.peak.bytes, "phase": top}
+    return {**found, "peak": step.peak.bytes, "phase": phase_of(step)}
+
+
+def phase_of(step: Any) -> str:
+    """The phase of a step whose highest moment is the peak; a peak among logits is the loss's."""
+    phases = hills(step)
+    return max(phases, key=lambda name: phases[name].total())
 
 
 def bill(upto: str) -> Grid:
