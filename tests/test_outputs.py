@@ -143,7 +143,7 @@ def test_a_message_with_a_number_written_in_it_is_known_by_its_own_name(language
     """A pattern of a print of chapter 16, whose own numbers are no places."""
     words = dict(outputs.messages_of(language))
     monkeypatch.setattr(outputs, "messages_of", lambda language: words)
-    for chapter, number in (("16_mixed_precision", "4,096"),):
+    for chapter, number in (("16_mixed_precision", "4,096 tokens under"),):
         path = sources.ROOT / "notebooks" / f"{chapter}.ipynb"
         said = sources.said(json.loads(path.read_text(encoding="utf-8")))
         (message,) = (text for text in said if number in text and "{1}" in text)
