@@ -33,6 +33,7 @@ LISTED = {
     "fp8": ["te.autocast(", "enable_fsdp_float8_all_gather=True"],
     "sharding": ["zero_optimization"],
     "divide_model": ["Schedule1F1B("],
+    "small_optimizers": ["galore_torch.GaLoreAdamW("],
     "divide_text": ["ParallelismConfig(cp_size="],
     "choosing": ["CPUOffloadOptimizer(", "BitsAndBytesConfig(", "get_peft_model("],
 }
