@@ -19,6 +19,7 @@ from memlab.plot import (
     bits,
     block_tables,
     curves,
+    decision,
     ledger_bar,
     logits_in_time,
     matrices,
@@ -439,3 +440,14 @@ def test_a_layer_shows_every_saved_byte():
         assert [round(size / max(large), 2) for size in large] == [
             pytest.approx(width / max(widths), abs=0.02) for width in widths
         ]
+
+
+def test_a_decision_has_each_question_beside_its_answer():
+    drawn = decision([("Is it large?", "halve it"), ("Is it old?", "renew it")], "Keep it", "What?")
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn.svg)
+    asked = ["What?", "Is it large?", "halve it", "yes"]
+    asked += ["no", "Is it old?", "renew it", "yes", "no", "Keep it"]
+    assert texts == asked
+    assert drawn.svg.count("<rect") == 1 + 2 * 2 + 1  # the paper, two boxes a question, the end
+    with pytest.raises(ValueError, match="no question to draw"):
+        decision([], "Keep it")

@@ -102,7 +102,8 @@
     for (const box of document.querySelectorAll(".memlab-cases")) {
       const field = document.createElement("input");
       field.type = "search";
-      field.setAttribute("aria-label", box.closest("section").querySelector("h2").textContent);
+      field.placeholder = box.querySelector("p").textContent;
+      field.setAttribute("aria-label", field.placeholder);
       field.addEventListener("input", () => {
         const words = field.value.trim().toLowerCase();
         for (const row of box.querySelectorAll("tbody tr"))

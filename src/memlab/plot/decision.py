@@ -26,8 +26,8 @@ def decision(steps: Sequence[tuple[str, str]], end: str, title: str = "") -> Pic
         if number:
             sheet.line(LEFT / 2, y - GAP, LEFT / 2, y)
             sheet.words(LEFT / 2 + 8, y - GAP / 2, "no", colour=GREY)
-        _box(sheet, 0, y, LEFT, high, asked, PAPER)
-        _box(sheet, beside, y, WIDTH - beside, high, told, COLOURS["weights"] + "22")
+        _box(sheet, 0, y, LEFT, high, asked)
+        _box(sheet, beside, y, WIDTH - beside, high, told, edge=COLOURS["weights"])
         sheet.line(LEFT, y + high / 2, beside, y + high / 2)
         sheet.words(LEFT + BETWEEN / 2, y + high / 2 - 10, "yes", "middle", colour=GREY)
         y += high + GAP
@@ -36,14 +36,20 @@ def decision(steps: Sequence[tuple[str, str]], end: str, title: str = "") -> Pic
     told = wrap(end, WIDTH - 2 * PAD)
     wide = max(LEFT, max(width_of(line) for line in told) + 2 * PAD)
     high = LINE * len(told) + 2 * PAD
-    _box(sheet, 0, y, wide, high, told, PAPER)
+    _box(sheet, 0, y, wide, high, told)
     return sheet.picture(title or "A decision", y + high)
 
 
 def _box(
-    sheet: Canvas, x: float, y: float, wide: float, high: float, lines: list[str], fill: str
+    sheet: Canvas,
+    x: float,
+    y: float,
+    wide: float,
+    high: float,
+    lines: list[str],
+    edge: str = GREY,
 ) -> None:
-    sheet.box(x, y, wide, high, fill, edge=GREY)
+    sheet.box(x, y, wide, high, PAPER, edge=edge)
     top = y + (high - LINE * (len(lines) - 1)) / 2
     for number, line in enumerate(lines):
         sheet.words(x + PAD, top + LINE * number, line, colour=INK)
