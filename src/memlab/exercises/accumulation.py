@@ -14,7 +14,7 @@ def _peak(pieces: int, tokens: int) -> int:
 
     batch = 2 // pieces
     run = Run(batch=batch, tokens=tokens, micro_batches=pieces, optimizer_impl="fused")
-    return simulate(Model.preset("llama-3-8b"), "bf16", run).peak.bytes
+    return simulate(Model.preset("qwen3-4b"), "bf16", run).peak.bytes
 
 
 def _kept_by_one() -> int:
@@ -39,7 +39,7 @@ exercise(
     unit="tokens",
     wrong={
         lambda: 2 * _pays(): "Tokens in each of the two sequences, not in both.",
-        lambda: 1024: "At 1,024 tokens the two still need more room one by one.",
+        lambda: _pays() - 256: "There the two together still need less.",
     },
 )
 
@@ -55,13 +55,13 @@ exercise(
 
 exercise(
     "ex-accumulation-3",
-    answer=lambda: 16,
-    hint="Look for the first row whose peak comes in a moment without activations.",
-    unit="pieces",
+    answer=lambda: 7,
+    hint="A micro-batch is half as long as in the row of 8 pieces; halve what that row has.",
+    unit="GiB",
     wrong={
-        lambda: 2: "Its peak is in the second micro-batch, with activations in it.",
-        lambda: 8: "Its peak is still in the second micro-batch: half as many tokens lower it.",
-        lambda: 1: "That is the highest peak of all.",
+        lambda: 15: "That is the row of 8 pieces, whose micro-batches are twice as long.",
+        lambda: 22: "The gradients are neither activations nor logits.",
+        lambda: 0: "The row of 16 pieces shows the peak with AdamW as it comes, in the optimizer.",
     },
 )
 

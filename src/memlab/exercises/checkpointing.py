@@ -58,14 +58,13 @@ exercise(
 
 exercise(
     "ex-checkpointing-2",
-    answer=lambda: 7 * _kept() + 4 * _block(),
-    hint="Eight segments, so eight inputs; four blocks, so four times A, of which the segment's "
-    "own input is a part.",
+    answer=lambda: 15 * _kept() + 17 * _block(),
+    hint="16 blocks keep all of A, 16 their input alone, and the last of these is whole again.",
     wrong={
-        lambda: 8 * _kept() + 4 * _block(): "The segment's input is counted twice: A has it.",
-        lambda: 8 * _kept(): "That is before the last segment has been computed again.",
-        lambda: 7 * _kept() + _block(): "All four blocks of the segment come back at once.",
-        lambda: 3 * _kept() + 8 * _block(): "Four blocks a segment make eight segments.",
+        lambda: 16 * _kept() + 16 * _block(): "That is after the forward pass, before the last "
+        "block is computed again.",
+        lambda: 16 * _kept() + 17 * _block(): "The last block's input is counted twice: A has it.",
+        lambda: 32 * _block(): "That is without checkpointing.",
     },
 )
 

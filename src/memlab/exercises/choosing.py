@@ -59,12 +59,13 @@ exercise(
 
 exercise(
     "ex-choosing-3",
-    answer=lambda: _story(**BLOCK) // GiB,
-    hint="The smallest number of the column *peak*, without its decimals.",
+    answer=lambda: _story(**BLOCK, **CHUNKS) // GiB,
+    hint="After checkpointing the peak is in the optimizer. Are there logits in that phase?",
     unit="GiB",
     wrong={
-        lambda: _story(offload=("optimizer", "gradients")) // GiB: "Close: one change lowers it "
-        "a little more.",
+        lambda: 64: "So much it would be if savings added up. They do not: the peak moves.",
+        lambda: 65: "So much it would be if savings added up. They do not: the peak moves.",
+        lambda: _story(**CHUNKS) // GiB: "That is the loss in chunks alone.",
         lambda: _story() // GiB: "That is the run with nothing changed.",
     },
 )

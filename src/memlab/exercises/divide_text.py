@@ -24,6 +24,11 @@ def _ring(ranks: int) -> int:
     )
 
 
+def _own() -> int:
+    """Keys and values of a rank's own tokens in one layer: 16 ranks, 65,536 tokens."""
+    return 2 * (65536 // 16) * _LLAMA.kv_heads * _LLAMA.head_dim * 2
+
+
 def _ranks(most: int = 24 * GiB) -> int:
     model, ranks = Model.preset("qwen3-4b"), 1
     while simulate(model, "bf16", Run(tokens=32768 // ranks)).rows["activations"] > most:
@@ -55,11 +60,11 @@ exercise(
 
 exercise(
     "ex-divide-text-3",
-    answer=lambda: 32 * 7 * _ring(8) // 2,
-    hint="Each layer keeps the pieces of all 8 ranks. How many of them are not its own?",
+    answer=lambda: 32 * 15 * _own(),
+    hint="Each layer keeps the pieces of all 16 ranks. How many of them are not its own?",
     wrong={
-        lambda: 32 * 8 * _ring(8) // 2: "One of the 8 pieces it has to keep anyway.",
-        lambda: 7 * _ring(8) // 2: "That is one layer.",
+        lambda: 32 * 16 * _own(): "One of the 16 pieces it has to keep anyway.",
+        lambda: 15 * _own(): "That is one layer.",
     },
 )
 

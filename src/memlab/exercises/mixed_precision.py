@@ -43,12 +43,13 @@ exercise(
 
 exercise(
     "ex-mixed-precision-2",
-    answer=lambda: _each("zero") - _each("bf16"),
-    hint="2 + 4 + 2 + 8 before; 2 + 2 + 4 after.",
+    answer=lambda: _each("zero") - 2 * 2,
+    hint="2 + 4 + 2 + 8 before; only the two states change.",
     unit="bytes per parameter",
     wrong={
-        lambda: 4: "The master copy goes, and the two states become narrow as well.",
+        lambda: _each("bf16"): "That is without the master copy, which you keep.",
         lambda: _each("zero"): "That is what there was before.",
+        lambda: _each("zero") - 2: "There are two states.",
     },
 )
 

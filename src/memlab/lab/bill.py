@@ -8,7 +8,7 @@ from ..fit import limit_of
 from ..model import Model
 from ..run import Run
 from ..step import simulate
-from ..step.core.moments import hills
+from ..step.core.moments import Moments, hills
 from ..units import text
 
 # The chapter that fills a row, by its label -> the terms of that row in a ledger.
@@ -35,14 +35,14 @@ def largest(recipe: str, *, model: Model | None = None, **change: Any) -> dict[s
     Unit        bytes; "phase" is the one with the peak
     """
     run = Run(batch=1, tokens=8192, **change)
-    step = simulate(model or Model.preset("llama-3-8b"), recipe, run)
+    step = simulate(model or Model.preset("llama-3-8b"), recipe, run, every_layer=True)
     found: dict[str, Any] = dict.fromkeys(CHAPTERS.values(), 0)
-    phases = hills(step)
-    for name, phase in phases.items():
-        for row in phase.rows:
+    moments = Moments(step)
+    for moment in moments.timeline:
+        for row, size in moments.contents(moment.index).items():
             # what is "other" elsewhere is no temporary of the optimizer
-            if row.term in found and (row.term != "other" or name == "optimizer"):
-                found[row.term] = max(found[row.term], row.derived or 0)
+            if row in found and (row != "other" or moment.phase == "optimizer"):
+                found[row] = max(found[row], size)
     return {**found, "peak": step.peak.bytes, "phase": phase_of(step)}
 
 
@@ -76,17 +76,20 @@ def bill(upto: str) -> Grid:
     return Grid.of(rows, title="Llama-3-8B, AdamW, 1 × 8,192 tokens", foot=2)
 
 
-def brought_down(name: str, *, before: dict[str, Any] | None = None, **change: Any) -> Grid:
+def brought_down(
+    name: str, *, before: dict[str, Any] | None = None, so_far: str = "so far", **change: Any
+) -> Grid:
     """The closed bill and the bill after one change, in both recipes.
 
     name        of the change, as the head of its columns
-    before      fields of Run that both columns have: the first is called "so far" then
+    before      fields of Run that both columns have
+    so_far      what `before` has done, as the head of the first column
     change      fields of Run that the change sets: checkpoint="block"
     """
     shared = before or {}
     columns = {}
     for recipe, short in (("bf16", "bf16"), ("autocast", "mixed precision")):
-        columns[f"{short}, so far" if shared else short] = largest(recipe, **shared)
+        columns[f"{short}, {so_far}" if shared else short] = largest(recipe, **shared)
         columns[f"{short}, {name}"] = largest(recipe, **(shared | change))
     return bills(columns)
 
