@@ -4,8 +4,8 @@ A rule is a function that yields sentences; its name, with dashes, opens each of
 points here: the sentence after each `def` is the rule. The file is long because the rules are one
 list, read from its top to its end; what they share stands below it.
 
-Chapters that end in "Key points" obey all of them; those that still end in "Take away" wait for
-their turn and are spared what `_short` guards.
+Chapters that end in "Key points" obey all of them, those of Parts I and II; the others, which still
+end in "Take away", wait for their turn and are spared what `_short` guards.
 """
 
 import re
