@@ -60,3 +60,10 @@ def test_a_bill_after_other_changes_says_so():
     bill = str(brought_down("inside", before={"checkpoint": "block"}, step_in_backward=True))
     assert "bf16, so far" in bill and "mixed precision, inside" in bill
     assert "so far" not in str(brought_down("checkpointed", checkpoint="block"))
+
+
+def test_a_name_of_nothing_and_a_change_of_nothing_are_refused():
+    with pytest.raises(ValueError, match="so_far='checkpointed' names no change"):
+        brought_down("fused", so_far="checkpointed", optimizer_impl="fused")
+    with pytest.raises(ValueError, match="changes no field of Run"):
+        brought_down("nothing", before={"checkpoint": "block"})

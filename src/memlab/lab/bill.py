@@ -77,19 +77,24 @@ def bill(upto: str) -> Grid:
 
 
 def brought_down(
-    name: str, *, before: dict[str, Any] | None = None, so_far: str = "so far", **change: Any
+    name: str, *, before: dict[str, Any] | None = None, so_far: str = "", **change: Any
 ) -> Grid:
     """The closed bill and the bill after one change, in both recipes.
 
     name        of the change, as the head of its columns
     before      fields of Run that both columns have
-    so_far      what `before` has done, as the head of the first column
+    so_far      what `before` has done, as the head of the first column; "so far" if not said
     change      fields of Run that the change sets: checkpoint="block"
+    Raises      ValueError for no change, and for a name of what was done where nothing was
     """
+    if not change:
+        raise ValueError(f"{name!r} changes no field of Run; say which, as checkpoint='block'")
+    if so_far and not before:
+        raise ValueError(f"so_far={so_far!r} names no change; say in `before` what was done")
     shared = before or {}
     columns = {}
     for recipe, short in (("bf16", "bf16"), ("autocast", "mixed precision")):
-        columns[f"{short}, {so_far}" if shared else short] = largest(recipe, **shared)
+        columns[f"{short}, {so_far or 'so far'}" if shared else short] = largest(recipe, **shared)
         columns[f"{short}, {name}"] = largest(recipe, **(shared | change))
     return bills(columns)
 
