@@ -344,6 +344,9 @@ def answered(capsys, tmp_path, text, *words):
     return status, found, {row["term"]: row for row in found["rows"]}
 
 
+PARTS = ("weights", "activations", "other", "kv_cache")  # of the share
+
+
 def log_v0(
     weights, other, step, left, blocks, tokens, concurrency, total="23.58", utilization="0.90"
 ):
@@ -377,6 +380,15 @@ def test_posted_readings_differ_here_as_they_do_in_the_tests_of_the_engines(caps
     assert rows["kv_cache"]["why"] == "what the rows above leave of the share"
     assert "--non-torch says yours" in rows["other"]["why"]
     assert rows["blocks"]["why"] == "the log's own bytes make it"
+
+
+def test_the_share_that_a_log_does_not_print_is_its_version_s_default(capsys, tmp_path):
+    words, found = ("llama-3.1-8b", "--on", "80 GiB"), {}
+    for version in ("0.12.0", "0.21.0"):
+        text = f"vLLM API server version {version}\nAvailable KV cache memory: 54.00 GiB\n"
+        _, _, rows = answered(capsys, tmp_path, text, *words)
+        found[version] = sum(rows[term]["derived"] for term in PARTS)
+    assert found == {"0.12.0": int(0.9 * 80 * GiB), "0.21.0": int(0.92 * 80 * GiB)}
 
 
 def test_a_pool_that_no_row_accounts_for_is_named(capsys, tmp_path):
@@ -435,7 +447,7 @@ REFUSED = [
         + "\nRuntimeError: CUDA out of memory occurred when warming up sampler with 256 dummy "
         "requests.",
         ("qwen3-30b-a3b", "--on", "23.53 GiB", "--tensor-parallel", "4"),
-        {"--gpu-memory-utilization": "0.89", "--max-num-seqs": "128"},
+        {"--gpu-memory-utilization": "0.91", "--max-num-seqs": "128"},
         set(),
         "594 MiB were asked, 361 MiB were free",
     ),
@@ -479,7 +491,7 @@ def test_a_refusal_is_told_with_what_would_do(capsys, tmp_path, text, words, fla
 def test_a_figure_of_serving_is_answered_by_the_share(capsys):
     words = ("llama-3.1-8b", "--engine", "vllm", "--on", "RTX 4090", "--max-model-len", "8192")
     status, said = shell(capsys, *words, "--seen", "23.53 GiB")
-    assert status == 0 and "--gpu-memory-utilization 0.9 takes 21.28 GiB of 23.64 GiB" in said
+    assert status == 0 and "--gpu-memory-utilization 0.92 takes 21.75 GiB of 23.64 GiB" in said
     assert "the CUDA context and CUDA graphs lie beyond it" in said
     assert "--gpu-memory-utilization 0.72 would hold one request of 8,192 tokens" in said
     assert "tied" not in said and "SGD" not in said

@@ -19,6 +19,7 @@ from memlab.units import GiB
 
 VLLM = "https://github.com/vllm-project/vllm/"
 V0 = {"sampler": "sort", "seqs": 256}  # as vLLM 0.6 to 0.8 ran its first step
+BEFORE_0_21 = {"utilization": 0.9}  # the default of all the logs here
 
 
 def gib(printed):
@@ -115,7 +116,7 @@ def derived(found, name):
     ids=[f"{row[0]}-{row[4]}-{row[2].get('batched', '')}" for row in POSTED],
 )
 def test_posted_start_up_logs_come_out_to_their_last_digit(name, on, told, printed, where):
-    found = pool(Model.preset(name), Engine(**told), on=on)
+    found = pool(Model.preset(name), Engine(**BEFORE_0_21 | told), on=on)
     for figure, (value, digit) in printed.items():
         # On each side half a digit of this figure, and half a one of the card's printed size.
         assert abs(derived(found, figure) - value) <= digit, (where, figure)
@@ -268,7 +269,7 @@ def test_other_models_are_refused_by_name():
 
 
 def test_too_long_a_request_stops_the_engine_and_the_log_says_what_would_fit():
-    told = Engine(**V0, batched=29000, max_model_len=29000, non_torch=gib(0.35))
+    told = Engine(**BEFORE_0_21, **V0, batched=29000, max_model_len=29000, non_torch=gib(0.35))
     lines = start_up(pool(Model.preset("llama-3.1-8b"), told, on=gib(23.58)))
     assert "maximum model length is 23,648" in lines[-1]
     small = Engine(**{name: getattr(told, name) for name in ("max_model_len",)})
@@ -285,6 +286,7 @@ def shell(capsys, *words):
 
 def test_the_shell_prints_the_log_in_the_engine_s_words(capsys):
     words = ("llama-3.1-8b", "--on", "23.58 GiB", "--sampler", "sort")
+    words += ("--gpu-memory-utilization", "0.9")
     more = ("--max-num-seqs", "256", "--non-torch", "0.35 GiB", "--max-num-batched-tokens")
     status, said = shell(capsys, *words, *more, "20000", "--max-model-len", "20000")
     assert status == 0

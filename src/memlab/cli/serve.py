@@ -30,7 +30,7 @@ SIZES = (
     ("loaded", "weights", "the weights of a rank (default: derived)"),
     ("activation-peak", "activations", "the first step beside the weights (default: derived)"),
     ("non-torch", "non_torch", "outside PyTorch's allocator (default: the largest posted)"),
-    ("cuda-graphs", "cuda_graphs", "of the share, as newer versions of vLLM take it (default 0)"),
+    ("cuda-graphs", "cuda_graphs", "of the share, as vLLM takes it since 0.21 (default 0)"),
 )
 PRECISIONS = ("bf16", "fp16", "fp32")
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_options(parser: Any) -> None:
     """The flags that no other command has under the same name."""
-    words = "vllm: the share of the card that it takes (default 0.9)"
+    words = "vllm: the share of the card that it takes (default 0.92; before vLLM 0.21 it was 0.9)"
     parser.add_argument("--gpu-memory-utilization", type=float, metavar="P", help=words)
     words = "sglang: the share of weights and pool; its log prints it"
     parser.add_argument("--mem-fraction-static", type=float, metavar="P", help=words)
@@ -153,10 +153,19 @@ def _lines(found: Pool) -> list[str]:
 
 def _guessed(found: Pool) -> list[str]:
     """What no formula says, and stands here by another's reading."""
-    if found.engine.name == "sglang" or found.engine.non_torch is not None:
-        return []
-    size = text(found.ledger["other"].derived or 0)
-    return [f"other: {size} outside PyTorch, the largest posted; --non-torch says your log's"]
+    lines: list[str] = []
+    if found.engine.name == "sglang":
+        return lines
+    if found.engine.non_torch is None:
+        size = text(found.ledger["other"].derived or 0)
+        lines.append(
+            f"other: {size} outside PyTorch, the largest posted; --non-torch says your log's"
+        )
+    if found.engine.cuda_graphs is None:
+        lines.append(
+            "CUDA graphs: not derived; --cuda-graphs takes what your log estimates (since 0.21)"
+        )
+    return lines
 
 
 def _as_json(found: Pool) -> str:

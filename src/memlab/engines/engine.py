@@ -22,7 +22,8 @@ ONLY_VLLM = ("block_size", "batched", "seqs", "activations", "cuda_graphs")
 class Engine:
     """How an engine is started: its own flags, under their own names where they are numbers.
 
-    utilization     vllm: gpu_memory_utilization; sglang: mem_fraction_static, which must be said
+    utilization     vllm: gpu_memory_utilization, None: 0.92 as since 0.21; sglang:
+                    mem_fraction_static, which must be said
     max_model_len   tokens of the longest request; None: the model's positions
     batched, seqs   vLLM's max_num_batched_tokens and max_num_seqs; None: its server's defaults
     tensor          ranks of tensor parallelism; what is said below is of one of them

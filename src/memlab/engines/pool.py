@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-USUAL = 0.9  # gpu_memory_utilization where it is not said
+# vLLM, config/cache.py: gpu_memory_utilization where it is not said, since 0.21, and before that
+# (github.com/vllm-project/vllm/pull/38284).
+USUAL, EARLIER = 0.92, 0.9
 BLOCK, LATENT_BLOCK = 16, 64  # tokens; vLLM's latent attention wants the larger on Hopper
 # vLLM, engine/arg_utils.py, get_batch_defaults of its server: a card of 70 GiB that is no A100.
 LARGE_CARD, LARGE, SMALL = 70 * GiB, (8192, 1024), (2048, 256)
@@ -164,7 +166,8 @@ def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
 
 
 def _title(model: Model, engine: Engine, device: str) -> str:
-    said = Message("{engine} on {card}", engine=engine.name, card=device)
+    name = "vllm ≥ 0.21" if engine.name == "vllm" else engine.name
+    said = Message("{engine} on {card}", engine=name, card=device)
     if engine.tensor > 1:
         one = Message("one of {ranks} ranks", ranks=engine.tensor)
         said = Message("{what}, {more}", what=said, more=one)

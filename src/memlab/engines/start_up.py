@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..units import GiB
 from .pool import Pool
 
-# Sources: vLLM, gpu_model_runner.py, gpu_worker.py, kv_cache_utils.py; SGLang, memory_pool.py.
+# Sources: vLLM 0.21 and later, gpu_model_runner.py, gpu_worker.py, kv_cache_utils.py; SGLang,
+# memory_pool.py.
 SGLANG = "KV Cache is allocated. #tokens: {tokens}, K size: {half:.2f} GB, V size: {half:.2f} GB"
 LATENT = "KV Cache is allocated. #tokens: {tokens}, KV size: {whole:.2f} GB"
 
@@ -38,7 +39,6 @@ def start_up(found: Pool) -> tuple[str, ...]:
         )
     return (
         *lines,
-        f"# GPU blocks: {found.blocks}",
         f"GPU KV cache size: {found.tokens:,} tokens",
         f"Maximum concurrency for {longest:,} tokens per request: {found.concurrency:.2f}x",
     )

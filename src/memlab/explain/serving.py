@@ -8,7 +8,7 @@ from ..base.messages import say
 from ..base.table import as_text
 from ..engines import Engine, Pool, pool
 from ..engines.engine import KV_DTYPES, ONLY_VLLM
-from ..engines.pool import USUAL
+from ..engines.pool import EARLIER, USUAL
 from ..files.engine_log import EngineLog
 from ..model import Model
 from ..terms.context import CONTEXT
@@ -166,10 +166,12 @@ def started(model: Model, log: EngineLog, told: dict[str, Any]) -> tuple[Model, 
         said["tensor"] = log.ranks
     if log.engine == "sglang":
         options = {name: value for name, value in options.items() if name not in ONLY_VLLM}
-    elif log.v0:
+    elif log.v0 or log.before(0, 21):
+        said["utilization"] = EARLIER
+    if log.v0:
         longest = told.get("max_model_len", options.get("max_model_len", model.positions))
         said |= {"sampler": "sort", "seqs": V0_SEQS, "batched": max(V0_TOKENS, longest)}
-    elif log.before(*KERNEL) and not log.before(*SAMPLES):
+    elif log.engine == "vllm" and log.before(*KERNEL) and not log.before(*SAMPLES):
         said["sampler"] = "sort"
     if "reserved_graphs" in log.figures:
         said["cuda_graphs"] = round(log.figures["reserved_graphs"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..base.frozen import dataclass, replace
 from ..base.message import Message
 from ..engines import Engine, Pool, pool
+from ..engines.pool import USUAL
 from ..files.engine_log import EngineLog
 from ..terms import engine_pool as terms
 from ..terms.context import CONTEXT
@@ -87,7 +88,7 @@ class Search:
 
     @staticmethod
     def _share(engine: Engine) -> float:
-        return 0.9 if engine.utilization is None else engine.utilization
+        return USUAL if engine.utilization is None else engine.utilization
 
     def candidates(self) -> list[tuple[str, Iterable[Any]]]:
         """Each setting that may matter at this moment, and its values, the mildest first."""

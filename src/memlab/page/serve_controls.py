@@ -59,7 +59,7 @@ START = {
     "kv": "auto",
     "users": 8,
     "context": 8192,
-    "share": 90,
+    "share": 92,
     "cards": 1,
     "loaded": 0,
 }

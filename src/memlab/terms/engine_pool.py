@@ -25,7 +25,7 @@ SOURCES = (
 SORTED = 128  # rows from which torch.sort has a segment for each; below, it sorts all in one
 
 
-def budget(total: int, *, utilization: float = 0.9) -> int:
+def budget(total: int, *, utilization: float) -> int:
     """Bytes of a card that an engine takes for all it does, its pool of blocks included.
 
     Formula     floor(utilization · total): vLLM's gpu_memory_utilization
