@@ -89,8 +89,10 @@ class Trace:
 
     @property
     def moment(self) -> str:
-        """The phase of the peak: forward, loss (from the output head on), backward or optimizer."""
-        return "" if self.peak_event is None else self.peak_event.phase
+        """The phase of the peak: forward, loss (while logits are alive), backward or optimizer."""
+        phase = "" if self.peak_event is None else self.peak_event.phase
+        logits = phase in ("forward", "backward") and self.contents("peak")["logits"]
+        return "loss" if logits else phase
 
     @property
     def op(self) -> str:

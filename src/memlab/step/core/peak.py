@@ -31,5 +31,7 @@ def peak_of(log: Log) -> Peak:
     _, moment, *number = max(before, key=log.marks.__getitem__).split(".")
     in_pass = int(number[0]) if number else int(moment in ("forward", "loss", "backward"))
     found = {name: size for name, size in log.contents(at + 1, term).items() if size}
+    if found.get("logits") and moment in ("forward", "backward"):
+        moment = "loss"  # as `moments.hills` has it: while logits or their gradient are alive
     op = "" if record is None else record.op
     return Peak(total, moment, op, found, first_peak(log), in_pass)

@@ -30,8 +30,8 @@ TERMS = (
 class Peak:
     """The most bytes of a step, and when.
 
-    moment      forward (up to the output head), loss, backward, optimizer, or evaluation between
-                two steps; of a pipeline merge too, where the outputs of all micro-batches are
+    moment      forward (up to the output head), loss (while logits or their gradient are alive),
+                backward, optimizer, or evaluation between two steps; of a pipeline merge too, where the outputs of all micro-batches are
                 joined
     op          the operator whose result reached it
     contents    bytes by term; they add to `bytes`
