@@ -1,7 +1,7 @@
 """How long an answer takes and how much memory: whole processes, beside `import torch`.
 
     python benchmarks/waits.py            # a minute; --runs 5 for a machine with other work
-    python benchmarks/waits.py --write    # into benchmarks/waits.json, for the accuracy page
+    python benchmarks/waits.py --write    # into benchmarks/waits.json, for the page on answers
 
 Every command runs in a process of its own, several times, and the fastest counts. Times are ratios
 to `python -c "import torch"` in the same run, so that a slow machine says the same as a fast one;

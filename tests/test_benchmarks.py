@@ -100,7 +100,8 @@ def test_what_the_calculators_page_says_of_others_stands_in_the_files():
     for name, tool, shown in zip(others, asked, head[2:], strict=True):
         assert shown == f"{name} {tool['version']}".strip()
     assert {len(row) for row in rows} == {len(head)}
-    pages = [(ROOT / "book" / f"{name}.md").read_text("utf-8") for name in ("accuracy", "posted")]
+    names = ("accuracy", "answered", "posted")
+    pages = [(ROOT / "book" / f"{name}.md").read_text("utf-8") for name in names]
     for row in rows:
         row[0], label = re.fullmatch(r"\[([^]]+)\]\(#([\w-]+)\)", row[0]).groups()
         assert f"\n({label})=\n#" in "".join(pages), row
@@ -109,10 +110,14 @@ def test_what_the_calculators_page_says_of_others_stands_in_the_files():
     for name, tool in zip(others, asked, strict=True):
         counts = tool["counts"].replace("the step", "a step")
         assert counts.startswith(table["what its figure is"][at[name]])
-    assert "they need no batch and no length" in pages[0]
+    assert "they need no batch and no length" in pages[1]
+    assert f"`{STORED['command']}`" in pages[0]
+    peaks = [name for name, tool in zip(others, asked, strict=True) if "peak" in tool["counts"]]
+    assert peaks == ["MemTracker"]
     for name, tool in zip(others, asked, strict=True):
         cell = table["errors on real steps, on a CPU"][at[name]].replace("−", "-")
-        assert cell == f"{tool['median_error']:.1%}, {tool['worst_error']:+.1%} ({tool['answers']})"
+        shown = f"{tool['median_error']:.1%}, {tool['worst_error']:+.1%} ({tool['answers']})"
+        assert cell == (shown if name in peaks else "—")  # no peak, which has no error
     for name, cells in table.items():
         if name.startswith("errors on strangers' GPUs"):  # where no other tool was asked
             assert cells == [cells[0], *["—"] * len(others)] and cells[0].endswith(")")

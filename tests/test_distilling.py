@@ -147,7 +147,7 @@ def test_all_logits_of_both_models_are_seventeen_tensors():
 
 
 def test_the_page_repeats_what_is_derived():
-    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "book" / "loops.md").read_text(encoding="utf-8").split())
     model, teacher = Model.preset("llama-3.2-1b"), Teacher(Model.preset("llama-3.2-3b"))
     run = Run(batch=4, tokens=1024, loop="distillation", checkpoint="none", teacher=teacher)
     tiles, whole = (estimate(model, "bf16", run.replace(loop=loop)) for loop in TAUGHT)

@@ -99,7 +99,7 @@ def test_what_an_evaluation_cannot_be_is_named():
 
 
 def test_the_page_repeats_what_is_derived():
-    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "book" / "loops.md").read_text(encoding="utf-8").split())
     model = Model.preset("Llama-3.2-1B")
     run = Run(batch=1, tokens=1024, loop="trainer", eval_batch=8)
     alone, few, many = (

@@ -75,7 +75,7 @@ def test_loops_are_asked_at_every_door():
 
 
 def test_the_page_repeats_what_is_derived():
-    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "book" / "loops.md").read_text(encoding="utf-8").split())
     model = Model.preset("Llama-3.2-1B")
     pairs = estimate(model, "bf16", Run(batch=2, tokens=1024, loop="dpo", checkpoint="none"))
     rows = {row.term: row.derived for row in pairs.rows}

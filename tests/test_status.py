@@ -29,7 +29,7 @@ def test_versions_are_the_pins(project):
 
 
 def test_chapters_count_their_cells(project):
-    assert "| [01 Weigh it](notebooks/01_x.ipynb) | 2 | 1 | — |" in status.chapters(project)
+    assert "| [01 Weigh it: all](notebooks/01_x.ipynb) | 2 | 1 | — |" in status.chapters(project)
 
 
 ROW = {"name": "step/x/peak", "term": "step", "what": "a step", "by": "derived"}
@@ -83,6 +83,7 @@ def test_every_marker_of_the_pages_has_a_table():
     assert {name for name, text in pages.items() if filled[name] != text} == {
         "accuracy",
         "anatomy",
+        "answered",
         "api",
         "audit",
         "calculator",
@@ -101,14 +102,16 @@ def test_every_marker_of_the_pages_has_a_table():
 
 @pytest.fixture
 def benchmark(project):
-    """A benchmark of two steps: a tool that is exact, one that is not, one that is not there."""
-    asked = {"version": "1.0", "options": "`f(x)`", "counts": "weights"}
+    """Of two steps: a tool that is exact, one that is not, one that is not there, and one that says
+    no peak and so has no error."""
+    asked = {"version": "1.0", "options": "`f(x)`", "counts": "the peak, by hand"}
     exact = asked | {"answers": 2, "median_error": 0.0, "worst_error": 0.0, "time_ratio": 3.04}
     rough = asked | {"answers": 1, "median_error": 0.25, "worst_error": -0.25, "version": ""}
     missing = asked | {"answers": 0, "why": "not installed", "version": None}
     head = dict(command="python x.py", date="2026-01-02", commit="abc", python="3.11.1")
     head |= dict(torch="2.9", transformers="5.1", timed="a step")
-    tools = {"exact": exact, "rough": rough, "missing": missing}
+    rest = rough | {"counts": "weights"}
+    tools = {"exact": exact, "rough": rough, "missing": missing, "rest": rest}
     (project / "benchmarks").mkdir()
     file = project / "benchmarks" / "results.json"
     file.write_text(json.dumps(head | {"tools": tools, "configs": [{}, {}]}))
@@ -121,7 +124,8 @@ def test_accuracy_is_what_the_benchmark_wrote(benchmark):
         "| rough | 1 of 2 | 25.0% | −25.0% | — |",
         "| missing | not installed | — | — | — |",
     ]
-    assert "| exact | 1.0 | `f(x)` | weights |" in status.peers(benchmark)
+    assert "| exact | 1.0 | `f(x)` | the peak, by hand |" in status.peers(benchmark)
+    assert "| rest | — | `f(x)` | weights |" in status.peers(benchmark)
     assert "| missing | — |" in status.peers(benchmark)
     said = status.fill("<!-- benchmark -->", benchmark)
     for word in ("`python x.py`", "2026-01-02", "abc", "2.9\n", "transformers 5.1", "a step"):

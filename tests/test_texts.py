@@ -215,7 +215,7 @@ def test_what_rows_cannot_be_is_named():
 
 
 def test_the_page_repeats_what_is_derived():
-    page = " ".join((ROOT / "book" / "accuracy.md").read_text(encoding="utf-8").split())
+    page = " ".join((ROOT / "book" / "loops.md").read_text(encoding="utf-8").split())
     model, run = Model.preset("Llama-3.2-1B"), Run(batch=4, tokens=1024)
     full, padded, packed = (
         text(estimate(model, "bf16", run.replace(texts=texts)).total())

@@ -15,11 +15,13 @@ def results(root):
 
 
 def accuracy(root):
-    """How far each tool was from the real peaks, and how long it took."""
+    """How far from the real peaks each tool was that says a peak, and how long it took."""
     found = results(root)
     count = len(found["configs"])
     rows = []
     for name, tool in found["tools"].items():
+        if not of_peak(tool):
+            continue
         if not tool["answers"]:
             rows.append(f"| {name} | {tool.get('why', 'no answer')} | — | — | — |")
             continue
@@ -30,6 +32,11 @@ def accuracy(root):
         rows.append(f"| {name} | {tool['answers']} of {count} | {errors} | {time} |")
     head = ["| tool | steps | median error | worst error | time |", "|---|---|---|---|---|"]
     return "\n".join(head + rows)
+
+
+def of_peak(tool):
+    """Whether what a tool says is the peak of a step, the figure that the real steps have."""
+    return tool["counts"].startswith("the peak")
 
 
 def peers(root):
@@ -67,7 +74,8 @@ def waits(root):
     return "\n".join([*rows, "", f"```text\n{run}```"])
 
 
-# Of the other calculators, what the two pages about them say. A dash: it was not asked.
+# Of the other calculators, what the two pages about them say. A dash: it was not asked, or what it
+# says is no peak, which cannot be held against one.
 AT_REST, NOT_ASKED = "weights, gradients, optimizer states", "—"
 OTHERS = ("bytes per parameter", "accelerate", "DeepSpeed", "torchinfo", "MemTracker")
 FEATURES = (
@@ -132,8 +140,8 @@ def on_the_web(root):
 
 
 def _error(line):
-    """The median of the errors, the worst, and how many there are."""
-    if not line.get("answers"):
+    """The median of the errors, the worst, and how many there are; of a tool that says a peak."""
+    if not line.get("answers") or not of_peak(line):
         return NOT_ASKED
     worst = f"{line['worst_error']:+.1%}".replace("-", "−")
     both = f"{line['median_error']:.1%}, {worst}" if line["worst_error"] else "0 B"

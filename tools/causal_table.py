@@ -1,4 +1,4 @@
-"""The table of the types of language models, from what tools/causal_types.py wrote."""
+"""The tables of the types of language models, from what tools/causal_types.py wrote."""
 
 import json
 from collections import Counter
@@ -12,8 +12,8 @@ WAYS = {
 
 
 def types(root):
-    """How many types each way of answering has, and how far from real steps; then the others."""
-    rows = json.loads((root / "book" / "causal_types.json").read_text(encoding="utf-8"))
+    """How many types each way of answering has, and how far from real steps."""
+    rows = _rows(root)
     count = Counter(row["how"] for row in rows)
     lines = ["| answered | types | run for real | largest difference |", "|---|---|---|---|"]
     for how, words in WAYS.items():
@@ -22,12 +22,22 @@ def types(root):
         ]
         real = f"{len(apart)} | {max(apart):,} B" if apart else "— | —"
         lines.append(f"| {words} | {count[how]} | {real} |")
-    lines += ["", "| refused | what it says |", "|---|---|"]
+    return "\n".join(lines)
+
+
+def listed(root):
+    """The types that are refused, each with its reason, and the names of those that are traced."""
+    rows = _rows(root)
+    lines = ["| refused | what it says |", "|---|---|"]
     lines += [
         f"| `{row['type']}` | {_cell(row['why'])} |" for row in rows if row["how"] == "refused"
     ]
     traced = ", ".join(f"`{row['type']}`" for row in rows if row["how"] == "traced")
     return "\n".join([*lines, "", f"Traced by their own code: {traced}.", "", _page(root, rows)])
+
+
+def _rows(root):
+    return json.loads((root / "book" / "causal_types.json").read_text(encoding="utf-8"))
 
 
 def _page(root, rows):

@@ -16,7 +16,7 @@ import no_gain
 import rehearsed
 from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
-from causal_table import types
+from causal_table import listed, types
 from posted import page as posted
 
 from memlab.files.claims import VERDICTS
@@ -48,6 +48,7 @@ def fill(text, root):
         "chapters": chapters,
         "minutes": lambda root: minutes(root, 1, 13),
         "smaller": lambda root: minutes(root, 14, 28),
+        "audited": lambda root: minutes(root, 29, 33),
         "letters": formula_index.letters,
         "formulas": formula_index.index,
         "api_functions": api.functions,
@@ -68,12 +69,18 @@ def fill(text, root):
         "web_calculators": on_the_web,
         "benchmark": benchmark,
         "types": types,
+        "types_listed": listed,
         "waits": waits,
         "rehearsed_programs": rehearsed.programs,
         "rehearsed_trained": rehearsed.trained,
         "rehearsed_ranked": rehearsed.ranked,
         "posted_headline": posted.headline,
-        "posted_shares": posted.shares,
+        "posted_fresh": posted.fresh,
+        "posted_fresh_misses": posted.fresh_misses,
+        "posted_fresh_refused": posted.fresh_refused,
+        "posted_worked": posted.worked,
+        "posted_own_terms": posted.own_terms,
+        "posted_own_misses": posted.own_misses,
         "posted_misses": posted.misses,
         "posted_refused": posted.refused,
         "posted_examples": posted.examples,
@@ -149,7 +156,7 @@ def chapters(root):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         figures = [cell for cell in code if "figure" in cell["metadata"].get("tags", [])]
-        title = f"[{path.stem[:2]} {heading(cells)}](notebooks/{path.name})"
+        title = f"[{path.stem[:2]} {title_of(cells)}](notebooks/{path.name})"
         rows.append(f"| {title} | {len(code)} | {len(figures)} | {changed(root, path)} |")
     return "\n".join(head + rows)
 
@@ -226,9 +233,14 @@ def committed(root):
 
 
 def heading(cells):
-    """The first heading of a notebook, up to a colon."""
+    """The title of a notebook up to a colon, where there is little room."""
+    return title_of(cells).partition(":")[0].strip()
+
+
+def title_of(cells):
+    """The first heading of a notebook."""
     for cell in cells:
-        if found := re.search(r"^# ([^:\n]+)", "".join(cell["source"]), re.M):
+        if found := re.search(r"^# (.+)", "".join(cell["source"]), re.M):
             return found[1].strip()
     return "untitled"
 

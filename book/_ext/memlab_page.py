@@ -25,7 +25,9 @@ NEEDS = re.compile(
 UNREAD = re.compile(r"<(script|select)\b.*?</\1>", re.S)  # data, and lists to choose from
 WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
-LOOKED_UP = {"api", "cheat-sheet", "references", "status", "glossary"}  # nobody reads these through
+# Nobody reads these through.
+LOOKED_UP = {"answered", "api", "cheat-sheet", "glossary", "loops", "references", "several-gpus"}
+LOOKED_UP |= {"status"}
 PICTURE = "_static/social.png"
 BESIDE = "The notebook's first cell installs this file, if both lie in one folder."
 CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either

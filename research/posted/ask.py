@@ -4,6 +4,7 @@ python research/posted/ask.py               every reading: its command, and how 
                                             off; at the end what would be stored otherwise
 python research/posted/ask.py --write       store all of it, the band, the picture and README's
                                             sentence; some minutes. First answers stay
+python research/posted/ask.py --tables      print the tables of the pages, from what is stored
 python research/posted/ask.py --record FILE     print what `memlab record` wrote as a file of rows
 
 Alone       commands.json has one command a reading, as a user who reads the row would type it, and
@@ -323,6 +324,9 @@ def record(path):
 def main(arguments):
     if arguments[:1] == ["--record"]:
         print(record(arguments[1]), end="")
+        return
+    if arguments == ["--tables"]:
+        print(page.tables())
         return
     found = files()
     if arguments == ["--write"]:

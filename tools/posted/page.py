@@ -1,6 +1,8 @@
-"""The tables and the sentence of the page of posted readings, from stored figures.
+"""The tables of the two pages on other people's GPUs, and README's sentence, from stored figures.
 
-Alone       one printed command a reading
+    python research/posted/ask.py --tables      print them
+
+Alone       one printed command a measurement
 Own terms   the source's own description, which may add bytes to the product's figure by hand
 Traced      those of them whose figure is a trace of the source's own code
 """
@@ -9,36 +11,60 @@ import re
 from collections import Counter
 
 from . import readings
-from .misses import KINDS, REASONS, UNEXPLAINED
+from .misses import KINDS, OWN_REASONS, REASONS, UNEXPLAINED
 from .readings import ROOT, summary
 
-NEAR = 0.05
+NEAR, FAR = 0.05, 0.10
 MOST, FEW = 12, 5
+SHORT = 6  # rows of a table where the answer alone is wanted
+KINDS_OF_RUNS = ("training, one GPU", "inference", "several GPUs")
+NAMES = ("sources that nobody had worked on", "sources that were worked on")
+HEAD = ("answered", "median error", "within 5%", "within 10%", "more than 5% too low", "worst")
 README = ROOT / "README.md"
 SENTENCE = re.compile(r"(<!-- posted -->\n).*?(\n<!-- /posted -->)", re.S)
 
 
 def headline(root):
-    """Kinds of runs: the product alone, the sources' own terms, traces; unseen sources first."""
-    head = "| | readings | **product alone** | median | worst | with own terms | median | traced |"
-    lines = [f"{head} median |"]
-    lines.append("|---" * 9 + "|")
-    for name, alone, own in _both():
-        lines.append(f"| **{name}** | | | | | | | | |")
-        for group in [*dict.fromkeys(a.reading.group for a in alone), "all"]:
-            some = [a for a in alone if group in (a.reading.group, "all")]
-            theirs = [a for a in own if group in (a.reading.group, "all")]
-            traced = {a.reading.id for a in some if a.traced}
-            cells = [*told(some), *told(theirs)[:2]]
-            cells += told([a for a in theirs if a.reading.id in traced])[:2]
-            lines.append(f"| {group} | {len(some)} | {' | '.join(cells)} |")
+    """What one command gave, by kinds of runs; of sources that nobody had worked on first."""
+    lines = [*_head()]
+    for name, found in zip(NAMES, readings.commands(), strict=True):
+        lines += [f"| **{name}** | | | | | | |", *_by_kind(found)]
     return "\n".join(lines)
 
 
-def _both():
-    fresh, worked = readings.commands()
-    yield "sources that nobody had worked on", fresh, readings.unseen()[1]
-    yield "sources that were worked on", worked, readings.answers()
+def fresh(root):
+    """The same of the sources that nobody had worked on."""
+    return "\n".join([*_head(), *_by_kind(readings.commands()[0])])
+
+
+def worked(root):
+    """The same of the sources that were worked on."""
+    return "\n".join([*_head(), *_by_kind(readings.commands()[1])])
+
+
+def _head():
+    yield f"| | {' | '.join(HEAD)} |"
+    yield "|---" * (len(HEAD) + 1) + "|"
+
+
+def _by_kind(found):
+    """A row for each kind of runs and one for all: how many, how far off, how many near, low."""
+    for group in (*KINDS_OF_RUNS, "all"):
+        some = [a for a in found if group in (a.reading.group, "all")]
+        errors = [a.error for a in some if a.counted]
+        counts = (
+            sum(abs(e) <= NEAR for e in errors),
+            sum(abs(e) <= FAR for e in errors),
+            sum(e < -NEAR for e in errors),
+        )
+        figures, middle, worst = told(some)
+        cells = [f"{figures} of {len(some)}", middle, *(part(n, errors) for n in counts), worst]
+        yield f"| {group} | {' | '.join(cells)} |"
+
+
+def part(count, every):
+    """A number, and its share of all of them."""
+    return f"{count} ({count / len(every):.0%})" if every else str(count)
 
 
 def told(found):
@@ -49,34 +75,32 @@ def told(found):
     return str(figures), f"{median:.1%}", signed(worst)
 
 
-def shares(root):
-    """Of the figures: how many lie within 5 %, how many are too low by more, how many composed."""
-    lines = ["| | figures of one command | within 5% | more than 5% too low | "]
-    lines[0] += (
-        "more than 5% too high | figures with a source's own terms | with bytes added by hand |"
-    )
-    lines.append("|---" * 7 + "|")
-    for name, alone, own in _both():
-        errors = [a.error for a in alone if a.counted]
+def own_terms(root):
+    """One command beside a description by hand and a trace of the source's own code."""
+    lines = ["| | one command | median error | with own terms | median error | "]
+    lines[0] += "with bytes added by hand | trace of its code | median error |"
+    lines.append("|---" * 8 + "|")
+    theirs = (readings.unseen()[1], readings.answers())
+    for name, alone, own in zip(NAMES, readings.commands(), theirs, strict=True):
+        lines.append(f"| **{name}** | | | | | | | |")
         by_hand = {a.reading.id for a in alone if a.composed}
-        mine = [a for a in own if a.bytes is not None]
-        counts = (
-            sum(abs(e) <= NEAR for e in errors),
-            sum(e < -NEAR for e in errors),
-            sum(e > NEAR for e in errors),
-        )
-        cells = [f"{count} ({count / len(errors):.0%})" for count in counts]
-        added = sum(a.reading.id in by_hand for a in mine)
-        cells += [str(len(mine)), f"{added} ({added / len(mine):.0%})"]
-        lines.append(f"| {name} | {len(errors)} | {' | '.join(cells)} |")
+        traced = {a.reading.id for a in alone if a.traced}
+        for group in (*KINDS_OF_RUNS, "all"):
+            some = [a for a in alone if group in (a.reading.group, "all")]
+            mine = [a for a in own if group in (a.reading.group, "all")]
+            answered = [a for a in mine if a.bytes is not None]
+            added = part(sum(a.reading.id in by_hand for a in answered), answered)
+            cells = [*told(some)[:2], *told(mine)[:2], added]
+            cells += told([a for a in mine if a.reading.id in traced])[:2]
+            lines.append(f"| {group} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def _groups():
     """Each kind of runs of sources that nobody had worked on, with its answers."""
-    fresh, _ = readings.commands()
-    for group in dict.fromkeys(a.reading.group for a in fresh):
-        yield group, [a for a in fresh if a.reading.group == group]
+    found, _ = readings.commands()
+    for group in KINDS_OF_RUNS:
+        yield group, [a for a in found if a.reading.group == group]
 
 
 def beside(others):
@@ -92,8 +116,10 @@ def sentence():
     lines = []
     for group, some in _groups():
         figures, median, worst = told(some)
-        lines.append(f"- {group}: {figures} of {len(some)} readings answered, {median} off at the")
-        lines[-1] += f" median, {worst} at worst"
+        errors = [a.error for a in some if a.counted]
+        near, low = sum(abs(e) <= NEAR for e in errors), sum(e < -NEAR for e in errors)
+        lines.append(f"- {group}: {figures} of {len(some)} measurements answered, {median} off at")
+        lines[-1] += f" the median, {near} within 5%, {low} more than 5% too low, worst {worst}"
     return "\n".join(lines)
 
 
@@ -119,28 +145,48 @@ def examples(root):
 
 def misses(root):
     """The kinds of rows that one command misses most, with the reason; unseen sources first."""
-    lines = ["| rows | figures | lowest | highest | why |", "|---|---|---|---|---|"]
-    for found in readings.commands():
-        kinds: dict = {}
-        for a in found:
-            if a.counted and abs(a.error) > NEAR:
-                kinds.setdefault(_reason(a), []).append(a.error)
-        far = sorted(kinds.items(), key=lambda kind: -max(map(abs, kind[1])))
-        for (what, why), errors in far[:MOST]:
-            low, high = signed(min(errors)), signed(max(errors))
-            lines.append(f"| {what} | {len(errors)} | {low} | {high} | {why} |")
+    lines = [*_missed()]
+    for name, found in zip(NAMES, readings.commands(), strict=True):
+        lines += [f"| **{name}** | | | | |", *_far(found, REASONS, MOST)]
     return "\n".join(lines)
 
 
-def _reason(a):
-    for pattern, what, why in REASONS:
+def fresh_misses(root):
+    """The worst kinds of them of the sources that nobody had worked on."""
+    return "\n".join([*_missed(), *_far(readings.commands()[0], REASONS, SHORT)])
+
+
+def own_misses(root):
+    """The kinds of rows of those sources that are missed most even with the source's own terms."""
+    return "\n".join([*_missed(), *_far(readings.unseen()[1], OWN_REASONS, MOST)])
+
+
+def _missed():
+    yield "| what was run | more than 5% off | lowest | highest | why |"
+    yield "|---|---|---|---|---|"
+
+
+def _far(found, reasons, most):
+    """Rows of the kinds that are missed most: how many are missed, how far, and why."""
+    kinds: dict = {}
+    for a in found:
+        if a.counted and abs(a.error) > NEAR:
+            kinds.setdefault(_reason(a, reasons), []).append(a.error)
+    far = sorted(kinds.items(), key=lambda kind: -max(map(abs, kind[1])))
+    for (what, why), errors in far[:most]:
+        low, high = signed(min(errors)), signed(max(errors))
+        yield f"| {what} | {len(errors)} | {low} | {high} | {why} |"
+
+
+def _reason(a, reasons):
+    for pattern, what, why in reasons:
         if re.search(pattern, a.reading.id):
             return what, why
     return f"{a.reading.source}, {a.reading.group}", UNEXPLAINED
 
 
 def refused(root):
-    """Why readings have no figure, and how many each; what few have in common is one row."""
+    """Why measurements have no figure, and how many each; what few have in common is one row."""
     lines = ["| why there is no figure | unseen | worked on |", "|---|---|---|"]
     counts = [Counter(_kind(a.reason) for a in some if a.reason) for some in readings.commands()]
     every = sum(counts, Counter()).most_common()
@@ -152,6 +198,16 @@ def refused(root):
     return "\n".join([*lines, f"| {len(rest)} other reasons | {others} |"])
 
 
+def fresh_refused(root):
+    """The same of the sources that nobody had worked on, the most frequent reasons alone."""
+    found, _ = readings.commands()
+    counts = Counter(_kind(a.reason) for a in found if a.reason).most_common()
+    lines = ["| why there is no figure | measurements |", "|---|---|"]
+    lines += [f"| {reason} | {count} |" for reason, count in counts[:SHORT]]
+    others = sum(count for _, count in counts[SHORT:])
+    return "\n".join([*lines, f"| {len(counts[SHORT:])} other reasons | {others} |"])
+
+
 def _kind(reason):
     """A refusal in the words of the page, without what differs from row to row."""
     return next((words for pattern, words in KINDS if re.search(pattern, reason)), reason)
@@ -160,8 +216,8 @@ def _kind(reason):
 def by_source(root):
     """One row a source that was worked on: where it stands, and how its own description does."""
     every = readings.answers()
-    head = "| source | licence | date | readings | answered | counted | median error | worst |"
-    lines = [head, "|---|---|---|---|---|---|---|---|"]
+    head = "| source | licence | date | answered | counted | median error | worst |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
     for name, head in readings.sources().items():
         where = f"[{head['source']}](https://github.com/{head['repository']})"
         found = summary([a for a in every if a.reading.source == name])
@@ -175,10 +231,8 @@ def by_source(root):
 def unseen_sources(root):
     """The first errors of each source that nobody had worked on, and those of today."""
     first, now = readings.unseen()
-    head = (
-        "| source | date | readings | answered | median error | worst | today: answered | median |"
-    )
-    lines = [head, "|---|---|---|---|---|---|---|---|"]
+    head = "| source | date | answered | median error | worst | today: answered | median error |"
+    lines = [head, "|---|---|---|---|---|---|---|"]
     for name, head in readings.sources(readings.UNSEEN).items():
         where = head.get("address") or f"https://github.com/{head['repository']}"
         found, new = (summary([a for a in f if a.reading.source == name]) for f in (first, now))
@@ -191,12 +245,12 @@ def unseen_sources(root):
 
 
 def _answered(found):
-    return f"{found[0]} | {found[1]} ({found[1] / found[0]:.0%})"
+    return f"{found[1]} of {found[0]}"
 
 
 def impossible(root):
     """The readings that lie below what their own recipe needs."""
-    lines = ["| reading | posted | what its recipe needs at least |", "|---|---|---|"]
+    lines = ["| measurement | published | what its recipe needs at least |", "|---|---|---|"]
     for a in readings.answers():
         if a.reason.startswith("cannot be"):
             needs = int(a.reason.split()[-2].replace(",", ""))
@@ -208,3 +262,11 @@ def impossible(root):
 def signed(error):
     """As a share, with a real minus."""
     return f"{error:+.1%}".replace("-", "−")
+
+
+TABLES = (headline, own_terms, misses, refused, own_misses, by_source, unseen_sources)
+
+
+def tables():
+    """All of them as text, for somebody who wants no page."""
+    return "\n\n".join(table(ROOT) for table in TABLES)

@@ -1,4 +1,4 @@
-"""The picture of the page: what one command said against what was posted, a dot a reading.
+"""The picture of the page: what one command said against what was published, a dot for each.
 
 Both in powers of two; sources that nobody had worked on lie above the others.
 """
@@ -13,8 +13,8 @@ from .page import NEAR
 from .readings import ROOT, commands
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
-TITLE = "One command against posted bytes, one dot a reading"
-GROUPS = {"sources that were worked on": "#56B4E9", "that nobody had worked on": "#D55E00"}
+TITLE = "One command against published bytes, one dot a measurement"
+GROUPS = {"sources that nobody had worked on": "#D55E00", "that were worked on": "#56B4E9"}
 LOW, HIGH = 27, 38  # powers of two: 128 MiB to 256 GiB
 
 
@@ -48,15 +48,14 @@ def picture():
     )
     sheet.area("M" + "L".join(f"{n(a)} {n(b)}" for a, b in corners) + "Z", "#E8E8E8")
     sheet.line(x1, y1, x2, y2, GREY)
-    fresh, worked = commands()
-    for found, colour in zip((worked, fresh), GROUPS.values(), strict=True):
+    for found, colour in reversed([*zip(commands(), GROUPS.values(), strict=True)]):
         for x, height in sorted(_dots(found, left, base, scale)):
             sheet.parts.append(
                 f'<circle cx="{n(x)}" cy="{n(height)}" r="3.5" fill="{colour}" '
                 'fill-opacity="0.7" stroke="none"/>'
             )
     sheet.words(left + 4, y + 8, "memlab ↑", colour=INK)
-    sheet.words(left + side, base - 12, "posted →", "end")
+    sheet.words(left + side, base - 12, "published →", "end")
     sheet.words(left + side, base - 34, f"grey: ±{NEAR:.0%}", "end", GREY)
     return sheet.picture(TITLE, base + 30).svg
 

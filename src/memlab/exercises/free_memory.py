@@ -7,16 +7,10 @@ from ..run import Run
 from ..units import GiB
 from . import exercise
 
-_ROWS = 8192 * 8
+_ROWS = 8192 * 128
 _V = 200_005
-
-
-def _plan(tokens: int, batch: int) -> tuple[int, int]:
-    """Pieces, and the micro-batch, of a row of the note's table."""
-    from ..cases.planner import SMALL_WIDE, plan  # only who asks for it needs it
-
-    (stage,) = plan(SMALL_WIDE, [(tokens, batch)], on="RTX 4090")
-    return stage.pieces, stage.batch
+_v, _d, _e = 8192, 128, 32  # the small model of the page
+_SAVED = 4 * (64 * 8) * _e  # what its projection saves for backward
 
 
 def _qwen(spare: int = GiB, loss: str = "plain", checkpoint: str = "none") -> int:
@@ -35,14 +29,20 @@ def _worse() -> int:
     return min(_qwen(loss="chunked"), _qwen(checkpoint="block"))
 
 
+def _narrow_pair() -> int:
+    """Parameters of a narrow table and its projection."""
+    return _v * _e + _e * _d
+
+
 exercise(
     "ex-free-memory-1",
     answer=lambda: storage(_ROWS * _V, "bf16"),
-    hint="One number for each token and each word of the vocabulary, two bytes each.",
+    hint="One number for each token and each entry of the vocabulary, two bytes each.",
     wrong={
-        lambda: storage(8192 * _V, "bf16"): "Each of the 8 tokens of a sequence has its logits.",
+        lambda: storage(8192 * _V, "bf16"): "Each of the 128 tokens of a sequence has its logits.",
         lambda: storage(_ROWS * _V, "fp32"): "That is the fp32 copy, which is made from this one.",
         lambda: storage(_ROWS * 128, "bf16"): "That is what the head reads. It writes V for each.",
+        lambda: storage(_ROWS * 80_000, "bf16"): "t80k is not the size of the vocabulary.",
     },
 )
 
@@ -59,20 +59,24 @@ exercise(
 
 exercise(
     "ex-free-memory-3",
-    answer=lambda: _plan(2048, 64)[0],
-    hint="plan(SMALL_WIDE, [(2048, 64)], on='RTX 4090') says the largest micro-batch; round up.",
-    unit="micro-batches",
+    # Two tensors more, each with a step counter of 4 bytes.
+    answer=lambda: 12 * _narrow_pair() + 2 * 4 + _SAVED,
+    hint="OwnHead has the narrow table and its projection beside a matrix of the same size as "
+    "Tied's. At the peak a parameter takes its weight and two states, and the projection has "
+    "saved its input.",
     wrong={
-        lambda: _plan(2048, 64)[1]: "That is the size of a micro-batch, not their number.",
-        lambda: 64 // _plan(2048, 64)[1]: "Round up: the sequences left over need a piece too.",
-        lambda: 2: "The note's two micro-batches have 32 sequences each. Do those fit?",
+        lambda: 12 * _narrow_pair() + 2 * 4: "The projection also saves its input, R x E in fp32.",
+        lambda: 4 * _narrow_pair(): "Those are the weights. Adam's two states belong to them.",
+        lambda: 12 * _v * _d: "Tied has one matrix of that size, and so has OwnHead.",
+        lambda: 12 * (_v * _d - _narrow_pair()): "That is how much the head of OwnHead is larger "
+        "than the narrow pair. Compare with Tied, which has no narrow pair.",
     },
 )
 
 exercise(
     "ex-free-memory-4",
     answer=_better,
-    hint="largest_batch(qwen, 'bf16', plain.replace(tokens=128, …), on='RTX 4090', spare=spare), "
+    hint="largest_batch(qwen, 'bf16', plain.replace(tokens=128, …), on=card, spare=spare), "
     "with loss='chunked', loss_chunks=64, and with checkpoint='block'.",
     unit="sequences",
     wrong={

@@ -4,7 +4,6 @@ from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
 from ..run import Run
-from ..step import simulate
 from ..units import MiB
 from . import exercise
 
@@ -20,13 +19,9 @@ def _validate(graphs: int) -> int:
     return estimate(_TINY, "fp32", run).total()
 
 
-def _attend(tokens: int, checkpoint: str, attention: str) -> int:
-    run = Run.cpu(batch=4, tokens=tokens, checkpoint=checkpoint, attention=attention)
-    return simulate(_TINY.replace(positions=256), "fp32", run).peak.bytes
-
-
-def _missing(tokens: int) -> int:
-    return _attend(tokens, "none", "eager") - _attend(tokens, "block", "sdpa")
+def _raises(most: int) -> int:
+    """The number of kept losses whose graphs are, for the first time, more than so many bytes."""
+    return most // (_validate(1) - _validate(0)) + 1
 
 
 exercise(
@@ -64,14 +59,15 @@ exercise(
 
 exercise(
     "ex-missing-gigabytes-4",
-    answer=lambda: _missing(256),
-    hint="Two simulations with tokens=256: checkpoint='none', attention='eager', and as believed.",
+    answer=lambda: _raises(64 * MiB),
+    unit="losses",
+    hint="Every loss adds one graph, and the guard is silent as long as they fit.",
     wrong={
-        lambda: 2 * _missing(128): "Twice the tokens make four times the scores.",
-        lambda: (
-            _attend(256, "none", "sdpa")
-            + _attend(256, "block", "eager")
-            - 2 * _attend(256, "block", "sdpa")
-        ): "You added two differences. Turn both switches in one simulation.",
+        lambda: _raises(64 * MiB) - 1: "So many still fit: 64 MiB are 67,108,864 bytes, not "
+        "64,000,000.",
+        lambda: _raises(64 * MiB) + 1: "The guard raises as soon as there is too much; you "
+        "counted one loss more.",
+        lambda: 64 * MiB // 4 + 1: "You counted the losses themselves, at 4 bytes; follow their "
+        "graphs.",
     },
 )

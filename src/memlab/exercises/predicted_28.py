@@ -4,14 +4,13 @@ from functools import partial
 
 from ..formats import storage
 from ..model import Model
-from ..run import Run
-from ..step import simulate
-from ..units import GB
+from ..units import GiB
 from . import exercise
 
 ROUND = 4_000_000_000
 QWEN = "qwen3-4b"
-USED = [40 * GB, 40 * GB, 120 * GB, 40 * GB, 40 * GB, 40 * GB]  # every 30 ms
+USED = [40 * GiB, 40 * GiB, 120 * GiB, 40 * GiB, 40 * GiB, 40 * GiB]  # every 30 ms
+GATE = 9_728 * 2_560  # values of Qwen3-4B's gate projection
 
 
 def _kept(packed: str = "fp4_e2m1/16:fp8_e4m3", rest: int = 2 + 2 + 1 + 1) -> int:
@@ -34,13 +33,11 @@ def _highest() -> int:
     from ..cases.memory_guard import guard
 
     looks = iter([USED[ms // 30] for ms in range(0, 180, 50)])
-    return guard(lambda: next(looks, None), limit=108 * GB, wait=lambda seconds: None).highest
+    return guard(lambda: next(looks, None), limit=108 * GiB, wait=lambda seconds: None).highest
 
 
-def _tokens(room: int = 20 * 10**9, recipe: str = "bf16") -> int:
-    run = Run.cpu(batch=1, tokens=96, implementation="memlab")
-    each = simulate(Model.preset(QWEN), recipe, run).rows["activations"] // 96
-    return room // each + 1
+def _packed_gate() -> int:
+    return storage(GATE, "nvfp4")
 
 
 exercise(
@@ -60,14 +57,15 @@ exercise(
     hint="Which of the six figures stands at 0, 50, 100 and 150 ms?",
     wrong={
         lambda: max(USED): "The peak lasts from 60 to 90 ms, and no look falls into it.",
-        lambda: 108 * GB: "That is the limit. No figure that the guard read was above it.",
+        lambda: 108 * GiB: "That is the limit. No figure that the guard read was above it.",
     },
 )
 
 exercise(
     "ex-predicted-28-3",
     answer=_saved,
-    hint="Add up `fullest(full, settings, batch=1, tokens=96)` for `said` and for either change.",
+    hint="Add up `fullest(full, settings, batch=1, tokens=96)` for `described` and for each of the "
+    "two changes.",
     wrong={
         partial(_saved, True, "int8/row", "end of forward"): "That is what (a) takes off the end "
         "of forward. The fuller moment is the end of backward, which has no rounded weights.",
@@ -77,12 +75,13 @@ exercise(
 
 exercise(
     "ex-predicted-28-4",
-    answer=_tokens,
-    unit="tokens",
-    hint="With this attention, activations grow with the tokens: divide what 96 of them take.",
+    answer=_packed_gate,
+    hint="`with Saved(exclude=x) as saved:` around the call, then `saved.bytes`. What does `pack` "
+    "return for 9,728 × 2,560 values?",
     wrong={
-        lambda: _tokens() - 1: "That many still fit below 20 GB: one more.",
-        partial(_tokens, 20 * 2**30): "20 GB are 20,000,000,000 bytes.",
-        partial(_tokens, recipe="fp32"): "The pass is in bf16.",
+        lambda: 2 * GATE: "That is the rounded weight in bf16. Save what `pack` returned.",
+        lambda: GATE // 2: "Those are the codes alone; without their scales they mean nothing.",
+        lambda: GATE // 2 + GATE // 16: "Codes and scales; the factor of the matrix is missing.",
+        lambda: GATE + GATE // 16 + 4: "Two codes of four bits share a byte.",
     },
 )

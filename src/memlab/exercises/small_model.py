@@ -4,8 +4,6 @@ from ..estimate import estimate
 from ..formats import storage
 from ..model import Model
 from ..recipe import Recipe
-from ..run import Run
-from ..step import Lora, simulate
 from . import exercise
 
 
@@ -14,25 +12,21 @@ def _weights(model: str, format: str = "int4/128:fp16", rest: str = "fp16") -> i
     return estimate(Model.preset(model), recipe)["weights"].derived or 0
 
 
-def _peak(pieces: int = 1, checkpoint: str = "none") -> int:
-    """The peak of the QLoRA fine-tune of the chapter's notebook."""
-    targets = ("q", "k", "v", "out", "gate", "up", "down")
-    run = Run(batch=8 // pieces, tokens=512, micro_batches=pieces, checkpoint=checkpoint)
-    run = run.replace(lora=Lora(16, targets, "nf4"))
-    return simulate(Model.preset("tinyllama-1.1b"), "bf16", run).peak.bytes
-
-
 UP = storage(22 * 5632 * 2048, "fp32")
+ONE = 5632 * 2048  # values of one matrix `up`
+GROUPS = ONE // 128
+LAYER, HEAD, NORM = (storage(n, "bf16") for n in (44_044_288, 32_000 * 2048, 2048))
 
 
 exercise(
     "ex-small-model-1",
-    answer=lambda: 500_000_000 * 16,
-    hint="Four bytes each for a weight, its gradient and AdamW's two states.",
+    answer=lambda: ONE // 2 + GROUPS * (2 + 1),
+    hint="Half a byte a value, and for each 128 values a scale of two bytes and a zero point.",
     wrong={
-        lambda: 500_000_000 * 8: "AdamW keeps two states for every parameter.",
-        lambda: 500_000_000 * 12: "That is the guide's triple: one state is missing.",
-        lambda: 500_000_000 * 4: "Those are the weights alone.",
+        lambda: ONE // 2: "Those are the codes. Each group has a scale and a zero point as well.",
+        lambda: ONE // 2 + 2 * GROUPS: "That is `Codes` without a zero point.",
+        lambda: ONE + GROUPS * 3: "Two codes of 4 bits share a byte.",
+        lambda: ONE // 2 + GROUPS * (4 + 1): "The scales are bf16, two bytes each.",
     },
 )
 
@@ -61,11 +55,13 @@ exercise(
 
 exercise(
     "ex-small-model-4",
-    answer=lambda: min(_peak(8), _peak(1, "block")),
-    hint="Simulate both: `run.replace(batch=1, micro_batches=8)`, and `checkpoint='block'`.",
+    answer=lambda: 9 * LAYER + NORM + HEAD,
+    hint="Nine layers, 13 to 21, the last norm and the head, two bytes a value.",
     wrong={
-        lambda: max(_peak(8), _peak(1, "block")): "That is the higher of the two peaks.",
-        _peak: "That is the fine-tune before either change.",
-        lambda: _peak(8, "block"): "That is both at once: lower than either.",
+        lambda: 9 * LAYER: "Those are the layers. The plan ends with the head.",
+        lambda: 9 * LAYER + HEAD: "The last norm is read as well.",
+        lambda: 8 * LAYER + NORM + HEAD: "From 13 to 21 there are nine layers.",
+        lambda: 13 * LAYER + NORM + HEAD: "The four layers on the CPU are not read from the disk.",
+        lambda: 12 * LAYER: "Twelve modules, but the last three of them are no layers.",
     },
 )

@@ -4,8 +4,9 @@ from ..formats import storage
 from ..model import Model
 from . import exercise
 
-_TEST = 2_621_440
-_P, _H = 282_491_136, 205_258_752
+_P, _MUON = 28_355_328, 2_621_440  # test-8bit
+_NORMS = 9 * 256
+_ALL, _PRINTED = 282_491_136, 783 * 2**20  # d20-e3-full
 _TABLE = 50_257 * 256
 
 
@@ -15,37 +16,33 @@ def _qwen(eight: bool = True) -> int:
     return sum(states(Model.preset("qwen3-0.6b"), eight=eight).values())
 
 
-def _promised() -> int:
-    """The script of the second exercise: two states of four bytes become one byte and a scale."""
-    return storage(2 * _P, "fp32") - storage(_P, "int8/128")
-
-
-def _saved() -> int:
-    return storage(_H, "fp32") - storage(_H, "int8/128")
-
-
 exercise(
     "ex-status-report-1",
-    answer=lambda: storage(_TEST, "int8/128"),
-    hint="One byte a value, and four bytes for each 128 of them.",
+    answer=lambda: storage(_P - _NORMS, "int8/128") + storage(_NORMS, "fp32"),
+    hint="1.03125 bytes for each value of a matrix, 4 for each value of a norm.",
     wrong={
-        lambda: storage(_TEST, "int8"): "The scales are missing: 4 bytes for each block.",
-        lambda: storage(_TEST, "fp32"): "That is the momentum in fp32.",
-        lambda: 2 * 2**20: "The report's 2 MB are whole MiB with the digits cut off.",
+        lambda: storage(_P, "int8/128"): "The norms have 256 values each, so they stay in fp32.",
+        lambda: storage(_P - _NORMS, "int8") + storage(_NORMS, "fp32"): (
+            "The scales are missing: 4 bytes for each block of 128 values."
+        ),
+        lambda: storage(_P - _MUON - _NORMS, "int8/128") + storage(_NORMS, "fp32"): (
+            "Those are Lion's states. Muon's belong to all of them, too."
+        ),
+        lambda: storage(_MUON, "int8/128") + storage(_P - _MUON, "fp32"): (
+            "That is with Lion's momentum in fp32."
+        ),
     },
 )
 
 exercise(
     "ex-status-report-2",
-    answer=lambda: _promised() - _saved(),
-    hint="What the script prints, less 4 - 1.03125 bytes for each of Muon's values.",
+    answer=lambda: storage(_ALL, "fp32") - _PRINTED,
+    hint="Four bytes for each of the 282,491,136 parameters, less the 783 MiB of Muon's part.",
     wrong={
-        _promised: "That is what the script prints. How much of it is not saved?",
-        _saved: "That is what is saved. By how much does the script promise more?",
-        lambda: _promised() - storage(_P, "fp32") + storage(_P, "int8/128"): (
-            "That mends the second state. Lion's momentum is not quantized either."
-        ),
-        lambda: _promised() - 2 * _saved(): "Muon has one state, not two.",
+        lambda: storage(_ALL, "fp32") - 783 * 10**6: "Those 783 MB are MiB.",
+        lambda: storage(_ALL, "fp32") - 201 * 2**20: "783, not 201, are Muon's bytes in fp32.",
+        lambda: 2 * storage(_ALL, "fp32") - _PRINTED: "Lion has one momentum, not two.",
+        lambda: _ALL - _PRINTED // 4: "Those are the parameters; each has four bytes of momentum.",
     },
 )
 
@@ -54,7 +51,7 @@ exercise(
     answer=lambda: 2 * storage(_TABLE, "fp32"),
     hint="(b) removes a weight and the momentum that belongs to it, four bytes a value each.",
     wrong={
-        lambda: storage(_TEST, "fp32") - storage(_TEST, "int8/128"): "That is (a).",
+        lambda: storage(_MUON, "fp32") - storage(_MUON, "int8/128"): "That is (a).",
         lambda: storage(_TABLE, "fp32"): "That is the weight. Its momentum goes with it.",
         lambda: 3 * storage(_TABLE, "fp32"): "Between two steps there is no gradient.",
     },

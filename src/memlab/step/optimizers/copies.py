@@ -1,7 +1,7 @@
 """Wider copies beside narrow weights: an fp32 master that is updated, an fp32 sum of gradients.
 
 Source      memlab.lab.precision.Copies, a few lines of ours. Megatron-LM's and DeepSpeed's own
-            steps differ in how long a narrow gradient stays: see the accuracy page
+            steps differ in how long a narrow gradient stays: see the page on loops
 """
 
 from __future__ import annotations
