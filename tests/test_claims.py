@@ -8,6 +8,7 @@ from pathlib import Path
 
 import claims_tables
 import pytest
+from audit.settings import SETTINGS
 from audit.turned import TURNS, turned
 
 from memlab.cli import main
@@ -45,10 +46,15 @@ def test_the_check_finds_what_is_stored(note, claim):
 
 
 def test_each_check_is_put_to_the_test_and_the_page_counts_each_kind():
-    assert set(TURNS) == {claim.id for _, claim in ALL if claim.check} and all(TURNS.values())
-    kinds = claims.Claims([claim for _, claim in ALL]).kinds()
+    checked = {claim.id: claim.check for _, claim in ALL if claim.check}
+    assert set(TURNS) <= set(checked) and all(TURNS.values())
+    by_settings = {check for name, check in checked.items() if name not in TURNS}
+    assert set(SETTINGS) == by_settings and all(SETTINGS.values())
+    every = claims.Claims([claim for _, claim in ALL])
+    kinds, note = every.kinds(), len(every.of_the_note().claims)
     page = " ".join(AUDIT.read_text(encoding="utf-8").split())
-    assert f"Of {len(ALL)} claims, {kinds['check']} have a check" in page
+    assert f"The five notes make {note} claims; {len(ALL) - note} more are ours" in page
+    assert f"Of these {len(ALL)}, {kinds['check']} have a check" in page
     assert f"{kinds['source']} a source" in page and f"{kinds['neither']} neither" in page
     assert f"Each of the {kinds['check']} checks" in page
 
@@ -107,7 +113,8 @@ def test_each_claim_has_the_note_s_own_words_and_their_line():
 def test_a_quote_is_in_the_language_of_its_note():
     page = claims.Claims(claims.read("001"))._repr_html_()
     words = "結論：在全參數訓練下，峰值顯存預計約為 28 GB 左右。"
-    assert f'<q lang="zh-TW">{words}</q> <small>line 77</small>' in page
+    place = '<small data-place="note-001-77">line 77</small>'
+    assert f'<q lang="zh-TW">{words}</q> {place}' in page
     for note, language in (("000", "pt-BR"), ("002", "en"), ("003", "pt-BR"), ("004", "en")):
         page = claims.Claims(claims.read(note))._repr_html_()
         assert set(re.findall(r'<q lang="([^"]+)">', page)) == {language}
@@ -120,17 +127,49 @@ def test_a_picture_shows_every_fate_and_what_was_predicted():
         page = found._repr_html_()
         bar = re.search(r'<svg aria-hidden="true" width="100%" height="28">.*?</svg>', page)[0]
         wide = [float(part) for part in re.findall(r'width="([\d.]+)%" height="28" fill', bar)]
-        shares = [100 * count / len(found.claims) for count in found.counts().values()]
+        own = found.of_the_note()
+        shares = [100 * count / len(own.claims) for count in own.counts().values()]
         assert wide == pytest.approx(shares, abs=0.01) and sum(wide) == pytest.approx(100, abs=0.1)
         money = [one for one in found.claims if one.money]
         assert page.count('<th scope="row">predicted</th>') == len(money)
         for one in money:
             known = {f"{c.claim} {c.figures}" for c in found.claims}
             assert one.money["predicted"].split()[0] in f"{one.claim} {one.quote}", one.id
-            assert one.money["right"].split()[0] in one.right_figure, one.id
+            *_, (label, right) = one.money.items()
+            assert right.split()[0] in one.right_figure, one.id
+            assert label == "right" or one.right_figure.startswith("at least"), one.id
             assert "was read" not in one.money or any(one.money["was read"] in k for k in known)
         # One scale for all of a note's bars, so one unit.
         assert len({v.partition(" ")[2] for one in money for v in one.money.values()}) <= 1, note
+
+
+def test_the_claims_of_a_note_and_ours_are_counted_apart():
+    ours = WHOLE | {"id": "S9-101", "new": True, "verdict": "unit slip", "right_figure": "1 GiB"}
+    found = claims.Claims(claims.read([WHOLE, ours]))
+    lines = [line.split() for line in str(found.summary()).splitlines()]
+    assert [*lines[1], *lines[2]] == ["holds", "1", "0", "unit", "slip", "0", "1"]
+    page = found._repr_html_()
+    assert "<span>unit slip</span>: 0, and 1 added while auditing</summary>" in page
+    bar = re.search(r'<svg aria-hidden="true" width="100%" height="28">.*?</svg>', page)[0]
+    assert bar.count("<rect") == 1
+
+
+def test_what_a_note_says_again_is_one_row_with_all_its_places():
+    again = {"quote": "1 GB", "line": 7, "also": {"S9-04": 9}}
+    page = claims.Claims(claims.read([WHOLE | again]))._repr_html_()
+    assert '<tr id="S9-01"><th scope="row"><span id="S9-04"></span>' in page
+    assert re.findall(r'data-place="([^"]+)">line (\d+)', page) == [
+        ("note-009-7", "7"),
+        ("note-009-9", "9"),
+    ]
+    with pytest.raises(ValueError, match="claims with one id: S9-04"):
+        claims.read([WHOLE | again, WHOLE | {"id": "S9-04"}])
+
+
+def test_no_row_repeats_another():
+    for note in claims.notes():
+        shown = [(c.check, c.result, c.verdict) for c in claims.read(note) if c.check]
+        assert len(set(shown)) == len(shown), note
 
 
 def test_the_chapters_show_the_claims_as_they_are_now():
@@ -206,6 +245,11 @@ def test_the_shell_lists_them(folder, capsys):
     assert "It takes 1 GB." in capsys.readouterr().out
     assert main(["claims", "900", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["claims"][0]["figures"] == "1 GB"
+    ours = WHOLE | {"id": "S9-101", "new": True}
+    (claims.FOLDER / "900.json").write_text(json.dumps([WHOLE, ours]))
+    assert main(["claims"]) == 0
+    said = "900   1 claim: 1 holds; 1 claim added while auditing: 1 holds; judged 2 by check\n"
+    assert capsys.readouterr().out == said
     assert main(["claims", "123"]) == 2
     assert capsys.readouterr().err == "memlab: unknown note '123'; known: 900\n"
 

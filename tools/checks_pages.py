@@ -1,8 +1,7 @@
 """The checks of the claims as pages: an anchor for each function, a link to it in each row.
 
 The code of a note's checks is tests/audit/note_<note>.py. A page shows the whole file in its order,
-and before each check a heading to link to, with the claims that it judges. The pages have no words
-of their own: a file's name, a chapter's title and code are the same, or known, in each language.
+the imports last, and before each check a heading to link to, with the claims that it judges.
 """
 
 import ast
@@ -14,11 +13,29 @@ from memlab.files.claims import FOLDER
 
 CHECKS = "tests/audit"
 # What every check returns, and how the tests put each of them to the test.
-SHARED = ("judge", "turned", "worlds")
+SHARED = {
+    "judge": (
+        "What a check returns",
+        "Every check returns a finding: the figure that it found, the verdict, and what belongs "
+        "there.",
+    ),
+    "turned": (
+        "How each check is put to the test",
+        "A check is run a second time, with another figure in the claim or another setting of what "
+        "it measures, and has to come to another verdict.",
+    ),
+    "settings": (
+        "What is set otherwise",
+        "For the checks that no figure of a claim turns: what is run again, and with what.",
+    ),
+}
+IMPORTS = "What it imports"
 # The last cell of a claim's row, as memlab.files.claims_html writes it for a claim with a check.
 JUDGED = re.compile(
     r'(<tr id="S(\d)-\d+">(?:(?!</tr>).)*<td class="words">)<code>(\w+)</code>(?=</td></tr>)', re.S
 )
+# A line of the note, as memlab.files.claims_html writes it.
+LINE = re.compile(r'<small data-place="(note-\d+-\d+)">([^<]*)</small>')
 
 
 def anchor(note, check):
@@ -36,13 +53,24 @@ def linked(text):
     return JUDGED.sub(link, text)
 
 
+def placed(text, places):
+    """A table of claims in which those lines of the note are links that the chapter shows."""
+
+    def link(found):
+        words = f"<small>{found[2]}</small>"
+        return f'<a href="#{found[1]}">{words}</a>' if found[1] in places else words
+
+    return LINE.sub(link, text)
+
+
 def link(notebook):
     """The notebook with the tables of claims in its outputs linked; it is changed in place."""
+    places = set(re.findall(r'id=\\?"(note-\d+-\d+)\\?"', json.dumps(notebook)))
     for cell in notebook["cells"]:
         for output in cell.get("outputs", []):
             shown = output.get("data", {})
             if "text/html" in shown:
-                shown["text/html"] = linked("".join(shown["text/html"]))
+                shown["text/html"] = placed(linked("".join(shown["text/html"])), places)
     return notebook
 
 
@@ -56,9 +84,10 @@ def stage(root, source):
     for file in files:
         shutil.copy(file, pages)
         (pages / f"{file.stem}.md").write_text(page(root, file), encoding="utf-8")
-    for name in SHARED:
+    for name, (title, words) in SHARED.items():
         shutil.copy(root / CHECKS / f"{name}.py", pages)
-        (pages / f"{name}.md").write_text(_titled(f"{name}.py") + _shown(f"{name}.py"), "utf-8")
+        text = f"{_titled(title)}{words}\n\n{_shown(f'{name}.py')}"
+        (pages / f"{name}.md").write_text(text, "utf-8")
 
 
 def page(root, file):
@@ -68,9 +97,17 @@ def page(root, file):
     for one in json.loads((FOLDER / f"{note}.json").read_text(encoding="utf-8")):
         if one["check"]:
             judged.setdefault(one["check"], []).append(one["id"])
-    chapter = _chapter(root, note)
-    parts = [_titled(file.name) + f"{{doc}}`/notebooks/{chapter}`\n"]
-    for name, first, last in pieces(text, judged):
+    chapter, title = _chapter(root, note)
+    parts = [
+        _titled(f"Checks of “{title}”"),
+        f"These functions compute anew what {{doc}}`/notebooks/{chapter}` says of the claims. "
+        f"Each takes a claim and returns a finding; above each stand the claims that it judges. "
+        f"The file is `{CHECKS}/{file.name}`.\n",
+    ]
+    itself, imports, *functions = pieces(text, judged)
+    for name, first, last in [itself, *functions, imports]:
+        if (name, first, last) == imports:
+            parts.append(f"## {IMPORTS}\n")
         if name in judged:
             back = (f'<a href="../notebooks/{chapter}.html#{x}">{x}</a>' for x in judged[name])
             parts.append(f"({_id(note, name)})=\n## `{name}`\n\n{' · '.join(back)}\n")
@@ -81,11 +118,19 @@ def page(root, file):
 def pieces(text, checks):
     """(the check's name or an empty one, first line, last line), in order and without a gap.
 
+    What the file says of itself is the first, its imports are the second.
+
     Raises      ValueError for a check that the file lacks
     """
-    lines, found, at = text.splitlines(), [], 1
-    for node in ast.parse(text).body:
-        if (name := _name(node)) in checks:
+    lines, at = text.splitlines(), 1
+    found: list[tuple[str, int, int]] = []
+    body = ast.parse(text).body
+    for kind in (ast.Expr, ast.Import | ast.ImportFrom):
+        ends = [node.end_lineno or 0 for node in body if isinstance(node, kind)]
+        last = max(ends, default=at - 1)
+        found, at = [*found, ("", at, last)], last + 1
+    for node in body:
+        if (name := getattr(node, "name", "")) in checks:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
             found += [("", at, first - 1), (name, first, node.end_lineno)]
             at = node.end_lineno + 1
@@ -95,31 +140,24 @@ def pieces(text, checks):
     return [piece for piece in found if any(map(str.strip, lines[piece[1] - 1 : piece[2]]))]
 
 
-def _name(node):
-    """What a function is called, or the one thing that is assigned: `suits_h100 = suits_a6000`."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return getattr(node.targets[0], "id", "")
-    return getattr(node, "name", "")
-
-
 def _id(note, check):
     """As docutils makes an id of a label: without underscores."""
     return f"check-{note}-{check.replace('_', '-')}"
 
 
 def _chapter(root, note):
-    """The chapter that shows the claims of a note."""
+    """The chapter that shows the claims of a note, and its title."""
     (path,) = (
         path
         for path in (root / "notebooks").glob("[0-9]*.ipynb")
         if f'read(\\"{note}\\")' in path.read_text(encoding="utf-8")
     )
-    return path.stem
+    return path.stem, re.findall(r'"# ([^"\\]+)', path.read_text(encoding="utf-8"))[0]
 
 
 def _titled(name):
     # A search for words shall find what explains them.
-    return f"---\nnosearch: true\n---\n\n# `{CHECKS}/{name}`\n\n"
+    return f"---\nnosearch: true\n---\n\n# {name}\n\n"
 
 
 def _shown(name, lines=""):

@@ -13,7 +13,7 @@ from audit.judge import Finding, compare
 
 from memlab import Model, bytes_per_value, storage, text
 from memlab.cases.memory_guard import guard
-from memlab.cases.nvfp4_ledger import combinations, fullest, in_step, resident, rounded_values
+from memlab.cases.nvfp4_ledger import combinations, fullest, in_step, resident
 from memlab.cases.nvfp4_program import (
     CLEANS_GRADIENTS,
     COMMAND,
@@ -50,8 +50,10 @@ ROUND = 4 * 10**9  # the note's number of parameters
 BASE = 10**9  # the note's driver, context, kernels
 OBSERVED = (16, 8, 32, 20, 4)  # GB, the table's columns
 FIXED = (8, 8, 8, 2, 2)
-QUESTION = ("fp16", "bf16")  # the formats that the question names
-SHAPE = {"layers": 3, "d_model": 64, "d_ff": 256, "heads": 4, "kv_heads": 2, "head_dim": 32}
+RECOMPUTE, DISPOSED = "prefix", False  # the note's recompute; a program that frees nothing
+NEAR = 78 * 10**9, 88 * 10**9  # what may have been rounded, or read as GiB, to 80 GB
+MASTER, WIDE = torch.bfloat16, torch.float32  # of the master as it is asked for, and as Adam's
+SHAPE = {"layers": 2, "d_model": 64, "d_ff": 256, "heads": 4, "kv_heads": 2, "head_dim": 32}
 TINY = Model(family="qwen3", vocab=256, positions=64, tied=False, **SHAPE)
 
 
@@ -79,10 +81,10 @@ def file():
 
 @cache
 def small(**switches):
+    """The small trainer of the chapter, two steps of it."""
+    pages = list(alice.batches(1, 32, steps=2))
     with one_thread():
-        return run(
-            file(), TINY, Settings(**{"rows": 64} | switches), list(alice.batches(1, 32, steps=2))
-        )
+        return run(file(), TINY, Settings(**{"rows": 0} | switches), pages)
 
 
 def small_moments(**switches):
@@ -110,8 +112,10 @@ def all_sums():
 
 
 def only_a_format_changes(claim):
-    wide = [bytes_per_value(name) for name in QUESTION]
-    found = f"fp16 {wide[0]:g} B, bf16 {wide[1]:g} B a value: the change moves no byte"
+    names = [name.replace("float", "fp").lower() for name in re.findall(r"\w+\d\d", claim.claim)]
+    wide = [bytes_per_value(name) for name in names]
+    found = f"{names[0]} {wide[0]:g} B, {names[1]} {wide[1]:g} B a value: the change moves "
+    found += "no byte" if wide[0] == wide[1] else "all"
     return judged(wide[0] == wide[1], found, "wrong model", "another size")
 
 
@@ -167,8 +171,7 @@ def gradients_in_bf16(claim):
 
 def a_moment(claim):
     found = resident(FULL, SAID)["states"] / 2 / FULL.parameter_count
-    said = figure(claim) if claim.figures else 1.0
-    return compare(said, found, lambda n: f"{n:.4f} B with a scale for each row")
+    return compare(figure(claim), found, lambda n: f"{n:.4f} B with a scale for each row")
 
 
 def sum_of_five(claim):
@@ -208,12 +211,20 @@ def batch_by_rows(claim):
     return judged(moved, found, "wrong model", "1; rows of a matrix are the optimizer's affair")
 
 
+def activations_of(way):
+    """Of the small trainer at the end of its last forward pass, gradients of earlier ones apart."""
+    found, gradients = small_moments(recompute=way), resident(TINY, SAID)["gradients"]
+    beside = gradients if way == "prefix" else 0
+    return found["forward"] - found["ready"] - beside, beside
+
+
 def recompute_by_prefix(claim):
-    plain, prefix = (small_moments(recompute=way)["peak"] for way in ("none", "prefix"))
-    found = f"small, 8 of 32 tokens a time: peak {plain:,} B → {prefix:,} B"
-    right = "the last prefix is the whole sequence, and earlier gradients lie beside it: "
-    right += f"{prefix / plain:.2f}×"
-    return judged(prefix < 0.8 * plain, found, "wrong model", right)
+    plain, again = (small_moments(recompute=way)["peak"] for way in ("none", RECOMPUTE))
+    ratio = activations_of(RECOMPUTE)[0] / activations_of("none")[0]
+    found = f"small, 8 of 32 tokens a time: peak {plain:,} B → {again:,} B"
+    right = f"the last prefix is the whole sequence, {ratio:.2f}× in activations; beside the "
+    right += f"gradients of the earlier ones that is a peak of {again / plain:.2f}×"
+    return judged(ratio < 0.5, found, "wrong model", right)
 
 
 def activations_and_temporaries(claim):
@@ -234,15 +245,15 @@ def context(claim):
 
 def peak_as_predicted(claim):
     total = most_alive() + BASE
-    said = max(figures(claim) or [28]) * 1e9
+    said = max(figures(claim)) * 1e9
     found = f"end of forward {size(sum(full().values()) + BASE)}, of it rounded weights "
     found += f"{size(full()['rounded weights'])}; end of backward {size(total)}"
-    return judged(abs(said / total - 1) < 0.05, found, "missing term", size(total))
+    right = f"at least {size(total)}, in named tensors"
+    return judged(abs(said / total - 1) < 0.05, found, "missing term", right)
 
 
 def rounded_weights(claim):
     kept = small_moments()["forward"] - small_moments(again=True)["forward"]
-    assert kept == 2 * rounded_values(TINY)
     found = f"small: {kept:,} B until backward; Qwen3-4B: {size(full()['rounded weights'])}"
     return judged(not kept, found, "missing term", size(full()["rounded weights"]))
 
@@ -331,13 +342,13 @@ def between_two_looks(claim):
 
 
 def adam_states_in_fp32(claim):
-    p = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+    p = torch.nn.Parameter(torch.ones(2, dtype=MASTER))
     adam = torch.optim.Adam([p])
     p.sum().backward()
     adam.step()
     kinds = {adam.state[p][name].dtype for name in ("exp_avg", "exp_avg_sq")}
     names = ", ".join(str(kind).removeprefix("torch.") for kind in kinds)
-    found = f"of a bf16 parameter: {names}"
+    found = f"of a parameter in {str(MASTER).removeprefix('torch.')}: {names}"
     right = "the format of the parameter: 2 + 2 B for a bf16 master"
     return judged(kinds == {torch.float32}, found, "wrong about an API", right)
 
@@ -374,13 +385,12 @@ def tokens_for_that(claim):
 
 
 def recompute_makes_tenth(claim):
-    plain, prefix = (small_moments(recompute=way)["forward"] for way in ("none", "prefix"))
-    ready = small_moments()["ready"]
-    found = f"small: {plain - ready:,} B in a pass, {prefix - ready:,} B with "
-    found += "the note's recompute, gradients too"
-    good = (prefix - ready) * 5 < plain - ready
-    right = f"{(prefix - ready) / (plain - ready):.2f}×, not a tenth"
-    return judged(good, found, "wrong model", right)
+    before, _ = activations_of("none")
+    after, beside = activations_of(RECOMPUTE)
+    found = f"small: {before:,} B in a pass, {after:,} B in the last one of the note's recompute, "
+    found += f"which has the logits of 8 tokens, beside {beside:,} B of gradients"
+    right = f"{after / before:.2f}×, not a tenth"
+    return judged(5 * after < before, found, "wrong model", right)
 
 
 # 7. Cause 3: loading
@@ -460,7 +470,7 @@ def starts_from_the_codes(claim):
     found = f"small, {steps} steps at the note's rate: at least {most}% of the "
     found += "layers' rounded weights stay as they were"
     right = "the NVFP4 copy: the master is written anew from it in each step"
-    return judged(STARTS_FROM == "wide", found, "wrong model", right)
+    return judged(share < 0.5, found, "wrong model", right)
 
 
 def at_one_moment(claim):
@@ -494,10 +504,11 @@ def master_as_it_ran(claim):
 
 
 def gradients_beside_wide_master(claim):
-    p = torch.nn.Parameter(torch.ones(2, dtype=torch.float32))
+    p = torch.nn.Parameter(torch.ones(2, dtype=WIDE))
     p.sum().backward()
     wide = full(packed=False, master="fp32")["gradients"]
-    found = f"of an fp32 parameter: {str(p.grad.dtype).removeprefix('torch.')}"
+    names = [str(kind).removeprefix("torch.") for kind in (WIDE, p.grad.dtype)]
+    found = f"of a master in {names[0]}: {names[1]}"
     right = f"{size(wide)} beside an fp32 master"
     return judged(p.grad.itemsize == 2, found, "contradicts itself", right)
 
@@ -566,25 +577,20 @@ def narrow_reach(claim):
 
 
 def explained(claim):
-    near = [c for c in all_sums() if 78e9 <= c.total <= 88e9]
-    found = f"{len(near)} of {len(all_sums())} combinations lie between 78 and 88 GB"
+    low, high = NEAR
+    near = [c for c in all_sums() if low <= c.total <= high]
+    found = f"{len(near)} of {len(all_sums())} combinations lie between {size(low)} and "
+    found += size(high)
     return judged(len(near) == 1, found, "missing term", "a sum that fits is not a measurement")
 
 
 def nothing_disposed(claim):
-    settings = Settings(rows=0, disposed=False)
+    settings = Settings(rows=0, disposed=DISPOSED)
     one, two = (end_of_forward(FULL, settings, tokens=TOKENS, layers=n) for n in (1, 2))
     whole = one + (FULL.layers - 1) * (two - one)
-    ratio = small_moments(disposed=False)["forward"] / small_moments()["forward"]
+    ratio = small_moments(disposed=DISPOSED)["forward"] / small_moments()["forward"]
     found = f"small: {ratio:.1f}× after forward; Qwen3-4B, nothing let go of: {size(whole)}"
     return judged(whole < most_alive() * 1.05, found, "missing term", f"up to {size(whole)}")
-
-
-def before_the_first_step(claim):
-    held, tensors = REPORT["model_loaded"], 2 * REPORT_PARAMETERS
-    found = f"another run's report: process {size(held)} after loading, parameters {size(tensors)}"
-    right = f"{size(held - tensors)} before any optimizer, gradient or activation"
-    return judged(held < 1.2 * tensors, found, "missing term", right)
 
 
 def mended_run(claim):
@@ -607,7 +613,7 @@ def waiting_for_the_self_test(claim):
     total = sum(each.values())
     found = ", ".join(f"{n} in {WAITING[n]} {size(each[n])}" for n in each) or "nothing"
     right = f"{size(total)}: {size(most_alive() + BASE)} → {size(most_alive() + BASE + total)}"
-    return judged(not total, found, "missing term", right)
+    return judged(total < most_alive() / 100, found, "missing term", right)
 
 
 def copies_of_gradients(claim):
@@ -621,7 +627,6 @@ def copies_of_gradients(claim):
         for p in trainer.net.parameters() if CLEANS_GRADIENTS else ():
             p.grad.copy_(torch.nan_to_num(p.grad))
     more = tracker.peak - before
-    assert more in (0, max(p.grad.nbytes for p in trainer.net.parameters()))
     largest = max(2 * FULL.parameters()[name] for name in ("embedding", "lm_head"))
     found = f"small: {more:,} B on top of the end of backward, the largest gradient"
     return judged(not more, found, "missing term", f"{size(largest)}, of the embedding or the head")
@@ -631,11 +636,10 @@ def most_is_in_the_step(claim):
     """Its log, the allocator's own message, and the small trainer that lets go of nothing."""
     before, most = EARLIER.values()
     living, named = OUT_OF_MEMORY["allocated"], 2 * 2 * REPORT_PARAMETERS + EARLIER_STATES
-    small_ = small_moments(disposed=False)
+    small_ = small_moments(disposed=DISPOSED)
     found = f"an earlier script: after backward {size(before)}, in the step up to {size(most)}; "
     found += f"out of memory with {size(living)} allocated, weights, gradients and states "
     found += f"{size(named)}; small, nothing let go of: "
     found += f"{small_['peak'] / small_['forward']:.1f}× the end of forward"
     right = f"{size(living - named)} of living tensors that no list has"
-    good = most < 1.2 * before and small_["peak"] < 1.2 * small_["forward"]
-    return judged(good, found, "missing term", right)
+    return judged(small_["peak"] < 1.5 * small_["forward"], found, "missing term", right)

@@ -112,10 +112,17 @@ def tokenizer(claim):
     # V·D - (V·E + E·D) = 127.9 M, for D = 768 and E = 128; rounding leaves some 80 either way.
     D, E = SMALL_WIDE.d_model, SMALL_WIDE.embed_dim
     low, high = ((n * 1e6 + E * D) / (D - E) for n in (127.85, 127.95))
-    found = f"127.9 M spared at D = {D}, E = {E}: V = {low:,.0f} to {high:,.0f}"
+    found = f"127.9 M spared at D = {D}, E = {E}: V = {low:,.0f} to {high:,.0f}, as the 200k of "
+    found += (
+        f"this tokenizer; t80k is no 80,000, with which a token's logits in bf16 were {T80K:,} B "
+    )
+    found += f"and not {logits(1):,} B"
     if low <= 200_000 <= high:
-        return Finding(found + "; 200k as this tokenizer has")
+        return Finding(found)
     return Finding(found, "wrong model", f"{low:,.0f}")
+
+
+T80K = 2 * 80_000
 
 
 def size_of_weights(claim):
@@ -140,7 +147,7 @@ def size_in_fp8(claimed):
     found += f"{mib:.1f} MiB; {claimed} is {claimed * MiB / matrices():.2f} B for each, in MiB"
     if abs(claimed / mib - 1) < 0.005:
         return Finding(found)
-    right = f"{mib:.1f} MiB at least: no kernel of FP8 takes {m.vocab:,} columns"
+    right = f"{mib:.1f} MiB, with no kernel of FP8 for {m.vocab:,} columns"
     return Finding(found, "wrong model", right)
 
 
@@ -271,26 +278,22 @@ def weights_in_fp8(claim):
 # Batches.
 
 
-def row(claim):
-    tokens, batch, product = map(int, numbers(claim.figures))
-    if tokens * batch != product:
-        return Finding(f"{tokens * batch:,} tokens", "arithmetic slip", f"{tokens * batch:,}")
-    return _fits(tokens, batch)
-
-
-def setting(claim):
-    return _fits(*map(int, numbers(claim.figures)[:2]))
-
-
-def _fits(tokens, batch):
-    plain, sparing = step(tokens, batch), step(tokens, batch, sparing=True)
-    count = tokens * batch
-    words = f"{count:,} tokens: {text(plain)}, logits in bf16 {text(logits(count))}"
-    words += f"; chunked loss and checkpoints: {text(sparing)}"
-    if fits(plain):
+def rows(claim):
+    """Tokens x sequences of each row, with their product where the note has it."""
+    said = [tuple(map(int, numbers(each)[:3])) for each in claim.figures.split("; ")]
+    slips = [T * B for T, B, *given in said if len(given) and given[0] not in (T * B, 2)]
+    if slips:
+        return Finding(f"{slips[0]:,} tokens", "arithmetic slip", f"{slips[0]:,}")
+    plain, sparing = ([step(T, B, way) for T, B, *_ in said] for way in (False, True))
+    counts = [T * B for T, B, *_ in said]
+    words = f"{sum(map(fits, plain))} of {len(said)} rows fit: {text(min(plain))} to "
+    words += f"{text(max(plain))}, logits in bf16 {text(logits(min(counts)))} to "
+    words += f"{text(logits(max(counts)))}; with chunked loss and checkpoints "
+    words += f"{text(min(sparing))} to {text(max(sparing))}"
+    if all(map(fits, plain)):
         return Finding(words)
-    best = largest(tokens)
-    return Finding(words, "missing term", f"batch {best} ({text(step(tokens, best))})")
+    best = ", ".join(f"{largest(T):,} of {T:,}" for T, *_ in said)
+    return Finding(words, "missing term", f"sequences that fit: {best} tokens")
 
 
 def no_pieces(claim):
@@ -545,7 +548,6 @@ def half_by_fp8(claim):
     wide, narrow = kept_by_a_layer(128, TABLE[128])
     less = SMALL_WIDE.layers * (wide - narrow) / step(128, TABLE[128])
     words = f"a layer keeps {1 - narrow / wide:.1%} less, the step of 1,024 x 128 tokens {less:.1%}"
-    words = words
     if less > 1 - one / of - 0.05:
         return Finding(words)
     return Finding(words, "wrong model", f"{less:.1%} less")
@@ -592,14 +594,17 @@ def millions_an_hour(claim):
     return Finding(words) if found >= 2e6 else Finding(words, "arithmetic slip", words)
 
 
-def rate(claim):
-    tokens, per_second, samples, hours = numbers(claim.figures)
-    found, needed = per_second / tokens, 1e9 / per_second / 3600
-    words = f"{found:,.1f} samples/s, {needed:.2f} h"
-    # Samples are printed with two digits, hours with two or three.
-    if abs(samples / found - 1) < 0.025 and abs(hours - needed) < 0.06:
-        return Finding(words)
-    return Finding(words, "arithmetic slip", words)
+def rates(claim):
+    """Samples are printed with two digits, hours with two or three."""
+    words, wrong = [], []
+    for row in claim.figures.split(" | "):
+        tokens, per_second, samples, hours = numbers(row)
+        found, needed = per_second / tokens, 1e9 / per_second / 3600
+        words.append(f"{tokens:,.0f}: {found:,.1f} and {needed:.2f} h")
+        if abs(samples / found - 1) > 0.025 or abs(hours - needed) > 0.06:
+            wrong.append(words[-1])
+    found = f"sequences a second, and a billion tokens, {'; '.join(words)}"
+    return Finding(found, "arithmetic slip", "; ".join(wrong)) if wrong else Finding(found)
 
 
 # What a row of logits trains: the program compares token t with what is written at t + 1, so the
@@ -630,7 +635,7 @@ def fastest_stage(claim):
     words += f"{each[best]:,.0f} at {best}"
     if best == claimed:
         return Finding(words)
-    return Finding(words, "missing term", f"{best} tokens: {each[best]:,.0f} targets/s")
+    return Finding(words, "wrong model", f"{best} tokens: {each[best]:,.0f} targets/s")
 
 
 def vocabulary_in_fp8(claim):

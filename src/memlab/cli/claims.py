@@ -42,9 +42,17 @@ def _plain(note: str, one: Claim) -> dict[str, Any]:
 
 
 def _counted(found: Claims) -> str:
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in found.counts().items())
-    if not parts:
+    if not found.claims:
         return "no claim"
     by = ", ".join(f"{count} by {kind}" for kind, count in found.kinds().items())
-    claims = "1 claim" if len(found.claims) == 1 else f"{len(found.claims)} claims"
-    return f"{claims}: {parts}; judged {by}"
+    sides = {"": found.of_the_note(), " added while auditing": found.added()}
+    each = [f"{_many(side)}{what}: {_fates(side)}" for what, side in sides.items() if side.claims]
+    return f"{'; '.join(each)}; judged {by}"
+
+
+def _many(found: Claims) -> str:
+    return "1 claim" if len(found.claims) == 1 else f"{len(found.claims)} claims"
+
+
+def _fates(found: Claims) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in found.counts().items())

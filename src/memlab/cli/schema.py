@@ -101,6 +101,7 @@ CLAIM = record(
         "link": field("text", "its address, in the version that was read; empty without a source"),
         "quote": field("text", "the note's own words, without markup; may be empty"),
         "line": field("count", "where they stand in the note; 0: no quote"),
+        "also": {"type": ["object", "null"], "description": "where it is said again: id and line"},
         "money": {"type": ["object", "null"], "description": "predicted, right: what it is about"},
     }
 )

@@ -39,7 +39,7 @@ KINDS = {
 }
 FOLDER = Path(__file__).parent.parent / "data" / "claims"
 _NEEDED = ("id", "claim", "figures", "check", "result", "verdict", "right_figure")
-_MORE = ("reason", "new", "source", "link", "quote", "line", "money")
+_MORE = ("reason", "new", "source", "link", "quote", "line", "also", "money")
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Claim:
     new             not on the list we began with: found while auditing
     quote, line     the note's own words, in its language and without markup, and where they stand;
                     of what is implied or left out, the words that imply it or leave it out
+    also            where the note says it again, as {id: line}; one verdict is enough for all
     money           for the figure that a note is about: {"predicted": "28 GB", "right": "30 GB"}
     """
 
@@ -72,6 +73,7 @@ class Claim:
     link: str = ""
     quote: str = ""
     line: int = 0
+    also: Mapping[str, int] | None = None
     money: Mapping[str, str] | None = None
 
 
@@ -83,7 +85,7 @@ def read(source: str | Path | list[Mapping[str, Any]]) -> list[Claim]:
     """
     found = source if isinstance(source, list) else _load(source)
     claims = [_claim(fields, i) for i, fields in enumerate(found)]
-    ids = [claim.id for claim in claims]
+    ids = [name for claim in claims for name in (claim.id, *(claim.also or ()))]
     if twice := sorted({name for name in ids if ids.count(name) > 1}):
         raise ValueError(f"claims with one id: {', '.join(twice)}")
     return claims
@@ -116,15 +118,26 @@ class Claims:
         return {name: by.count(name) for name in KINDS if name in by}
 
     def summary(self) -> Grid:
-        """How many claims met which fate, and below the rule by what they were judged."""
+        """How many claims of the note and of ours met which fate, and by what they were judged."""
         from ..base.grid import Grid  # when asked for: the command line never does
 
-        rows = [["verdict", "claims"]]
-        rows += [[verdict, f"{count}"] for verdict, count in self.counts().items()]
-        foot = [["in all", f"{len(self.claims)}"]]
-        foot += [["added while auditing", f"{sum(claim.new for claim in self.claims)}"]]
-        foot += [[KINDS[name], f"{count}"] for name, count in self.kinds().items()]
+        sides = self.of_the_note(), self.added()
+        rows = [["verdict", "of the note", "added while auditing"]]
+        rows += [[v, *(f"{side.counts().get(v, 0)}" for side in sides)] for v in self.counts()]
+        foot = [["in all", *(f"{len(side.claims)}" for side in sides)]]
+        foot += [
+            [KINDS[name], *(f"{side.kinds().get(name, 0)}" for side in sides)]
+            for name in self.kinds()
+        ]
         return Grid(rows + foot, foot=len(foot))
+
+    def of_the_note(self) -> Claims:
+        """Those that the note makes."""
+        return Claims([claim for claim in self.claims if not claim.new])
+
+    def added(self) -> Claims:
+        """Those that nobody made: what a note implies or leaves out, found while auditing."""
+        return Claims([claim for claim in self.claims if claim.new])
 
     def table(self) -> list[list[str]]:
         head = ["id", "claim", "verdict", "right"]
@@ -137,7 +150,7 @@ class Claims:
 
     def _repr_html_(self) -> str:
         """Folded by verdict, with what was found, and by which check or source."""
-        return as_html(self.claims, self.counts())
+        return as_html(self)
 
 
 def kind(claim: Claim) -> str:

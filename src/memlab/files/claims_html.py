@@ -10,52 +10,76 @@ from ..base.messages import say
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from .claims import Claim
+    from .claims import Claim, Claims
 
 LANGUAGES = {"S0": "pt-BR", "S1": "zh-TW", "S3": "pt-BR"}  # of the notes; the others are English
-HEAD = ("id", "claim", "found", "right", "judged by")
+COLUMNS = {"id": "11%", "claim": "37%", "found": "34%", "judged by": "18%"}  # and their widths
+FITS = "table-layout:fixed;width:100%;overflow-wrap:anywhere"  # addresses are long
 
 
-def as_html(claims: list[Claim], verdicts: dict[str, int]) -> str:
+def as_html(claims: Claims) -> str:
     """One fold for each verdict; the claim's own words and figures, and what became of them."""
     from . import claims_picture  # when asked for: the command line never does
+    from .claims import Claims
 
-    folds = [
-        _fold(verdict, claims_picture.key(verdict), [c for c in claims if c.verdict == verdict])
-        for verdict in verdicts
-    ]
+    by = {verdict: Claims(claims.claims, verdict).claims for verdict in claims.counts()}
+    folds = [_fold(verdict, claims_picture.key(verdict), few) for verdict, few in by.items()]
     words = _said("Show the claims that have these words")
-    drawn = claims_picture.picture(claims, verdicts) if claims else ""
+    fates = claims.of_the_note().counts() or claims.counts()
+    drawn = claims_picture.picture(claims.claims, fates) if claims.claims else ""
     return f'<div class="memlab-claims" data-filter="{words}">{drawn}{"".join(folds)}</div>'
 
 
 def _fold(verdict: str, key: str, claims: list[Claim]) -> str:
-    head = "".join(f'<th scope="col">{_said(name)}</th>' for name in HEAD)
+    """A table as wide as its place and no wider; on a phone the book makes a card of each row."""
+    wide = "".join(f'<col style="width:{share}">' for share in COLUMNS.values())
+    head = "".join(f'<th scope="col">{_said(name)}</th>' for name in COLUMNS)
     rows = "".join(map(_row, claims))
+    ours = sum(one.new for one in claims)
+    many = f"{len(claims) - ours}"
+    if ours:
+        many = _said(Message("{1}, and {2} added while auditing", len(claims) - ours, ours))
     return (
-        f"<details><summary>{key}<span>{_said(verdict)}</span>: {len(claims)}</summary>"
-        '<table class="memlab-ledger claims">'
+        f"<details><summary>{key}<span>{_said(verdict)}</span>: {many}</summary>"
+        f'<table class="memlab-ledger claims" style="{FITS}">'
+        f"<colgroup>{wide}</colgroup>"
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
 
 
 def _row(one: Claim) -> str:
     """The id is a link to itself, so that a reader can pass a claim on."""
-    name = f'<th scope="row"><a href="#{_escaped(one.id)}">{_escaped(one.id)}</a></th>'
-    claim = f"{_said(one.claim)}{_small(one.figures)}{_quoted(one)}"
-    found = f"{_said(one.result)}{_small(one.reason)}"
-    cells = (claim, found, _said(one.right_figure or ""), _judged(one))
-    body = "".join(f'<td class="words">{cell}</td>' for cell in cells)
+    ids = "".join(f'<span id="{_escaped(name)}"></span>' for name in one.also or ())
+    name = f'<th scope="row">{ids}<a href="#{_escaped(one.id)}">{_escaped(one.id)}</a></th>'
+    ours = _small("added while auditing") if one.new else ""
+    claim = f"{_said(one.claim)}{_small(one.figures)}{_quoted(one)}{ours}"
+    found = f"{_said(one.result)}{_right(one)}{_small(one.reason)}"
+    body = "".join(f'<td class="words">{cell}</td>' for cell in (claim, found, _judged(one)))
     return f'<tr id="{_escaped(one.id)}">{name}{body}</tr>'
 
 
+def _right(one: Claim) -> str:
+    """What belongs there, where that is not what was found."""
+    if not one.right_figure or one.right_figure in one.result:
+        return ""
+    return f"<br><b>{_said(Message('right: {1}', one.right_figure))}</b>"
+
+
 def _quoted(one: Claim) -> str:
-    """The note's own words, which no language changes, and the line where they stand."""
+    """The note's own words, which no language changes, and the lines where they stand.
+
+    The book makes a link of each line that its chapter shows, by the place that is named here.
+    """
     if not one.quote:
         return ""
-    language = LANGUAGES.get(one.id.partition("-")[0], "en")
-    words = f'<q lang="{language}">{_escaped(one.quote)}</q>'
-    return f"<br>{words} <small>{_said(Message('line {1}', one.line))}</small>"
+    note = one.id.partition("-")[0]
+    words = f'<q lang="{LANGUAGES.get(note, "en")}">{_escaped(one.quote)}</q>'
+    lines = "".join(
+        f' <small data-place="note-{int(note[1:]):03}-{line}">{_said(Message("line {1}", line))}'
+        "</small>"
+        for line in dict.fromkeys((one.line, *(one.also or {}).values()))
+    )
+    return f"<br>{words}{lines}"
 
 
 def _judged(one: Claim) -> str:

@@ -27,6 +27,7 @@ FATES = {
 }
 INK, PAPER = "#1A1A1A", "#FFFFFF"  # numbers are dark, but on the one colour that is darker
 MONEY = {"predicted": "#E69F00", "was read": "#999999", "right": "#009E73"}
+MONEY |= {"at least, in named tensors": "#009E73"}  # where a list can be only a part
 NARROW = 0.035  # of the bar: a part that is smaller shows no number
 
 

@@ -1,0 +1,170 @@
+"""Other settings, for the checks that no figure of a claim turns: what is run again, and with what.
+
+Nothing is replaced by an answer: a model is built in another shape or format, a setting of a
+library or of the rebuilt program is another one, and the check measures anew.
+
+Each name is a check. A target without a dot belongs to the module of the check.
+"""
+
+import gc
+from functools import partial
+
+import torch
+from audit.note_001 import TINY as TINY_QWEN
+from audit.note_002 import CODE, MODELS
+from audit.note_003 import FULL
+from audit.note_003 import TINY as TINY_LLAMA
+from audit.note_004 import SMALL_WIDE, TABLE
+from torch import nn
+from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+
+from memlab import Model
+from memlab.cases import nanochat_step
+from memlab.cases.muon_lion import D20, D20_FULL
+from memlab.cases.nanochat import NanoChat, Shape
+from memlab.cases.nvfp4_program import COMMAND, DEFAULTS
+from memlab.cases.nvfp4_trainer import Settings
+from memlab.lab.checkpoint_rotation import KeepLast
+from memlab.lab.models import TinyLlama
+from memlab.measure import storage_bytes
+
+QWEN = Model.preset("qwen3-4b").replace(tied=False)
+IN_FP32 = partial(NanoChat, tables=torch.float32)
+
+
+def in_bf16(*shape, **how):
+    return NanoChat(*shape, **how).bfloat16()
+
+
+NOTE_000 = {
+    "tables_stay": {"TABLE": partial(nn.Linear, bias=False)},
+    "head_too": {"SHAPE": Shape(vocab=32_760)},
+    "stored": {"memlab.cases.nanochat_step.NanoChat": in_bf16},
+    "at_the_start": {"SHAPE": Shape(depth=60, width=3840, heads=30)},
+    "windows": {"LONG": Shape(6, 128, 4, 256, 64, "L")},
+    "two_bytes": {
+        "memlab.cases.nanochat_step.NanoChat": IN_FP32,
+        "memlab.cases.nanochat_step._pair_of_cuts": nanochat_step._pair_of_cuts.__wrapped__,
+    },
+    "same_with_fp8": {"to_fp8": nn.Module.bfloat16},
+    "reason": {"OF_GRADIENTS": torch.int8, "LARGEST": 127},
+    "together": {"BATCH": 64},
+}
+
+
+def in_fp64():
+    """A file of wide values and no codes."""
+    torch.manual_seed(0)
+    return {name: value.double() for name, value in TinyLlama(TINY_QWEN).state_dict().items()}
+
+
+AGAIN = partial(Settings, again=True)
+NOTE_001 = {
+    "recompute_by_prefix": {"RECOMPUTE": "layers"},
+    "recompute_makes_tenth": {"RECOMPUTE": "layers"},
+    "rounded_weights": {"Settings": AGAIN},
+    "int8_saves": {"DEFAULTS": DEFAULTS | {"states": "bf16"}},
+    "other_format_is_larger": {"DEFAULTS": DEFAULTS | {"states": "bf16"}},
+    "adam_states_in_fp32": {"MASTER": torch.float32},
+    "gradients_beside_wide_master": {"WIDE": torch.bfloat16},
+    "loading_sets_the_peak": {"file": in_fp64},
+    "left_from_loading": {"FULL": Model.preset("qwen3-14b")},
+    "narrow_master": {"COMMAND": COMMAND | {"--lr": "0.05"}},
+    "starts_from_the_codes": {"STARTS_FROM": "wide", "COMMAND": COMMAND | {"--lr": "0.005"}},
+    "at_one_moment": {"Settings": AGAIN, "TOKENS": 2},
+    "narrow_reach": {"TOKENS": 4096},
+    "explained": {"NEAR": (78 * 10**9, 805 * 10**8)},
+    "nothing_disposed": {"DISPOSED": True},
+    "most_is_in_the_step": {"DISPOSED": True},
+    "old_and_new_states": {"FULL": QWEN.replace(vocab=1000)},
+    "waiting_for_the_self_test": {"FULL": QWEN.replace(vocab=1000)},
+    "copies_of_gradients": {"CLEANS_GRADIENTS": False},
+}
+
+
+class InMemory(KeepLast):
+    """The last checkpoints once more, in memory."""
+
+    def save(self, step, state):
+        copies = [*getattr(self, "copies", []), {name: x.clone() for name, x in state.items()}]
+        self.copies = copies[-self.keep :]
+        return super().save(step, state)
+
+
+BLOCK_OF_64 = {"memlab.lab.muon8.narrow.__defaults__": (64,)}
+SHORT = {"LENGTH": 16}
+NOTE_002 = {
+    "bytes_each": BLOCK_OF_64,
+    "reduction": BLOCK_OF_64,
+    "reduction_of_all": {"MODELS": [m.replace(vocab=16) for m in MODELS]},
+    "zero_block": {"VALUES": torch.ones(256)},
+    "negligible": {"CODE": CODE | {"benchmark": {"baseline": D20, "8-bit": D20}}},
+    "fp8_scaling": {"NEAR": 1},
+    "real_batch": {"SEQUENCES": 5},
+    "on_disk": {"KeepLast": InMemory},
+    "above_10b": SHORT,
+    "priority": SHORT,
+    "larger_models": {"MODELS": [*MODELS, D20_FULL.replace(vocab=10**6)]},
+    "not_measured": BLOCK_OF_64,
+    "two_changes": {"STATES": 1},
+    "parity": {"memlab.lab.muon8.LARGEST": 1},
+    "rounded_in_forward": {"ASKED": False},
+}
+
+
+class Eager(TinyLlama):
+    """A model whose forward pass makes gradients, too."""
+
+    def forward(self, *given):
+        loss = super().forward(*given)
+        if loss.requires_grad:
+            loss.backward(retain_graph=True)
+        return loss
+
+
+def eager():
+    return Eager(TINY_LLAMA)
+
+
+def on_any_device():
+    """Bytes of all tensors that live, wherever they are."""
+    return storage_bytes([x for x in gc.get_objects() if isinstance(x, torch.Tensor)])
+
+
+def without(table, name):
+    return {key: value for key, value in table.items() if key != name}
+
+
+EIGHT_BITS = "transformers.quantizers.quantizer_bnb_8bit.Bnb8BitHfQuantizer"
+QUANTIZERS = "transformers.quantizers.auto.AUTO_QUANTIZER_MAPPING"
+CODES = torch.randint(-126, 127, (64, 256)).float()
+CODES[:, ::128] = 127.0  # so that a step of INT8 is 1, and all of them are whole steps
+NOTE_003 = {
+    "only_weights_and_activations": {"ANSWERED": {"batch": 1, "tokens": 15}},
+    "calibration": {f"{EIGHT_BITS}.requires_calibration": True},
+    "tools_exist": {QUANTIZERS: without(AUTO_QUANTIZER_MAPPING, "bitsandbytes_8bit")},
+    "formats_or_methods": {QUANTIZERS: without(AUTO_QUANTIZER_MAPPING, "gguf")},
+    "only_int4_loses": {"VALUES": CODES},
+    "only_the_weights": {"AROUND": ("fp32", "bf16")},
+    "pruning_is_lighter": {"ZEROS": 0.95, "SPARSE": True},
+    "zeros_are_isolated": {"ZEROS": 0.999},
+    "any_head": {"FULL": FULL.replace(kv_heads=1)},
+    "one_shard": {"FULL": Model.preset("llama-3.1-70b")},
+    "lora_trains_little": {"RANK": 512},
+    "lora_at_inference": {"MERGED": torch.float16},
+    "no_grad_gradients": {"tiny": eager},
+    "allocated_is_not_all": {"LARGE": 0, "SMALL": 20 * 2**20},
+    "on_a_cpu": {"torch.cuda.memory_allocated": on_any_device},
+    "profiler": {"PROFILED": False},
+    "accelerate_offloads": {"WHERE": "cpu"},
+}
+
+
+SMALL_VOCAB = SMALL_WIDE.replace(vocab=512)
+SMALL_BATCHES = {tokens: batch // 64 for tokens, batch in TABLE.items()}
+NOTE_004 = {
+    "tokenizer": {"SMALL_WIDE": SMALL_WIDE.replace(embed_dim=64)},
+    "no_pieces": {"TABLE": SMALL_BATCHES},
+    "bound_by": {"SMALL_WIDE": SMALL_VOCAB, "TABLE": SMALL_BATCHES},
+}
+SETTINGS = NOTE_000 | NOTE_001 | NOTE_002 | NOTE_003 | NOTE_004
