@@ -39,6 +39,7 @@ LAYOUT = re.compile(
 )
 DOES = ("build", "compute", "predict", "read")
 EXERCISE = re.compile(rf"\*\*Exercise \d \(({'|'.join(DOES)}), \d+ min\)\.\*\*")
+TAG = re.compile(r"</?(?:span|q)\b[^>]*>")  # around a note's own words
 LINK = re.compile(r"\[[^\]]*\]\([^)]+\)|<https?://[^>]+>|\{(?:cite|doc|ref)[:\w]*\}`[^`]+`")
 
 
@@ -108,7 +109,7 @@ def picture_early(nb):
     before = "\n".join(c.source for c in nb.cells[:first] if c.cell_type == "markdown")
     if _short(nb) and "**Predict first" not in before:
         yield "the first picture stands before '**Predict first'"
-    if _short(nb) and (count := len(re.findall(r"\w+", before))) > 400:
+    if _short(nb) and (count := len(re.findall(r"\w+", TAG.sub("", before)))) > 400:
         yield f"{count} words before the first picture; 400 at most"
 
 
@@ -383,8 +384,8 @@ def _markdown(nb):
 
 
 def _words(nb):
-    """Those outside the exercises; a formula counts as one."""
-    text = _markdown(nb)
+    """Those outside the exercises; a formula counts as one, and a tag of HTML as none."""
+    text = TAG.sub("", _markdown(nb))
     if _short(nb):
         text = text.replace(_section(nb, "Exercises") or "", "")
     return re.findall(r"\w+", re.sub(r"\$[^$]*\$", "x", text))

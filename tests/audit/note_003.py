@@ -4,8 +4,10 @@ It has few figures and many names, so most checks run a technique on the small L
 installed library. Verdicts follow from what is found: none is written where nothing is computed.
 """
 
+import atexit
 import inspect
 import re
+import shutil
 import tempfile
 from functools import cache
 from importlib.metadata import version
@@ -83,11 +85,12 @@ def checkpoint(limit="50GB"):
     """A tiny Llama of transformers on disk, in fp32."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    folder = tempfile.TemporaryDirectory()
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder)
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     torch.manual_seed(0)
     config = LlamaConfig(vocab_size=256, num_attention_heads=4, num_key_value_heads=2, **shape)
-    LlamaForCausalLM(config).save_pretrained(folder.name, max_shard_size=limit)
+    LlamaForCausalLM(config).save_pretrained(folder, max_shard_size=limit)
     return folder
 
 
@@ -95,7 +98,7 @@ def from_pretrained(limit="50GB", **how):
     from transformers import AutoModelForCausalLM
 
     with Tracker(device="cpu") as tracker:
-        net = AutoModelForCausalLM.from_pretrained(checkpoint(limit).name, **how)
+        net = AutoModelForCausalLM.from_pretrained(checkpoint(limit), **how)
     return net.state_dict(), tracker.peak
 
 
@@ -513,7 +516,7 @@ def device_map_places(claim):
     """Shards load without a device_map, and a device_map asks for accelerate, which places."""
     plain, _ = from_pretrained()
     cut, _ = from_pretrained("100KB")
-    files = len(list(Path(checkpoint("100KB").name).glob("model-*.safetensors")))
+    files = len(list(Path(checkpoint("100KB")).glob("model-*.safetensors")))
     without = files > 1 and same(cut, plain)
     from transformers.integrations import accelerate
 

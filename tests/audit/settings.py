@@ -11,6 +11,7 @@ from functools import partial
 
 import torch
 from audit.note_001 import TINY as TINY_QWEN
+from audit.note_001 import file
 from audit.note_002 import CODE, MODELS
 from audit.note_003 import FULL
 from audit.note_003 import TINY as TINY_LLAMA
@@ -23,9 +24,11 @@ from memlab.cases import nanochat_step
 from memlab.cases.muon_lion import D20, D20_FULL
 from memlab.cases.nanochat import NanoChat, Shape
 from memlab.cases.nvfp4_program import COMMAND, DEFAULTS
-from memlab.cases.nvfp4_trainer import Settings
+from memlab.cases.nvfp4_trainer import Settings, run
+from memlab.lab import text as alice
 from memlab.lab.checkpoint_rotation import KeepLast
 from memlab.lab.models import TinyLlama
+from memlab.lab.train import one_thread
 from memlab.measure import storage_bytes
 
 QWEN = Model.preset("qwen3-4b").replace(tied=False)
@@ -59,7 +62,17 @@ def in_fp64():
 
 
 AGAIN = partial(Settings, again=True)
+
+
+def rows_are_sequences(rows):
+    """The small trainer as it would be if its rows a time were its batch."""
+    pages = list(alice.batches(rows, 32, steps=2))
+    with one_thread():
+        return run(file(), TINY_QWEN, Settings(rows=0), pages)
+
+
 NOTE_001 = {
+    "batch_by_rows": {"small": rows_are_sequences},
     "recompute_by_prefix": {"RECOMPUTE": "layers"},
     "recompute_makes_tenth": {"RECOMPUTE": "layers"},
     "rounded_weights": {"Settings": AGAIN},

@@ -31,8 +31,8 @@ class Peak:
     """The most bytes of a step, and when.
 
     moment      forward (up to the output head), loss (while logits or their gradient are alive),
-                backward, optimizer, or evaluation between two steps; of a pipeline merge too, where the outputs of all micro-batches are
-                joined
+                backward, optimizer, or evaluation between two steps; of a pipeline merge too,
+                where the outputs of all micro-batches are joined
     op          the operator whose result reached it
     contents    bytes by term; they add to `bytes`
     micro_batch the first one that reached it, counted from 1; 0 in the optimizer
