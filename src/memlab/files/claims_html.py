@@ -20,6 +20,7 @@ FITS = "table-layout:fixed;width:100%;overflow-wrap:anywhere"  # addresses are l
 def as_html(claims: Claims) -> str:
     """One fold for each verdict; the claim's own words and figures, and what became of them."""
     from . import claims_picture  # when asked for: the command line never does
+
     by = {v: [one for one in claims.claims if one.verdict == v] for v in claims.counts()}
     folds = [_fold(verdict, claims_picture.key(verdict), few) for verdict, few in by.items()]
     words = _said("Show the claims that have these words")
