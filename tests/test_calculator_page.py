@@ -539,9 +539,9 @@ def test_two_answers_stand_side_by_side(page):
 
 
 def test_it_says_how_many_the_card_serves(page):
-    assert "54.08 GiB" in page.inner_text("#calc-serving")  # as memlab serve
+    assert "55.66 GiB" in page.inner_text("#calc-serving")  # as memlab serve
     page.fill("#calc-tokens", "8192")
-    until(page, lambda: "54 conversations of 8,192 tokens" in page.inner_text("#calc-serving"))
+    until(page, lambda: "55 conversations of 8,192 tokens" in page.inner_text("#calc-serving"))
     page.select_option("#calc-model", "llama-3-70b")
     until(page, lambda: "vLLM does not start" in page.inner_text("#calc-serving"))
 

@@ -34,12 +34,12 @@ def test_the_model_is_the_one_whose_figures_are_known():
 def test_a_stage_that_fits_is_one_piece():
     (stage,) = plan(SMALL_WIDE, [(8, 8192)], run=SPARING, on="RTX 4090")
     assert (stage.batch, stage.pieces) == (8192, 1)
-    assert stage.whole == stage.peak < limit_of("RTX 4090", GiB)[0]
+    assert stage.whole == stage.peak < limit_of("RTX 4090")[0]
 
 
 def test_a_stage_that_does_not_is_cut_into_the_fewest_pieces():
     (stage,) = plan(SMALL_WIDE, [(128, 1024)], on="RTX 4090")
-    limit, _ = limit_of("RTX 4090", GiB)
+    limit, _ = limit_of("RTX 4090")
 
     def held(batch):
         run = OWN_BLOCKS.replace(batch=batch, tokens=128, micro_batches=2)

@@ -91,7 +91,7 @@ def plain_peak(batch):
 
 
 def limit(card):
-    return limit_of(card, GiB)[0]
+    return limit_of(card)[0]
 
 
 @cache

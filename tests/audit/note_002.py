@@ -16,7 +16,7 @@ from unittest import mock
 import torch
 from audit.judge import Finding, compare
 
-from memlab import GB, GiB, Run, text
+from memlab import GB, Run, text
 from memlab.cases.muon_lion import D20, D20_FULL, MEDIUM_3B, TEST_8BIT, optimizer, peak, states
 from memlab.cases.planner import flops_per_token
 from memlab.devices import device
@@ -676,7 +676,7 @@ def card(claim):
 
 
 def needs_48(claim):
-    limit, name = limit_of("RTX 4090", GiB)
+    limit, name = limit_of("RTX 4090")
     claimed = numbers(claim.figures)[-1] * GB
     batch, tokens = CODE["batch"]["medium_3b"]
     launched = most(MEDIUM_3B, batch, tokens, eight=True)
@@ -762,7 +762,7 @@ def configured(claim):
     """The base model has to say what the project's status page says of that card."""
     (claimed,) = numbers(claim.figures)
     batch, tokens = CODE["batch"]["d20-e3-full"]
-    limit, name = limit_of("RTX 4090", GiB)
+    limit, name = limit_of("RTX 4090")
     few, launched = (most(batch=int(b), tokens=tokens) for b in (claimed, batch))
     fused = most(batch=batch, tokens=tokens, eager=False)
     assert (CODE["d20-e3-full on 24 GB"] == "out of memory") == (launched > limit)
@@ -791,7 +791,7 @@ def rounded_in_forward(claim):
 
 
 def fits_24(claim):
-    limit, name = limit_of("RTX 4090", GiB)
+    limit, name = limit_of("RTX 4090")
     found = {
         f"{'written out' if eager else 'fused'} at {tokens:,}": most(
             tokens=tokens, eight=True, eager=eager

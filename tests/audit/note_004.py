@@ -17,7 +17,6 @@ from memlab.cases.planner import (
     OWN_BLOCKS,
     RTX_4090,
     SMALL_WIDE,
-    SPARE,
     Roofline,
     flops_per_token,
     intensity,
@@ -31,6 +30,7 @@ from memlab.lab import fp8 as lab_fp8
 from memlab.lab.models import TinyLlama
 from memlab.model import Model
 from memlab.terms import fp8
+from memlab.terms.context import CONTEXT
 
 CARD = "RTX 4090"
 SPARING = OWN_BLOCKS.replace(loss="chunked", loss_chunks=64, checkpoint="block")
@@ -58,7 +58,7 @@ def step(tokens, batch, sparing=False, recipe="bf16"):
 @cache
 def largest(tokens, card=CARD, model=SMALL_WIDE):
     """Sequences that fit, of those that the note asks for at most."""
-    found = largest_batch(model, "bf16", OWN_BLOCKS.replace(tokens=tokens), on=card, spare=SPARE)
+    found = largest_batch(model, "bf16", OWN_BLOCKS.replace(tokens=tokens), on=card, spare=CONTEXT)
     return min(found.value, max(TABLE.values()))
 
 
@@ -68,7 +68,7 @@ def pieces(tokens, batch):
 
 
 def fits(size, card=CARD):
-    return size <= limit_of(card, SPARE)[0]
+    return size <= limit_of(card)[0]
 
 
 def logits(tokens, model=SMALL_WIDE):
@@ -185,9 +185,9 @@ def always_there():
 
 def left_free(claim):
     (claimed,) = numbers(claim.figures)
-    free = limit_of(CARD, SPARE)[0] - always_there()
+    free = limit_of(CARD)[0] - always_there()
     found = f"between two steps {text(free)}, {free / GB:.1f} GB"
-    found += f", {text(SPARE)} left for the context"
+    found += f", {text(CONTEXT)} left for the context"
     if abs(claimed * GB / free - 1) < 0.03:
         return Finding(found)
     return Finding(found, "missing term", f"{free / GB:.1f} GB")

@@ -16,7 +16,7 @@ from ..fit import largest_batch, limit_of
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..units import GiB
+from ..terms.context import CONTEXT
 
 # A decoder of 196 M parameters with a 200k vocabulary and a narrow table: the model of a field
 # note, whose program states the shape (configs/model_config.yaml in yxanul/yxanul_0.6B at 9dca5d1).
@@ -46,7 +46,6 @@ LOSS_TRAFFIC = {
 }
 
 
-SPARE = GiB  # the note's own habit
 OWN_BLOCKS = Run(implementation="memlab")
 
 
@@ -104,7 +103,7 @@ def plan(
     run: Run = OWN_BLOCKS,
     *,
     on: str | int,
-    spare: int = SPARE,
+    spare: int = CONTEXT,
 ) -> list[Stage]:
     """For each (T, B): does the step fit whole, and if not, in how few pieces?
 

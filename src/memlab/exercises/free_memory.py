@@ -4,7 +4,7 @@ from ..fit import largest_batch
 from ..formats import storage
 from ..model import Model
 from ..run import Run
-from ..units import GiB
+from ..terms.context import CONTEXT
 from . import exercise
 
 _ROWS = 8192 * 128
@@ -13,7 +13,7 @@ _v, _d, _e = 8192, 128, 32  # the small model of the page
 _SAVED = 4 * (64 * 8) * _e  # what its projection saves for backward
 
 
-def _qwen(spare: int = GiB, loss: str = "plain", checkpoint: str = "none") -> int:
+def _qwen(spare: int = CONTEXT, loss: str = "plain", checkpoint: str = "none") -> int:
     run = Run(tokens=128, implementation="memlab", checkpoint=checkpoint)
     if loss == "chunked":
         run = run.replace(loss="chunked", loss_chunks=64)
@@ -21,7 +21,7 @@ def _qwen(spare: int = GiB, loss: str = "plain", checkpoint: str = "none") -> in
     return largest_batch(qwen, "bf16", run, on="RTX 4090", spare=spare).value
 
 
-def _better(spare: int = GiB) -> int:
+def _better(spare: int = CONTEXT) -> int:
     return max(_qwen(spare, loss="chunked"), _qwen(spare, checkpoint="block"))
 
 
@@ -83,6 +83,6 @@ exercise(
         _worse: "That is the other of the two.",
         _qwen: "That is with neither.",
         lambda: _qwen(loss="chunked", checkpoint="block"): "That is with both; you may have one.",
-        lambda: _better(0): "Leave the usual 1 GiB for the context.",
+        lambda: _better(0): "Leave room for the CUDA context.",
     },
 )
