@@ -14,6 +14,7 @@ from blocks import SILENT
 TERMS = catalogue.LOCALE / "terms.csv"
 PACKAGE = sources.ROOT / "src" / "memlab" / "locale"
 LEFT = ("not translated", "fuzzy")  # how a problem begins that only time will mend
+QUOTED = re.compile(r"<q\b.*?</q>")  # in its own language
 PLACES = re.compile(r"\{\w+\}")
 # A dotted name, a call of one, a flag, a name in quotes: no language says these in its own words.
 CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\(\S*)?|(?<!\S)--[\w-]+|'\w+'")
@@ -92,7 +93,7 @@ def terms():
 def two_ways(language, english, translated):
     """Terms whose translation is fixed and not found; words that the language never uses."""
     column = language.replace("-", "_")
-    rest = CODE.sub(" ", PLACES.sub(" ", SILENT.sub(" ", english)))
+    rest = CODE.sub(" ", PLACES.sub(" ", SILENT.sub(" ", QUOTED.sub(" ", english))))
     found, said = [], translated.casefold()
     for row in terms():
         here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
