@@ -269,7 +269,9 @@ def test_claims_of_one_verdict_from_all_notes(capsys):
     assert main(["claims", "--verdict", "unit slip"]) == 0
     said = capsys.readouterr().out
     assert "S1-" in said and "S4-" in said
-    assert said.splitlines()[-1] == "7 claims: 7 unit slip; judged 7 by check"
+    assert said.splitlines()[-1] == (
+        "4 claims: 4 unit slip; 3 claims added while auditing: 3 unit slip; judged 7 by check"
+    )
     found = answered(capsys, "claims", "--verdict", "unit slip")["claims"]
     assert {one["verdict"] for one in found} == {"unit slip"}
     assert len({one["note"] for one in found}) > 1

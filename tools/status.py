@@ -1,7 +1,8 @@
 """The tables of the pages: versions, chapters, their minutes, measurements, the benchmark.
 
 `tools/book.py` puts each where a page of book/ says `<!-- versions -->` and so on, so that the page
-cannot fall behind what the book was really built from.
+cannot fall behind what the book was really built from. A long file, for it is one table after
+the other and nothing else.
 """
 
 import json

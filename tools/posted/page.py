@@ -5,6 +5,8 @@
 Alone       one printed command a measurement
 Own terms   the source's own description, which may add bytes to the product's figure by hand
 Traced      those of them whose figure is a trace of the source's own code
+
+A long file: each table counts the same rows in another way, and they are read beside each other.
 """
 
 import re
