@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 LANGUAGES = {"S0": "pt-BR", "S1": "zh-TW", "S3": "pt-BR"}  # of the notes; the others are English
 COLUMNS = {"id": "11%", "claim": "37%", "found": "34%", "judged by": "18%"}  # and their widths
-FITS = "table-layout:fixed;width:100%;overflow-wrap:anywhere"  # addresses are long
 
 
 def as_html(claims: Claims) -> str:
@@ -30,8 +29,8 @@ def as_html(claims: Claims) -> str:
 
 
 def _fold(verdict: str, key: str, claims: list[Claim]) -> str:
-    """A table as wide as its place and no wider; on a phone the book makes a card of each row."""
-    wide = "".join(f'<col style="width:{share}">' for share in COLUMNS.values())
+    """A table, for which the book allows no style of its own; on a phone each row is a card."""
+    wide = "".join(f'<col width="{share}">' for share in COLUMNS.values())
     head = "".join(f'<th scope="col">{_said(name)}</th>' for name in COLUMNS)
     rows = "".join(map(_row, claims))
     ours = sum(one.new for one in claims)
@@ -40,8 +39,7 @@ def _fold(verdict: str, key: str, claims: list[Claim]) -> str:
         many = _said(Message("{1}, and {2} added while auditing", len(claims) - ours, ours))
     return (
         f"<details><summary>{key}<span>{_said(verdict)}</span>: {many}</summary>"
-        f'<table class="memlab-ledger claims" style="{FITS}">'
-        f"<colgroup>{wide}</colgroup>"
+        f'<table class="memlab-ledger claims"><colgroup>{wide}</colgroup>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
 
