@@ -37,6 +37,29 @@ def gaps(derived, seen):
     return [row for row in rows if row.difference != 0]
 
 
+@pytest.mark.parametrize(
+    ("phase", "run"),
+    [
+        ("loss", {"tokens": 8192}),
+        ("optimizer", {"tokens": 8192, "checkpoint": "block"}),
+        ("backward", {"tokens": 8192, "loss": "linear_cross_entropy"}),
+    ],
+)
+def test_a_peak_has_the_name_of_its_phase(phase, run):
+    step = simulate(Model.preset("llama-3-8b"), "bf16", Run(batch=1, **run))
+    found = totals(hills(step))
+    assert step.peak.moment == max(found, key=found.get) == phase
+
+
+def test_a_traced_peak_has_the_name_of_its_phase():
+    ids = torch.zeros(1, 8, dtype=torch.long)
+    wide = Model.preset("tiny-llama").replace(layers=1, vocab=4096, positions=2048)
+    own = Run(implementation="memlab")
+    traced = trace(lambda: subject(wide, "fp32", own), (ids.repeat(64, 16),) * 2)
+    found = totals(hills(traced))
+    assert traced.moment == max(found, key=found.get) == "loss"
+
+
 @pytest.mark.parametrize("optimizer", ["forloop", "foreach", "fused"])
 @pytest.mark.parametrize("implementation", ["memlab", "transformers"])
 def test_real_steps_have_the_derived_hills(implementation, optimizer):

@@ -360,13 +360,11 @@ def test_a_broken_chapter_is_told_which_rule(good, rule, change):
     assert any(line.startswith(f"{rule}: ") for line in found), found
 
 
-def test_a_chapter_that_waits_for_its_turn_is_spared_the_new_rules(good):
-    """With 'Take away' for 'Key points' its heading opens with a verb, and no machine is asked."""
+def test_no_chapter_is_spared_a_rule(good):
     write("key-points", "Key points", "Take away")(good)
-    assert [line[:6] for line in chapter_anatomy.problems(good)] == ["title:"]
-    write("title", "Bytes: count the values", "Count the bytes")(good)
     drop("machine")(good)
-    assert all(line.startswith("ran: ") for line in chapter_anatomy.problems(good))
+    found = " ".join(line.partition(":")[0] for line in chapter_anatomy.problems(good))
+    assert "key-points" in found and "machine" in found
 
 
 LINK = re.compile(r"\[([^\]\[]{1,200})\]\((?:(?:notebooks/)?(\d\d)_\w+\.ipynb|#([a-z0-9-]+)\))")

@@ -3,9 +3,6 @@
 A rule is a function that yields sentences; its name, with dashes, opens each of them. CONTRIBUTING
 points here: the sentence after each `def` is the rule. The file is long because the rules are one
 list, read from its top to its end; what they share stands below it.
-
-Chapters that end in "Key points" obey all of them, those of Parts I and II; the others, which still
-end in "Take away", wait for their turn and are spared what `_short` guards.
 """
 
 import re
@@ -13,11 +10,6 @@ from collections import Counter
 
 CHAPTER = re.compile(r"\d\d_[a-z0-9_]+\.ipynb")
 AGREE_OR_WHY = r"(\*\*|^#+ +)Why they differ|✓ \*Derived"
-# The title says what the reader will do. A verb that is missing here may be added.
-VERBS = """Add Balance Budget Build Calculate Catch Charge Check Choose Compress Compute Count Cut
-Estimate Explain Find Fit Follow Halve Hold Keep Load Look Measure Move Offload Open Pack Plan
-Predict Quantize Read Recompute Save Serve Share Shard Shrink Size Spend Split Store Sum Trace Track
-Train Trade Trim Watch Weigh Write""".split()
 NEEDED = ("setup", "formula", "figure", "measure", "check", "widget", "exercise", "solution")
 # A cell tagged "device" shows the chapter's rows on a GPU, where there is one or a record of one.
 # One tagged "machine" is the mechanism itself, in Python or torch that a reader could have written.
@@ -61,10 +53,8 @@ def title(nb):
     head = re.match(r"\(([a-z][a-z0-9-]*)\)=\n+# +(\w+)([^\n]*)(.*)", text, re.DOTALL)
     if not head:
         yield "the first cell does not begin with '(label)=' and '# Heading'"
-    elif _short(nb) and not re.match(r"[^:]+: \w", head[2] + head[3]):
+    elif not re.match(r"[^:]+: \w", head[2] + head[3]):
         yield "the heading is not 'Term: what the chapter does with it'"
-    elif not _short(nb) and head[2] not in VERBS:
-        yield f"the heading opens with {head[2]!r}; a verb such as 'Count' is needed"
     elif not head[4].strip():
         yield "no sentence after the heading says what the reader ends up with"
 
@@ -83,23 +73,22 @@ def objectives(nb):
 
 
 def minutes(nb):
-    """The stated minutes are no fewer than reading takes, but for 5 of them.
+    """The stated minutes, 30 at most, are no fewer than reading takes, but for half a one.
 
     Reading takes 200 words a minute, and ten seconds for each line of code that is not folded away;
     exercises come on top.
     """
     _, _, need = _before(nb, "setup").partition("You need")
     said = re.search(r"(\d+) min", need)
-    spare = 0.5 if _short(nb) else 5
-    if said and (takes := _reading(nb)) > int(said[1]) + spare:
+    if said and (takes := _reading(nb)) > int(said[1]) + 0.5:
         yield f"*You need* says {said[1]}, and reading takes {takes:.1f}"
-    if said and _short(nb) and int(said[1]) > 30:
+    if said and int(said[1]) > 30:
         yield f"*You need* says {said[1]}: 30 at most"
 
 
 def words(nb):
     """At most 2,200 words, the exercises apart."""
-    if _short(nb) and (count := len(_words(nb))) > 2200:
+    if (count := len(_words(nb))) > 2200:
         yield f"{count:,} words; 2,200 at most"
 
 
@@ -107,16 +96,16 @@ def picture_early(nb):
     """The first picture follows the question, with at most 400 words before it."""
     first = _first(nb, "figure")
     before = "\n".join(c.source for c in nb.cells[:first] if c.cell_type == "markdown")
-    if _short(nb) and "**Predict first" not in before:
+    if "**Predict first" not in before:
         yield "the first picture stands before '**Predict first'"
-    if _short(nb) and (count := len(re.findall(r"\w+", TAG.sub("", before)))) > 400:
+    if (count := len(re.findall(r"\w+", TAG.sub("", before)))) > 400:
         yield f"{count} words before the first picture; 400 at most"
 
 
 def machine(nb):
     """One cell tagged machine: 30 lines at most, nothing of memlab; a check of it follows."""
     found = _all(nb, "machine")
-    if _short(nb) and len(found) != 1:
+    if len(found) != 1:
         yield f"{len(found)} cells tagged 'machine'; one holds the mechanism of the chapter"
     for i in found:
         cell = nb.cells[i]
@@ -132,13 +121,13 @@ def layout(nb):
     """At most one visible line in ten makes a table: cells compute, `Grid.of` lays out."""
     lines = _visible(nb)
     laid = [line for line in lines if LAYOUT.search(line)]
-    if _short(nb) and 10 * len(laid) > len(lines):
+    if 10 * len(laid) > len(lines):
         yield f"{len(laid)} of {len(lines)} visible lines make tables: {laid[:3]}"
 
 
 def bill(nb):
     """A section 'The bill …' shows what the run of the first page needs, as far as it is known."""
-    if _short(nb) and not re.search(r"^## The bill\b", _markdown(nb), re.MULTILINE):
+    if not re.search(r"^## The bill\b", _markdown(nb), re.MULTILINE):
         yield "no heading '## The bill so far'"
 
 
@@ -228,14 +217,13 @@ def exercises(nb):
         yield f"the exercises are {', '.join(asked) or 'none'}; wanted: {', '.join(wanted)}"
     if not REAL.search(words):
         yield "no question names a real model (Llama-3-8B, Qwen3-4B, GPT-2, …)"
-    if _short(nb) and sorted(EXERCISE.findall(_markdown(nb))) != sorted(DOES):
+    if sorted(EXERCISE.findall(_markdown(nb))) != sorted(DOES):
         yield "no '**Exercise 1 (build, 5 min).**' of each kind: " + ", ".join(DOES)
 
 
 def key_points(nb):
     """A heading Key points with a table below it."""
-    heading = "Key points" if _short(nb) else "Take away"
-    yield from _under(nb, heading, TABLE, "has no table below it")
+    yield from _under(nb, "Key points", TABLE, "has no table below it")
 
 
 def in_practice(nb):
@@ -374,11 +362,6 @@ RULES = (
 )
 
 
-def _short(nb):
-    """Whether the chapter has been brought to one sitting."""
-    return _section(nb, "Key points") is not None
-
-
 def _markdown(nb):
     return "\n\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
 
@@ -386,8 +369,7 @@ def _markdown(nb):
 def _words(nb):
     """Those outside the exercises; a formula counts as one, and a tag of HTML as none."""
     text = TAG.sub("", _markdown(nb))
-    if _short(nb):
-        text = text.replace(_section(nb, "Exercises") or "", "")
+    text = text.replace(_section(nb, "Exercises") or "", "")
     return re.findall(r"\w+", re.sub(r"\$[^$]*\$", "x", text))
 
 
