@@ -14,20 +14,11 @@ from memlab.files.claims import FOLDER
 CHECKS = "tests/audit"
 # What every check returns, and how the tests put each of them to the test.
 SHARED = {
-    "judge": (
-        "What a check returns",
-        "Every check returns a finding: the figure that it found, the verdict, and what belongs "
-        "there.",
-    ),
-    "turned": (
-        "How each check is put to the test",
-        "A check is run a second time, with another figure in the claim or another setting of what "
-        "it measures, and has to come to another verdict.",
-    ),
-    "settings": (
-        "What is set otherwise",
-        "For the checks that no figure of a claim turns: what is run again, and with what.",
-    ),
+    "judge": "Every check returns a finding: the figure that it found, the verdict, and what belongs "
+    "there.",
+    "turned": "A check is run a second time, with another figure in the claim or another setting of "
+    "what it measures, and has to come to another verdict.",
+    "settings": "For the checks that no figure of a claim turns: what is run again, and with what.",
 }
 IMPORTS = "What it imports"
 # The last cell of a claim's row, as memlab.files.claims_html writes it for a claim with a check.
@@ -84,9 +75,9 @@ def stage(root, source):
     for file in files:
         shutil.copy(file, pages)
         (pages / f"{file.stem}.md").write_text(page(root, file), encoding="utf-8")
-    for name, (title, words) in SHARED.items():
+    for name, words in SHARED.items():
         shutil.copy(root / CHECKS / f"{name}.py", pages)
-        text = f"{_titled(title)}{words}\n\n{_shown(f'{name}.py')}"
+        text = f"{_titled(f'{name}.py')}{words}\n\n{_shown(f'{name}.py')}"
         (pages / f"{name}.md").write_text(text, "utf-8")
 
 
@@ -97,9 +88,9 @@ def page(root, file):
     for one in json.loads((FOLDER / f"{note}.json").read_text(encoding="utf-8")):
         if one["check"]:
             judged.setdefault(one["check"], []).append(one["id"])
-    chapter, title = _chapter(root, note)
+    chapter = _chapter(root, note)
     parts = [
-        _titled(f"Checks of “{title}”"),
+        _titled(file.name),
         f"These functions compute anew what {{doc}}`/notebooks/{chapter}` says of the claims. "
         f"Each takes a claim and returns a finding; above each stand the claims that it judges. "
         f"The file is `{CHECKS}/{file.name}`.\n",
@@ -146,18 +137,18 @@ def _id(note, check):
 
 
 def _chapter(root, note):
-    """The chapter that shows the claims of a note, and its title."""
+    """The chapter that shows the claims of a note."""
     (path,) = (
         path
         for path in (root / "notebooks").glob("[0-9]*.ipynb")
         if f'read(\\"{note}\\")' in path.read_text(encoding="utf-8")
     )
-    return path.stem, re.findall(r'"# ([^"\\]+)', path.read_text(encoding="utf-8"))[0]
+    return path.stem
 
 
 def _titled(name):
-    # A search for words shall find what explains them.
-    return f"---\nnosearch: true\n---\n\n# {name}\n\n"
+    # The file's own name, in every language. A search for words shall find what explains them.
+    return f"---\nnosearch: true\n---\n\n# `{CHECKS}/{name}`\n\n"
 
 
 def _shown(name, lines=""):
