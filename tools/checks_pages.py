@@ -1,7 +1,9 @@
 """The checks of the claims as pages: an anchor for each function, a link to it in each row.
 
 The code of a note's checks is tests/audit/note_<note>.py. A page shows the whole file in its order,
-the imports last, and before each check a heading to link to, with the claims that it judges.
+the imports last, and before each check a heading to link to, with the claims that it judges. The
+pages have no words of their own: a file's name, a chapter's title and code are the same, or known,
+in each language.
 """
 
 import ast
@@ -13,14 +15,8 @@ from memlab.files.claims import FOLDER
 
 CHECKS = "tests/audit"
 # What every check returns, and how the tests put each of them to the test.
-SHARED = {
-    "judge": "Every check returns a finding: the figure that it found, the verdict, and what belongs "
-    "there.",
-    "turned": "A check is run a second time, with another figure in the claim or another setting of "
-    "what it measures, and has to come to another verdict.",
-    "settings": "For the checks that no figure of a claim turns: what is run again, and with what.",
-}
-IMPORTS = "What it imports"
+SHARED = ("judge", "turned", "settings")
+IMPORTS = "`import`"
 # The last cell of a claim's row, as memlab.files.claims_html writes it for a claim with a check.
 JUDGED = re.compile(
     r'(<tr id="S(\d)-\d+">(?:(?!</tr>).)*<td class="words">)<code>(\w+)</code>(?=</td></tr>)', re.S
@@ -75,10 +71,9 @@ def stage(root, source):
     for file in files:
         shutil.copy(file, pages)
         (pages / f"{file.stem}.md").write_text(page(root, file), encoding="utf-8")
-    for name, words in SHARED.items():
+    for name in SHARED:
         shutil.copy(root / CHECKS / f"{name}.py", pages)
-        text = f"{_titled(f'{name}.py')}{words}\n\n{_shown(f'{name}.py')}"
-        (pages / f"{name}.md").write_text(text, "utf-8")
+        (pages / f"{name}.md").write_text(_titled(f"{name}.py") + _shown(f"{name}.py"), "utf-8")
 
 
 def page(root, file):
@@ -89,12 +84,7 @@ def page(root, file):
         if one["check"]:
             judged.setdefault(one["check"], []).append(one["id"])
     chapter = _chapter(root, note)
-    parts = [
-        _titled(file.name),
-        f"These functions compute anew what {{doc}}`/notebooks/{chapter}` says of the claims. "
-        f"Each takes a claim and returns a finding; above each stand the claims that it judges. "
-        f"The file is `{CHECKS}/{file.name}`.\n",
-    ]
+    parts = [_titled(file.name) + f"{{doc}}`/notebooks/{chapter}`\n"]
     itself, imports, *functions = pieces(text, judged)
     for name, first, last in [itself, *functions, imports]:
         if (name, first, last) == imports:
