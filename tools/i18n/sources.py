@@ -183,7 +183,8 @@ def suspects():
 # the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has; one
 # of several copies, no way to load; until which moment, no Tensor.to; in one kernel, no torch's
 # flag; the operation `sum`; bytes or parameters that are spared, no tensors that are kept; a prompt
-# that an adapter trains, no text to go on from.
+# that an adapter trains, no text to go on from; loads of experts, no distances of levels; tensors
+# of a file, no sequences.
 SENSES = (
     ("stage", "rank"),
     ("rank", "rank"),
@@ -202,6 +203,9 @@ SENSES = (
     ("parameters", "saved"),
     ("trained", "prompt"),
     ("derived", "prompt"),
+    ("routing, on this CPU", "even"),
+    ("tensors are loaded", "one by one"),
+    ("tensors are loaded", "together"),
 )
 
 
