@@ -24,6 +24,7 @@ LANGUAGES = catalogue.languages()
 WRITTEN = [language for language in LANGUAGES if language in MARKS]
 # Code that a cell prints, what another program says, an exception, a value as Python prints it.
 OWN = {
+    "06_logits": {"printed-log": "PyTorch's message"},
     "08_allocator": {"message": "PyTorch's message"},
     "09_watching": {
         "formula-summary": "torch.cuda.memory_summary()",
@@ -62,7 +63,7 @@ ENGLISH = re.compile(
 NAMED = re.compile(
     r"(?:Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|torchao(?:/optim)?|trl|"
     r"TRL|accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|"
-    r"peft|capability|vllm-project/vllm|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
+    r"peft|capability|vllm-project/vllm|vLLM|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
 )
 
 
