@@ -1,7 +1,7 @@
-"""What a reader meets first on the calculator's page, as HTML: the first change that would help, the
-bar's terms with their sizes, the ways to the rest; and what stands there where no script runs.
+"""What a reader meets first on the calculator's page, as HTML: the verdict, the first change that
+would help, the bar and its terms with their sizes; and what stands there where no script runs.
 
-book/calculator/screen.mjs writes the first two again with each answer.
+book/calculator/screen.mjs writes change and terms again with each answer.
 """
 
 from functools import lru_cache

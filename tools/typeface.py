@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "node_modules" / "@fontsource" / "source-sans-3"
 FAMILY = "Source Sans 3"
+STANDS_IN = "Source Sans 3 until it has come"  # a face of the system
 # What the book sets: text, stress, and headings with all that is bold.
 FACES = (("400", "normal", "400"), ("400", "italic", "400"), ("600", "normal", "600 700"))
 NAME = "source-sans-3-latin-{weight}-{style}.woff2"
@@ -34,8 +35,8 @@ FACE = """
 
 # What stands there until it has come: a face of every system, set so that lines keep their length
 # and height. The mean width of a letter of Source Sans 3, at its 108 %, over that of Arial (whose
-# widths Liberation Sans has), in the text of three pages of this book; ascent and descent are those of
-# Source Sans 3, 1.024 and 0.4 of its size.
+# widths Liberation Sans has), in the text of three pages of this book; ascent and descent are those
+# of Source Sans 3, 1.024 and 0.4 of its size.
 SYSTEM = {
     ("400", "normal"): (101.1, ("Arial", "ArialMT", "Liberation Sans", "LiberationSans", "Roboto")),
     ("400", "italic"): (
@@ -49,7 +50,7 @@ SYSTEM = {
 }
 UNTIL_THEN = """
 @font-face {{
-  font-family: "{family} until it has come";
+  font-family: "{family}";
   font-style: {style};
   font-weight: {range};
   src: {local};
@@ -64,7 +65,7 @@ def until_then(weight, style, weights):
     """The rule of the system's face that stands in for one of the book's."""
     size, names = SYSTEM[weight, style]
     local = ", ".join(f'local("{name}")' for name in names)
-    given = {"family": FAMILY, "style": style, "range": weights, "local": local, "size": size}
+    given = {"family": STANDS_IN, "style": style, "range": weights, "local": local, "size": size}
     return UNTIL_THEN.format(ascent=102.4 * 108 / size, descent=40 * 108 / size, **given)
 
 
