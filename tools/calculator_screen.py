@@ -105,8 +105,9 @@ def presets(say, models=None):
         tokens=tokens(),
     )
     formulas = say("The formulas, to work out the rest on paper:")
-    return f"""<noscript><table id="{TABLE}" class="memlab-ledger"><caption>{say(what)}</caption>
-<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>
+    return f"""<noscript><div class="pst-scrollable-table-container" tabindex="0">
+<table id="{TABLE}" class="memlab-ledger"><caption>{say(what)}</caption>
+<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>
 <p>{formulas} <a href="cheat-sheet.html">{say("the cheat sheet")}</a>, \
 <a href="notation.html">{say("the notation")}</a>.</p></noscript>"""
 
