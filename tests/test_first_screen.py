@@ -235,7 +235,7 @@ def test_without_scripts_there_is_a_table_and_the_page_has_its_colours(browser, 
         ]
         links = page.locator("noscript a, .calc a").evaluate_all("all => all.map(a => a.href)")
         assert f"{roots['http']}en/cheat-sheet.html" in links
-        assert "loading" not in page.inner_text("article") and page.is_hidden("#calc-form")
+        assert calculator.LOADING not in page.inner_text("article") and page.is_hidden("#calc-form")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         light = [int(part) > 128 for part in re.findall(r"\d+", ground)[:3]]
         assert light == [mode == "light"] * 3, ground
