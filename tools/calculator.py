@@ -17,8 +17,9 @@ from typing import Any
 
 import cpython
 import peaks_seal
-from calculator_answer import e, result, speaker, top
+from calculator_answer import e, result, speaker
 from calculator_home import HOME, HOME_CHOICES, step
+from calculator_screen import lead, presets, top, unscripted
 
 from memlab.base.message import Message, parts
 from memlab.devices import devices
@@ -142,7 +143,8 @@ def words():
         heard.append(told.pattern if isinstance(told, Message) else told)
         return f"\0{len(heard) - 1}\0"
 
-    page = top(NOTHING, place) + form(place) + result(NOTHING, place) + step(NOTHING, place)
+    page = lead(LOADING, True, place) + unscripted(place) + presets(place, ())
+    page += top(NOTHING, place) + form(place) + result(NOTHING, place) + step(NOTHING, place)
     shown = [heard[int(number)] for number in page.split("\0")[1::2]]  # as a reader meets them
     found += [text for text in shown if re.search(r"[^\W\d_]{2}", text) and text not in NAMES]
     return list(dict.fromkeys(found))
@@ -164,10 +166,10 @@ def stage(source, words=None, language="en"):
     shutil.rmtree(source / "calculator")  # the scripts, which Sphinx need not see as pages
     for script in sorted(SCRIPTS.glob("*.mjs")):
         lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
-        spoken = [line for line in lines if not line.lstrip().startswith("//")]
+        spoken = [line.lstrip() for line in lines if not line.lstrip().startswith("//")]
         (target / script.name).write_text("".join(spoken), encoding="utf-8")
     for name, texts in (("python", files()), ("later", later())):
-        (target / f"{name}.json").write_text(json.dumps(texts), encoding="utf-8")
+        (target / f"{name}.json").write_text(json.dumps(texts, sort_keys=True), encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks_seal.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
     if has_engine():
@@ -182,13 +184,14 @@ def raw(text):
 def whole(words=None, language="en"):
     """The page's form and its answer to the defaults."""
     found, say = answered({}, reader(peaks_seal.kept())), speaker(words, language)
-    engine = "yes" if has_engine() else "no"
     note = LOADING if has_engine() else NO_ENGINE
     return f"""<div class="calc">
-<p id="calc-note" data-engine="{engine}">{say(note)}</p>
+{lead(note, has_engine(), say)}
+{unscripted(say)}
 {top(found, say)}
 {form(say)}
 {result(found, say)}
+{presets(say)}
 {table({"defaults": FIRST}, words, language)}
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
@@ -199,9 +202,10 @@ def home(words=None, language="en"):
     found = answered(HOME, reader(peaks_seal.kept()))
     choices = {name: [(v, parts(label)) for v, label in HOME_CHOICES[name]] for name in HOME}
     given = {"defaults": {name: FIRST[name] for name in HOME}, "choices": choices}
-    engine = "yes" if has_engine() else "no"
+    engine, say = "yes" if has_engine() else "no", speaker(words, language)
     return f"""<div class="calc calc-home">
-{step(found, speaker(words, language))}
+{step(found, say)}
+{presets(say)}
 {table(given, words, language)}
 <script src="{PLACE}/wake.mjs" data-engine="{engine}"></script>
 </div>"""

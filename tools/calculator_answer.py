@@ -5,7 +5,6 @@ What a reader reads goes through `say`: a text or a message in, HTML in the page
 
 import html
 
-import cpython
 import wheel
 
 from memlab.base.message import rendered
@@ -26,19 +25,6 @@ def speaker(words=None, language="en"):
     return lambda told: e(rendered(told, words or {}, language))
 
 
-def top(found, say):
-    """The verdict and the bar, which stay in sight while the form is used."""
-    return f"""<section class="calc-top" aria-label="{say("Does it fit?")}">
-<p id="calc-wrong" role="alert"></p>
-<p id="calc-verdict" role="status" tabindex="-1" data-fits="{found["state"]}">\
-{say(found["verdict"])}</p>
-{count(say) if cpython.there() else ""}
-<svg id="calc-bar" role="img" aria-label="{say(found["picture"])}" viewBox="0 0 1000 60" \
-preserveAspectRatio="none">{bar(found)}</svg>
-<p id="calc-scale">{say(found["scale"])}</p>
-</section>"""
-
-
 def result(found, say):
     rows = "".join(row(each, say) for each in found["rows"])
     pairs = zip(found["steps"], found["flags"], strict=True)
@@ -46,9 +32,10 @@ def result(found, say):
     over = "".join(change(words, flag, say) for words, flag, _ in found["over"])
     left = "".join(f"<li>{say(words)}</li>" for words in found["leaves_out"])
     heads = "".join(f'<th scope="col">{say(name)}</th>' for name in ("term", "size", "bytes"))
-    return f"""<section id="calc-result" aria-label="{say("What it needs, term by term")}">
+    return f"""<section id="calc-result" tabindex="-1" \
+aria-label="{say("What it needs, term by term")}">
 <p id="calc-divides">{say(found["divides"])}</p>
-<div id="calc-advice">
+<div id="calc-advice" tabindex="-1">
 <p id="calc-changes-head">{say(found["advice"])}</p>
 <ol id="calc-changes">{steps}</ol>
 <ul id="calc-over" class="calc-plain">{over}</ul>
@@ -58,20 +45,30 @@ def result(found, say):
 <tbody id="calc-rows">{rows}</tbody>
 <tfoot><tr><th scope="row">{say("total")}</th><td id="calc-total">{say(found["total_text"])}</td>\
 <td id="calc-total-bytes">{say(f"{found['total']:,}")}</td></tr></tfoot></table>
-<p id="calc-formula" aria-live="polite">{say("Point at a term to read its formula.")}</p>
+{formula(say)}
 {hills(found, say)}
 {compare(say)}
 <p id="calc-serving">{say(found["serving"])}</p>
 <p>{say("Left out:")}</p>
 <ul id="calc-left-out">{left}</ul>
-<p><button type="button" id="calc-copy" disabled>{say("Copy a link to this")}</button>
+<p><button type="button" id="calc-copy" data-copied="{say("Copied")}" disabled>\
+{say("Copy a link to this")}</button>
 <button type="button" id="calc-picture" disabled>{say("Download the picture")}</button>
 <input id="calc-link" type="text" readonly hidden \
-aria-label="{say("The address of what you chose")}"></p>
+aria-label="{say("The address of what you chose")}">
+<span id="calc-copied" role="status" data-copied="{say("The link was copied.")}" \
+data-select="{say("The browser did not copy it; the address is selected here.")}"></span></p>
+<p id="calc-address"></p>
 <details><summary>{say("Ask memlab the same on a command line, or in Python")}</summary>
 <pre><code id="calc-command">{e(found["command"])}</code></pre>
 <pre><code id="calc-script">{e(found["script"])}</code></pre></details>
 </section>"""
+
+
+def formula(say):
+    """Where the formula of a term stands, once there is one that a reader points at."""
+    usual = say("Point at a term to read its formula.")
+    return f'<p id="calc-formula" aria-live="polite" data-usual="{usual}">{usual}</p>'
 
 
 def count(say):
@@ -111,11 +108,15 @@ def bar(found):
 
 
 def change(words, flag, say):
+    return f"<li>{change_inside(words, flag, say)}</li>"
+
+
+def change_inside(words, flag, say):
     """One change: what it is, its line in the reader's library, and a button that makes it."""
     line = f"<br><code>{e(flag)}</code>" if flag else ""
     make = say("Make this change")
     button = f'<button type="button" class="calc-apply" disabled>{make}</button>'
-    return f"<li><span>{say(words)}</span>{line}<br>{button}</li>"
+    return f"<span>{say(words)}</span>{line}<br>{button}"
 
 
 def hills(found, say):

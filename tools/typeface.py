@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "node_modules" / "@fontsource" / "source-sans-3"
 FAMILY = "Source Sans 3"
+STANDS_IN = "Source Sans 3 until it has come"  # a face of the system
 # What the book sets: text, stress, and headings with all that is bold.
 FACES = (("400", "normal", "400"), ("400", "italic", "400"), ("600", "normal", "600 700"))
 NAME = "source-sans-3-latin-{weight}-{style}.woff2"
@@ -31,6 +32,41 @@ FACE = """
   src: url("fonts/{file}") format("woff2");
   unicode-range: {latin};
 }}"""
+
+# What stands there until it has come: a face of every system, set so that lines keep their length
+# and height. The mean width of a letter of Source Sans 3, at its 108 %, over that of Arial (whose
+# widths Liberation Sans has), in the text of three pages of this book; ascent and descent are those
+# of Source Sans 3, 1.024 and 0.4 of its size.
+SYSTEM = {
+    ("400", "normal"): (101.1, ("Arial", "ArialMT", "Liberation Sans", "LiberationSans", "Roboto")),
+    ("400", "italic"): (
+        98.5,
+        ("Arial Italic", "Arial-ItalicMT", "Liberation Sans Italic", "LiberationSans-Italic"),
+    ),
+    ("600", "normal"): (
+        97.2,
+        ("Arial Bold", "Arial-BoldMT", "Liberation Sans Bold", "LiberationSans-Bold"),
+    ),
+}
+UNTIL_THEN = """
+@font-face {{
+  font-family: "{family}";
+  font-style: {style};
+  font-weight: {range};
+  src: {local};
+  size-adjust: {size}%;
+  ascent-override: {ascent:.1f}%;
+  descent-override: {descent:.1f}%;
+  line-gap-override: 0%;
+}}"""
+
+
+def until_then(weight, style, weights):
+    """The rule of the system's face that stands in for one of the book's."""
+    size, names = SYSTEM[weight, style]
+    local = ", ".join(f'local("{name}")' for name in names)
+    given = {"family": STANDS_IN, "style": style, "range": weights, "local": local, "size": size}
+    return UNTIL_THEN.format(ascent=102.4 * 108 / size, descent=40 * 108 / size, **given)
 
 
 def faces():
@@ -63,4 +99,5 @@ def stage(source):
         shutil.copy(file, target)
         given = {"family": FAMILY, "style": style, "range": weights, "file": file.name}
         rules += FACE.format(latin=LATIN, **given)
+    rules += "".join(until_then(*each) for each in FACES)
     sheet.write_text(f"{rules}\n{sheet.read_text(encoding='utf-8')}", encoding="utf-8")

@@ -22,12 +22,12 @@ NEEDS = re.compile(
     r" ?(?:minutes|minutos|分鐘)",
     re.S,
 )
-UNREAD = re.compile(r"<(script|select)\b.*?</\1>", re.S)  # data, and lists to choose from
+UNREAD = re.compile(r"<(script|select|noscript)\b.*?</\1>", re.S)  # data, and lists to look up
 WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 # Nobody reads these through.
 LOOKED_UP = {"answered", "api", "cheat-sheet", "glossary", "loops", "references", "several-gpus"}
-LOOKED_UP |= {"status", "notebooks/fine_print", "notebooks/fine_print_smaller"}
+LOOKED_UP |= {"calculator", "status", "notebooks/fine_print", "notebooks/fine_print_smaller"}
 PICTURE = "_static/social.png"
 BESIDE = "The notebook's first cell installs this file, if both lie in one folder."
 CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either

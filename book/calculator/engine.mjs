@@ -10,8 +10,7 @@ sys.path.insert(0, "/")
 from memlab.page.answer import answer
 from memlab.units import text
 
-def sized(count):
-    return text(int(count))
+def sized(count): return text(int(count))
 `;
 
 // loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise;

@@ -3,6 +3,7 @@ import { begin, said } from "./ask.mjs";
 import { comparer } from "./compare.mjs";
 import { configFrom } from "./engine.mjs";
 import { problem, speaker } from "./say.mjs";
+import { showParts, showRemedy, stick } from "./screen.mjs";
 import { drawn, showHills, swatch } from "./towers.mjs";
 
 const find = (id) => document.getElementById(id);
@@ -126,6 +127,7 @@ function show(found) {
   const at = (1000 * found.limit) / whole;
   bar.append(drawn("line", { x1: at, x2: at, y1: 0, y2: 60, class: "calc-limit" }));
   bar.setAttribute("aria-label", say(found.picture));
+  showParts(found, colour, say);
   find("calc-scale").textContent = say(found.scale);
   find("calc-divides").textContent = say(found.divides);
 
@@ -144,6 +146,7 @@ function show(found) {
     body.append(line);
     if (row.term === focused) button.focus();
   }
+  tell(body.querySelector(`[data-term="${find("calc-formula").dataset.term}"]`));
   find("calc-total").textContent = say(found.total_text);
   find("calc-total-bytes").textContent = count(found.total);
   find("calc-title").textContent = say(found.heading);
@@ -160,6 +163,7 @@ function show(found) {
 // What would help; while it is looked for, that of the question before keeps its place, and no more.
 function advice(found) {
   find("calc-advice").inert = !found;
+  showRemedy(found, say, change);
   if (!found) return;
   const changes = found.steps.map((words, i) => change(words, found.flags[i], found.sets[i]));
   find("calc-changes").replaceChildren(...changes);
@@ -202,6 +206,7 @@ async function update({ address = true } = {}) {
   compare.tell({ found, state });
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
+  find("calc-address").textContent = location.href;
   if (!found.fits) {
     await new Promise((then) => setTimeout(then, PAUSE));
     if (turn !== asked) return;
@@ -218,7 +223,7 @@ function stale(is) {
     place.classList.toggle("calc-stale", is);
 }
 
-// A question, or a text in place of one, that has no answer: the one before it must not pass for its.
+// A question, or a text in place of one, that has no answer: of the one before it nothing is left.
 function refuse(why) {
   asked += 1;
   find("calc-wrong").replaceChildren(say(why), ...plainer());
@@ -330,22 +335,22 @@ form.addEventListener("drop", (event) => {
   else readConfig(event.dataTransfer.getData("text/plain"));
 });
 
+// The formula of the term that a button names; without one, that there are such.
+function tell(button) {
+  const place = find("calc-formula");
+  const { term = "", formula } = button?.dataset ?? {};
+  place.textContent = term ? `${say(term)}: ${formula}` : place.dataset.usual;
+  place.dataset.term = term;
+}
 function formula(event) {
   const button = event.target.closest?.("button.calc-term");
-  if (button) {
-    const { term, formula } = button.dataset;
-    find("calc-formula").textContent = `${say(term)}: ${formula}`;
-  }
+  if (button) tell(button);
 }
 for (const kind of ["pointerover", "focusin", "click"])
   find("calc-rows").addEventListener(kind, formula);
 
 find("calc-copy").addEventListener("click", async () => {
-  const link = find("calc-link");
-  link.value = location.href;
-  link.hidden = false;
-  link.select();
-  await navigator.clipboard?.writeText(location.href).catch(() => {});
+  (await import("./copy.mjs")).copy(location.href);
 });
 find("calc-picture").addEventListener("click", async () => {
   const { download } = await import("./picture.mjs"); // which few need
@@ -371,6 +376,7 @@ compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => 
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
+stick();
 await takeAll();
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";

@@ -217,9 +217,10 @@ def of_prints(node: ast.stmt) -> bool:
 
 
 def narrow(code: str) -> str:
-    """The same code, a space for each level, none before what goes on with a statement; no gaps."""
+    """The same code, a statement a line, a space for each level; no gaps."""
     lines = code.split("\n")
-    levels, level, starts = [0] * len(lines), 0, True
+    levels: dict[int, int] = {}  # of the rows on which a statement begins
+    level, starts = 0, True
     inside: set[int] = set()  # of a text of several lines
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type in (tokenize.INDENT, tokenize.DEDENT):
@@ -232,8 +233,12 @@ def narrow(code: str) -> str:
             starts = False
             if token.type in TEXTS:
                 inside.update(range(token.start[0], token.end[0]))
-    return "\n".join(
-        line if row in inside else " " * levels[row] + line.lstrip(" ")
-        for row, line in enumerate(lines)
-        if row in inside or line.strip()
-    )
+    made: list[str] = []
+    for row, line in enumerate(lines):
+        if row in inside or row in levels:
+            made.append(line if row in inside else " " * levels[row] + line.lstrip(" "))
+        elif more := line.strip():  # what goes on with a statement
+            before = made[-1].removesuffix("\\").rstrip(" ")
+            gap = "" if before[-1] in "([{," or more[0] in ")]}" else " "
+            made[-1] = before + gap + more
+    return "\n".join(made)

@@ -85,8 +85,9 @@ def undivided(run: Run, zero: int) -> str:
 
 def verdict(found: Said) -> str:
     """Whether it fits, or that only what stays is known to."""
-    if found["fits"] and not found["peak"]:
-        return Message(say.FITS_SO_FAR, why=found["why"], **figures(found))
+    if not found["peak"]:
+        told = say.FITS_SO_FAR if found["fits"] else say.TOO_MUCH_AT_REST
+        return Message(told, why=found["why"], **figures(found))
     return known(found)
 
 

@@ -8,8 +8,12 @@ reads it as one.
 # The verdict, and what would help.
 FITS = "✓ It fits {card}: it needs {total} of {limit}, and {left} are left."
 FITS_SO_FAR = (
-    "This much fits {card}: {total} of {limit}. {left} are left for the step itself, whose peak is "
-    "not known here: {why}."
+    "The peak of this step is not known here: {why}. What stays from step to step fits {card}: "
+    "{total} of {limit}, and {left} are left for the step itself."
+)
+TOO_MUCH_AT_REST = (
+    "✗ The peak of this step is not known here: {why}. What stays from step to step alone does not "
+    "fit {card}: {total}, and {limit} are there. {left} too much."
 )
 TIGHT = (
     "≈ Tight on {card}: it needs {total} of {limit}, and may take up to {most} with what the "
