@@ -66,8 +66,11 @@ def lookup(folder):
     return reader(folder)
 
 
-def there(folder, states, texts=(), advised=()):
-    """What the page's engine answers, without advice but to the states of these numbers."""
+def there(folder, states, texts=(), advised=(), further=()):
+    """What the page's engine answers, without advice but to the states of these numbers.
+
+    further     pairs of a state and a question after its verdict
+    """
     if shutil.which("node") is None:
         pytest.skip("no node")
     if not (ENGINE / "micropython.mjs").exists():
@@ -79,6 +82,7 @@ def there(folder, states, texts=(), advised=()):
         "moments": str(folder),
         "texts": list(texts),
         "advised": list(advised),
+        "asked": list(further),
     }
     done = subprocess.run(
         ["node", str(HERE / "run.mjs")],

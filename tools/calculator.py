@@ -18,13 +18,14 @@ from typing import Any
 import cpython
 import peaks_seal
 from calculator_answer import e, result, speaker, top
+from calculator_asked import asked
 from calculator_home import HOME, HOME_CHOICES, step
 
 from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, serve_words, shared_words, simulated_words
+from memlab.page import adapter_words, asked_words, serve_words, shared_words, simulated_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
 from memlab.page.controls import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
@@ -128,6 +129,7 @@ def words():
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words)
+    listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
@@ -142,7 +144,13 @@ def words():
         heard.append(told.pattern if isinstance(told, Message) else told)
         return f"\0{len(heard) - 1}\0"
 
-    page = top(NOTHING, place) + form(place) + result(NOTHING, place) + step(NOTHING, place)
+    page = (
+        top(NOTHING, place)
+        + asked(place)
+        + form(place)
+        + result(NOTHING, place)
+        + step(NOTHING, place)
+    )
     shown = [heard[int(number)] for number in page.split("\0")[1::2]]  # as a reader meets them
     found += [text for text in shown if re.search(r"[^\W\d_]{2}", text) and text not in NAMES]
     return list(dict.fromkeys(found))
@@ -187,6 +195,7 @@ def whole(words=None, language="en"):
     return f"""<div class="calc">
 <p id="calc-note" data-engine="{engine}">{say(note)}</p>
 {top(found, say)}
+{asked(say)}
 {form(say)}
 {result(found, say)}
 {table({"defaults": FIRST}, words, language)}

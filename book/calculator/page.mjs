@@ -1,5 +1,6 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
 import { begin, said } from "./ask.mjs";
+import { asker } from "./asked.mjs";
 import { comparer } from "./compare.mjs";
 import { configFrom } from "./engine.mjs";
 import { problem, speaker } from "./say.mjs";
@@ -15,6 +16,7 @@ const count = (number) => say(number.toLocaleString("en"));
 let config = null;
 let answer = null;
 let compare = null; // what is told each answer, and keeps one
+let also = null; // what is asked after the verdict
 let counter = null; // counts what is in no table: count.mjs, once there is such a question
 let asked = 0;
 const PAUSE = 150; // milliseconds without another question before advice is looked for
@@ -191,6 +193,7 @@ function take(sets) {
 async function update({ address = true } = {}) {
   if (!answer) return;
   const turn = ++asked;
+  also.drop();
   const state = stateOfControls();
   let found = await answer(state, false);
   if (turn !== asked) return;
@@ -221,6 +224,7 @@ function stale(is) {
 // A question, or a text in place of one, that has no answer: the one before it must not pass for its.
 function refuse(why) {
   asked += 1;
+  also.drop();
   find("calc-wrong").replaceChildren(say(why), ...plainer());
   stale(true);
   find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
@@ -363,6 +367,7 @@ addEventListener("hashchange", takeAll);
 // -- beginning ----------------------------------------------------------------------------------
 
 answer = await begin();
+also = asker({ ask: answer.asked, state: stateOfControls, say, take });
 compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => {
   history.replaceState(null, "", addressOf(stateOfControls()));
   find("calc-link").value = "";

@@ -39,11 +39,13 @@ TERMS = (
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
 # adapter_config.json, answers about adapters, about types that memlab does not describe and about
-# serving, knows a teacher; and the records of all families but the first.
+# serving and what is asked after the verdict, knows a teacher; and the records of all families but
+# the first.
 LATER = (
-    "files/adapter_fields model/believed model/config model/fields model/kind model/module_names "
-    "model/rotary_keys page/adapter_file page/adapter_words page/adapters_resident "
-    "page/serve_answer page/serve_command page/serve_words page/sums page/types run/teacher"
+    "explain/largest files/adapter_fields model/believed model/config model/fields model/kind "
+    "model/module_names model/rotary_keys page/adapter_file page/adapter_words "
+    "page/adapters_resident page/asked page/asked_words page/serve_answer page/serve_command "
+    "page/serve_words page/sums page/turns page/types run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

@@ -115,7 +115,7 @@ def of_engine(found: dict[str, Any], state: State, card: Room, model: Model, adv
     """Put in what an engine takes when it starts, and how many conversations its pool holds."""
     there = pool_of(state, model)
     engine, figures = named(state["engine"]), {row.term: row.derived for row in there.ledger.rows}
-    room = there.blocks // there.request
+    room = conversations(there)
     needed = state["users"] * there.request * there.block_bytes
     rows: dict[str, Any] = {"weights": (figures["weights"] or 0, told.WEIGHTS_KEPT)}
     if figures.get("activations"):
@@ -197,7 +197,7 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
             there = pool_of(tried, model)
         except ValueError:
             continue
-        room = there.blocks // there.request
+        room = conversations(there)
         if room < state["users"]:
             continue
         found["steps"].append(Message(told.MAKES_ROOM, change=name, count=f"{room:,}"))
@@ -213,8 +213,18 @@ def pool_of(state: State, model: Model) -> Pool:
 
     Raises      ValueError as memlab.engines.pool
     """
+    return pool(model, engine_of(state), on=card_of(state))
+
+
+def conversations(there: Pool) -> int:
+    """How many conversations of the full length a pool holds at once, as `memlab serve` says it."""
+    return there.blocks // there.request if there.sequences is None else there.sequences
+
+
+def engine_of(state: State) -> Engine:
+    """How the engine of a state is started."""
     loaded = state["loaded"] * MiB
-    engine = Engine(
+    return Engine(
         name=state["engine"],
         utilization=state["share"] / 100,
         max_model_len=state["context"],
@@ -224,7 +234,6 @@ def pool_of(state: State, model: Model) -> Pool:
         tensor=state["cards"],
         weights=loaded or None,
     )
-    return pool(model, engine, on=card_of(state))
 
 
 def recipe_of(state: State) -> Recipe:
