@@ -13,7 +13,7 @@ from memlab.page import asked_words as say
 from memlab.page.answer import answered as verdict_of
 from memlab.page.asked import BATCH, CONTEXT, GPUS, SERVED, TOKENS, TRAINED, USERS, answered
 from memlab.page.serve_controls import SERVE
-from memlab.page.turns import A_TURN, Known, Later
+from memlab.page.turns import A_TURN, CHEAP, DEAR, Known, Later
 
 # Steps whose search a replay of the allocator leaves as it is.
 TRAINING = [
@@ -25,10 +25,10 @@ TRAINING = [
     ({"card": "A100 40GB", "tokens": 1000, "model": "gemma-2b"}, 3),
     ({"card": "RTX 4090", "tokens": 1024, "model": "llama-3.2-1b", "precision": "autocast"}, None),
     ({"card": "RTX 4090", "tokens": 1024}, 0),
-    ({"card": "other", "gib": 24, "tokens": 512, "trained": "qlora", "checkpoint": "block"}, None),
     ({"card": "L40S", "tokens": 512, "trained": "lora", "rank": 8}, None),
     ({"card": "H100 80GB", "tokens": 700, "optimizer": "lion"}, None),
     ({"card": "H200", "tokens": 1024, "loss": "chunked"}, None),
+    ({"card": "other", "gib": 48, "tokens": 1024, "trained": "qlora"}, None),
     ({"card": "B200", "tokens": 1024, "data": 8, "zero": 3, "precision": "bf16"}, None),
     ({"card": "RTX 3090", "tokens": 1024, "model": "qwen2.5-0.5b", "micro_batches": 4}, None),
 ]
@@ -137,10 +137,14 @@ def test_a_turn_ends_and_goes_on_where_it_was():
         with pytest.raises(Later):
             for n in range(100):
                 known.of(n, lambda n=n: made.append(n) or n)
-        assert made == list(range(A_TURN * turn))
+        assert made == list(range(A_TURN // DEAR * turn))
         known.begin("one")
     known.begin("another")
     assert known.values == {}
+    with pytest.raises(Later):
+        for n in range(100):
+            known.of(n, lambda n=n: n, CHEAP)
+    assert len(known.values) == A_TURN // CHEAP
 
 
 def test_the_engines_agree(folder, lookup):  # noqa: F811

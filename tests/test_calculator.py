@@ -66,10 +66,11 @@ def lookup(folder):
     return reader(folder)
 
 
-def there(folder, states, texts=(), advised=(), further=()):
+def there(folder, states, texts=(), advised=(), further=(), named=()):
     """What the page's engine answers, without advice but to the states of these numbers.
 
     further     pairs of a state and a question after its verdict
+    named       pairs of what names a model and a use
     """
     if shutil.which("node") is None:
         pytest.skip("no node")
@@ -83,6 +84,7 @@ def there(folder, states, texts=(), advised=(), further=()):
         "texts": list(texts),
         "advised": list(advised),
         "asked": list(further),
+        "named": list(named),
     }
     done = subprocess.run(
         ["node", str(HERE / "run.mjs")],

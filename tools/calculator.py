@@ -20,15 +20,24 @@ import peaks_seal
 from calculator_answer import e, result, speaker, top
 from calculator_asked import asked
 from calculator_home import HOME, HOME_CHOICES, step
+from calculator_models import model as of_models
 
 from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
+from memlab.model import hub_names, sizes
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, asked_words, serve_words, shared_words, simulated_words
+from memlab.page import (
+    adapter_words,
+    asked_words,
+    named_words,
+    serve_words,
+    shared_words,
+    simulated_words,
+)
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
-from memlab.page.controls import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
+from memlab.page.controls import CHOICES, NUMBERS, PRECISIONS, first
 from memlab.page.files import files, later
 from memlab.page.peak_files import reader
 from memlab.page.question import HALF
@@ -129,6 +138,7 @@ def words():
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words)
+    listed |= vars(named_words) | {"HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():
         if name.isupper():
@@ -267,6 +277,8 @@ def config(say):
 
 def control(name, say):
     for known, label, values in CHOICES:
+        if known == name == "model":
+            return of_models(label, FIRST[name], say)
         if known == name:
             return choice(name, label, values, say)
     for known, label, least, most in NUMBERS:
@@ -281,9 +293,6 @@ def choice(name, label, values, say):
         "</option>"
         for value, words in values
     )
-    if name == "model":
-        given = say("the config that you gave")
-        options += f'<option value="{OTHER_MODEL}" hidden disabled>{given}</option>'
     return (
         f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
         f'<select id="calc-{name}" name="{name}" disabled>{options}</select></div>\n'

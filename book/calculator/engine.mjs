@@ -102,6 +102,14 @@ export async function start(loadMicroPython, options, files, fetchRest) {
     }
     return null;
   };
+  // What a name, a size or an address in the place of a model means.
+  let meant = null;
+  answer.named = async (text, use) => {
+    if (!whole) await complete();
+    if (!meant) python.runPython("from memlab.page.named import named");
+    meant ??= python.globals.get("named");
+    return JSON.parse(meant(text, use));
+  };
   answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes
   return answer;
 }

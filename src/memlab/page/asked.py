@@ -31,7 +31,7 @@ from .serve_command import computing
 from .serve_controls import NO_ENGINE, SERVE
 from .supported import Unknown, why
 from .table_peak import Highest, Missing
-from .turns import Known, Later
+from .turns import CHEAP, DEAR, Known, Later
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ def _served(state: State, what: str, known: Known) -> dict[str, Any]:
         kernel = "weights", kernel_on(card.name)
         if kernel in known.values and engine.weights is None:
             engine = replace(engine, weights=known.values[kernel])
-        found: Pool = known.of((card.name, tokens), lambda: pool(model, engine, on=card))
+        cost = DEAR if engine.weights is None else CHEAP
+        found: Pool = known.of((card.name, tokens), lambda: pool(model, engine, on=card), cost)
         for row in found.ledger.rows:
             if row.term == "weights":
                 known.values[kernel] = row.derived

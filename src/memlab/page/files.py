@@ -42,10 +42,11 @@ TERMS = (
 # serving and what is asked after the verdict, knows a teacher; and the records of all families but
 # the first.
 LATER = (
-    "explain/largest files/adapter_fields model/believed model/config model/fields model/kind "
-    "model/module_names model/rotary_keys page/adapter_file page/adapter_words "
-    "page/adapters_resident page/asked page/asked_words page/serve_answer page/serve_command "
-    "page/serve_words page/sums page/turns page/types run/teacher"
+    "explain/largest files/adapter_fields model/believed model/config model/fields "
+    "model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
+    "page/adapter_file page/adapter_words page/adapters_resident page/asked page/asked_words "
+    "page/named page/named_words page/serve_answer page/serve_command page/serve_words page/sums "
+    "page/turns page/types run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")
@@ -54,6 +55,7 @@ EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "families.Family",
     "model.Model",
+    "model.hub_names.Repository",
     "model.latent.Latent",
     "model.tensors.Tensor",
     "recipe.Recipe",

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-A_TURN = 2  # peaks or pools that are worked out in one
+A_TURN, DEAR, CHEAP = 8, 4, 1  # what is worked out in one: two peaks, or pools of known weights
 
 
 class Later(Exception):
@@ -27,10 +27,14 @@ class Known:
             self.question, self.values = question, {}
         self.left = A_TURN
 
-    def of(self, name: Any, make: Callable[[], Any]) -> Any:
+    def of(self, name: Any, make: Callable[[], Any], cost: int = DEAR) -> Any:
+        """What `make` gives, or gave before.
+
+        Raises      Later where a turn has worked out as much as it may
+        """
         if name not in self.values:
-            if self.turns and not self.left:
+            if self.turns and self.left < cost:
                 raise Later()
-            self.left -= 1
+            self.left -= cost
             self.values[name] = make()
         return self.values[name]
