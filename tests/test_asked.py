@@ -11,7 +11,8 @@ from memlab.cli import main
 from memlab.devices import devices
 from memlab.page import asked_words as say
 from memlab.page.answer import answered as verdict_of
-from memlab.page.asked import BATCH, CONTEXT, GPUS, SERVED, TOKENS, TRAINED, USERS, answered
+from memlab.page.asked import answered
+from memlab.page.asked_parts import BATCH, CONTEXT, GPUS, SERVED, TOKENS, TRAINED, USERS
 from memlab.page.serve_controls import SERVE
 from memlab.page.turns import A_TURN, CHEAP, DEAR, Known, Later
 
@@ -41,6 +42,14 @@ SERVING = [
     {"model": "gemma-3-1b", "card": "T4", "context": 30000},
     {"engine": "sglang", "share": 85, "model": "llama-3.1-8b", "users": 3, "context": 100000},
     {"card": "other", "gib": 12, "context": 100},
+    {"engine": "llama.cpp", "card": "RTX 4090", "users": 5},
+    {
+        "engine": "llama.cpp",
+        "card": "RTX 3060",
+        "gguf": "Q8_0",
+        "gguf_kv": "q8_0",
+        "model": "qwen3-4b",
+    },
 ]
 
 

@@ -30,6 +30,7 @@ from memlab.model.presets import PRESETS
 from memlab.page import (
     adapter_words,
     asked_words,
+    llama_cpp_words,
     named_words,
     serve_words,
     shared_words,
@@ -41,6 +42,7 @@ from memlab.page.controls import CHOICES, NUMBERS, PRECISIONS, first
 from memlab.page.files import files, later
 from memlab.page.peak_files import reader
 from memlab.page.question import HALF
+from memlab.page.serve_controls import CHOICES as SERVING
 from memlab.page.serve_controls import SERVE, TRAIN
 from memlab.page.supported import of_run
 from memlab.page.table_peak import HILLS
@@ -57,7 +59,8 @@ PLACE = "_static/calculator"
 
 FIRST = first()
 NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
-NAMES |= {"vLLM", "SGLang", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
+NAMES |= {value for name, _, values in SERVING if "gguf" in name for value, _ in values}
+NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -90,7 +93,11 @@ GROUPS = (
         TRAIN,
     ),
     ("The conversations", ("users", "context"), SERVE),
-    ("How it is served", ("engine", "dtype", "kv", "share", "loaded", "cards"), SERVE),
+    (
+        "How it is served",
+        ("engine", "gguf", "gguf_kv", "dtype", "kv", "share", "loaded", "cards"),
+        SERVE,
+    ),
     ("The card", ("card", "gib"), ""),
     ("How many cards", ("data", "zero", "param_dtype", "tensor", "pipeline"), TRAIN),
 )
@@ -138,7 +145,8 @@ def words():
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words)
-    listed |= vars(named_words) | {"HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
+    listed |= vars(llama_cpp_words) | vars(named_words)
+    listed |= {"HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():
         if name.isupper():

@@ -88,7 +88,8 @@ def compare(say):
     """
     heads = ("term", "kept", "now", "difference")
     columns = "".join(f'<th scope="col">{say(name)}</th>' for name in heads)
-    return f"""<section id="calc-compare" tabindex="-1" aria-label="{say("Two answers side by side")}" hidden>
+    return f"""<section id="calc-compare" tabindex="-1" \
+aria-label="{say("Two answers side by side")}" hidden>
 <div class="calc-pair">
 <p><strong>{say("kept")}</strong> <span id="calc-kept"></span><br>\
 <span id="calc-kept-verdict"></span></p>

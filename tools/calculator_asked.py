@@ -4,7 +4,7 @@ book/calculator/asked.mjs asks the engine, once somebody presses one.
 """
 
 from memlab.page import asked_words
-from memlab.page.asked import SERVED, TRAINED
+from memlab.page.asked_parts import SERVED, TRAINED
 from memlab.page.serve_controls import SERVE, TRAIN
 
 HEADS = (asked_words.GPU, asked_words.MEMORY, asked_words.VERDICT, asked_words.MARGIN)

@@ -27,7 +27,7 @@ def parameters(word: str) -> int:
         return 0
     if not all([each in "0123456789" for each in whole + rest]):
         return 0
-    return int(whole + rest) * unit // 10 ** len(rest)
+    return int(whole + rest) * unit // int(10 ** len(rest))
 
 
 def near(count: int) -> list[str]:

@@ -42,11 +42,12 @@ TERMS = (
 # serving and what is asked after the verdict, knows a teacher; and the records of all families but
 # the first.
 LATER = (
-    "explain/largest files/adapter_fields model/believed model/config model/fields "
-    "model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
-    "page/adapter_file page/adapter_words page/adapters_resident page/asked page/asked_words "
-    "page/named page/named_words page/serve_answer page/serve_command page/serve_words page/sums "
-    "page/turns page/types run/teacher"
+    "engines/llama_cpp explain/largest files/adapter_fields model/believed model/config "
+    "model/fields model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
+    "page/adapter_file page/adapter_words page/adapters_resident page/asked page/asked_parts "
+    "page/asked_serving page/asked_words page/llama_cpp_words page/named page/named_words "
+    "page/serve_answer page/serve_command page/serve_engine page/serve_llama_cpp "
+    "page/serve_words page/sums page/turns page/types run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")
@@ -79,6 +80,8 @@ FROZEN = (
     "explain.changes.Found",
     "devices.Device",
     "engines.engine.Engine",
+    "engines.llama_cpp.LlamaCpp",
+    "engines.llama_cpp.Loaded",
     "engines.pool.Pool",
     "engines.quantized.Quantized",
     "verdict.Room",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ..base.message import Message
-from ..engines.engine import Engine
-from ..engines.pool import Pool, pool
 from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
-from ..engines.quantized import Quantized, checkpoint, published
+from ..engines.quantized import Quantized, checkpoint
 from ..families import has_config
 from ..formats import storage
 from ..model import Model
@@ -27,10 +25,10 @@ from .serve_command import (
     format_of,
     named,
     packs,
-    quantization,
     script,
 )
-from .serve_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serve_controls import LLAMA_CPP, NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serve_engine import conversations, packing, pool_of
 from .types import TypedModel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -60,7 +58,11 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
     room = room_on(card_of(state), threads=1)
     found = begun(state, room, name_of(state, model), model.parameter_count)
-    if state["engine"] == NO_ENGINE:
+    if state["engine"] == LLAMA_CPP:
+        from .serve_llama_cpp import of_llama_cpp
+
+        found = of_llama_cpp(state, model)
+    elif state["engine"] == NO_ENGINE:
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
         if not cache:
@@ -208,48 +210,11 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
     found["advice"] = told.EACH_MAKES_ROOM if found["steps"] else told.NO_ROOM
 
 
-def pool_of(state: State, model: Model) -> Pool:
-    """What the engine of a state makes of its card.
-
-    Raises      ValueError as memlab.engines.pool
-    """
-    return pool(model, engine_of(state), on=card_of(state))
-
-
-def conversations(there: Pool) -> int:
-    """How many conversations of the full length a pool holds at once, as `memlab serve` says it."""
-    return there.blocks // there.request if there.sequences is None else there.sequences
-
-
-def engine_of(state: State) -> Engine:
-    """How the engine of a state is started."""
-    loaded = state["loaded"] * MiB
-    return Engine(
-        name=state["engine"],
-        utilization=state["share"] / 100,
-        max_model_len=state["context"],
-        kv_dtype=state["kv"],
-        dtype=computing(state),
-        quantization=quantization(state),
-        tensor=state["cards"],
-        weights=loaded or None,
-    )
-
-
 def recipe_of(state: State) -> Recipe:
     """The weights alone, in the format of a state; NF4 is that of linear layers but the head."""
     if state["dtype"] == NF4:
         return Recipe(weights=NF4, other="bf16", head="bf16", gradients=None)
     return Recipe(weights=computing(state), gradients=None)
-
-
-def packing(state: State, model: Model) -> Quantized | None:
-    """How the matrices of what is loaded are packed; None: not at all."""
-    if not packs(state):
-        return None
-    if state["dtype"] == PUBLISHED:
-        return published(model)
-    return Quantized(format=str(state["dtype"]))
 
 
 def _packed(found: dict[str, Any], how: Quantized | None) -> None:

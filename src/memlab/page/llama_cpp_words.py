@@ -1,0 +1,13 @@
+"""Sentences about llama.cpp: as in memlab.page.serve_words."""
+
+FILE_KEPT = "every tensor in its type of a {file} file, but the input embedding"
+SLOTS_KEPT = (
+    "2 · L · T · K · H in {cache} for each of {users} slots, T rounded up to a multiple of 256"
+)
+OF_CUDA = "a CUDA context, {size}, which is off the line already"
+COMPUTE_BUFFER = (
+    "the compute buffer, which ggml's planner lays out for the largest graph of your build, GPU "
+    "and batch; the log of llama.cpp says it"
+)
+ON_THE_CPU = "the input embedding, {size} of the file, which llama.cpp keeps in the CPU's memory"
+IMATRIX = "other types that an importance matrix (imatrix) gives some tensors"
