@@ -9,6 +9,7 @@ from test_calculator import folder, lookup, there  # noqa: F401  fixtures
 from memlab.base.message import parts
 from memlab.cli import main
 from memlab.devices import devices
+from memlab.engines.apple import macs
 from memlab.page import asked_words as say
 from memlab.page.answer import answered as verdict_of
 from memlab.page.asked import answered
@@ -127,6 +128,18 @@ def test_the_longest_context_holds_these_conversations_and_a_token_more_does_not
         assert answered(state | {"context": max(2, most)}, lookup, USERS)["value"] >= users
     if most and not found["then"]:
         assert answered(state | {"context": most + 1}, lookup, USERS)["value"] < users
+
+
+def test_apples_gpus_are_asked_about_for_llama_cpp_alone(lookup):  # noqa: F811
+    state = {"use": SERVE, "engine": "llama.cpp", "card": "Apple 16GB"}
+    rows = answered(state, lookup, GPUS)["rows"]
+    assert len(rows) == len(devices()) + len(macs()) and [r[0] for r in rows if r[5]] == [
+        "Apple 16GB"
+    ]
+    assert not [row for row in answered({"use": SERVE}, lookup, GPUS)["rows"] if "Apple" in row[0]]
+    for other in ({"card": "Apple 16GB"}, {"use": SERVE, "card": "Apple 16GB"}):
+        with pytest.raises(ValueError, match="Apple 16GB runs no CUDA"):
+            verdict_of(other, lookup)
 
 
 def test_a_state_without_a_table_says_that_its_peak_is_not_known(lookup):  # noqa: F811

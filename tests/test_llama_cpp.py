@@ -6,6 +6,7 @@ import pytest
 
 from memlab import Model
 from memlab.cli import main
+from memlab.engines.apple import SOURCES, mac, macs
 from memlab.engines.llama_cpp import (
     BLOCKS,
     FILES,
@@ -121,3 +122,19 @@ def test_the_shell_answers(capsys):
     assert sorted(FILES) == sorted(
         ["Q4_0", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "Q8_0", "F16", "BF16"]
     )
+
+
+def test_apples_memory_is_what_a_log_of_metal_says_and_has_no_context_of_cuda(capsys):
+    assert [card.usable / MiB for card in macs()] == pytest.approx(
+        [5461.34, 10922.67, 21845.34, 49152.0, 73728.0], abs=0.01
+    )
+    assert {card.marketed for card in macs()} == set(SOURCES)
+    for card in macs():  # two thirds, or three quarters
+        assert card.usable / (card.marketed * GiB) == pytest.approx(0.7, abs=0.051)
+    there = loaded(LLAMA, LlamaCpp(), on="apple 16GB")
+    weights = file_bytes(LLAMA, "Q4_K_M")[0]
+    assert (there.device, there.available) == ("Apple 16GB", mac("Apple 16GB").usable - weights)
+    words = ["serve", "llama-3-8b", "--engine", "llama.cpp", "--on", "Apple 16GB"]
+    assert main(words) == 0
+    assert main(["fit", "gpt2", "--tokens", "16", "--on", "Apple 16GB"]) == 2
+    assert "Apple 16GB" in capsys.readouterr().err

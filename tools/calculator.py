@@ -24,6 +24,7 @@ from calculator_models import model as of_models
 
 from memlab.base.message import Message, parts
 from memlab.devices import devices
+from memlab.engines import apple
 from memlab.explain.changes import CHANGES
 from memlab.model import hub_names, sizes
 from memlab.model.presets import PRESETS
@@ -58,7 +59,7 @@ MARKS = {"calculator.md": "<!-- the-calculator -->", "intro.md": "<!-- the-step 
 PLACE = "_static/calculator"
 
 FIRST = first()
-NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
+NAMES = {*PRESETS, *(card.name for card in devices() + apple.macs())}  # which no language changes
 NAMES |= {value for name, _, values in SERVING if "gguf" in name for value, _ in values}
 NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
 SLIDERS = {
@@ -146,7 +147,7 @@ def words():
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words)
     listed |= vars(llama_cpp_words) | vars(named_words)
-    listed |= {"HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
+    listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():
         if name.isupper():

@@ -18,7 +18,8 @@ data-asking="{say(asked_words.ASKING)}" data-take="{say(asked_words.TAKE)}" \
 data-chosen="{say(asked_words.CHOSEN)}">
 {row(TRAIN, TRAINED, say)}
 {row(SERVE, SERVED, say)}
-<p><button type="button" id="calc-keep" disabled>{say("Keep this to compare")}</button></p>
+<p class="calc-also"><button type="button" id="calc-keep" disabled>\
+{say("Keep this to compare")}</button></p>
 <p id="calc-asked-line" role="status"></p>
 <p id="calc-asked-more"></p>
 <div id="calc-asked-gpus" tabindex="0" role="region" \

@@ -61,7 +61,8 @@ export function asker({ ask, state, say, take }) {
     if (found.replayed) more.append(cell("br"), say(found.replayed), " ", cell("code", found.command));
     gpus.hidden = !found.rows;
     gpus.querySelector("tbody").replaceChildren(...(found.rows ?? []).map(row));
-    gpus.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    const here = gpus.querySelector("[aria-current]");
+    gpus.scrollTop = here ? here.offsetTop - gpus.clientHeight / 2 : 0;
   }
 
   function row([name, size, sign, verdict, margin, here]) {

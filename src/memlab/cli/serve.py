@@ -40,7 +40,7 @@ PRECISIONS = ("bf16", "fp16", "fp32")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and the flags of a serving engine."""
     arguments.add_model(parser, "--on DEVICE ")
-    words = "a card, or a size: 'H100 80GB', '24 GB'"
+    words = "a card, or a size: 'H100 80GB', '24 GB'; llama.cpp: 'Apple 64GB' too"
     parser.add_argument("--on", required=True, metavar="DEVICE", help=words)
     known = (*ENGINES, LLAMA_CPP)
     words = f"whose pool: {' or '.join(known)} (default {ENGINES[0]})"

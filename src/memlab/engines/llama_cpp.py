@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from ..base.frozen import dataclass
 from ..base.message import Listed, Message
-from ..devices import Device, room
+from ..devices import Device, card
 from ..ledger import Ledger
 from ..model import Model
 from ..model.tensors import Tensor
 from ..step.windows import windows
-from ..terms.context import CONTEXT
 from ..units import MOST, at_least_one
+from .apple import context_of, mac
 
 NAME = "llama.cpp"
 # Of each type the values of a block, and its bytes: ggml-common.h.
@@ -56,6 +56,7 @@ FALLBACK = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 WHOLE = ("F16", "BF16", "F32")
 KEPT_WHOLE = ("router", "shared_router", "positions")  # in fp32, as convert_hf_to_gguf.py writes
 INPUTS = ("embedding", "positions")  # in the memory of the CPU
+ENDS = ("embedding", "positions", "lm_head")  # which no family stores transposed
 PAD = 256  # tokens: llama-context.cpp pads what each slot has to a multiple of them
 # Of models that llama.cpp quantizes or caches in ways of their own.
 OTHERS = {
@@ -129,10 +130,11 @@ def loaded(model: Model, engine: LlamaCpp, *, on: str | int | Device) -> Loaded:
     Leaves out  the compute buffer, which ggml's planner lays out for the largest graph of this
                 build, GPU and batch: its log says it; several GPUs, layers on the CPU, adapters
     Unit        bytes
+    Shapes      on: a GPU, a size, or one of Apple's ("Apple 64GB")
     Raises      ValueError for a model whose file or cache is not counted, and for more tokens than
                 it has positions
     """
-    total, device = room(on)
+    there = mac(on) or card(on)
     context = model.positions if engine.context is None else engine.context
     if context > model.positions:
         pattern = "context={context} is above the model's {positions} positions"
@@ -140,10 +142,10 @@ def loaded(model: Model, engine: LlamaCpp, *, on: str | int | Device) -> Loaded:
     weights, host = file_bytes(model, engine.file)
     slot = slot_cache(model, context, engine.cache)
     figures = {"weights": weights, "kv_cache": engine.slots * slot}
-    title = Listed(" · ", [model.name, Message("{engine} on {card}", engine=NAME, card=device)])
+    title = Listed(" · ", [model.name, Message("{engine} on {card}", engine=NAME, card=there.name)])
     ledger = Ledger.of("derived", figures, title=title)
-    rest = total - CONTEXT - weights
-    return Loaded(engine, model, device, ledger, rest, slot, host)
+    rest = there.limit - context_of(there) - weights
+    return Loaded(engine, model, there.name, ledger, rest, slot, host)
 
 
 def file_bytes(model: Model, file: str) -> tuple[int, int]:
@@ -206,7 +208,7 @@ def type_of(model: Model, tensor: Tensor, layer: int, file: str) -> str:
     columns = tensor.shape[-1]
     if model.conv1d or (len(tensor.shape) == 3 and model.expert_rows):
         columns = tensor.shape[-2]
-        columns = tensor.shape[-1] if words[0] in INPUTS + ("lm_head",) else columns
+        columns = tensor.shape[-1] if words[0] in ENDS else columns
     if columns % BLOCKS[wanted][0]:
         wanted = FALLBACK.get(wanted, "F16")
     return wanted if columns % BLOCKS[wanted][0] == 0 else "F16"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..devices import devices
+from ..engines.apple import macs
 from ..units import text
 from . import asked_words as say
 from .answer_rows import SIGNS
 from .controls import NUMBERS
-from .serve_controls import NO_ENGINE, SERVE
+from .serve_controls import LLAMA_CPP, NO_ENGINE, SERVE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ def fitting(room: Room, total: int) -> tuple[str, str, str]:
 def gpus(state: State, judged: Callable[[Device], tuple[str, str, str]]) -> dict[str, Any]:
     """Every GPU, from the smallest: its verdict, and what is left."""
     rows, counts = [], {"yes": 0, "tight": 0, "no": 0}
-    for card in sorted(devices(), key=lambda each: (each.limit, each.name)):
+    slots = state["use"] == SERVE and state["engine"] == LLAMA_CPP
+    for card in sorted(
+        devices() + (macs() if slots else ()), key=lambda each: (each.limit, each.name)
+    ):
         sign, verdict, margin = judged(card)
         counts[sign] += 1
         here = card.name == state["card"]

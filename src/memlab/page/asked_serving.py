@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ..base.frozen import replace
 from ..base.message import Message
+from ..engines.apple import context_of
 from ..engines.llama_cpp import file_bytes, slot_cache
 from ..engines.pool import Pool, pool
 from ..engines.quantized import checkpoint, kernel_on
 from ..explain.largest import largest
 from ..run import Run
-from ..terms.context import CONTEXT as OF_CUDA
 from ..units import MOST
 from ..verdict import room_on
 from . import asked_words as say
@@ -82,7 +82,7 @@ def _slots(state: State, model: Model, what: str, known: Known) -> dict[str, Any
     weights = known.of("weights", lambda: file_bytes(model, engine.file)[0])
 
     def slots(card: Device, tokens: int) -> int:
-        left = max(0, card.limit - OF_CUDA - int(weights))
+        left = max(0, card.limit - context_of(card) - int(weights))
         return left // slot_cache(model, tokens, engine.cache)
 
     if what == GPUS:
@@ -90,7 +90,7 @@ def _slots(state: State, model: Model, what: str, known: Known) -> dict[str, Any
     card, users = card_of(state), state["users"]
     if what == USERS:
         return _counted(state, what, slots(card, state["context"]))
-    limit = max(0, card.limit - OF_CUDA - int(weights))
+    limit = max(0, card.limit - context_of(card) - int(weights))
     value = largest(lambda n: users * slot_cache(model, n, engine.cache), limit, 2, model.positions)
     return _counted(state, what, value, value == model.positions)
 

@@ -17,8 +17,8 @@ FIRST = "llama"  # the family that the page asks about at first
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/engine "
-    "engines/kept engines/pool engines/quantized explain/changes explain/flags formats/__init__ "
+    "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/apple "
+    "engines/engine engines/kept engines/pool engines/quantized explain/changes explain/flags formats/__init__ "
     "formats/format_table formats/formats model/__init__ families/__init__ model/dropouts "
     "model/latent model/mixtures model/model model/parameters model/presets "
     "model/tensors model/values page/adapter_controls page/adapter_tables "

@@ -11,3 +11,8 @@ COMPUTE_BUFFER = (
 )
 ON_THE_CPU = "the input embedding, {size} of the file, which llama.cpp keeps in the CPU's memory"
 IMATRIX = "other types that an importance matrix (imatrix) gives some tensors"
+OF_METAL = "The line: {limit}, what Metal recommends for the GPU of {card}."
+MORE_OF_METAL = (
+    "what newer versions of macOS recommend beyond the reading here, and what "
+    "iogpu.wired_limit_mb adds"
+)

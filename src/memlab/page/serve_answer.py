@@ -56,13 +56,15 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
         sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
         raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
-    room = room_on(card_of(state), threads=1)
-    found = begun(state, room, name_of(state, model), model.parameter_count)
     if state["engine"] == LLAMA_CPP:
         from .serve_llama_cpp import of_llama_cpp
 
         found = of_llama_cpp(state, model)
-    elif state["engine"] == NO_ENGINE:
+        found["leaves_out"] += of_config(config, given["config"]) if config else []
+        return found
+    room = room_on(card_of(state), threads=1)
+    found = begun(state, room, name_of(state, model), model.parameter_count)
+    if state["engine"] == NO_ENGINE:
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
         if not cache:

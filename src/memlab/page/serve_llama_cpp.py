@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..base.message import Message
+from ..engines.apple import context_of
 from ..engines.llama_cpp import loaded
 from ..model import Model
-from ..terms.context import CONTEXT
 from ..units import text
 from ..verdict import Room
 from . import llama_cpp_words as told
@@ -30,18 +30,21 @@ def of_llama_cpp(state: State, model: Model) -> dict[str, Any]:
     """
     card = card_of(state)
     there = loaded(model, llama_cpp_of(state), on=card)
-    room = Room(card.name, card.limit, CONTEXT)
+    beside = context_of(card)
+    room = Room(card.name, card.limit, beside)
     found = begun(state, room, name_of(state, model), model.parameter_count)
     figures = {row.term: row.derived or 0 for row in there.ledger.rows}
     kept = Message(told.SLOTS_KEPT, cache=state["gguf_kv"], users=f"{state['users']:,}")
-    rows: dict[str, Any] = {"weights": (figures["weights"], Message(told.FILE_KEPT, file=state["gguf"]))}
+    file = Message(told.FILE_KEPT, file=state["gguf"])
+    rows: dict[str, Any] = {"weights": (figures["weights"], file)}
     rows["KV cache"] = (figures["kv_cache"], kept)
     summed(found, rows, room)
     left = max(0, there.available)
     shown(found, state, there.most, there.most * state["context"], left)
     found["verdict"] = known(found)
-    found["scale"] = Message(say.SCALE, limit=found["limit_text"], card=found["card"])
+    line = say.SCALE if beside else told.OF_METAL
+    found["scale"] = Message(line, limit=found["limit_text"], card=found["card"])
     host = Message(told.ON_THE_CPU, size=text(there.host))
-    context = Message(told.OF_CUDA, size=text(CONTEXT))
-    found["leaves_out"] = [told.COMPUTE_BUFFER, host, told.IMATRIX, context]
+    more = Message(told.OF_CUDA, size=text(beside)) if beside else told.MORE_OF_METAL
+    found["leaves_out"] = [told.COMPUTE_BUFFER, host, told.IMATRIX, more]
     return found
