@@ -82,7 +82,7 @@ def test_where_the_replay_decides_the_command_says_less_and_the_page_says_so(loo
     found = answered(state, lookup, BATCH)
     _, told = shell(capsys, found["command"])
     assert (found["value"], told["value"]) == (17, 15)
-    assert "replays the allocator" in str(found["replayed"])
+    assert "also replays the allocator" in str(found["replayed"])
 
 
 def test_a_batch_more_would_not_fit(lookup):  # noqa: F811

@@ -3,8 +3,8 @@
 # The questions, as buttons.
 LARGEST_BATCH = "Largest batch that fits"
 LONGEST_SEQUENCE = "Longest sequence that fits"
-MOST_USERS = "How many conversations at this length"
-LONGEST_CONTEXT = "Longest context for these conversations"
+MOST_USERS = "Most conversations that fit"
+LONGEST_CONTEXT = "Longest context that fits"
 WHICH_GPUS = "Which GPUs it fits"
 
 # Their answers.
@@ -17,8 +17,8 @@ TIGHT_SEQUENCE = "No sequence surely fits {card}: one of {count} tokens is tight
 POSITIONS_END = "The model has no more positions; memory does not end it."
 BOUND_ENDS = "More fit, and no program has them: no larger batch is counted."
 REPLAYED = (
-    "This is by the peak, with {percent}% left to the allocator. The command below replays the "
-    "allocator too, and says less where that shows the step tight:"
+    "The peak decides this, with {percent}% left for the allocator. The command below also replays "
+    "the allocator, and its answer is smaller where the replay shows that the step is tight:"
 )
 USERS_FOUND = "Conversations of {each} tokens at once on {card}: {count}."
 CONTEXT_FOUND = "Longest context of each of {users} conversations on {card}: {count} tokens."

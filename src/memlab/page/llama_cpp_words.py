@@ -4,7 +4,7 @@ FILE_KEPT = "every tensor in its type of a {file} file, but the input embedding"
 SLOTS_KEPT = (
     "2 · L · T · K · H in {cache} for each of {users} slots, T rounded up to a multiple of 256"
 )
-OF_CUDA = "a CUDA context, {size}, which is off the line already"
+OF_CUDA = "the CUDA context, {size}, which the line leaves free already"
 COMPUTE_BUFFER = (
     "the compute buffer, which ggml's planner lays out for the largest graph of your build, GPU "
     "and batch; the log of llama.cpp says it"
