@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..engines.apple import mac
 from ..engines.llama_cpp import PAD, LlamaCpp, Loaded, loaded
 from ..units import MiB, text
 from . import arguments
@@ -49,10 +50,11 @@ def _context(found: Loaded) -> int:
 def _log(found: Loaded) -> list[str]:
     """Lines of llama-server's log, in MiB as it prints them."""
     figures = {row.term: row.derived or 0 for row in found.ledger.rows}
+    gpu = "Metal" if mac(found.device) else "CUDA0"
     return [
-        f"CUDA0 model buffer size = {figures['weights'] / MiB:.2f} MiB",
+        f"{gpu} model buffer size = {figures['weights'] / MiB:.2f} MiB",
         f"CPU_Mapped model buffer size = {found.host / MiB:.2f} MiB",
-        f"CUDA0 KV buffer size = {figures['kv_cache'] / MiB:.2f} MiB",
+        f"{gpu} KV buffer size = {figures['kv_cache'] / MiB:.2f} MiB",
     ]
 
 
