@@ -58,7 +58,10 @@ export function asker({ ask, state, say, take }) {
     if (found.then) more.append(say(found.then), " ");
     if (Object.keys(found.sets ?? {}).length)
       more.append(button(section.dataset.take, () => use(found.sets)), " ");
-    if (found.replayed) more.append(cell("br"), say(found.replayed), " ", cell("code", found.command));
+    if (found.replayed) {
+      if (more.childNodes.length) more.append(cell("br"));
+      more.append(say(found.replayed), " ", cell("code", found.command));
+    }
     gpus.hidden = !found.rows;
     gpus.querySelector("tbody").replaceChildren(...(found.rows ?? []).map(row));
     const here = gpus.querySelector("[aria-current]");
