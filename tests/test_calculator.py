@@ -66,8 +66,12 @@ def lookup(folder):
     return reader(folder)
 
 
-def there(folder, states, texts=(), advised=()):
-    """What the page's engine answers, without advice but to the states of these numbers."""
+def there(folder, states, texts=(), advised=(), further=(), named=()):
+    """What the page's engine answers, without advice but to the states of these numbers.
+
+    further     pairs of a state and a question after its verdict
+    named       pairs of what names a model and a use
+    """
     if shutil.which("node") is None:
         pytest.skip("no node")
     if not (ENGINE / "micropython.mjs").exists():
@@ -79,6 +83,8 @@ def there(folder, states, texts=(), advised=()):
         "moments": str(folder),
         "texts": list(texts),
         "advised": list(advised),
+        "asked": list(further),
+        "named": list(named),
     }
     done = subprocess.run(
         ["node", str(HERE / "run.mjs")],

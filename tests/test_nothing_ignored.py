@@ -146,6 +146,7 @@ OF_ENGINE = {
     "activation_peak": ("--on 24GB", "--activation-peak 1GiB"),
     "non_torch": ("--on 24GB", "--non-torch 1GiB"),
     "cuda_graphs": ("--on 24GB", "--cuda-graphs 1GiB"),
+    "parallel": ("--engine llama.cpp --on 24GB", "--parallel 2"),
 }
 # The questions of `fit`, where an option has to count at the peak, its one figure.
 OF_FIT = {

@@ -61,6 +61,7 @@ def serve(page):
 def test_each_use_shows_its_own_controls(page):
     adapters = {"rank", "targets", "lora_dropout"}  # which all parameters need not
     teacher = {"teacher", "teacher_weights"}  # which only a distillation has
+    gguf = {"gguf", "gguf_kv"}  # which llama.cpp alone has
     trains = {name for name in first() if name not in START} - {"gib", "completion"}
     trains -= adapters | teacher
     assert controls(page) - BOTH == trains - BOTH
@@ -71,7 +72,10 @@ def test_each_use_shows_its_own_controls(page):
     assert controls(page) - BOTH == (trains | adapters) - BOTH
     page.select_option("#calc-trained", "all")
     serve(page)
-    assert controls(page) - BOTH == set(START) - BOTH
+    assert controls(page) - BOTH == set(START) - BOTH - gguf
+    page.select_option("#calc-engine", "llama.cpp")
+    until(page, lambda: "engine=llama.cpp" in page.url)
+    assert controls(page) - BOTH == gguf | {"engine", "users", "context"}
     page.select_option("#calc-engine", "none")
     until(page, lambda: "engine=none" in page.url)
     assert controls(page) - BOTH == {"engine", "dtype", "users", "context"}

@@ -18,20 +18,33 @@ from typing import Any
 import cpython
 import peaks_seal
 from calculator_answer import e, result, speaker
+from calculator_asked import asked
 from calculator_home import HOME, HOME_CHOICES, step
+from calculator_models import model as of_models
 from calculator_screen import lead, presets, top, unscripted
 
 from memlab.base.message import Message, parts
 from memlab.devices import devices
+from memlab.engines import apple
 from memlab.explain.changes import CHANGES
+from memlab.model import hub_names, sizes
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, serve_words, shared_words, simulated_words
+from memlab.page import (
+    adapter_words,
+    asked_words,
+    llama_cpp_words,
+    named_words,
+    serve_words,
+    shared_words,
+    simulated_words,
+)
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
-from memlab.page.controls import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
+from memlab.page.controls import CHOICES, NUMBERS, PRECISIONS, first
 from memlab.page.files import files, later
 from memlab.page.peak_files import reader
 from memlab.page.question import HALF
+from memlab.page.serve_controls import CHOICES as SERVING
 from memlab.page.serve_controls import SERVE, TRAIN
 from memlab.page.supported import of_run
 from memlab.page.table_peak import HILLS
@@ -47,8 +60,9 @@ MARKS = {"calculator.md": "<!-- the-calculator -->", "intro.md": "<!-- the-step 
 PLACE = "_static/calculator"
 
 FIRST = first()
-NAMES = {*PRESETS, *(card.name for card in devices())}  # which no language changes
-NAMES |= {"vLLM", "SGLang", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
+NAMES = {*PRESETS, *(card.name for card in devices() + apple.macs())}  # which no language changes
+NAMES |= {value for name, _, values in SERVING if "gguf" in name for value, _ in values}
+NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -81,7 +95,11 @@ GROUPS = (
         TRAIN,
     ),
     ("The conversations", ("users", "context"), SERVE),
-    ("How it is served", ("engine", "dtype", "kv", "share", "loaded", "cards"), SERVE),
+    (
+        "How it is served",
+        ("engine", "gguf", "gguf_kv", "dtype", "kv", "share", "loaded", "cards"),
+        SERVE,
+    ),
     ("The card", ("card", "gib"), ""),
     ("How many cards", ("data", "zero", "param_dtype", "tensor", "pipeline"), TRAIN),
 )
@@ -129,6 +147,9 @@ def words():
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words)
+    listed |= vars(llama_cpp_words) | vars(named_words)
+    listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
+    listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
@@ -144,7 +165,8 @@ def words():
         return f"\0{len(heard) - 1}\0"
 
     page = lead(LOADING, True, place) + unscripted(place) + presets(place, ())
-    page += top(NOTHING, place) + form(place) + result(NOTHING, place) + step(NOTHING, place)
+    page += top(NOTHING, place) + asked(place) + form(place) + result(NOTHING, place)
+    page += step(NOTHING, place)
     shown = [heard[int(number)] for number in page.split("\0")[1::2]]  # as a reader meets them
     found += [text for text in shown if re.search(r"[^\W\d_]{2}", text) and text not in NAMES]
     return list(dict.fromkeys(found))
@@ -189,6 +211,7 @@ def whole(words=None, language="en"):
 {lead(note, has_engine(), say)}
 {unscripted(say)}
 {top(found, say)}
+{asked(say)}
 {form(say)}
 {result(found, say)}
 {presets(say)}
@@ -262,6 +285,8 @@ def config(say):
 
 def control(name, say):
     for known, label, values in CHOICES:
+        if known == name == "model":
+            return of_models(label, FIRST[name], say)
         if known == name:
             return choice(name, label, values, say)
     for known, label, least, most in NUMBERS:
@@ -276,9 +301,6 @@ def choice(name, label, values, say):
         "</option>"
         for value, words in values
     )
-    if name == "model":
-        given = say("the config that you gave")
-        options += f'<option value="{OTHER_MODEL}" hidden disabled>{given}</option>'
     return (
         f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
         f'<select id="calc-{name}" name="{name}" disabled>{options}</select></div>\n'

@@ -79,16 +79,20 @@ def count(say):
 
 
 def compare(say):
-    """Filled by book/calculator/compare.mjs, once there is something to compare with."""
+    """Filled by book/calculator/compare.mjs, once there is something to compare with.
+
+    The button that keeps an answer stands under the verdict: calculator_asked.py.
+    """
     heads = ("term", "kept", "now", "difference")
     columns = "".join(f'<th scope="col">{say(name)}</th>' for name in heads)
-    return f"""<p><button type="button" id="calc-keep" disabled>\
-{say("Keep this to compare")}</button></p>
-<section id="calc-compare" tabindex="-1" aria-label="{say("Two answers side by side")}" hidden>
+    return f"""<section id="calc-compare" tabindex="-1" \
+aria-label="{say("Two answers side by side")}" hidden>
+<div class="calc-pair">
 <p><strong>{say("kept")}</strong> <span id="calc-kept"></span><br>\
 <span id="calc-kept-verdict"></span></p>
 <p><strong>{say("now")}</strong> <span id="calc-now"></span><br>\
 <span id="calc-now-verdict"></span></p>
+</div>
 <table class="memlab-ledger"><thead><tr>{columns}</tr></thead>
 <tbody id="calc-compared"></tbody><tfoot id="calc-compared-total"></tfoot></table>
 <p><button type="button" id="calc-forget" disabled>{say("Forget what was kept")}</button></p>

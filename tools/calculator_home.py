@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 
 from calculator_answer import e, hills
 
-from memlab.page.controls import CHOICES, OTHER_CARD, first
+from memlab.devices import devices
+from memlab.page.controls import CHOICES, first
 
 FIRST = first()
 HOME = {"model": FIRST["model"], "tokens": 8192, "card": FIRST["card"]}
@@ -17,7 +18,7 @@ VALUES = {name: values for name, _, values in CHOICES}
 HOME_CHOICES = {
     "model": VALUES["model"],
     "tokens": [(n, f"{n:,}") for n in [2**power for power in range(9, 18)]],
-    "card": [(name, name) for name, _ in VALUES["card"] if name != OTHER_CARD],
+    "card": [(card.name, card.name) for card in devices()],
 }
 ASK = "calculator.html"
 DOORS = (

@@ -18,6 +18,8 @@ export async function begin() {
   const asked = (state, advise) => answer(state, moments, advise);
   asked.sized = answer.sized;
   asked.adapter = answer.adapter;
+  asked.named = answer.named;
+  asked.asked = (state, what, wanted) => answer.asked(state, what, moments, wanted);
   return asked;
 }
 

@@ -57,17 +57,19 @@ export async function start(loadMicroPython, options, files, fetchRest) {
     for (;;) {
       const answered = JSON.parse(ask(JSON.stringify(state), lookup, advise));
       if (answered.needs === undefined) return answered;
-      if (answered.needs === REST) {
-        if (whole) throw new Error("a module is missing");
-        await complete();
-        continue;
-      }
-      // Two questions at once wait for the same file.
-      const name = answered.needs;
-      if (!coming.has(name)) coming.set(name, fetchMoments(name));
-      const file = await coming.get(name);
-      moments.set(name, name === TYPES ? file : unfolded(file));
+      await bring(answered.needs, fetchMoments);
     }
+  }
+
+  // Two questions at once wait for the same file.
+  async function bring(name, fetchMoments) {
+    if (name === REST) {
+      if (whole) throw new Error("a module is missing");
+      return complete();
+    }
+    if (!coming.has(name)) coming.set(name, fetchMoments(name));
+    const file = await coming.get(name);
+    moments.set(name, name === TYPES ? file : unfolded(file));
   }
 
   let whole = false;
@@ -83,6 +85,29 @@ export async function start(loadMicroPython, options, files, fetchRest) {
     if (!read) python.runPython("from memlab.page.adapter_file import read");
     read ??= python.globals.get("read");
     return JSON.parse(read(text, JSON.stringify(state())));
+  };
+  // One of the questions after the verdict, in turns, between which the page has a breath; nothing,
+  // once it is no longer wanted.
+  let further = null;
+  answer.asked = async (state, what, fetchMoments, wanted = () => true) => {
+    if (!whole) await complete();
+    if (!further) python.runPython("from memlab.page.asked import asked");
+    further ??= python.globals.get("asked");
+    while (wanted()) {
+      const found = JSON.parse(further(JSON.stringify(state), lookup, what));
+      if (found.needs !== undefined) await bring(found.needs, fetchMoments);
+      else if (found.more) await new Promise((then) => setTimeout(then));
+      else return found;
+    }
+    return null;
+  };
+  // What a name, a size or an address in the place of a model means.
+  let meant = null;
+  answer.named = async (text, use) => {
+    if (!whole) await complete();
+    if (!meant) python.runPython("from memlab.page.named import named");
+    meant ??= python.globals.get("named");
+    return JSON.parse(meant(text, use));
   };
   answer.sized = (count) => sized(String(count)); // whole numbers of any size, as memlab writes bytes
   return answer;

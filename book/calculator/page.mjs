@@ -1,7 +1,9 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
 import { begin, said } from "./ask.mjs";
+import { asker } from "./asked.mjs";
 import { comparer } from "./compare.mjs";
 import { configFrom } from "./engine.mjs";
+import { finder, names } from "./finder.mjs";
 import { problem, speaker } from "./say.mjs";
 import { showParts, showRemedy, stick } from "./screen.mjs";
 import { drawn, showHills, swatch } from "./towers.mjs";
@@ -16,6 +18,8 @@ const count = (number) => say(number.toLocaleString("en"));
 let config = null;
 let answer = null;
 let compare = null; // what is told each answer, and keeps one
+let also = null; // what is asked after the verdict
+let models = null; // finds one by what it is called
 let counter = null; // counts what is in no table: count.mjs, once there is such a question
 let asked = 0;
 const PAUSE = 150; // milliseconds without another question before advice is looked for
@@ -79,6 +83,7 @@ function takeAddress() {
   if (!words.includes("=")) return null; // nothing, or a heading of this page
   if (words.length > 100_000)
     return { wrong: "The address is too long to be one of this page." };
+  models.whole(); // of which the address names one
   const { state, wrong, kept } = read(words);
   if (state.config) takeConfig(state.config);
   for (const name of Object.keys(table.defaults)) named(name).value = state[name];
@@ -195,6 +200,7 @@ function take(sets) {
 async function update({ address = true } = {}) {
   if (!answer) return;
   const turn = ++asked;
+  also.drop();
   const state = stateOfControls();
   let found = await answer(state, false);
   if (turn !== asked) return;
@@ -226,6 +232,7 @@ function stale(is) {
 // A question, or a text in place of one, that has no answer: of the one before it nothing is left.
 function refuse(why) {
   asked += 1;
+  also.drop();
   find("calc-wrong").replaceChildren(say(why), ...plainer());
   stale(true);
   find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
@@ -291,7 +298,7 @@ form.addEventListener("input", (event) => {
   if (control.type === "range") {
     named(control.dataset.for).value = JSON.parse(control.dataset.values)[Number(control.value)];
   }
-  if (control.id === "calc-config" || control.type === "file") return;
+  if (control.id === "calc-config" || ["file", "search"].includes(control.type)) return;
   followNumbers();
   soon();
 });
@@ -299,6 +306,7 @@ form.addEventListener("submit", (event) => event.preventDefault());
 
 async function readConfig(text) {
   find("calc-read").textContent = "";
+  if (names(text)) return models.look(text, find("calc-read"));
   try {
     const read = configFrom(text);
     if ("peft_type" in read) {
@@ -368,6 +376,8 @@ addEventListener("hashchange", takeAll);
 // -- beginning ----------------------------------------------------------------------------------
 
 answer = await begin();
+models = finder({ named: answer.named, use: () => named("use").value, say, take });
+also = asker({ ask: answer.asked, state: stateOfControls, say, take });
 compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => {
   history.replaceState(null, "", addressOf(stateOfControls()));
   find("calc-link").value = "";

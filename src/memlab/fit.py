@@ -11,20 +11,15 @@ from .base.frozen import dataclass
 from .devices import Device, room
 from .estimate import peak
 from .explain.advice import Advice, CannotFit, advice, cheapest_change, judged
+from .explain.largest import largest, least_tokens, sized
 from .model import Model
 from .recipe import Recipe
 from .run import Run
 from .run.argument_types import check_types
-from .run.fields import MOST_PARTS
 from .run.recipe_choice import recipe_for
 from .terms.context import CONTEXT
 from .units import MOST, text, whole
 from .verdict import DOES_NOT_FIT, Room, Verdict, room_for
-
-TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 HALVINGS = 9  # replays below what is tight, at most
 FINE = 256  # the part of what was found by its peak to which they are worth while
@@ -107,20 +102,11 @@ def longest_sequence(
     Raises      ValueError for an unknown device and for a step that is not described
     """
     check_types(model, run)
-    least = 2 if run.phase == "train" else 1
+    least = least_tokens(run)
     most = model.positions - (
         run.phase == "decode"
     )  # where one more is read, at a place of its own
     return _largest("sequence", model, recipe, run, room_for(run, on, spare), least, most)
-
-
-def _sized(run: Run, what: str, n: int) -> Run:
-    """The run with a batch or tokens of this size."""
-    # A search begins with fewer rows than anybody would cut.
-    size = {what: n}
-    batch, tokens = size.get("batch", run.batch), size.get("tokens", run.tokens or 1)
-    chunks = min(run.chunks, batch * tokens, MOST_PARTS)
-    return run.replace(**size, loss_chunks=chunks or None)
 
 
 def _largest(
@@ -138,13 +124,13 @@ def _largest(
 
     def held(n: int) -> int:
         if n not in known:
-            known[n] = peak(model, chosen, _sized(run, named, n))
+            known[n] = peak(model, chosen, sized(run, named, n))
         return known[n]
 
     def verdict_on(n: int) -> Verdict:
-        return judged(model, chosen, _sized(run, named, n), room, held(n))
+        return judged(model, chosen, sized(run, named, n), room, held(n))
 
-    value = _search(held, room.surely, least, most)
+    value = largest(held, room.surely, least, most)
     verdict = verdict_on(value or least)
     if value and not verdict.fits:
         low, high = 0, value
@@ -165,33 +151,6 @@ def _largest(
     bound = "bound" if what == "batch" else "positions"
     ended = bound if value == most else "memory"
     return Fit(what, value, held(value or least), room.surely, room.name, verdict, ended)
-
-
-def _search(held: Callable[[int], int], limit: int, least: int, most: int) -> int:
-    """The largest n in least … most with held(n) <= limit, or 0; what is held grows with n.
-
-    It grows nearly in a line, so most tries are where the line through the two nearest ends meets
-    the limit. Every third is half-way, for where it does not.
-    """
-    if held(least) > limit:
-        return 0
-    below, low, high, tries = 0, least, most + 1, 0
-    while high - low > 1:
-        tries += 1
-        start, end = (low, high) if high <= most else (below, low)
-        grows = held(end) - held(start) if start else 0
-        if tries % 3 == 0 and high <= most:
-            n = (low + high) // 2
-        elif grows > 0:
-            n = low + (limit - held(low)) * (end - start) // grows
-        else:
-            n = 2 * low
-        n = min(max(n, low + 1), high - 1)
-        if held(n) <= limit:
-            below, low = low, n
-        else:
-            high = n
-    return low
 
 
 def limit_of(on: str | int | Device, spare: int = CONTEXT) -> tuple[int, str]:

@@ -186,9 +186,10 @@ def _several(option: str, dest: str, value: str) -> str:
 def _read(card: str) -> bool:
     """Whether there is a reading of this card's bytes."""
     from ..devices import device  # who names no card needs none
+    from ..engines.apple import mac
 
     try:
-        return bool(device(card))
+        return bool(mac(card) or device(card))
     except ValueError:
         return False
 

@@ -94,6 +94,10 @@ def named_or(name: str, read: Callable[[str], Found]) -> Model | Found:
         return read(name)
     if "://" in name or (name.count("/") == 1 and name[0] not in "./~"):
         raise ValueError(f"{name!r} is no file, and memlab reads no hub: {_instead(name)}")
+    from ..model.sizes import about
+
+    if size := about(name):
+        raise ValueError(size)
     near = did_you_mean(name.lower(), presets())
     raise ValueError(f"{name!r} is neither a file nor a preset; {near}`memlab models` lists them")
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
 
 STATUS = {FITS: 0, DOES_NOT_FIT: 1, TIGHT: 3}  # 2 is a question that cannot be
+ANY = 64  # tokens, of which a loss in chunks can be cut
 STATUSES = (
     "The exit status is 0 where the step fits, 1 where it does not, 3 where it is tight: where the "
     "allocator and NCCL decide."
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         raise ValueError("give --tokens (for the largest batch), --batch, or both")
     longest = options.tokens is None
     if longest:
-        options.tokens = 2  # any number will do where the search says its own
+        options.tokens = ANY  # will do where the search says its own
     how = arguments.run_of(options, model)
     recipe = arguments.recipe_of(options, model, how)
     parts = arguments.left_out(options.model, model, recipe) + arguments.taken(options, recipe, how)

@@ -43,16 +43,22 @@ def models(options: argparse.Namespace) -> str:
 
 def devices(options: argparse.Namespace) -> str:
     from ..devices import devices as known
+    from ..engines import apple
 
+    read = {one.name: (apple.SOURCES[one.marketed],) for one in apple.macs()}
     if options.json:
         fields = ("name", "marketed", "driver", "usable", "limit", "capability", "sources")
         rows = [{field: getattr(one, field) for field in fields} for one in known()]
+        for one in apple.macs():  # of which llama.cpp alone is counted
+            row = {field: getattr(one, field) for field in fields}
+            rows.append(row | {"sources": read[one.name]})
         return document("devices", unit="bytes", devices=rows)
     table = [["device", "on the box", "driver", "usable", "read by"]]
-    for one in known():
+    for one in known() + apple.macs():
         sizes = [text(size) if size else "unknown" for size in (one.driver, one.usable)]
-        table.append([one.name, f"{one.marketed} GB", *sizes, one.sources[0]])
-    return as_text(table)
+        source = (one.sources or read[one.name])[0]
+        table.append([one.name, f"{one.marketed} GB", *sizes, source])
+    return as_text(table) + "\nApple's GPUs are counted for llama.cpp alone."
 
 
 def formats(options: argparse.Namespace) -> str:

@@ -6,6 +6,8 @@ import argparse
 
 from ..engines import Engine, Pool, Quantized, pool, start_up
 from ..engines.engine import ENGINES, KV_DTYPES, SAMPLERS
+from ..engines.llama_cpp import CACHES, FILES
+from ..engines.llama_cpp import NAME as LLAMA_CPP
 from ..files import quantization_config
 from ..model import Model
 from ..recipe import Recipe
@@ -38,10 +40,11 @@ PRECISIONS = ("bf16", "fp16", "fp32")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and the flags of a serving engine."""
     arguments.add_model(parser, "--on DEVICE ")
-    words = "a card, or a size: 'H100 80GB', '24 GB'"
+    words = "a card, or a size: 'H100 80GB', '24 GB'; llama.cpp: 'Apple 64GB' too"
     parser.add_argument("--on", required=True, metavar="DEVICE", help=words)
-    words = f"whose pool: {' or '.join(ENGINES)} (default {ENGINES[0]})"
-    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0], help=words)
+    known = (*ENGINES, LLAMA_CPP)
+    words = f"whose pool: {' or '.join(known)} (default {ENGINES[0]})"
+    parser.add_argument("--engine", choices=known, default=ENGINES[0], help=words)
     words = "devices that divide each matrix (default 1)"
     flags = ("--tensor-parallel", "--tensor")
     parser.add_argument(*flags, type=count, metavar="N", help=words)
@@ -50,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser)
     words = "tokens that all sequences begin with (default 0)"
     parser.add_argument("--shared-prefix", type=count, metavar="N", help=words)
+    words = "llama.cpp: slots, each of --max-model-len tokens (default 1)"
+    parser.add_argument("--parallel", type=count, metavar="N", help=words)
 
 
 def add_options(parser: Any) -> None:
@@ -58,10 +63,13 @@ def add_options(parser: Any) -> None:
     parser.add_argument("--gpu-memory-utilization", type=float, metavar="P", help=words)
     words = "sglang: the share of weights and pool; its log prints it"
     parser.add_argument("--mem-fraction-static", type=float, metavar="P", help=words)
-    words = f"format of the cache: {', '.join(KV_DTYPES)} (default auto: that of the weights)"
-    parser.add_argument("--kv-dtype", choices=KV_DTYPES, metavar="FORMAT", help=words)
+    words = f"format of the cache: {', '.join(KV_DTYPES)} (default auto: that of the weights); "
+    words += f"llama.cpp: {', '.join(CACHES)} (default f16)"
+    caches = (*KV_DTYPES, *CACHES)
+    parser.add_argument("--kv-dtype", choices=caches, metavar="FORMAT", help=words)
     words = "how the checkpoint packs its matrices: " + ", ".join(FORMATS)
-    words += "; none: not at all (default: as its config says, else as it is published)"
+    words += "; none: not at all (default: as its config says, else as it is published); "
+    words += f"llama.cpp: {', '.join(FILES)} (default Q4_K_M)"
     parser.add_argument("--quantization", metavar="FORMAT", help=words)
     words = "sort: torch.sort, as vLLM had it before its own kernel (default fused)"
     parser.add_argument("--sampler", choices=SAMPLERS, help=words)
@@ -76,6 +84,12 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
 
     Raises      ValueError for what is not described
     """
+    if options.engine == LLAMA_CPP:
+        from .serve_llama_cpp import run as of_llama_cpp  # which few ask about
+
+        return of_llama_cpp(options)
+    if options.parallel is not None:
+        raise ValueError(f"--parallel {options.parallel} is of --engine llama.cpp")
     model, said = asked(options)
     said["dtype"] = options.precision or PRECISIONS[0]
     if options.shared_prefix is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..base.message import Message
 from ..base.quoted import shown
 from ..devices import devices
+from ..engines.apple import macs
 from ..model.presets import PRESETS
 from ..run import Run
 from ..run.fields import MOST_PARTS
@@ -84,7 +85,7 @@ CHOICES = (
     (
         "card",
         "Card",
-        [(each.name, each.told()) for each in devices()]
+        [(each.name, each.told()) for each in devices() + macs()]
         + [(OTHER_CARD, "another card, of the size beside")],
     ),
     ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),

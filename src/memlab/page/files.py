@@ -17,20 +17,20 @@ FIRST = "llama"  # the family that the page asks about at first
 # As they are, less what only people read. Of the package itself, and of rooms of which it needs a
 # part, MicroPython sees an empty file.
 MODULES = (
-    "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/engine "
-    "engines/kept engines/pool engines/quantized explain/changes explain/flags formats/__init__ "
-    "formats/format_table formats/formats model/__init__ families/__init__ model/dropouts "
-    "model/latent model/mixtures model/model model/parameters model/presets "
-    "model/tensors model/values page/adapter_controls page/adapter_tables "
-    "page/advice page/answer page/answer_rows page/command page/controls page/engine_sentence "
+    "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/apple "
+    "engines/engine engines/kept engines/pool engines/quantized explain/changes explain/flags "
+    "formats/__init__ formats/format_table formats/formats model/__init__ families/__init__ "
+    "model/dropouts model/latent model/mixtures model/model model/parameters model/presets "
+    "model/tensors model/values page/adapter_controls page/adapter_tables page/advice "
+    "page/answer page/answer_rows page/command page/controls page/engine_sentence "
     "page/formula_text page/fsdp_tables page/layer_forms page/loop_controls page/loop_tables "
     "page/pasted page/peak page/question page/sentences page/serve_controls page/supported "
     "page/table_peak page/torch_loss_tables page/words recipe/__init__ run/optimizer_loops "
     "recipe/recipe recipe/recipe_table recipe/resident run/__init__ run/adapters run/fields "
-    "run/offload run/program_defaults run/loops run/loop_rules run/recipe_choice run/rules run/run "
-    "sharding/__init__ sharding/deepspeed sharding/expert_parallel sharding/fsdp "
-    "sharding/pipeline sharding/sharding sharding/tensor_parallel step/keys step/windows units "
-    "verdict"
+    "run/offload run/program_defaults run/loops run/loop_rules run/recipe_choice run/rules "
+    "run/run sharding/__init__ sharding/deepspeed sharding/expert_parallel sharding/fsdp "
+    "sharding/pipeline sharding/sharding sharding/tensor_parallel step/keys step/windows "
+    "units verdict"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (
@@ -39,11 +39,15 @@ TERMS = (
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
 # adapter_config.json, answers about adapters, about types that memlab does not describe and about
-# serving, knows a teacher; and the records of all families but the first.
+# serving and what is asked after the verdict, knows a teacher; and the records of all families but
+# the first.
 LATER = (
-    "files/adapter_fields model/believed model/config model/fields model/kind model/module_names "
-    "model/rotary_keys page/adapter_file page/adapter_words page/adapters_resident "
-    "page/serve_answer page/serve_command page/serve_words page/sums page/types run/teacher"
+    "engines/llama_cpp explain/largest files/adapter_fields model/believed model/config "
+    "model/fields model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
+    "page/adapter_file page/adapter_words page/adapters_resident page/asked page/asked_parts "
+    "page/asked_serving page/asked_words page/llama_cpp_words page/named page/named_words "
+    "page/serve_answer page/serve_command page/serve_engine page/serve_llama_cpp "
+    "page/serve_words page/sums page/turns page/types run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")
@@ -52,6 +56,7 @@ EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (
     "families.Family",
     "model.Model",
+    "model.hub_names.Repository",
     "model.latent.Latent",
     "model.tensors.Tensor",
     "recipe.Recipe",
@@ -75,6 +80,8 @@ FROZEN = (
     "explain.changes.Found",
     "devices.Device",
     "engines.engine.Engine",
+    "engines.llama_cpp.LlamaCpp",
+    "engines.llama_cpp.Loaded",
     "engines.pool.Pool",
     "engines.quantized.Quantized",
     "verdict.Room",

@@ -6,6 +6,7 @@ from ..adapters import Lora
 from ..base.message import Message
 from ..base.quoted import visible
 from ..devices import Device, devices
+from ..engines.apple import mac, macs, no_cuda
 from ..families import has_config
 from ..model import Model
 from ..recipe import Recipe
@@ -32,7 +33,7 @@ from .controls import (
 from .fsdp_tables import synced
 from .loop_controls import ALL, LEARNS, LIKE
 from .loop_tables import PLAIN
-from .serve_controls import SERVE
+from .serve_controls import LLAMA_CPP, SERVE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -177,11 +178,17 @@ def lora_of(state: State) -> Lora:
 
 
 def card_of(state: State) -> Device:
-    """The card of that name, or one of the size that is told."""
+    """The card of that name, or one of the size that is told.
+
+    Raises      ValueError for one of Apple's beside what runs on CUDA
+    """
     if state["card"] == OTHER_CARD:
         size = state["gib"] * GiB
         return Device(Message(say.YOUR_CARD, size=text(size)), 0, None, size)
-    return [each for each in devices() if each.name == state["card"]][0]
+    found = [each for each in devices() + macs() if each.name == state["card"]][0]
+    if mac(found) and (state.get("use") != SERVE or state["engine"] != LLAMA_CPP):
+        raise ValueError(no_cuda(found))
+    return found
 
 
 def controls_of(recipe: Recipe, run: Run) -> State:

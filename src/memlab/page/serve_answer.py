@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ..base.message import Message
-from ..engines.engine import Engine
-from ..engines.pool import Pool, pool
 from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
-from ..engines.quantized import Quantized, checkpoint, published
+from ..engines.quantized import Quantized, checkpoint
 from ..families import has_config
 from ..formats import storage
 from ..model import Model
@@ -27,10 +25,10 @@ from .serve_command import (
     format_of,
     named,
     packs,
-    quantization,
     script,
 )
-from .serve_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serve_controls import LLAMA_CPP, NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serve_engine import conversations, packing, pool_of
 from .types import TypedModel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -58,6 +56,12 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
         sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
         raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
+    if state["engine"] == LLAMA_CPP:
+        from .serve_llama_cpp import of_llama_cpp
+
+        found = of_llama_cpp(state, model)
+        found["leaves_out"] += of_config(config, given["config"]) if config else []
+        return found
     room = room_on(card_of(state), threads=1)
     found = begun(state, room, name_of(state, model), model.parameter_count)
     if state["engine"] == NO_ENGINE:
@@ -115,7 +119,7 @@ def of_engine(found: dict[str, Any], state: State, card: Room, model: Model, adv
     """Put in what an engine takes when it starts, and how many conversations its pool holds."""
     there = pool_of(state, model)
     engine, figures = named(state["engine"]), {row.term: row.derived for row in there.ledger.rows}
-    room = there.blocks // there.request
+    room = conversations(there)
     needed = state["users"] * there.request * there.block_bytes
     rows: dict[str, Any] = {"weights": (figures["weights"] or 0, told.WEIGHTS_KEPT)}
     if figures.get("activations"):
@@ -197,7 +201,7 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
             there = pool_of(tried, model)
         except ValueError:
             continue
-        room = there.blocks // there.request
+        room = conversations(there)
         if room < state["users"]:
             continue
         found["steps"].append(Message(told.MAKES_ROOM, change=name, count=f"{room:,}"))
@@ -208,39 +212,11 @@ def advised(found: dict[str, Any], state: State, model: Model) -> None:
     found["advice"] = told.EACH_MAKES_ROOM if found["steps"] else told.NO_ROOM
 
 
-def pool_of(state: State, model: Model) -> Pool:
-    """What the engine of a state makes of its card.
-
-    Raises      ValueError as memlab.engines.pool
-    """
-    loaded = state["loaded"] * MiB
-    engine = Engine(
-        name=state["engine"],
-        utilization=state["share"] / 100,
-        max_model_len=state["context"],
-        kv_dtype=state["kv"],
-        dtype=computing(state),
-        quantization=quantization(state),
-        tensor=state["cards"],
-        weights=loaded or None,
-    )
-    return pool(model, engine, on=card_of(state))
-
-
 def recipe_of(state: State) -> Recipe:
     """The weights alone, in the format of a state; NF4 is that of linear layers but the head."""
     if state["dtype"] == NF4:
         return Recipe(weights=NF4, other="bf16", head="bf16", gradients=None)
     return Recipe(weights=computing(state), gradients=None)
-
-
-def packing(state: State, model: Model) -> Quantized | None:
-    """How the matrices of what is loaded are packed; None: not at all."""
-    if not packs(state):
-        return None
-    if state["dtype"] == PUBLISHED:
-        return published(model)
-    return Quantized(format=str(state["dtype"]))
 
 
 def _packed(found: dict[str, Any], how: Quantized | None) -> None:

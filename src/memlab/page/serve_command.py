@@ -7,13 +7,13 @@ from ..engines.quantized import PUBLISHED as IN_FEWER_BITS
 from ..units import GiB
 from .command import model, quoted
 from .controls import OTHER_CARD, OTHER_MODEL
-from .serve_controls import NO_ENGINE, PLAIN, PUBLISHED, START
+from .serve_controls import LLAMA_CPP, NO_ENGINE, PLAIN, PUBLISHED, START
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from .question import State
 
-NAMES = {"vllm": "vLLM", "sglang": "SGLang", NO_ENGINE: "transformers"}
+NAMES = {"vllm": "vLLM", "sglang": "SGLang", LLAMA_CPP: "llama.cpp", NO_ENGINE: "transformers"}
 
 
 def named(engine: str) -> str:
@@ -35,6 +35,8 @@ def packs(state: State) -> bool:
 
 def format_of(state: State) -> str:
     """The format of the weights, as people write it."""
+    if state["engine"] == LLAMA_CPP:
+        return str(state["gguf"])
     if not packs(state):
         return computing(state)
     known = IN_FEWER_BITS[state["model"]] if state["dtype"] == PUBLISHED else state["dtype"]
@@ -63,6 +65,11 @@ def command(state: State) -> str:
         words = ["memlab estimate", model(state)]
         sizes = f"--batch {state['users']} --tokens {state['context']}"
         return " ".join(words + [f"--precision {computing(state)} --phase decode", sizes])
+    if state["engine"] == LLAMA_CPP:
+        words = ["memlab serve", model(state), f"--engine llama.cpp --on {card(state)}"]
+        words.append(f"--max-model-len {state['context']} --parallel {state['users']}")
+        words.append(f"--quantization {state['gguf']} --kv-dtype {state['gguf_kv']}")
+        return " ".join(words)
     share = "mem-fraction-static" if state["engine"] == "sglang" else "gpu-memory-utilization"
     words = ["memlab serve", model(state)]
     words.append(f"--engine {state['engine']} --on {card(state)} --{share} {state['share'] / 100}")
@@ -95,6 +102,15 @@ print(checkpoint({asked}{how}))"""
 
 run = Run(phase="decode", batch={state["users"]}, tokens={state["context"]})
 print(estimate({asked}, Recipe(weights="{computing(state)}"), run))"""
+    on = str(state["gib"] * GiB) if state["card"] == OTHER_CARD else quoted(state["card"])
+    if state["engine"] == LLAMA_CPP:
+        kinds = f'file="{state["gguf"]}", cache="{state["gguf_kv"]}"'
+        return f"""from memlab import Model
+from memlab.engines.llama_cpp import LlamaCpp, loaded
+
+engine = LlamaCpp({kinds}, context={state["context"]}, slots={state["users"]})
+found = loaded({asked}, engine, on={on})
+print(found.ledger, found.most)"""
     fields = [f'name="{state["engine"]}"', f"utilization={state['share'] / 100}"]
     fields.append(f"max_model_len={state['context']}")
     if state["dtype"] in ("fp16", "fp32"):
@@ -107,7 +123,6 @@ print(estimate({asked}, Recipe(weights="{computing(state)}"), run))"""
         fields.append(f"tensor={state['cards']}")
     if state["loaded"]:
         fields.append(f"weights={state['loaded']} * 2**20")
-    on = str(state["gib"] * GiB) if state["card"] == OTHER_CARD else quoted(state["card"])
     return f"""from memlab import Model
 from memlab.engines import Engine, pool
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TRAIN, SERVE = "train", "serve"
 NO_ENGINE = "none"  # transformers' own cache, which grows
+LLAMA_CPP = "llama.cpp"
 NF4 = "nf4"
 PUBLISHED = "auto"
 PLAIN = ("bf16", "fp16", "fp32")  # in which everything is stored
@@ -16,7 +17,12 @@ CHOICES = (
     (
         "engine",
         "Engine",
-        [("vllm", "vLLM"), ("sglang", "SGLang"), (NO_ENGINE, "none: transformers alone")],
+        [
+            ("vllm", "vLLM"),
+            ("sglang", "SGLang"),
+            (LLAMA_CPP, "llama.cpp"),
+            (NO_ENGINE, "none: transformers alone"),
+        ],
     ),
     (
         "dtype",
@@ -33,6 +39,16 @@ CHOICES = (
             ("gptq", "GPTQ, 4 bits"),
             (NF4, "NF4 (bitsandbytes)"),
         ],
+    ),
+    (
+        "gguf",
+        "Type of the GGUF file",
+        [(name, name) for name in "Q4_0 Q4_K_S Q4_K_M Q5_K_S Q5_K_M Q6_K Q8_0 F16 BF16".split()],
+    ),
+    (
+        "gguf_kv",
+        "Type of the KV cache",
+        [(name, name) for name in "f16 bf16 q8_0 q5_1 q5_0 q4_0 f32".split()],
     ),
     (
         "kv",
@@ -56,6 +72,8 @@ START = {
     "use": TRAIN,
     "engine": "vllm",
     "dtype": PUBLISHED,
+    "gguf": "Q4_K_M",
+    "gguf_kv": "f16",
     "kv": "auto",
     "users": 8,
     "context": 8192,
