@@ -24,7 +24,7 @@ from memlab.base.message import Message, parts
 from memlab.devices import devices
 from memlab.explain.changes import CHANGES
 from memlab.model.presets import PRESETS
-from memlab.page import adapter_words, serve_words, shared_words, simulated_words
+from memlab.page import adapter_words, config_words, serve_words, shared_words, simulated_words
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
 from memlab.page.controls import CHOICES, NUMBERS, OTHER_MODEL, PRECISIONS, first
@@ -127,7 +127,7 @@ def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
-    listed |= vars(adapter_words) | vars(simulated_words)
+    listed |= vars(adapter_words) | vars(simulated_words) | vars(config_words)
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value

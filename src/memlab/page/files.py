@@ -42,8 +42,9 @@ TERMS = (
 # serving, knows a teacher; and the records of all families but the first.
 LATER = (
     "files/adapter_fields model/believed model/config model/fields model/kind model/module_names "
-    "model/rotary_keys page/adapter_file page/adapter_words page/adapters_resident "
-    "page/serve_answer page/serve_command page/serve_words page/sums page/types run/teacher"
+    "model/rotary_keys model/type_kinds page/adapter_file page/adapter_words "
+    "page/adapters_resident page/config_words page/serve_answer page/serve_command "
+    "page/serve_words page/sums page/text_sizes page/types page/wholes run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

@@ -86,7 +86,8 @@ def undivided(run: Run, zero: int) -> str:
 def verdict(found: Said) -> str:
     """Whether it fits, or that only what stays is known to."""
     if found["fits"] and not found["peak"]:
-        return Message(say.FITS_SO_FAR, why=found["why"], **figures(found))
+        words = of_text().FITS_SO_FAR_TEXT if found.get("without") else say.FITS_SO_FAR
+        return Message(words, why=found["why"], **figures(found))
     return known(found)
 
 
@@ -97,6 +98,10 @@ def known(found: Said) -> str:
         more = {"most": found["most"], "percent": percent(BAND), "runs": RUNS}
     tight = say.TIGHT_RANKS if found["ranks"] else say.TIGHT
     told = {"yes": say.FITS, "tight": tight, "no": say.TOO_MUCH}[found["state"]]
+    if found.get("without"):
+        part = of_text()
+        tight = part.TIGHT_RANKS_TEXT if found["ranks"] else part.TIGHT_TEXT
+        told = {"yes": part.FITS_TEXT, "tight": tight, "no": part.TOO_MUCH_TEXT}[found["state"]]
     return Message(told, **figures(found), **more)
 
 
@@ -107,7 +112,14 @@ def figures(found: Said) -> Said:
         "limit": found["limit_text"],
         "total": found["total_text"],
         "left": found["left"],
-    }
+    } | ({"without": found["without"]} if found.get("without") else {})
+
+
+def of_text() -> Any:
+    """The sentences about the text of a whole, fetched with the first config of one."""
+    from . import config_words
+
+    return config_words
 
 
 def beside(room: Room) -> str:
@@ -187,7 +199,9 @@ def of_config(read: dict[str, Any], pasted: dict[str, Any]) -> list[str]:
     family, whole = read["model_type"], read.get(WHOLE)
     if not whole:
         return of_keys(used(family, pasted))
-    said = of_keys(used(family, pasted["text_config"]))
+    from .wholes import text_of
+
+    said = of_keys(used(family, text_of(pasted) or {}))
     return [Message(say.BUT_TEXT, family=whole)] + said
 
 
