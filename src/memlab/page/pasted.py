@@ -130,8 +130,8 @@ def plain(key: str, value: Any) -> Any:
         return value
     if isinstance(value, float):
         if not -1e9 <= value <= 1e9:
-            raise ValueError(Message(say.BEYOND, key=key))
+            raise ValueError(Message(say.BEYOND, key=key, value=shown(value)))
         return value
     if isinstance(value, str):
         return value[:LONGEST]
-    raise ValueError(Message(say.NO_VALUE, key=key))
+    raise ValueError(Message(say.NO_VALUE, key=key, value=shown(value)))

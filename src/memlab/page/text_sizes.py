@@ -1,7 +1,8 @@
 """Sizes of a text whose config leaves them out: those of its class in transformers.
 
 A config of its own must say them (memlab.families.REQUIRED); the text_config of a model that reads
-images or audio says what differs from its class. tools/text_sizes.py writes the table.
+images or audio says what differs from its class, or from what the whole's class takes (OF_WHOLES).
+tools/text_sizes.py writes the tables.
 """
 
 from __future__ import annotations
@@ -127,5 +128,15 @@ SIZES: dict[str, str] = {
     "starcoder2": (
         "hidden_size=3072 intermediate_size=12288 num_attention_heads=24 num_hidden_layers=30 "
         "vocab_size=49152"
+    ),
+}
+OF_WHOLES: dict[str, str] = {
+    "glmasr": (
+        "hidden_size=2048 intermediate_size=6144 max_position_embeddings=8192 "
+        "num_attention_heads=16 num_hidden_layers=28 num_key_value_heads=4 vocab_size=59264"
+    ),
+    "voxtral": (
+        "head_dim=128 hidden_size=3072 intermediate_size=8192 max_position_embeddings=131072 "
+        "num_hidden_layers=30 num_key_value_heads=8 vocab_size=131072"
     ),
 }

@@ -11,7 +11,7 @@ from ..families import has_config, record_of
 from ..model import Model
 from . import config_words as say
 from .pasted import THINKER, WHOLE, WITHOUT, config_of
-from .text_sizes import SIZES
+from .text_sizes import OF_WHOLES, SIZES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def described(config: Config) -> Config | None:
     text = text_of(config)
     if text is None or not has_config(text.get("model_type")):
         return None
-    told = filled(text)
+    told = filled(text, config["model_type"])
     for key in ("_name_or_path", "architectures"):  # of another model, from which it was made
         told.pop(key, None)
     saved = config.get("dtype", config.get("torch_dtype"))
@@ -65,12 +65,13 @@ def described(config: Config) -> Config | None:
     return made
 
 
-def filled(text: Config) -> Config:
-    """A text's config with the sizes of its class where it leaves them out."""
+def filled(text: Config, whole: str) -> Config:
+    """A text's config with the sizes of the classes where it leaves them out: the whole's first."""
     made, names = dict(text), record_of(text["model_type"]).other_names
-    for word in SIZES[text["model_type"]].split():
+    words = OF_WHOLES.get(whole, "") + " " + SIZES[text["model_type"]]
+    for word in words.split():
         key, _, size = word.partition("=")
-        if key not in text and names.get(key) not in text:
+        if key not in made and names.get(key) not in text:
             made[key] = int(size)
     return made
 

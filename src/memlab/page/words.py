@@ -200,8 +200,8 @@ NO_CONFIG = "the config is not a JSON object; a config.json of Hugging Face is o
 NO_FAMILY = "the config has no 'model_type' that is text"
 NO_OBJECT = "{key}={value} is not a JSON object"
 NO_SIZE = "{key}={value} is no size of a model: at most {most}"
-BEYOND = "{key}: a number beyond all measure"
-NO_VALUE = "{key} holds no number, text, true or false"
+BEYOND = "{key}={value}: a number beyond all measure"
+NO_VALUE = "{key}={value} is no number, text, true or false"
 TOO_DEEP = "{layers} layers: this page counts up to {most}"
 NO_TABLE = (
     "the page has no table of the tensors of a {family}; where transformers is installed, "
