@@ -14,6 +14,7 @@ import causal_types
 import peaks
 import pytest
 import type_samples
+import type_tables
 from calculator_states import TYPED
 
 from memlab import Run
@@ -75,7 +76,8 @@ def here(lookup):
 
 def test_every_type_is_told_or_refused_by_name():
     described = set(config_types())
-    assert set(TABLES["types"]) | set(TABLES["refused"]) == set(causal_types.names()) - described
+    assert set(TABLES["types"]) | set(TABLES["refused"]) == set(type_tables.names()) - described
+    assert set(TABLES["unbuilt"]) <= set(TABLES["refused"])
     assert not set(TABLES["types"]) & set(TABLES["refused"])
     assert len(TABLES["types"]) >= LEAST and all(TABLES["refused"].values())
 

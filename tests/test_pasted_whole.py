@@ -61,7 +61,8 @@ def test_what_it_shows_asks_the_package_the_same(tmp_path, monkeypatch, capsys, 
     assert known["found"].total() == found["total"]
 
 
-def test_a_text_that_says_too_little_stays_with_the_table_of_its_type(lookup):  # noqa: F811
-    """gemma-3-4b's config leaves the number of its heads to its class, which the page has not."""
+def test_a_text_that_says_little_has_the_sizes_of_its_class(lookup):  # noqa: F811
+    """gemma-3-4b's config leaves the number of its heads to its class."""
     found = answered({"model": "config", "config": GEMMA, "tokens": 512}, lookup)
-    assert not found["peak"] and found["why"] == words.OF_TEXT and found["parameters"] == TEXT
+    assert found["peak"] and found["parameters"] == TEXT
+    assert "without its vision tower, fits H100 80GB" in found["verdict"]

@@ -32,6 +32,7 @@ from memlab.model.presets import PRESETS
 from memlab.page import (
     adapter_words,
     asked_words,
+    config_words,
     llama_cpp_words,
     named_words,
     serve_words,
@@ -146,7 +147,7 @@ def words():
     """All that the page says, for translators: patterns of sentences, then labels, each once."""
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
-    listed |= vars(adapter_words) | vars(simulated_words)
+    listed |= vars(adapter_words) | vars(simulated_words) | vars(config_words)
     listed |= vars(llama_cpp_words) | vars(named_words)
     listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}

@@ -104,8 +104,8 @@ class Probe:
             return part.get(inner, raw)
         try:
             return getattr(part, inner, raw)
-        except Exception:  # of a key that differs from layer to layer
-            return raw
+        except Exception:  # of a key that differs from layer to layer: what the others have
+            return vars(part).get(inner, raw)
 
 
 def probe(config: Flat, *, shapes: bool = True) -> Probe | None:

@@ -11,10 +11,13 @@ the reason. It is long because a table is written here in one piece and held aga
 
 import argparse
 import collections
+import contextlib
+import io
 import json
 import logging
 import time
 import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +25,18 @@ import causal_types
 from exact_sums import Sum, fit
 from type_fits import Fitted, NoSum, Row, is_whole
 from type_keys import COMMON
-from type_samples import CACHE, LINEAR, Probe, probe, whole
+from type_samples import CACHE, LINEAR, Probe, probe, small, usual, whole
 
 from memlab.families import config_types, has_config
 from memlab.lab import causal_cache
+from memlab.lab.causal import Causal
+from memlab.lab.quiet import quiet
+from memlab.model import type_kinds
 from memlab.page import pasted, sums, types
 
 OUT = Path(__file__).resolve().parent.parent / "book" / "calculator" / "types.json"
 CHECKS, TRIES, ROUNDS = 22, 5, 6
+THINK = ("qwen2_5_omni", "qwen3_omni_moe")  # read as their thinkers, which are types of their own
 
 
 class Entry:
@@ -192,7 +199,7 @@ class Entry:
     def _allowed(self, key: str) -> list[Any]:
         keys = self.fitted.keys
         found = [keys.base.get(key, keys.usual.get(key))]
-        return [each for each in found if json.dumps(each).find("Infinity") < 0]
+        return [pasted.finite(each) for each in found]
 
     def _must(self, key: str) -> bool:
         """Whether a key that has one value here is another where a config leaves it out."""
@@ -288,7 +295,7 @@ def _wrong(fitted: Fitted, table: dict[str, Any]) -> Probe | None:
         if made is None:
             continue
         try:
-            known = types.known(table, pasted.flat(whole(config)))
+            known = types.known(table, pasted.flat(whole(config)), fitted.family)
             sizes = sums.Sizes(table, known)
             ours = sums.tensors(table, sizes)
             kept = sums.cache(table, sizes, 2, 100, 2)
@@ -358,7 +365,7 @@ def main() -> None:
     transformers.utils.logging.set_verbosity(logging.CRITICAL + 1)
     kept: dict[str, Any] = json.loads(OUT.read_text("utf-8")) if OUT.exists() else {}
     found, why = kept.get("types", {}), kept.get("refused", {})
-    for family in options.types or [name for name in causal_types.names() if not has_config(name)]:
+    for family in options.types or [name for name in names() if not has_config(name)]:
         began = time.perf_counter()
         found.pop(family, None)
         why.pop(family, None)
@@ -370,19 +377,56 @@ def main() -> None:
         line = why.get(family) or (f"no cache: {said}" if said else "and its cache")
         print(f"{family:28} {time.perf_counter() - began:5.1f} s  {line}", flush=True)
         if options.write:
-            _write(found, why)
+            _write(found, why, kept.get("unbuilt", []))
+    if options.write:
+        _write(found, why, unbuilt(sorted(why)))
     print(f"{len(found)} types have a table, {len(why)} none")
 
 
-def _write(found: dict[str, Any], why: dict[str, str]) -> None:
+def names() -> list[str]:
+    """Every type that the page is asked about: causal ones, and wholes whose text is not described.
+
+    What such a whole is of is told by its text_config, or by that of its thinker.
+    """
+    import transformers
+    from transformers.models.auto import modeling_auto as auto
+
+    wholes = {**auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES}
+    wholes |= auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES
+    made = {*causal_types.names()}
+    for name in wholes:
+        inner = getattr(transformers.CONFIG_MAPPING[name](), "text_config", None)
+        told = getattr(inner, "model_type", "")
+        if not type_kinds.kind_of(name) and not has_config(told) and name not in THINK:
+            made.add(name)
+    return sorted(made)
+
+
+def unbuilt(families: Iterable[str]) -> list[str]:
+    """The types of which no model of text alone is built, of a small config or of the class's own.
+
+    Where the page has no table of a type it names the command that answers, if one does.
+    """
+    return [each for each in families if not (_builds(small, each) or _builds(usual, each))]
+
+
+def _builds(config: Callable[[str], dict[str, Any]], family: str) -> bool:
+    try:
+        with quiet(), contextlib.redirect_stderr(io.StringIO()):
+            return Causal(whole(config(family))).parameter_count > 0
+    except Exception:  # whatever the code of some model raises about its config
+        return False
+
+
+def _write(found: dict[str, Any], why: dict[str, str], without: list[str]) -> None:
     found = {name: found[name] for name in found if not has_config(name)}  # described since
-    left = [name for name in causal_types.names() if name not in {*config_types(), *found, *why}]
+    left = [name for name in names() if name not in {*config_types(), *found, *why}]
     why = why | {
         name: f"not tried yet: python tools/type_tables.py --write {name}" for name in left
     }
     made: dict[str, Any] = {"common": sorted(COMMON), "activations": _activations()}
     made |= {"types": {name: found[name] for name in sorted(found)}}
-    made |= {"refused": {name: why[name] for name in sorted(why)}}
+    made |= {"refused": {name: why[name] for name in sorted(why)}, "unbuilt": without}
     OUT.write_text(json.dumps(made, separators=(",", ":")) + "\n", encoding="utf-8")
 
 

@@ -116,10 +116,10 @@ export async function start(loadMicroPython, options, files, fetchRest) {
 // The table of a type's tensors with what all types share; nothing for a type that is not known.
 function tableOf(file, family) {
   if (file === null) return "";
-  const { common, activations, types, refused } = file;
+  const { common, activations, types, refused, unbuilt } = file;
   if (!Object.hasOwn(types, family) && !Object.hasOwn(refused, family)) return "";
   const table = Object.hasOwn(types, family) ? types[family] : null;
-  return JSON.stringify({ common, activations, table });
+  return JSON.stringify({ common, activations, table, built: !unbuilt.includes(family) });
 }
 
 // A file of moments with each sum and each row as it is: they are stored as differences.
@@ -156,6 +156,7 @@ function rowsOf(file, kind) {
 const LONGEST = 200_000;
 const numbered = (count) => count.toLocaleString("en");
 const DEEPEST = 12;
+const LEVELS = 4; // of objects inside a config
 
 export function configFrom(text) {
   if (text.length > LONGEST)
@@ -168,7 +169,7 @@ export function configFrom(text) {
   }
   let read;
   try {
-    read = JSON.parse(text);
+    read = JSON.parse(endless(text));
   } catch {
     throw problem("this is not JSON; a config.json of Hugging Face is needed");
   }
@@ -177,19 +178,31 @@ export function configFrom(text) {
   return shallow(read, 0);
 }
 
-// A copy without a prototype: numbers, texts, truth values, and two levels of objects and lists.
+// Infinity, as Python writes it and JSON has none: a text, outside of texts.
+function endless(text) {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?\bInfinity\b/g, (found) =>
+    found.startsWith('"') ? found : `"${found}"`,
+  );
+}
+
+// The other form in which transformers writes it: { "__float__": "Infinity" }.
+const plainly = (value) => value?.__float__ ?? value;
+
+// A copy without a prototype: numbers, texts, truth values, and some levels of objects and lists:
+// those of thinker_config.text_config.rope_parameters.
 function shallow(object, level) {
   const made = Object.create(null);
-  for (const [key, value] of Object.entries(object)) {
+  for (const [key, inside] of Object.entries(object)) {
     if (key === "__proto__") continue;
+    const value = plainly(inside);
     if (typeof value === "number" && !Number.isFinite(value))
       throw problem(["{key} is a number beyond all measure", { key: key.slice(0, 40) }]);
     if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER)
       made[key] = 2e9; // one that Python refuses by name
     else if (Array.isArray(value))
-      made[key] = value.slice(0, 1000).filter(listed);
+      made[key] = value.slice(0, 1000).map(plainly).filter(listed);
     else if (value !== null && typeof value === "object") {
-      if (level < 2) made[key] = shallow(value, level + 1);
+      if (level < LEVELS) made[key] = shallow(value, level + 1);
     } else made[key] = value;
   }
   return made;

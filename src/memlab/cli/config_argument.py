@@ -30,12 +30,16 @@ def model_of(name: str) -> Model:
     try:
         return named_or(name, Model.from_config)
     except ValueError as error:
-        from ..model.config import UnknownFamily  # a preset, which most ask about, reads none
+        from ..model.config import UnknownFamily, load  # a preset, which most ask about, reads none
+        from ..model.kind import WrongKind
 
-        if isinstance(error, UnknownFamily):
+        if isinstance(error, (UnknownFamily, WrongKind)):
+            from ..model.type_kinds import check
+
+            check(load(name)[0])  # its type may say more of what it is than its architecture
             part = _text_part(name)
             if part is None:
-                raise UnknownFamily(_what_it_is(name, str(error))) from None
+                raise UnknownFamily(_what_it_is(name)) from None
             return part
         if not str(error).startswith("quantization_config="):
             raise
@@ -49,7 +53,8 @@ def _text_part(name: str) -> Model | None:
     """The described text inside a multimodal config; None where torch is not there to ask."""
     from ..model.config import load
 
-    if not isinstance(load(name)[0].get("text_config"), dict):
+    config = load(name)[0]
+    if not isinstance(config.get("text_config", config.get("thinker_config")), dict):
         return None
     try:
         from ..lab.text_part import text_part
@@ -58,16 +63,16 @@ def _text_part(name: str) -> Model | None:
     return text_part(name)
 
 
-def _what_it_is(name: str, unknown: str) -> str:
+def _what_it_is(name: str) -> str:
     """A type that is not described: what its config says that it reads, and who answers."""
     from ..model.config import load
 
     config = load(name)[0]
     reads = [what for key, what in TOWERS.items() if isinstance(config.get(key), dict)]
-    family, _, known = unknown.partition("; ")
     more = f", a model that reads {' and '.join(reads)} beside text" if reads else ""
     answered = "estimate says what stays of any causal model, trace what its step holds"
-    return f"{family}{more}; {known}; {answered}"
+    family = config.get("model_type")
+    return f"unknown model_type {family!r}{more}; memlab models lists the families; {answered}"
 
 
 def left_out(name: str, model: Model, recipe: Recipe) -> list[str]:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from ..families import has_config
-from ..model import Model, kind
+from ..model import Model, kind, type_kinds
 from ..model.config import load
 from ..model.model import MOST_LAYERS
 from ..run import Run
@@ -48,7 +48,7 @@ class Causal:
 
     def __init__(self, source: str | os.PathLike[str] | Mapping[str, Any]) -> None:
         config, name = load(source)
-        kind.check(config)
+        type_kinds.check(config)
         family = config.get("model_type")
         if not isinstance(family, str):
             raise ValueError("the config has no 'model_type' that is text")
@@ -59,7 +59,8 @@ class Causal:
         _check_layers(config)
         self.family, self.name = family, name or family
         self.config: Mapping[str, Any] = MappingProxyType(dict(config))
-        self.settings = _settings(family, self.config)
+        thinks = _thinker(self.config)
+        self.settings = _settings(str(thinks.get("model_type", family)), thinks)
         _check_kind(self.settings, self.config)
         text_part = self.settings.get_text_config(decoder=True)
         inside = type(text_part) is not type(self.settings)  # else a copy of one that also encodes
@@ -99,9 +100,13 @@ class Causal:
         """
         if self.text is self.settings:
             return 0
+        thinks = _thinker(self.config) is not self.config
         try:
             with torch.device("meta"), _of_transformers(self.family):
-                whole = _whole(self.settings, torch.bfloat16, {})
+                whole = self.settings
+                if thinks:  # beside its thinker a whole has what speaks
+                    whole = _settings(self.family, self.config)
+                whole = _whole(whole, torch.bfloat16, {})
                 part = _text_part(self.settings, self.text, torch.bfloat16, {})
         except ValueError:
             return None
@@ -141,6 +146,15 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Model | Causal:
     """The model of a config: described where its type is, else as its own code has it."""
     config, _ = load(source)
     return Model.from_config(source) if has_config(config.get("model_type")) else Causal(source)
+
+
+def _thinker(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The config around the text: the whole, or the thinker of a model that also speaks."""
+    inner = config.get("thinker_config")
+    alone = not isinstance(config.get("text_config"), Mapping)
+    if alone and isinstance(inner, Mapping) and isinstance(inner.get("text_config"), Mapping):
+        return inner
+    return config
 
 
 def _check_layers(config: Mapping[str, Any]) -> None:
@@ -212,6 +226,8 @@ def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, An
         raise ValueError(f"it has no causal language model of {settings.model_type!r}")
     whole: Any = _whole(settings, dtype, asked)
     body = whole.base_model
+    if not hasattr(body, "language_model"):
+        raise ValueError(f"it has no causal language model of {part.model_type!r}")
     for name in [name for name, _ in body.named_children()]:
         if name != "language_model":
             setattr(body, name, None)

@@ -20,7 +20,7 @@ def text_part(source: str | os.PathLike[str]) -> Model | None:
     Raises      what `memlab.lab.causal.Causal` raises for the whole
     """
     config, _ = load(source)
-    if not isinstance(config.get("text_config"), dict):
+    if not isinstance(config.get("text_config", config.get("thinker_config")), dict):
         return None
     whole = Causal(source)
     family = whole.text.model_type

@@ -18,8 +18,10 @@ MADE_FOR = "For"
 TEXT_INSIDE = ("ConditionalGeneration", "MultimodalLM")
 
 WRONG = (
-    "{name} is {kind}: memlab describes causal language models, which predict the next token; of "
-    "one the config says architectures ...ForCausalLM, or is_decoder true"
+    "{name} is {kind}: configs of causal language models are supported, which predict the next "
+    "token (architectures ...ForCausalLM, or is_decoder true). For any other model run your "
+    "training script, memlab rehearse -- python train.py, or trace a step that you write, memlab "
+    "trace FILE.py:FUNCTION"
 )
 DIFFUSERS = "a part of a diffusers pipeline"
 ENCODER_DECODER = "an encoder-decoder"
@@ -37,13 +39,9 @@ def check(config: Mapping[str, Any]) -> None:
 
     Raises      WrongKind
     """
-    told = config.get("architectures")
-    name = told[0] if isinstance(told, (list, tuple)) and told else ""
-    if not isinstance(name, str):
-        name = ""
-    if config.get("is_decoder") is True or [end for end in CAUSAL if name.endswith(end)]:
+    name, kind = named(config), ""
+    if decodes(config):
         return
-    kind = ""
     if "model_type" not in config and isinstance(config.get("_class_name"), str):
         name, kind = config["_class_name"], DIFFUSERS
     elif config.get("is_encoder_decoder") is True:
@@ -58,6 +56,19 @@ def check(config: Mapping[str, Any]) -> None:
         kind = HEADLESS
     if kind:
         raise wrong(name or config.get("model_type"), kind)
+
+
+def named(config: Mapping[str, Any]) -> str:
+    """The architecture that a config names, if it does."""
+    told = config.get("architectures")
+    name = told[0] if isinstance(told, (list, tuple)) and told else ""
+    return name if isinstance(name, str) else ""
+
+
+def decodes(config: Mapping[str, Any]) -> bool:
+    """Whether a config says itself that it predicts the next token."""
+    name = named(config)
+    return config.get("is_decoder") is True or any([name.endswith(end) for end in CAUSAL])
 
 
 def wrong(name: Any, kind: str) -> WrongKind:

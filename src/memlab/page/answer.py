@@ -19,6 +19,7 @@ from .answer_rows import ORDER as ORDER
 from .answer_rows import begun, summed
 from .controls import OTHER_MODEL, OWN, checked
 from .engine_sentence import serving
+from .pasted import WITHOUT
 from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .sentences import left_out, of_config, said
 from .serve_controls import SERVE
@@ -84,6 +85,7 @@ def answered(
     shown = named(name, run)
     room = room_for(run, card_of(state))
     found = begun(state, room, shown, model.parameter_count)
+    found["without"] = state.get("config", {}).get(WITHOUT, "")
     try:
         highest = top(model, recipe, run, lookup)
         rows, hills = highest.rows(), highest.hills
@@ -160,8 +162,7 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     model = TypedModel(state["config"], lookup)
     room = room_for(run, card_of(state))
     found = begun(state, room, model.name, model.parameter_count)
-    inside = state["config"].get("text_config.model_type")
-    found["peak"], found["why"] = False, say.OF_TEXT if has_config(inside) else say.TRACE
+    found["peak"], found["why"], found["without"] = False, model.trace, model.without
     summed(found, model.at_rest(recipe, run), room)
     found["leaves_out"] = model.left_out(run, room)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))

@@ -44,10 +44,11 @@ TERMS = (
 LATER = (
     "engines/llama_cpp explain/largest files/adapter_fields model/believed model/config "
     "model/fields model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
-    "page/adapter_file page/adapter_words page/adapters_resident page/asked page/asked_parts "
-    "page/asked_serving page/asked_words page/llama_cpp_words page/named page/named_words "
-    "page/serve_answer page/serve_command page/serve_engine page/serve_llama_cpp "
-    "page/serve_words page/sums page/turns page/types run/teacher"
+    "model/type_kinds page/adapter_file page/adapter_words page/adapters_resident page/asked "
+    "page/asked_parts page/asked_serving page/asked_words page/config_words page/llama_cpp_words "
+    "page/named page/named_words page/serve_answer page/serve_command page/serve_engine "
+    "page/serve_llama_cpp page/serve_words page/sums page/text_sizes page/turns page/types "
+    "page/wholes run/teacher"
 )
 TEXTS = (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 OF_PRINTS = ("__repr__", "__str__")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..base.message import Message
 from ..base.quoted import shown
 from ..families import NOTHING, has_config, record_of
-from ..model import Model
 from . import words as say
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -24,6 +23,9 @@ LISTS += ("short_factor", "long_factor")
 INSIDE = ("text_config", "attn_config", "ffn_config", "decoder")  # objects that hold sizes
 REFUSED = ("quantization_config", "per_layer_config", "pruned_heads")
 WHOLE = "_part_of"  # the model_type of the whole, in the config of its text
+WITHOUT = "_without"  # what else the whole has
+THINKER = "thinker_config"  # of a model that also speaks: the object around its text_config
+ENDLESS = float("inf")
 
 
 def config_of(config: Any) -> dict[str, Any]:
@@ -34,14 +36,14 @@ def config_of(config: Any) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ValueError(say.NO_CONFIG)
     from ..model.fields import kinds  # fetched with the first config, as the next
-    from ..model.kind import check
+    from ..model.type_kinds import check
 
     check(config)
     family = config.get("model_type")
     if not isinstance(family, str):
         raise ValueError(say.NO_FAMILY)
     if not has_config(family):
-        return text_part(family, config.get("text_config")) or flat(config)
+        return text_part(config) or flat(config)
     made: dict[str, Any] = {"model_type": family}
     rows = kinds(family)
     for key in sorted(rows):
@@ -67,33 +69,52 @@ def config_of(config: Any) -> dict[str, Any]:
     return made
 
 
-def text_part(family: str, config: Any) -> dict[str, Any] | None:
-    """The config of the text inside another one, where it says enough of a type that is described.
+def text_part(config: Any) -> dict[str, Any] | None:
+    """The config of the text inside another one, where that is of a type that is described.
 
-    The package has the rest from transformers: memlab.lab.text_part.
+    Raises      ValueError for weights that are quantized: their own refusal
     """
-    if isinstance(config, dict) and has_config(config.get("model_type")):
-        try:
-            made = config_of(config)
-            Model.from_config(made)
-        except ValueError:
-            return None
-        made[WHOLE] = family
-        return made
-    return None
+    from .wholes import described
+
+    try:
+        return described(config)
+    except (ValueError, TypeError):
+        if config.get("quantization_config") is not None:
+            raise
+    return None  # a key that is not described: the table of its type may have it
 
 
 def flat(config: Any) -> dict[str, Any]:
-    """A config's keys, those of the objects that hold sizes among them."""
+    """A config's keys, those of the objects that hold sizes among them.
+
+    Of a thinker_config the keys are those of the whole, and the model_type too: a type of its own.
+    """
+    inner = config.get(THINKER)
+    if isinstance(inner, dict) and isinstance(inner.get("text_config"), dict):
+        made = flat(inner)
+        made[WHOLE] = config["model_type"]
+        return made
     made = {}
     for key in config:
         value = config[key]
         if key in INSIDE and isinstance(value, dict):
             for name in value:
-                made[f"{key}.{name}"] = value[name]
+                made[f"{key}.{name}"] = finite(value[name])
         else:
-            made[key] = value
+            made[key] = finite(value)
     return made
+
+
+def finite(value: Any) -> Any:
+    """A value in which Infinity, which JSON lacks, is a text; transformers writes it as an object.
+
+    Example     {"__float__": "Infinity"} -> "Infinity"
+    """
+    if isinstance(value, dict) and list(value) == ["__float__"]:
+        return value["__float__"]
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return "Infinity" if isinstance(value, float) and value == ENDLESS else value
 
 
 def plain(key: str, value: Any) -> Any:
@@ -109,8 +130,8 @@ def plain(key: str, value: Any) -> Any:
         return value
     if isinstance(value, float):
         if not -1e9 <= value <= 1e9:
-            raise ValueError(Message(say.BEYOND, key=key))
+            raise ValueError(Message(say.BEYOND, key=key, value=shown(value)))
         return value
     if isinstance(value, str):
         return value[:LONGEST]
-    raise ValueError(Message(say.NO_VALUE, key=key))
+    raise ValueError(Message(say.NO_VALUE, key=key, value=shown(value)))

@@ -40,7 +40,8 @@ def table(file: Path, family: str) -> str:
     if family not in told["types"] and family not in told["refused"]:
         return ""
     shared = {name: told[name] for name in ("common", "activations")}
-    return json.dumps(shared | {"table": told["types"].get(family)})
+    built = family not in told["unbuilt"]
+    return json.dumps(shared | {"table": told["types"].get(family), "built": built})
 
 
 def unfolded(text: str) -> dict[str, Any]:

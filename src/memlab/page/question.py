@@ -33,6 +33,7 @@ from .controls import (
 from .fsdp_tables import synced
 from .loop_controls import ALL, LEARNS, LIKE
 from .loop_tables import PLAIN
+from .pasted import WHOLE as OF_WHOLE
 from .serve_controls import LLAMA_CPP, SERVE
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -54,7 +55,8 @@ def model_of(state: State) -> Model:
     config = state["config"]
     model = Model.from_config(config)
     own = called(config)
-    return model.replace(name=visible(own) if own else say.YOURS.format(family=model.family))
+    family = config.get(OF_WHOLE, model.family)
+    return model.replace(name=visible(own) if own else say.YOURS.format(family=family))
 
 
 def called(config: State) -> str:
@@ -67,7 +69,7 @@ def name_of(state: State, model: Model) -> str:
     """What to call it in a sentence."""
     if state["model"] != OTHER_MODEL or called(state["config"]):
         return model.name
-    return Message(say.YOURS, family=model.family)
+    return Message(say.YOURS, family=state["config"].get(OF_WHOLE, model.family))
 
 
 def recipe_of(state: State) -> Recipe:

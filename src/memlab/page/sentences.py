@@ -86,7 +86,11 @@ def undivided(run: Run, zero: int) -> str:
 def verdict(found: Said) -> str:
     """Whether it fits, or that only what stays is known to."""
     if not found["peak"]:
-        told = say.FITS_SO_FAR if found["fits"] else say.TOO_MUCH_AT_REST
+        part = of_text() if found.get("without") else None
+        if found["fits"]:
+            told = part.FITS_SO_FAR_TEXT if part else say.FITS_SO_FAR
+        else:
+            told = part.TOO_MUCH_AT_REST_TEXT if part else say.TOO_MUCH_AT_REST
         return Message(told, why=found["why"], **figures(found))
     return known(found)
 
@@ -98,6 +102,10 @@ def known(found: Said) -> str:
         more = {"most": found["most"], "percent": percent(BAND), "runs": RUNS}
     tight = say.TIGHT_RANKS if found["ranks"] else say.TIGHT
     told = {"yes": say.FITS, "tight": tight, "no": say.TOO_MUCH}[found["state"]]
+    if found.get("without"):
+        part = of_text()
+        tight = part.TIGHT_RANKS_TEXT if found["ranks"] else part.TIGHT_TEXT
+        told = {"yes": part.FITS_TEXT, "tight": tight, "no": part.TOO_MUCH_TEXT}[found["state"]]
     return Message(told, **figures(found), **more)
 
 
@@ -108,7 +116,14 @@ def figures(found: Said) -> Said:
         "limit": found["limit_text"],
         "total": found["total_text"],
         "left": found["left"],
-    }
+    } | ({"without": found["without"]} if found.get("without") else {})
+
+
+def of_text() -> Any:
+    """The sentences about the text of a whole, fetched with the first config of one."""
+    from . import config_words
+
+    return config_words
 
 
 def beside(room: Room) -> str:
@@ -188,7 +203,9 @@ def of_config(read: dict[str, Any], pasted: dict[str, Any]) -> list[str]:
     family, whole = read["model_type"], read.get(WHOLE)
     if not whole:
         return of_keys(used(family, pasted))
-    said = of_keys(used(family, pasted["text_config"]))
+    from .wholes import text_of
+
+    said = of_keys(used(family, text_of(pasted) or {}))
     return [Message(say.BUT_TEXT, family=whole)] + said
 
 

@@ -15,7 +15,9 @@ from ..verdict import room_on
 from . import serve_words as told
 from . import words as say
 from .answer_rows import begun, summed
+from .config_words import ENGINE_OF_WHOLE
 from .controls import OTHER_MODEL
+from .pasted import WHOLE, WITHOUT
 from .question import card_of, model_of, name_of
 from .sentences import beside, cache_of, known, of_config, pictured
 from .serve_command import (
@@ -64,6 +66,10 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         return found
     room = room_on(card_of(state), threads=1)
     found = begun(state, room, name_of(state, model), model.parameter_count)
+    found["without"] = config.get(WITHOUT, "")
+    if found["without"] and state["engine"] != NO_ENGINE:
+        sizes = {"family": config[WHOLE], "without": found["without"]}
+        raise ValueError(Message(ENGINE_OF_WHOLE, engine=named(state["engine"]), **sizes))
     if state["engine"] == NO_ENGINE:
         run = Run(batch=state["users"], tokens=tokens)
         cache = cache_of(model, run, computing(state))
@@ -98,6 +104,7 @@ def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
         raise ValueError(Message(told.PACKED_OF_TYPE, **sizes))
     room = room_on(card_of(state), threads=1)
     found = begun(state, room, model.name, model.parameter_count)
+    found["without"] = model.without
     alone(found, state, room, model.at_rest(recipe_of(state), Run())["weights"][0], cache)
     found["leaves_out"] += model.left_out(run, room)[3:]
     return found

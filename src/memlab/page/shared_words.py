@@ -23,13 +23,21 @@ ELSEWHERE = (
     "H={size} (width of a head) is odd; rotary positions turn pairs",
     "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
     "loss={loss}: one device alone is described",
-    "{name} is {kind}: memlab describes causal language models, which predict the next token; of "
-    "one the config says architectures ...ForCausalLM, or is_decoder true",
+    "{name} is {kind}: configs of causal language models are supported, which predict the next "
+    "token (architectures ...ForCausalLM, or is_decoder true). For any other model run your "
+    "training script, memlab rehearse -- python train.py, or trace a step that you write, memlab "
+    "trace FILE.py:FUNCTION",
     "a part of a diffusers pipeline",
     "an encoder-decoder",
     "an encoder",
     "made for another task",
     "a model without an output head",
+    "a dual encoder of texts and of images or audio, like CLIP",
+    "a vision model",
+    "an audio model",
+    "a time series model",
+    "a retrieval model",
+    "a part of a larger model, whose whole config.json is needed",
 )
 # What memlab.run.program_defaults says that a program takes by itself.
 OF_PROGRAMS = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ..base.message import Message
 from ..base.quoted import shown
 from . import words as say
+from .config_words import NOT_IN_TABLE
 from .pasted import plain
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -29,8 +30,8 @@ class Sizes:
     Raises      ValueError, by name, for a value that the table does not have
     """
 
-    def __init__(self, table: Table, config: Config) -> None:
-        self._table, self._config = table, config
+    def __init__(self, table: Table, config: Config, family: str = "") -> None:
+        self._table, self._config, self._family = table, config, family
         self._known: dict[str, int | None] = {}
         self._lists: dict[int, list[Any]] = {}
         self._asked: list[str] = []
@@ -70,7 +71,7 @@ class Sizes:
                 key, usual = self._table["flags"][which]
                 found = self._config.get(key, usual)
                 if not isinstance(found, bool):
-                    raise ValueError(Message(say.KEY, key=key, value=shown(found)))
+                    raise self._apart(key, found)
             if found != bool(wanted):
                 return False
         return True
@@ -109,6 +110,10 @@ class Sizes:
             raise ValueError(Message(say.NO_PARTS, parts=self._named(two), whole=self._named(one)))
         return -(-left // right) if how == "^" else left // right
 
+    def _apart(self, key: str, value: Any) -> ValueError:
+        words = {"key": key, "value": shown(value), "family": self._family}
+        return ValueError(Message(NOT_IN_TABLE, **words))
+
     def _named(self, words: str) -> str:
         keys = self._table["keys"]
         return str(keys[_at(words)][0]) if words in LETTERS and _at(words) < len(keys) else words
@@ -126,7 +131,7 @@ class Sizes:
                 raise ValueError(Message(say.NO_LAYERS, key=key, layers=layers))
             for each in found:
                 if isinstance(each, bool) != isinstance(values[0], bool) or each not in values:
-                    raise ValueError(Message(say.KEY, key=key, value=shown(each)))
+                    raise self._apart(key, each)
             return found
         if rule is None:
             raise ValueError(Message(say.NEEDS_KEY, key=key))

@@ -10,15 +10,15 @@ import json
 
 from ..base.message import Message
 from ..base.quoted import shown
-from ..families import config_types
 from ..model.tensors import Tensor
 from ..recipe.resident import tensor_bytes
 from ..run.fields import BETWEEN
 from ..terms.optimizer import numel, shared_state
 from ..units import text
+from . import config_words
 from . import words as say
 from .formula_text import stored
-from .pasted import MOST_LAYERS, REFUSED
+from .pasted import MOST_LAYERS, REFUSED, WHOLE
 from .sentences import beside, of_keys
 from .sums import Sizes, cache, tensors
 from .table_peak import Missing
@@ -47,26 +47,34 @@ class TypedModel:
     """
 
     def __init__(self, config: Config, lookup: Lookup) -> None:
-        self.family = family = config["model_type"]
+        family = config["model_type"]
         found = lookup(FILE, family)
         if found == "?":
             raise Missing(FILE)
+        self.family = family = config.get(WHOLE, family)
         if not found:
-            every = ", ".join(config_types())
-            raise ValueError(Message(say.UNKNOWN_FAMILY, family=shown(family), known=every))
+            raise _of_text(config) or ValueError(
+                Message(config_words.UNKNOWN_TYPE, family=shown(family))
+            )
         told = json.loads(found)
         self._table = table = told["table"]
         if table is None:
-            raise ValueError(Message(say.NO_TABLE, family=family))
+            reason = say.NO_TABLE if told["built"] else config_words.NOT_BUILT
+            raise ValueError(Message(reason, family=family))
         self._common = told["common"]
-        self._config = known(table, config)
-        acts(table, self._config, told["activations"])
-        self._sizes = Sizes(table, self._config)
+        self._config = known(table, config, family)
+        acts(table, self._config, told["activations"], family)
+        self._sizes = Sizes(table, self._config, family)
         layers = self._sizes.sum(table["layers"])
         if layers > MOST_LAYERS:
             raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))
         self.copies = tensors(table, self._sizes)
         self.name = Message(say.YOURS, family=family)
+        self.without, self.trace = "", say.TRACE
+        if table["inside"]:
+            from .wholes import without
+
+            self.without, self.trace = without(config), config_words.TRACE_TEXT
         self.parameter_count = sum([copies * numel(shape) for copies, shape, _ in self.copies])
 
     def at_rest(self, recipe: Recipe, run: Run) -> Rows:
@@ -111,7 +119,7 @@ class TypedModel:
     def _keys(self) -> dict[str, list[str]]:
         table = self._table
         read = [row[0] for row in table["keys"] + table["flags"] + table["lists"]]
-        read += [key for key in table["fixed"]] + ["model_type"]
+        read += [key for key in table["fixed"]] + ["model_type", WHOLE]
         still = table["free"] + table["acts"]
         made: dict[str, list[str]] = {"read": [], "no effect": [], "not known": []}
         for key in sorted(self._config):
@@ -122,20 +130,35 @@ class TypedModel:
         return made
 
 
-def known(table: Config, config: Config) -> Config:
+def _of_text(config: Config) -> ValueError | None:
+    """What is wrong with the text inside a whole that has no table, where its type is described."""
+    from .wholes import described
+
+    inner = "text_config."
+    text = {key[len(inner) :]: config[key] for key in config if key.startswith(inner)}
+    try:
+        described({"model_type": config["model_type"], "text_config": text})
+    except (ValueError, TypeError) as error:
+        return ValueError(Message(config_words.OF_ITS_TEXT, problem=error.args[0]))
+    return None
+
+
+def known(table: Config, config: Config, family: str) -> Config:
     """A flat config by the names that its table has for its keys.
 
     Raises      ValueError, by name, for a key with a value that the table says nothing about
     """
     made: Config = {}
+    config = _inside(table, config)
     for key in sorted(config):
         value = config[key]
         name = table["alias"].get(key, key)
         last = key.split(".")[-1]
         if last in REFUSED and value:
-            raise ValueError(Message(say.KEY, key=last, value=shown(value)))
+            words = config_words.QUANTIZED if last == REFUSED[0] else config_words.NOT_IN_TABLE
+            raise ValueError(Message(words, key=last, value=shown(value), family=family))
         if name in made and made[name] != value:
-            raise ValueError(Message(say.KEY, key=key, value=shown(value)))
+            raise _apart(key, value, family)
         made[name] = value
     for key in table["must"]:
         if key not in made:
@@ -144,19 +167,36 @@ def known(table: Config, config: Config) -> Config:
         value = made[key]
         allowed = table["fixed"].get(key)
         if allowed is not None and not [one for one in allowed if _same(one, value)]:
-            raise ValueError(Message(say.KEY, key=key, value=shown(value)))
+            raise _apart(key, value, family)
     return made
+
+
+def _apart(key: str, value: Any, family: str) -> ValueError:
+    return ValueError(
+        Message(config_words.NOT_IN_TABLE, key=key, value=shown(value), family=family)
+    )
+
+
+def _inside(table: Config, config: Config) -> Config:
+    """The keys of a whole whose config was written before it had a text_config of its own."""
+    inner = table["inside"] + "."
+    if not table["inside"] or [key for key in config if key.startswith(inner)]:
+        return config
+    rows = table["keys"] + table["flags"] + table["lists"]
+    names = [row[0] for row in rows] + table["free"] + table["acts"] + list(table["fixed"])
+    names += list(table["alias"])
+    return {inner + key if inner + key in names else key: config[key] for key in config}
 
 
 def _same(one: Any, two: Any) -> bool:
     return bool(one == two) and isinstance(one, bool) == isinstance(two, bool)
 
 
-def acts(table: Config, config: Config, plain: list[str]) -> None:
+def acts(table: Config, config: Config, plain: list[str], family: str) -> None:
     """Refuse an activation that may have parameters of its own.
 
     Raises      ValueError
     """
     for key in table["acts"]:
         if config.get(key) is not None and config[key] not in plain:
-            raise ValueError(Message(say.KEY, key=key, value=shown(config[key])))
+            raise _apart(key, config[key], family)

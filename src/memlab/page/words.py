@@ -106,7 +106,6 @@ CONFIG_UNKNOWN = "keys of your config that its family does not have: {keys}"
 
 # Why there is no peak.
 TRACE = "memlab trace CONFIG runs this model's own code"
-OF_TEXT = "the command below counts the step of its text"
 NO_KIND = "this kind of step is not described"
 DIVIDED = "activations are counted in chapter 26 where matrices or layers are divided, not here"
 DIVIDED_ALONE = (
@@ -203,11 +202,10 @@ NO_NUMBER = "{label}: {value} is no whole number from {least} to {most}"
 POSITIONS = "{tokens} tokens: {model} has {positions} positions"
 NO_CONFIG = "the config is not a JSON object; a config.json of Hugging Face is one"
 NO_FAMILY = "the config has no 'model_type' that is text"
-UNKNOWN_FAMILY = "model_type {family} is not known here; known: {known}"
 NO_OBJECT = "{key}={value} is not a JSON object"
 NO_SIZE = "{key}={value} is no size of a model: at most {most}"
-BEYOND = "{key}: a number beyond all measure"
-NO_VALUE = "{key} holds no number, text, true or false"
+BEYOND = "{key}={value}: a number beyond all measure"
+NO_VALUE = "{key}={value} is no number, text, true or false"
 TOO_DEEP = "{layers} layers: this page counts up to {most}"
 NO_TABLE = (
     "the page has no table of the tensors of a {family}; where transformers is installed, "
