@@ -31,7 +31,7 @@ def answered(asked: str) -> str:
     for text in reversed(given["readings"]):
         if read(text, given["unit"]) is not None:
             best = text
-    for text in (*given["readings"], best):
+    for text in given["readings"] + [best]:
         told = judged(text, right, given["unit"], given["hint"], wrong)
         if told[0] in (RIGHT, WAITS):
             break

@@ -99,7 +99,7 @@ def _unread(words: str) -> str:
         each for each in units.BINARY if name and name.lower() in (each.lower(), each[0].lower())
     ]
     for meant in (number.replace(",", "."), number):
-        text = " ".join((meant, *(near[:1] or [name]))).strip()
+        text = f"{meant} {(near or [name])[0]}".strip()
         if text != words and _bytes_in(text) is not None:
             found = Message(MEANT, **{"1": words, "2": text})
             break
