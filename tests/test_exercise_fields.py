@@ -195,3 +195,142 @@ def test_any_calculation_is_python_s(text):
         return
     found = number_in(text)
     assert float(Fraction(*found)) == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+PAGES = [
+    path
+    for name in sorted(kept())
+    for path in sorted(SITE.glob(f"*/notebooks/{name}.html"))
+    if (path.parents[1] / "_static" / "calculator" / "micropython.mjs").exists()
+]
+CHAPTERS = ("02_weights", "17_small_optimizers")
+
+
+@pytest.fixture(scope="module")
+def window(browser, roots):  # noqa: F811
+    with Watched(browser, roots["http"]) as watched:
+        yield watched
+
+
+def address(name, language="en"):
+    if SITE / language / "notebooks" / f"{name}.html" not in PAGES:
+        pytest.skip("no book with an engine: `npm ci` and `make book` make it")
+    return f"{language}/notebooks/{name}.html"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(SITE).as_posix())
+def test_each_exercise_of_a_page_has_its_field_and_its_solution(path):
+    text = path.read_text(encoding="utf-8")
+    assert [name.split('"')[0] for name in text.split('data-exercise="')[1:]] == [
+        *kept()[path.stem]
+    ]
+    for name in kept()[path.stem]:
+        assert text.count(f'id="title-{name}"') == text.count(f'id="answer-{name}"') == 1
+    folds = text.split('tag_solution tag_hide-cell docutils container">')[1:]
+    assert len(folds) == len(kept()[path.stem])
+    heads = {fold.split("</summary>")[0].split("title")[-1].split(">")[1] for fold in folds}
+    english = path.parts[-3] == "en"
+    assert len(heads) == 1 and (heads == {"Solution</p"}) == english
+    assert text.count('<p class="memlab-by-field">') == 1
+    assert (exercise_words()[0] in text) == english, "words that nobody translated"
+
+
+def exercise_words():
+    import memlab_exercises
+
+    return [memlab_exercises.IN_FIELDS, memlab_exercises.BUILT, memlab_exercises.FAILED]
+
+
+def test_what_stands_around_a_field_is_listed_for_translators():
+    import interface
+    import memlab_exercises
+
+    field = memlab_exercises.FIELD
+    assert {*exercise_words(), "Solution", "Your answer", "Check"} <= {*interface.WORDS}
+    page = field.format(name="ex-a-1", page="a", unit="B", build="", failed=exercise_words()[2])
+    done = interface.translate(page, {word: "…" for word in interface.WORDS})
+    assert not [word for word in interface.WORDS if f'"{word}"' in done or f">{word}<" in done]
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_field_is_used_by_the_keyboard_and_moves_nothing(window, name, width):
+    page, fields = window.page, kept()[name]
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(window.root + address(name), wait_until="networkidle")
+    page.evaluate("localStorage.clear()")
+    before = {*window.asked}
+    page.evaluate(
+        """window.moved = 0; new PerformanceObserver((list) => {
+            for (const each of list.getEntries())
+                if (!each.hadRecentInput) window.moved += each.value;
+        }).observe({ type: "layout-shift" })"""
+    )
+    for number, (exercise, one) in enumerate(fields.items()):
+        title = page.locator(f"#title-{exercise}").inner_text()
+        field = page.get_by_role("textbox", name=f"Your answer {title}", exact=True)
+        form = page.locator(f'[data-exercise="{exercise}"]')
+        verdict = form.get_by_role("status")
+        if not number:
+            assert not [each for each in window.asked - before if "exercises" in each]
+        assert page.locator(".memlab-cell:visible").count() == 0
+        top = page.evaluate("name => document.getElementById(name).offsetTop", f"label-{exercise}")
+        for typed, said in [
+            (one["wrong"][0][0], f"✗ Not yet: {one['wrong'][0][1]}"),
+            (str(wrong_one(exercise)), f"✗ Not yet: {one['hint']}"),
+            (one["right"], f"✓ Right: {stand_in(exercise).judge(int(one['right']))[2:]}"),
+        ]:
+            field.fill(typed)
+            assert verdict.text_content() == ""
+            field.press("Enter")
+            verdict.filter(has_text=said[0]).wait_for()
+            assert verdict.text_content() == said
+        assert top == page.evaluate(
+            "name => document.getElementById(name).offsetTop", f"label-{exercise}"
+        )
+    fetched = [each for each in window.asked - before if "_static" in each]
+    assert sum(f"exercises/{name}.json" in each for each in fetched) == 1
+    assert page.evaluate("window.moved") == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    page.reload()  # the browser keeps what was right
+    for exercise, one in fields.items():
+        form = page.locator(f'[data-exercise="{exercise}"]')
+        assert form.locator("input").input_value() == one["right"]
+        assert form.get_by_role("status").text_content() == "✓ Right: "
+    assert window.wrong == []
+
+
+@pytest.mark.parametrize("kept_before", ["[1]", "{", '{"ex-weights-1": 5}', "null"])
+def test_what_a_browser_keeps_may_be_anything(window, kept_before):
+    page = window.page
+    page.goto(window.root + address(CHAPTERS[0]))
+    page.evaluate("text => localStorage.setItem('memlab.exercises', text)", kept_before)
+    page.reload()
+    form = page.locator('[data-exercise="ex-weights-1"]')
+    assert form.locator("input").input_value() == ""
+    form.locator("input").fill(KEPT["ex-weights-1"]["right"])
+    form.get_by_role("button").click()
+    form.locator("[data-mark=✓]").wait_for()
+    assert json.loads(page.evaluate("localStorage['memlab.exercises']"))["ex-weights-1"]
+    page.evaluate("localStorage.clear()")
+    assert window.wrong == []
+
+
+@pytest.mark.parametrize("how", ["file", "without scripts"])
+def test_without_a_server_or_scripts_the_cells_stay(browser, roots, how):  # noqa: F811
+    options = {} if how == "file" else {"java_script_enabled": False}
+    with Watched(browser, roots["file" if how == "file" else "http"], **options) as watched:
+        watched.page.goto(watched.root + address(CHAPTERS[0]))
+        assert (
+            watched.page.locator(".memlab-exercise:visible, .memlab-by-field:visible").count() == 0
+        )
+        assert watched.page.locator(".memlab-cell pre:visible").count() == 8
+        assert "run the cell" in watched.page.locator(".memlab-by-cell p:visible").inner_text()
+        assert watched.wrong == []
+
+
+def test_a_cell_that_says_more_than_the_others_stays(window):
+    """Its run is part of the question; the lines that only a notebook runs do not show."""
+    window.page.goto(window.root + address("28_choosing"))
+    shown = window.page.locator(".memlab-cell:visible")
+    assert shown.all_inner_texts() == ['start = Run(batch=8, tokens=2048, loss="chunked")']

@@ -27,13 +27,15 @@
   // The mark is for the eyes: a screen reader hears the word.
   function say(form, mark, told) {
     const verdict = form.querySelector(".memlab-verdict");
+    const line = document.createElement("span");
     const word = { "✓": form.dataset.right, "✗": form.dataset.wrong }[mark];
-    verdict.dataset.mark = mark;
+    line.dataset.mark = mark;
     const sign = Object.assign(document.createElement("span"), { textContent: `${mark} ` });
     sign.setAttribute("aria-hidden", "true");
     const heard = Object.assign(document.createElement("span"), { textContent: word ? `${word} ` : "" });
     heard.className = "memlab-heard";
-    verdict.replaceChildren(sign, heard, told);
+    line.append(sign, heard, told);
+    verdict.replaceChildren(line);
   }
 
   addEventListener("focusin", (event) => {
@@ -42,9 +44,7 @@
   });
   addEventListener("input", (event) => {
     const verdict = event.target.closest?.(".memlab-exercise")?.querySelector(".memlab-verdict");
-    if (!verdict) return;
-    delete verdict.dataset.mark;
-    verdict.replaceChildren();
+    verdict?.replaceChildren();
   });
   addEventListener("submit", async (event) => {
     const form = event.target.closest(".memlab-exercise");

@@ -101,11 +101,8 @@ def _unread(words: str) -> str:
     for meant in (number.replace(",", "."), number):
         text = f"{meant} {(near or [name])[0]}".strip()
         if text != words and _bytes_in(text) is not None:
-            found = Message(MEANT, **{"1": words, "2": text})
-            break
-    else:
-        found = Message(UNREAD, **{"1": words})
-    return Listed(" ", [found, NOT_BYTES])
+            return Message(MEANT, **{"1": words, "2": text})
+    return Listed(" ", [Message(UNREAD, **{"1": words}), NOT_BYTES])
 
 
 def shown(value: Value, unit: str) -> str:
