@@ -38,7 +38,8 @@ def places():
             if cell["cell_type"] == "markdown":
                 kind = (NAMED.findall(source) or [kind])[-1]
             elif "exercise" in cell["metadata"].get("tags", []):
-                found[ASKED.search(source)[1]] = path.stem, kind
+                (name,) = ASKED.findall(source)
+                found[name] = path.stem, kind
     return found
 
 

@@ -16,7 +16,7 @@ ENGINE = "_static/calculator/micropython.mjs"
 CELL = re.compile(
     r'<div class="cell (tag_exercise [^"]*)">(.*?)(?=<div class="cell [^"]*tag_solution)', re.S
 )
-NAME = re.compile(r'<span class="s2">&quot;(ex-[\w-]+)&quot;|<span class="s2">"(ex-[\w-]+)"')
+NAME = re.compile(r'<span class="s2">(?:&quot;|")(ex-[\w-]+)(?:&quot;|")')
 # The lines that stand in every cell. What else a cell says belongs to the question, and stays.
 LINES = re.compile(r'(<span class="n">answer</span> .*?)(?=</pre>)', re.S)
 DOTS = r'<code class="docutils literal notranslate"><span class="pre">\.\.\.</span></code>'
@@ -62,7 +62,7 @@ def with_fields(body, given, page, source):
     words, made, at = given.get("words", {}), [], 0
 
     for cell in CELL.finditer(body):
-        name = next(filter(None, NAME.search(cell[2]).groups()))
+        (name,) = NAME.findall(cell[2])
         one = given["exercises"][name]
         before = body[at : cell.start()]
         title = before.rindex(TITLE) + len(TITLE) - 1
