@@ -258,6 +258,7 @@ def test_what_stands_around_a_field_is_listed_for_translators():
 def test_a_field_is_used_by_the_keyboard_and_moves_nothing(window, name, width):
     page, fields = window.page, kept()[name]
     page.set_viewport_size({"width": width, "height": 800})
+    window.asked.clear()  # of the page in another width
     page.goto(window.root + address(name), wait_until="networkidle")
     page.evaluate("localStorage.clear()")
     before = {*window.asked}
