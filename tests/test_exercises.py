@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memlab import exercises, units
 from memlab.exercises import judge
+from memlab.exercises.question import Exercise
 
 HINT = "Two bytes for each value."
 
@@ -113,7 +114,7 @@ def test_an_id_is_taken_once(new):
 
 @given(st.integers(0, 2**60))
 def test_exact_text_is_always_right(count):
-    one = judge.Exercise("x", lambda: count, HINT, "B", {})
+    one = Exercise("x", lambda: count, HINT, "B", {})
     assert one.judge(units.exact(count)) == one.judge(count)
     assert one.judge(count).startswith(f"✓ {count:,} B")
 

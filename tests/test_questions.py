@@ -162,3 +162,29 @@ def test_in_a_folder_no_slider_is_shown(browser, roots, name):  # noqa: F811
         assert watched.page.locator("input[type=range]").count() == 0
         assert "Run this notebook" in watched.page.inner_text(".memlab-question")
         assert watched.wrong == []
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_slider_is_called_by_its_label(window, name):
+    """In the accessibility tree a slider has the name of what it moves; its value is not in it."""
+    kept = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))["questions"]
+    page = window.page
+    page.goto(f"{window.root}en/notebooks/{name}.html")
+    for _ in kept:
+        page.wait_for_selector(".memlab-question[data-live=yes]")
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    found = [
+        (node["name"]["value"], node["value"]["value"])
+        for node in tree
+        if node.get("role", {}).get("value") == "slider"
+    ]
+    controls = [control for question in kept for control in question["controls"]]
+    shown = [(one["label"], one["default"]) for one in controls]
+    assert [(label, int(value)) for label, value in found] == shown
+    for label in {one["label"] for one in controls}:
+        named = page.get_by_role("slider", name=label, exact=True)
+        assert named.count() == [one["label"] for one in controls].count(label)
+    lines = [line.split() for line in page.locator(".memlab-slider").all_inner_texts()]
+    written = [f"{one['label']}: {one['values'][one['default']]}".split() for one in controls]
+    assert lines == written
+    assert window.wrong == []

@@ -29,6 +29,7 @@ from pathlib import Path
 import calculator
 import checks_pages
 import cpython
+import exercise_fields
 import status
 import typeface
 import wheel
@@ -100,7 +101,7 @@ def inputs_key(language):
         content = file.read_bytes()
         key.update(f"\n{file.relative_to(ROOT).as_posix()} {len(content)}\n".encode())
         key.update(content)
-    key.update((calculator.key() + typeface.key()).encode())
+    key.update((calculator.key() + exercise_fields.key() + typeface.key()).encode())
     for text in filled_pages().values():  # they hold dates, which no file holds
         key.update(text.encode())
     return key.hexdigest()
@@ -140,6 +141,7 @@ def stage(language):
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
     calculator.stage(source, calculator_words(language), language)
+    exercise_fields.stage(source, memlab_words(language), language)
     typeface.stage(source)
     checks_pages.stage(ROOT, source)
     (source / "notebooks").mkdir()
@@ -179,6 +181,11 @@ def calculator_words(language):
         return None
     done = check.catalogue.translations(language, "calculator-words")
     return {english: done[english] for english in calculator.words() if english in done}
+
+
+def memlab_words(language):
+    """What memlab itself says in a language, such as the hints of the exercises."""
+    return None if language == ENGLISH else check.catalogue.translations(language, "memlab")
 
 
 def settings(language, path):

@@ -15,33 +15,41 @@ addEventListener("DOMContentLoaded", async () => {
   const names = await read("index");
   if (!names?.includes(name)) return;
   const kept = await read(name);
-  for (const place of places) {
+  for (const [number, place] of [...places].entries()) {
     const asked = place.querySelector("strong")?.textContent;
     const question = kept?.questions.find((each) => each.question === asked);
-    if (question) bringToLife(place, question);
+    if (question) bringToLife(place, question, number);
   }
 
-  function bringToLife(place, { question, controls, answers }) {
+  function bringToLife(place, { question, controls, answers }, number) {
     const head = document.createElement("p");
     head.append(Object.assign(document.createElement("strong"), { textContent: question }));
     const answer = document.createElement("div");
     answer.className = "memlab-answer";
     answer.setAttribute("aria-live", "polite");
     const sliders = controls.map((control, i) => {
-      const label = document.createElement("label");
+      const line = document.createElement("div");
+      line.className = "memlab-slider";
       const slider = Object.assign(document.createElement("input"), {
         type: "range", min: 0, max: control.values.length - 1, step: 1,
+        id: `question-${number}-${i}`,
       });
       slider.value = control.default;
+      // The label is the slider's alone: around an output too, it would name that one.
+      const label = Object.assign(document.createElement("label"), {
+        textContent: control.label, htmlFor: slider.id,
+      });
       const said = document.createElement("output");
-      label.append(`${control.label}${colon}`, said, slider);
+      said.htmlFor = slider.id;
+      said.setAttribute("aria-live", "off"); // the slider itself says its value
+      line.append(label, colon, said, slider);
       const tell = () => {
         said.textContent = control.values[slider.value];
         slider.setAttribute("aria-valuetext", control.values[slider.value]);
       };
       tell();
       slider.addEventListener("input", () => { tell(); show(); });
-      return { label, slider };
+      return { line, slider };
     });
     function show() {
       let at = 0;
@@ -52,7 +60,7 @@ addEventListener("DOMContentLoaded", async () => {
       answer.replaceChildren(...read.body.childNodes);
     }
     show();
-    place.replaceChildren(head, ...sliders.map(({ label }) => label), answer);
+    place.replaceChildren(head, ...sliders.map(({ line }) => line), answer);
     place.dataset.live = "yes";
   }
 });

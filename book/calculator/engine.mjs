@@ -13,22 +13,24 @@ from memlab.units import text
 def sized(count): return text(int(count))
 `;
 
+// Put files where Python finds them: path -> text.
+export function write(python, texts) {
+  for (const [path, text] of Object.entries(texts)) {
+    const folders = path.split("/").slice(0, -1);
+    folders.forEach((_, i) => {
+      const folder = "/" + folders.slice(0, i + 1).join("/");
+      if (!python.FS.analyzePath(folder).exists) python.FS.mkdir(folder);
+    });
+    python.FS.writeFile("/" + path, text);
+  }
+}
+
 // loadMicroPython: the engine's own; options: url of its .wasm; files: path -> text, or its promise;
 // fetchRest: to the promise of those that few questions need.
 export async function start(loadMicroPython, options, files, fetchRest) {
   const engine = loadMicroPython({ heapsize: 16 * 1024 * 1024, ...options });
   const [python, texts] = await Promise.all([engine, files]);
-  function write(texts) {
-    for (const [path, text] of Object.entries(texts)) {
-      const folders = path.split("/").slice(0, -1);
-      folders.forEach((_, i) => {
-        const folder = "/" + folders.slice(0, i + 1).join("/");
-        if (!python.FS.analyzePath(folder).exists) python.FS.mkdir(folder);
-      });
-      python.FS.writeFile("/" + path, text);
-    }
-  }
-  write(texts);
+  write(python, texts);
   python.runPython(DRIVER);
   const ask = python.globals.get("answer");
   const sized = python.globals.get("sized");
@@ -74,7 +76,7 @@ export async function start(loadMicroPython, options, files, fetchRest) {
 
   let whole = false;
   async function complete() {
-    write(await fetchRest());
+    write(python, await fetchRest());
     whole = true;
   }
 

@@ -32,6 +32,14 @@ export function written(text, language) {
   });
 }
 
+// What somebody who types a number may mean where 1.5 is written 1,5: that, or what code has.
+export function readings(text, language) {
+  const marks = MARKS[language];
+  if (!marks) return [text];
+  const own = text.replace(/[.,]/g, (mark) => (mark === marks[0] ? "," : "."));
+  return own === text ? [text] : [own, text];
+}
+
 function isNumber(before, digits, after) {
   const grouped = GROUPED.test(digits);
   if (!grouped && !DECIMAL.test(digits)) return false;

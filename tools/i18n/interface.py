@@ -36,6 +36,15 @@ WORDS = (
     "next page",
     "Show code cell content",
     "Hide code cell content",
+    "Solution",
+    "Write each answer into its field, as a number, as a size such as 1.5 GiB or as a calculation "
+    "such as 2 * 4096, and press Check: ✓ is right to the last digit, ✗ comes with a hint.",
+    "What it asks you to build is built in the notebook; the answer can be checked here.",
+    "Your answer",
+    "Check",
+    "Right:",
+    "Not yet:",
+    "The check did not start: this browser may be too old for it.",
     "Show code cell output",
     "Hide code cell output",
     "Copy",
@@ -80,7 +89,9 @@ SAID_ALREADY = {
     "De The memlab contributors": "By The memlab contributors",
     "作者： The memlab contributors": "By The memlab contributors",
 }
-ATTRIBUTES = "title|aria-label|placeholder|data-bs-title|data-count"
+ATTRIBUTES = (
+    "title|aria-label|placeholder|data-bs-title|data-count|data-right|data-wrong|data-failed"
+)
 SHOWN = re.compile(
     rf"<(?:script|style|pre|svg)\b.*?</(?:script|style|pre|svg)>|"
     # What has a number in it names its message and the number.

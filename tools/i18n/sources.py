@@ -152,7 +152,8 @@ def messages():
     from memlab.explain import findings, pasted, serving_words
 
     found = [widgets.HOW_TO, widgets.HOW_TO_MANY]
-    found += [text for name, text in vars(judge).items() if name.isupper()]
+    told = (text for name, text in vars(judge).items() if name.isupper())
+    found += [text for text in told if isinstance(text, str)]
     for sentences in exercises.hints().values():
         found += sentences
     found += exercises.units()

@@ -17,12 +17,13 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
-from .judge import Exercise, Value
+from .question import Exercise, Value
 
 __all__ = ["check", "exercise", "hints", "ids"]
 
 _table: dict[str, Exercise] = {}
 _loaded: list[str] = []
+_OWN = {"field", "judge", "number", "question"}  # modules without exercises
 
 
 def exercise(
@@ -83,6 +84,6 @@ def _exercise(name: str) -> Exercise:
 
 def _load() -> None:
     for module in pkgutil.iter_modules(__path__):
-        if module.name != "judge" and module.name not in _loaded:
+        if module.name not in _OWN and module.name not in _loaded:
             _loaded.append(module.name)
             importlib.import_module(f"{__name__}.{module.name}")

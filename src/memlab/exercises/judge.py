@@ -1,14 +1,21 @@
-"""What to say to an answer: one exercise, and the slips that any question about bytes invites."""
+"""What to say to an answer: right, or the slip that it shows. The page's engine runs this file too.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from math import isclose
+A value is a text, or a ratio of whole numbers, (above, below).
+"""
+
+from __future__ import annotations
 
 from .. import units
-from ..base.messages import number, say, told
+from ..base.message import Listed, Message
+from .number import number_in
 
-Value = int | float | Fraction | str
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .number import Ratio
+
+    Value = Ratio | str
 
 NOT_BYTES = "Bytes are whole numbers: write an integer, or text such as '1.5 GiB'."
 NOT_A_NUMBER = "A number is asked for."
@@ -17,98 +24,124 @@ EIGHTH = "That is an eighth of it: bytes were divided by 8 once too often."
 DECIMAL = "Those are powers of ten (GB); memory is counted in powers of two (GiB)."
 BINARY = "Those are powers of two (GiB); here powers of ten (GB) are asked for."
 CLOSE = "Very close: something was rounded on the way. Count to the last byte."
+UNREAD = "“{1}” cannot be read as a number of bytes."
+MEANT = "“{1}” cannot be read as a number of bytes; did you mean {2}?"
+
+WAITS, RIGHT, WRONG = "○", "✓", "✗"
+BYTES = "B"
+ALIKE = 10**9  # a float that took another road to the same number may differ in its last digits
+NEAR = 200  # rounded to about three digits
 
 
-@dataclass(frozen=True)
-class Exercise:
-    """One question: how its answer is computed and what helps whoever misses it."""
+def judged(
+    given: Value, right: Value, unit: str, hint: str, wrong: Iterable[tuple[Value, str]]
+) -> tuple[str, str]:
+    """The mark and the sentence for an answer: ○, ✓ with the answer, or ✗ with a hint.
 
-    name: str
-    answer: Callable[[], Value]
-    hint: str
-    unit: str
-    wrong: Mapping[Callable[[], Value], str]
-
-    def judge(self, given: object) -> str:
-        """The line to print: ○, ✓ with the answer, or ✗ with a hint."""
-        if given is ...:
-            return "○ …"
-        right = self.answer()
-        try:
-            value = self._read(given, right)
-        except ValueError as error:
-            return f"✗ {say(str(error))}"
-        if _same(value, right):
-            return f"✓ {self.show(right)}"
-        for slip, sentence in self.wrong.items():
-            if _same(value, slip()):
-                return f"✗ {say(sentence)}"
-        return f"✗ {say((self.unit == 'B' and _slip(value, right)) or self.hint)}"
-
-    def show(self, value: Value) -> str:
-        """The value with its unit; bytes without rounding."""
-        if isinstance(value, str):
-            return value
-        if self.unit == "B":
-            size = int(value)
-            return number(f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else ""))
-        count = f"{value:,}" if isinstance(value, int) else f"{float(value):,.10g}"
-        return told(f"{{1}} {self.unit}", count) if self.unit else number(count)
-
-    def _read(self, given: object, right: Value) -> Value:
-        """The answer as a value of the right kind, or a ValueError that says what is wanted."""
-        if isinstance(right, str):
-            return str(given)
-        if self.unit == "B" and isinstance(given, str):
-            try:
-                return units.parse(given, bare=True)  # the question asks for bytes
-            except ValueError as error:
-                near = _rounded(given, right)
-                raise ValueError(CLOSE if near else f"{error}. {NOT_BYTES}") from None
-        if isinstance(given, str):
-            words = given.strip().removesuffix(self.unit).strip().replace(",", "")
-            try:
-                return Fraction(words)
-            except (ValueError, ZeroDivisionError):
-                raise ValueError(NOT_A_NUMBER) from None
-        if isinstance(given, bool) or not hasattr(given, "__float__"):
-            raise ValueError(NOT_BYTES if self.unit == "B" else NOT_A_NUMBER)
-        if isinstance(given, (int, Fraction)):
-            return given
-        number = float(given)
-        if self.unit == "B" and not number.is_integer():
-            raise ValueError(CLOSE if isclose(number, float(right), rel_tol=0.005) else NOT_BYTES)
-        return number
+    Shapes      given, right: values; wrong: pairs of a value and the sentence that helps
+    """
+    if isinstance(given, str) and not given.strip():
+        return WAITS, "…"
+    value = given
+    if isinstance(given, str) and not isinstance(right, str):
+        found = read(given, unit)
+        if found is None:
+            return WRONG, _unread(given.strip()) if unit == BYTES else NOT_A_NUMBER
+        value = found
+    if same(value, right):
+        return RIGHT, shown(right, unit)
+    for slip, sentence in wrong:
+        if same(value, slip):
+            return WRONG, sentence
+    if unit != BYTES or isinstance(value, str) or isinstance(right, str):
+        return WRONG, hint
+    if value[1] != 1:
+        return WRONG, CLOSE if _apart(value, right, NEAR) else NOT_BYTES
+    return WRONG, _slip(value, right) or hint
 
 
-def _same(value: Value, right: Value) -> bool:
-    if isinstance(value, str) or isinstance(right, str):
-        return str(value).strip().casefold() == str(right).strip().casefold()
-    if isinstance(value, int) and isinstance(right, int):
-        return value == right
-    # A float that took another road to the same number may differ in its last digits.
-    return isclose(value, right, rel_tol=1e-9)
+def read(text: str, unit: str) -> Ratio | None:
+    """The number that a text says to a question that asks for this unit, or None."""
+    words = text.strip().strip("'\"").strip()
+    return _bytes_in(words) if unit == BYTES else _counted(words, unit)
 
 
-def _slip(value: Value, right: Value) -> str | None:
-    """The sentence for a slip that any question about bytes invites, if it is one."""
-    if isinstance(value, str) or isinstance(right, str) or not right:
-        return None
-    ratio = Fraction(value) / Fraction(right)
-    known = {Fraction(8): BITS, Fraction(1, 8): EIGHTH}
-    for power in (1, 2, 3, 4):
-        known[Fraction(1000, 1024) ** power] = DECIMAL
-        known[Fraction(1024, 1000) ** power] = BINARY
-    if ratio in known:
-        return known[ratio]
-    return CLOSE if abs(ratio - 1) < Fraction(1, 200) else None
-
-
-def _rounded(given: str, right: Value) -> bool:
-    """Whether a text such as "1.11 GiB" is the right answer to about three digits."""
-    number, _, name = given.strip().rpartition(" ")
-    size = {**units.BINARY, **units.DECIMAL}.get(name, 0)
+def _bytes_in(words: str) -> Ratio | None:
+    """What `units.parse` reads, or a calculation with units."""
     try:
-        return isclose(float(number) * size, float(right), rel_tol=0.005)
+        return units.parse(words, bare=True), 1  # the question asks for bytes
     except ValueError:
-        return False
+        return number_in(words, _names())
+
+
+def _names() -> dict[str, int]:
+    names = {"byte": 1, "bytes": 1}
+    names.update(units.DECIMAL)
+    names.update(units.BINARY)
+    return names
+
+
+def _counted(words: str, unit: str) -> Ratio | None:
+    """A number of what the question asks for, whose name may stand behind it."""
+    for end in (unit, "%" if unit == "per cent" else ""):
+        if end and words.endswith(end):
+            words = words[: -len(end)]
+    return number_in(words)
+
+
+def _unread(words: str) -> str:
+    """The sentence for a text that is no number of bytes: what it may mean, and what is wanted."""
+    cut = len(words)
+    while cut and words[cut - 1].isalpha():
+        cut -= 1
+    number, name = words[:cut].strip(), words[cut:]
+    near = [
+        each for each in units.BINARY if name and name.lower() in (each.lower(), each[0].lower())
+    ]
+    for meant in (number.replace(",", "."), number):
+        text = f"{meant} {(near or [name])[0]}".strip()
+        if text != words and _bytes_in(text) is not None:
+            return Message(MEANT, **{"1": words, "2": text})
+    return Listed(" ", [Message(UNREAD, **{"1": words}), NOT_BYTES])
+
+
+def shown(value: Value, unit: str) -> str:
+    """The value with its unit; bytes without rounding."""
+    if isinstance(value, str):
+        return value
+    above, below = value
+    if unit == BYTES:
+        size = above // below
+        return f"{size:,} B" + (f", {units.text(size)}" if size >= units.KiB else "")
+    count = f"{above:,}" if below == 1 else f"{above / below:,.10g}"
+    return Message(f"{{1}} {unit}", **{"1": count}) if unit else count
+
+
+def same(value: Value, right: Value) -> bool:
+    """Whether two values are one: whole numbers exactly, others to nine digits."""
+    if isinstance(value, str) or isinstance(right, str):
+        return str(value).strip().lower() == str(right).strip().lower()
+    if value[1] == right[1] == 1:
+        return value[0] == right[0]
+    return _apart(value, right, ALIKE)
+
+
+def _apart(one: Ratio, other: Ratio, parts: int) -> bool:
+    """Whether two ratios differ by no more than this part of the larger."""
+    a, b = one[0] * other[1], other[0] * one[1]
+    return abs(a - b) * parts <= max(abs(a), abs(b))
+
+
+def _slip(value: Ratio, right: Ratio) -> str:
+    """The sentence for a slip that any question about bytes invites, or ""."""
+    if not right[0]:
+        return ""
+    above, below = value[0] * right[1], value[1] * right[0]
+    known = [(8, 1, BITS), (1, 8, EIGHTH)]
+    for power in (1, 2, 3, 4):
+        known.append((1000**power, 1024**power, DECIMAL))
+        known.append((1024**power, 1000**power, BINARY))
+    for a, b, sentence in known:
+        if above * b == below * a:
+            return sentence
+    return CLOSE if abs(above - below) * NEAR < abs(below) else ""
