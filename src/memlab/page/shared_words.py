@@ -55,11 +55,11 @@ OF_ENGINES = (
 )
 SCRIPTS = (
     "No answer to this question: the line above says why.",
-    "Count it without its quantization_config",
-    "Count QLoRA over its base in NF4",
+    "Compute it without its quantization_config",
+    "Compute QLoRA on its NF4 base model",
     "The address is too long to be one of this page.",
-    "The address: “{name}” is no setting of this page.",
-    "The address: “{value}” is no choice for {name}.",
+    "The address: “{name}” is not an option of this page.",
+    "The address: “{value}” is not a choice of {name}.",
     "The address: “{value}” is no whole number for {name}.",
     "The address: {problem}.",
     "The config: a file of this size is no config.json.",
