@@ -10,6 +10,7 @@ from ..base.message import Message
 from ..families import record_of
 from ..run.loops import LOOPS
 from ..run.optimizer_loops import loop_of
+from ..run.program_defaults import adamw
 from ..step import keys
 from . import words as say
 from .controls import OWN
@@ -34,12 +35,18 @@ def own_values(state: State) -> dict[str, str]:
     told: dict[str, str] = {}
     for name, value in (("attention", _attention), ("checkpoint", _checkpoint)) + OF_RECIPES:
         try:
-            # Attention is the model's, whoever trains it.
-            program = "" if name == "attention" else LOOPS[run_of(asked).loop].called
-            told[name] = _called(program, value(asked))
+            told[name] = _called(_program(name, asked), value(asked))
         except ValueError:
             continue
     return told
+
+
+def _program(name: str, state: State) -> str:
+    """Whose default it is: attention is the model's, what is not AdamW's loop the optimizer's."""
+    run = run_of(state)
+    if name == "optimizer_impl" and not (state["optimizer"] == "adamw" and adamw(run)):
+        return ""
+    return "" if name == "attention" else LOOPS[run.loop].called
 
 
 def _attention(state: State) -> str:

@@ -75,9 +75,7 @@ OF_TRL = Defaults("fp32", EVERYWHERE, "block", adapters="bf16")
 WITH_HEAD = replace(OF_TRL, loss="fused_head")
 LOOPS = {
     "plain": Loop("plain PyTorch", OWN),
-    "keeps-outputs": Loop(
-        "plain PyTorch, outputs of the last step kept", OWN, keeps_output=True
-    ),
+    "keeps-outputs": Loop("plain PyTorch, outputs of the last step kept", OWN, keeps_output=True),
     # karpathy/nanoGPT, train.py: dtype='bfloat16', a nullcontext() on a CPU, grad_clip=1.0;
     # model.py: configure_optimizers, fused on CUDA.
     "nanogpt": Loop(
