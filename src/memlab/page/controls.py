@@ -67,7 +67,7 @@ CHOICES = (
     ("optimizer", "Optimizer", [(n, OPTIMIZERS[n]) for n in sorted(OPTIMIZERS)]),
     (
         "optimizer_impl",
-        "AdamW implementation",
+        "Optimizer implementation",
         [(OWN, BY_ITSELF), ("foreach", "foreach"), ("fused", "fused")],
     ),
     (

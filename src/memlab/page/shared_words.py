@@ -16,13 +16,13 @@ ELSEWHERE = (
     "feed-forward width",
     "key/value heads",
     "stages={stages} is more than L={layers}; a stage has at least one layer",
-    "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
+    "zero={zero} is not supported for {optimizer}, whose states are made from whole rows and "
     "columns",
     "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
     "{name}: {inputs} inputs do not fill blocks of {block}",
     "H={size} (width of a head) is odd; rotary positions turn pairs",
     "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
-    "loss={loss}: one device alone is described",
+    "loss={loss} is supported on one GPU only",
     "{name} is {kind}: memlab describes causal language models, which predict the next token; of "
     "one the config says architectures ...ForCausalLM, or is_decoder true",
     "a part of a diffusers pipeline",
@@ -47,9 +47,9 @@ OF_PROGRAMS = (
 OF_ENGINES = (
     "tensor={tensor} does not divide {letter}={size}",
     "R={ranks} ranks neither divide K={heads} heads nor are a multiple",
-    "sglang's pools for windows are not described; {family} has windows",
-    "{engine} does not serve {family}, or not as described here",
-    "the chunked attention of llama4_text is not described for an engine",
+    "SGLang is not supported for {family}, which has sliding windows; vLLM is",
+    "{engine} is not supported for {family}",
+    "an engine is not supported for llama4_text, which has chunked attention",
     "kv_dtype={format} is per head; a latent has none",
     "tensor={tensor} cuts a packed matrix at {size}, no multiple of the {group} that share a scale",
 )
