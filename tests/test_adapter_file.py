@@ -76,7 +76,7 @@ def test_the_answer_is_that_of_the_same_file(said, before, wanted, lookup):  # n
     found = pasted(said, before)
     assert {name: found["sets"][name] for name in wanted} == wanted
     assert f"r={said.get('r', 8)}, target_modules" in found["said"]
-    assert ("names" in found["said"]) == ("model" in found["sets"])
+    assert ("Its base_model_name_or_path is" in found["said"]) == ("model" in found["sets"])
     assert found["sets"]["trained"] == ("qlora" if before["trained"] == "qlora" else "lora")
     state = checked(before | found["sets"])
     told, run = answered(state, lookup), run_of(state)
@@ -118,7 +118,7 @@ REFUSALS = [
 def test_what_the_page_has_no_figures_for_is_named_in_one_line(field, said):
     found = pasted(said, first())
     assert list(found) == ["error"]
-    assert found["error"].startswith(f"what “{field}” says in this adapter_config.json is not")
+    assert found["error"].startswith(f"“{field}” in this adapter_config.json is not supported")
     assert "\n" not in found["error"]
 
 
