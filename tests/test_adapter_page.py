@@ -236,7 +236,7 @@ def test_adapters_that_do_not_fit_are_told_of_a_base_in_nf4(lookup, targets, ran
     assert 'bnb_4bit_quant_type="nf4"' in line and sets["trained"] == "qlora"
     whole = checked(state | sets)
     run = run_of(whole)
-    assert (run.checkpointing == "block") == (tokens == 2048) == ("every block" in said)
+    assert (run.checkpointing == "block") == (tokens == 2048) == ("gradient checkpointing" in said)
     # Only the base is another one: nothing is what peft's preparation would make of it.
     assert sets["precision"] == "bf16" == recipe_of(whole).weights
     assert (run.lora.rank, run.lora.base) == (rank, "nf4")

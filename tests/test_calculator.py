@@ -374,7 +374,7 @@ def test_dropout_is_that_of_the_config_else_of_its_class(lookup):
     assert without["total"] == step_of(checked(state | {"config": {**config, **off}})).peak.bytes
     assert without["total"] < usual["total"]
     some = answered(state | {"config": {**config, "attn_pdrop": 0}}, lookup)
-    assert not some["peak"] and some["why"].startswith("attn_pdrop=“0” is not described")
+    assert not some["peak"] and some["why"].startswith("attn_pdrop=“0” is not supported")
 
 
 def test_layers_without_a_window_are_described(lookup):
@@ -478,7 +478,7 @@ def test_every_preset_has_its_peak(lookup):
         if not found["peak"]:
             family = Model.preset(name).family
             without.add(family)
-            assert found["why"] == f"the steps of {family} are not counted on this page"
+            assert found["why"] == f"steps of {family} are not supported on this page"
     assert without == {"nanochat"}
 
 

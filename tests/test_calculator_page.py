@@ -193,7 +193,7 @@ def test_what_zero_cannot_divide_is_said_where_it_is_asked(page):
     before = total(page)
     page.select_option("#calc-zero", "3")
     until(page, lambda: page.is_visible("#calc-divides"))
-    assert page.inner_text("#calc-divides").startswith("ZeRO 3 divides nothing here")
+    assert page.inner_text("#calc-divides").startswith("ZeRO 3 shards nothing here")
     assert total(page) == before
     page.fill("#calc-data", "8")
     until(page, lambda: page.is_hidden("#calc-divides"))
@@ -273,7 +273,12 @@ def test_eight_cards_under_fsdp_are_one_address(page):
     opened(page, address)
     assert total(page) == f"{told.total():,}"
     page.select_option("#calc-zero", "2")
-    until(page, lambda: "DeepSpeed's ZeRO 2 is not counted" in page.inner_text("#calc-verdict"))
+    until(
+        page,
+        lambda: (
+            "under DeepSpeed's ZeRO 2 are not in the tables" in page.inner_text("#calc-verdict")
+        ),
+    )
 
 
 def test_a_dropped_file_is_read(page):
@@ -416,10 +421,10 @@ def test_a_card_of_any_size(page):
     assert page.is_hidden("#calc-gib")
     page.select_option("#calc-card", "other")
     page.fill("#calc-gib", "12")
-    until(page, lambda: "your card of 12 GiB" in page.inner_text("#calc-verdict"))
+    until(page, lambda: "your GPU of 12 GiB" in page.inner_text("#calc-verdict"))
     assert "does not fit" in page.inner_text("#calc-verdict")
     page.fill("#calc-gib", "96")
-    until(page, lambda: "your card of 96 GiB" in page.inner_text("#calc-verdict"))
+    until(page, lambda: "your GPU of 96 GiB" in page.inner_text("#calc-verdict"))
     assert page.inner_text("#calc-verdict").startswith("✓")
 
 
@@ -545,7 +550,10 @@ def test_two_answers_stand_side_by_side(page):
 def test_it_says_how_many_the_card_serves(page):
     assert "55.66 GiB" in page.inner_text("#calc-serving")  # as memlab serve
     page.fill("#calc-tokens", "8192")
-    until(page, lambda: "55 conversations of 8,192 tokens" in page.inner_text("#calc-serving"))
+    until(
+        page,
+        lambda: "55 concurrent conversations of 8,192 tokens" in page.inner_text("#calc-serving"),
+    )
     page.select_option("#calc-model", "llama-3-70b")
     until(page, lambda: "vLLM does not start" in page.inner_text("#calc-serving"))
 

@@ -24,6 +24,7 @@ from memlab.page.answer import outcome
 from memlab.page.controls import OPTIMIZERS
 from memlab.page.peak_files import reader
 from memlab.run.loops import LOOPS
+from memlab.run.optimizer_loops import LOOPS as OPTIMIZER_LOOPS
 
 ROOT = Path(__file__).parent.parent
 # What a language may write in its own way, and what only looks like it.
@@ -41,6 +42,8 @@ NAMES |= {loop.called for loop in LOOPS.values() if loop.called} | {
     "memlab trace CONFIG",
     "memlab estimate CONFIG",
     "transformers",
+    *("sdpa", "eager"),
+    *(loop for loops, own in OPTIMIZER_LOOPS.values() for loop in (*loops, *own.values())),
 }
 CODE = re.compile(
     "|".join(map(re.escape, sorted(NAMES, key=len, reverse=True)))
@@ -87,6 +90,7 @@ def texts(answers):
         found += [one[name] for name in ("verdict", "heading", "advice", "heights", "picture")]
         found += [one["scale"], one["serving"], one["divides"], *one["steps"], *one["leaves_out"]]
         found += [words for words, _, _ in one["over"]]
+        found += one.get("own", {}).values()
         found += [row[key] for row in one["rows"] for key in ("term", "formula")]
     return sorted(set(found) - {""})
 

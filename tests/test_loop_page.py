@@ -195,7 +195,7 @@ def test_pairs_are_two_sequences_and_a_second_model(lookup):  # noqa: F811
     ("state", "line"),
     [
         ({"loop": "sft", "loss": "chunked"}, words.NO_LOOP_LOSS),
-        ({"loop": "ppo"}, "Whose program trains: “ppo” is not one of the choices"),
+        ({"loop": "ppo"}, "Training framework: “ppo” is not one of the choices"),
         (
             {"loop": "sft", "completion": 5000},
             "completion=5000; of 4096 tokens 1 to 4095 can be the completion",

@@ -123,4 +123,4 @@ def test_a_refusal_has_the_value_in_it(value, words):
 
 
 def test_a_number_that_is_none_stands_in_the_refusal(ask):
-    assert "Tokens in each: \\u201c1.5\\u201d is no" in ask({"tokens": 1.5})
+    assert "Sequence length, in tokens: \\u201c1.5\\u201d is no" in ask({"tokens": 1.5})

@@ -94,7 +94,7 @@ def test_each_use_shows_its_own_controls(page):
 def test_it_says_who_can_be_served(page):
     serve(page)
     page.fill("#calc-users", "60")
-    until(page, lambda: "60 conversations" in page.inner_text("#calc-verdict"))
+    until(page, lambda: "60 concurrent conversations" in page.inner_text("#calc-verdict"))
     found = wanted(use="serve", users=60)
     assert page.inner_text("#calc-verdict") == found["verdict"]
     assert page.inner_text("#calc-serving") == found["serving"]
@@ -187,4 +187,4 @@ def test_it_serves_in_the_language_of_the_page(watched, roots, language):  # noq
             != found[name]
         )
     labels = page.locator(".calc-use label").all_inner_texts()
-    assert labels == [words["Train"], words["Serve"]]
+    assert labels == [words["Training"], words["Inference (serving)"]]

@@ -91,7 +91,7 @@ def test_the_pages_engine_answers_the_same(asked, folder, lookup):  # noqa: F811
         ({"precision": "autocast"}, words.NO_TORCH_LOSS),
         ({"model": "llama-2-7b"}, words.NO_KIND),  # published in fp16
         ({"model": "gemma-2-2b"}, words.CHUNKED.format(family="gemma2")),
-        ({"data": 8}, "loss=linear_cross_entropy: one device alone is described"),
+        ({"data": 8}, "loss=linear_cross_entropy is supported on one GPU only"),
         ({"loop": "trainer"}, words.NO_LOOP_LOSS),
     ],
 )

@@ -41,10 +41,12 @@ from memlab.page import (
 )
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
-from memlab.page.controls import CHOICES, NUMBERS, PRECISIONS, first
+from memlab.page.arguments import ARGUMENTS, OF_ENGINES, arguments_of
+from memlab.page.controls import CHOICES, NUMBERS, OWN, PRECISIONS, first
 from memlab.page.files import files, later
 from memlab.page.peak_files import reader
 from memlab.page.question import HALF
+from memlab.page.sentences import CHANGES as CALLED
 from memlab.page.serve_controls import CHOICES as SERVING
 from memlab.page.serve_controls import SERVE, TRAIN
 from memlab.page.supported import of_run
@@ -64,6 +66,7 @@ FIRST = first()
 NAMES = {*PRESETS, *(card.name for card in devices() + apple.macs())}  # which no language changes
 NAMES |= {value for name, _, values in SERVING if "gguf" in name for value, _ in values}
 NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
+NAMES |= {"sdpa", "eager", "foreach", "fused"}
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],
     "tokens": [n for k in range(8, 18) for n in (2**k, 3 * 2 ** (k - 1))],
@@ -73,10 +76,10 @@ SLIDERS |= {"users": SLIDERS["batch"], "context": SLIDERS["tokens"]}
 # Title, names of the controls, and whom they are for where not for both; a style sheet shows those
 # of what is chosen.
 GROUPS = (
-    ("The model", ("model",), ""),
-    ("What it reads in a step", ("batch", "tokens", "micro_batches"), TRAIN),
+    ("Model", ("model",), ""),
+    ("Batch", ("batch", "tokens", "micro_batches"), TRAIN),
     (
-        "How it is trained",
+        "Training",
         (
             "loop",
             "teacher",
@@ -95,18 +98,20 @@ GROUPS = (
         ),
         TRAIN,
     ),
-    ("The conversations", ("users", "context"), SERVE),
+    ("Conversations", ("users", "context"), SERVE),
     (
-        "How it is served",
+        "Inference",
         ("engine", "gguf", "gguf_kv", "dtype", "kv", "share", "loaded", "cards"),
         SERVE,
     ),
-    ("The card", ("card", "gib"), ""),
-    ("How many cards", ("data", "zero", "param_dtype", "tensor", "pipeline"), TRAIN),
+    ("GPU", ("card", "gib"), ""),
+    ("Parallelism", ("data", "zero", "param_dtype", "tensor", "pipeline"), TRAIN),
 )
+# What a script shows beside the controls when another framework or engine is chosen.
+OF_ARGUMENTS = {"arguments": ARGUMENTS, "of_engines": OF_ENGINES}
 NO_ENGINE = (
-    "This copy of the book was built without the calculator's engine, so what stands below is one "
-    "worked example. With Node.js installed, “npm ci” and then “make book” in the book's folder "
+    "This copy of the book was built without the calculator's engine: below is one worked example. "
+    "With Node.js installed, “npm ci” and then “make book” in the book's folder "
     "bring the engine."
 )
 
@@ -154,7 +159,8 @@ def words():
     for name, value in listed.items():
         if name.isupper():
             found += [value] if isinstance(value, str) else value
-    found += [word for change in changes() for word in (change.name, change.cost)]
+    called = [(CALLED.get(change.name, change.name), change.cost) for change in changes()]
+    found += [word for pair in called for word in pair]
     labels = sorted([HALF, *(label for label, _ in PRECISIONS.values())], key=len, reverse=True)
     found += [*labels, *(f"{label}, {{optimizer}}" for label in labels)]  # a recipe's name
     found += [*ORDER, *HILLS, *(f"{name} {{size}}" for name in (*ORDER, *HILLS))]
@@ -213,10 +219,10 @@ def whole(words=None, language="en"):
 {unscripted(say)}
 {top(found, say)}
 {asked(say)}
-{form(say)}
+{form(say, found["own"])}
 {result(found, say)}
 {presets(say)}
-{table({"defaults": FIRST}, words, language)}
+{table({"defaults": FIRST} | OF_ARGUMENTS, words, language)}
 <script src="{PLACE}/start.mjs"></script>
 </div>"""
 
@@ -245,8 +251,9 @@ def table(given, words, language="en"):
     return f'<script type="application/json" id="calc-table">{data}</script>'
 
 
-def form(say):
-    groups = [group(say, *each) for each in GROUPS]
+def form(say, own=None):
+    """The controls. own: what to call the default of some, as memlab.page.own_values says it."""
+    groups = [group(say, *each, own or {}) for each in GROUPS]
     return f'<form id="calc-form" autocomplete="off">\n{use(say)}{"".join(groups)}</form>'
 
 
@@ -261,8 +268,8 @@ def use(say):
     return f'<fieldset class="calc-use"><legend>{say(label)}</legend>{buttons}</fieldset>\n'
 
 
-def group(say, title, names, whose):
-    inner = "".join(control(name, say) for name in names)
+def group(say, title, names, whose, own):
+    inner = "".join(control(name, say, own) for name in names)
     if "model" in names:
         inner += config(say)
     only = f' data-use="{whose}"' if whose else ""
@@ -271,8 +278,8 @@ def group(say, title, names, whose):
 
 def config(say):
     label = (
-        "The config.json of your model, or the adapter_config.json of its adapters; a file may be "
-        "dropped here too"
+        "The config.json of your model, or the adapter_config.json of its adapters; or drop the "
+        "file here"
     )
     return f"""<details><summary>{say("Paste a config.json or adapter_config.json")}</summary>
 <label for="calc-config">{say(label)}</label>
@@ -284,12 +291,13 @@ def config(say):
 """
 
 
-def control(name, say):
+def control(name, say, own):
     for known, label, values in CHOICES:
         if known == name == "model":
             return of_models(label, FIRST[name], say)
         if known == name:
-            return choice(name, label, values, say)
+            called = [(v, own.get(name, words) if v == OWN else words) for v, words in values]
+            return choice(name, label, called, say)
     for known, label, least, most in NUMBERS:
         if known == name:
             return number(name, label, least, most, say)
@@ -304,15 +312,30 @@ def choice(name, label, values, say):
     )
     return (
         f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
-        f'<select id="calc-{name}" name="{name}" disabled>{options}</select></div>\n'
+        f'<select id="calc-{name}" name="{name}"{described(name)} disabled>{options}</select>'
+        f"{arguments(name)}</div>\n"
     )
+
+
+def described(name):
+    """Which element names a control's arguments, for those who cannot see that it is below."""
+    return f' aria-describedby="calc-{name}-arguments"' if name in ARGUMENTS else ""
+
+
+def arguments(name):
+    """The arguments of a control in the reader's library: code, in every language the same."""
+    if name not in ARGUMENTS:
+        return ""
+    said = arguments_of(name, FIRST["loop"], FIRST["engine"], FIRST[name])
+    codes = " ".join(f"<code>{e(each)}</code>" for each in said)
+    return f'<span class="calc-arguments" id="calc-{name}-arguments">{codes}</span>'
 
 
 def number(name, label, least, most, say):
     field = (
         f'<div class="calc-control"><label for="calc-{name}">{say(label)}</label>'
         f'<input id="calc-{name}" name="{name}" type="number" inputmode="numeric" min="{least}" '
-        f'max="{most}" step="1" value="{FIRST[name]}" disabled>'
+        f'max="{most}" step="1" value="{FIRST[name]}"{described(name)} disabled>'
     )
     if name in SLIDERS:
         values, words = SLIDERS[name], Message(IN_STEPS, label=label)
@@ -321,4 +344,4 @@ def number(name, label, least, most, say):
             f'max="{len(values) - 1}" value="{values.index(FIRST[name])}" '
             f"data-values='{json.dumps(values)}' disabled>"
         )
-    return field + "</div>\n"
+    return f"{field}{arguments(name)}</div>\n"

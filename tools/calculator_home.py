@@ -13,7 +13,7 @@ from memlab.page.controls import CHOICES, first
 
 FIRST = first()
 HOME = {"model": FIRST["model"], "tokens": 8192, "card": FIRST["card"]}
-LABELS = {"model": "Model", "tokens": "Tokens", "card": "Card"}
+LABELS = {"model": "Model", "tokens": "Sequence length", "card": "GPU"}
 VALUES = {name: values for name, _, values in CHOICES}
 HOME_CHOICES = {
     "model": VALUES["model"],
@@ -22,7 +22,7 @@ HOME_CHOICES = {
 }
 ASK = "calculator.html"
 DOORS = (
-    (ASK, "Ask", "what your own model needs: any config.json, any card"),
+    (ASK, "Ask", "what your own model needs: any config.json, any GPU"),
     ("anatomy.html", "Read", "where every byte comes from, one term at a time"),
     ("audit.html", "Audit", "what five field notes claim, counted again"),
 )

@@ -6,9 +6,9 @@ const PATIENCE = 4000; // milliseconds that a newer question waits for an older 
 // What the button says: of a step that is in no table, of more cards for one that is, and of the
 // answer that was kept to compare.
 const OFFERS = {
-  step: "Run memlab itself here, and count this step",
-  cards: "Run memlab itself here, and count over how many cards it fits",
-  kept: "Run memlab itself here, and count the step that was kept",
+  step: "Run memlab in the browser and compute this step",
+  cards: "Run memlab in the browser and find on how many GPUs it fits",
+  kept: "Run memlab in the browser and compute the saved step",
 };
 
 // place: the paragraph with the button, a line beside it, and the name of the wheel.
@@ -52,7 +52,7 @@ export function counter(place, say) {
   }
 
   function go() {
-    tell(say("memlab is counting this step …"), false);
+    tell(say("memlab is computing this step …"), false);
     if (busy && Date.now() - busy.since > PATIENCE) stop();
     if (!busy) send();
   }

@@ -1,4 +1,5 @@
 // The calculator's page: controls in, Python's answer out. Whatever comes from outside becomes text.
+import { showArguments, showDefaults } from "./arguments.mjs";
 import { begin, said } from "./ask.mjs";
 import { asker } from "./asked.mjs";
 import { comparer } from "./compare.mjs";
@@ -65,9 +66,9 @@ function read(words) {
     const control = Object.hasOwn(table.defaults, name) ? named(name) : null;
     const choices = control && (control.options ?? (control.tagName ? null : control));
     const told = { name: name.slice(0, 40), value: value.slice(0, 40) };
-    if (!control) wrong = ["The address: “{name}” is no setting of this page.", told];
+    if (!control) wrong = ["The address: “{name}” is not an option of this page.", told];
     else if (choices && ![...choices].some((one) => one.value === value))
-      wrong = ["The address: “{value}” is no choice for {name}.", told];
+      wrong = ["The address: “{value}” is not a choice of {name}.", told];
     else if (control.type === "number" && !/^\d{1,9}$/.test(value))
       wrong = ["The address: “{value}” is no whole number for {name}.", told];
     else state[name] = typeof table.defaults[name] === "number" ? Number(value) : value;
@@ -157,6 +158,7 @@ function show(found) {
   find("calc-title").textContent = say(found.heading);
   find("calc-verdict").textContent = say(found.verdict);
   find("calc-verdict").dataset.fits = found.state;
+  showDefaults(form, found.own ?? {}, say);
   showHills(found, table, say);
   find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
@@ -233,6 +235,7 @@ function stale(is) {
 function refuse(why) {
   asked += 1;
   also.drop();
+  showDefaults(form, {}, say);
   find("calc-wrong").replaceChildren(say(why), ...plainer());
   stale(true);
   find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
@@ -260,7 +263,7 @@ function plainer() {
   const how = named("model").value === "config" && config.quantization_config;
   if (!how) return [];
   const four = how.load_in_4bit && named("use").value === "train";
-  const told = four ? "Count QLoRA over its base in NF4" : "Count it without its quantization_config";
+  const told = four ? "Compute QLoRA on its NF4 base model" : "Compute it without its quantization_config";
   const button = element("button", say(told), { type: "button", class: "calc-apply" });
   button.addEventListener("click", () => {
     delete config.quantization_config;
@@ -291,6 +294,7 @@ function followNumbers() {
     slider.value = place;
     slider.setAttribute("aria-valuetext", count(number));
   }
+  showArguments(form, table);
 }
 
 form.addEventListener("input", (event) => {

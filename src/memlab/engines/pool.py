@@ -99,7 +99,7 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
     Raises      ValueError for a model or settings that are not described, by name
     """
     if model.value_embeddings:
-        pattern = "{engine} does not serve {family}, or not as described here"
+        pattern = "{engine} is not supported for {family}"
         raise ValueError(Message(pattern, engine=engine.name, family=model.family))
     total, device = room(on)
     if engine.max_model_len is None:
@@ -147,7 +147,7 @@ def pool(model: Model, engine: Engine, *, on: str | int | Device) -> Pool:
 
 def _sglang(model: Model, engine: Engine, total: int, device: str) -> Pool:
     if _kinds(model)[2]:
-        pattern = "sglang's pools for windows are not described; {family} has windows"
+        pattern = "SGLang is not supported for {family}, which has sliding windows; vLLM is"
         raise ValueError(Message(pattern, family=model.family))
     before = total - CONTEXT  # what it finds free before it loads anything
     share = terms.budget(before, utilization=engine.utilization or 0)
@@ -230,7 +230,7 @@ def _page(model: Model, engine: Engine, block: int) -> int:
 def _kinds(model: Model) -> tuple[int | None, int, int]:
     """A model's window, and how many layers keep all tokens and how many that window alone."""
     if record_of(model.family).windows == "chunks":
-        raise ValueError("the chunked attention of llama4_text is not described for an engine")
+        raise ValueError("an engine is not supported for llama4_text, which has chunked attention")
     near, sliding = windows(model)
     if near is None:
         return None, model.layers, 0

@@ -18,25 +18,25 @@ ADAPTERS = {
 CHOICES = (
     (
         "trained",
-        "What is trained",
+        "Trained parameters",
         [
-            (WHOLE, "all weights"),
-            (LORA, "adapters: LoRA"),
-            (QLORA, "adapters over a base in NF4: QLoRA"),
+            (WHOLE, "all (full fine-tuning)"),
+            (LORA, "LoRA adapters"),
+            (QLORA, "LoRA adapters on an NF4 base model (QLoRA)"),
         ],
     ),
     (
         "targets",
-        "Where the adapters are",
+        "Target modules",
         [
-            (EVERY, "beside every linear layer"),
-            (ATTENTION, "beside every matrix of attention"),
-            (USUAL, "beside queries and values"),
+            (EVERY, "all linear layers"),
+            (ATTENTION, "all attention projections"),
+            (USUAL, "query and value projections"),
         ],
     ),
 )
 NUMBERS = (
-    ("rank", "Rank of the adapters", 1, 4096),
-    ("lora_dropout", "Dropout of the adapters, in percent", 0, 99),
+    ("rank", "LoRA rank", 1, 4096),
+    ("lora_dropout", "LoRA dropout, in percent", 0, 99),
 )
 START = {"trained": WHOLE, "targets": EVERY, "rank": 16, "lora_dropout": 0}

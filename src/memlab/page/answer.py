@@ -19,6 +19,7 @@ from .answer_rows import ORDER as ORDER
 from .answer_rows import begun, summed
 from .controls import OTHER_MODEL, OWN, checked
 from .engine_sentence import serving
+from .own_values import own_values
 from .pasted import WITHOUT
 from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .sentences import left_out, of_config, said
@@ -119,6 +120,7 @@ def answered(
             found["counts"] = CARDS
         if not best.steps and (run.lora is None or not run.lora.base):
             found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
+    found["own"] = own_values(state)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
     found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
@@ -164,6 +166,7 @@ def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     found = begun(state, room, model.name, model.parameter_count)
     found["peak"], found["why"], found["without"] = False, model.trace, model.without
     summed(found, model.at_rest(recipe, run), room)
+    found["own"] = own_values(state)
     found["leaves_out"] = model.left_out(run, room)
     found.update(said(found, model.name, recipe_name(state), run, state.get("zero", 0)))
     return found

@@ -6,22 +6,22 @@ As in memlab.page.words, what differs has a name in braces.
 # The verdict on the text of a model that also reads images or audio.
 FITS_TEXT = "✓ Its text, {without}, fits {card}: it needs {total} of {limit}, and {left} are left."
 FITS_SO_FAR_TEXT = (
-    "The peak of this step is not known here: {why}. What stays of its text, {without}, from step "
-    "to step fits {card}: {total} of {limit}, and {left} are left for the step itself."
+    "The peak of this step is not known here: {why}. What its text, {without}, keeps in memory "
+    "between steps fits {card}: {total} of {limit}, and {left} are left for the step itself."
 )
 TOO_MUCH_AT_REST_TEXT = (
-    "✗ The peak of this step is not known here: {why}. What stays of its text, {without}, from "
-    "step to step alone does not fit {card}: {total}, and {limit} are there. {left} too much."
+    "✗ The peak of this step is not known here: {why}. What its text, {without}, keeps in "
+    "memory between steps alone does not fit {card}: {total}, and {limit} are there. {left} too much."
 )
 TIGHT_TEXT = (
     "≈ Its text, {without}, is tight on {card}: it needs {total} of {limit}, and may take up to "
-    "{most} with what the allocator keeps for itself, {percent}% in {runs} posted runs. It may run "
-    "out of memory."
+    "{most} with what the allocator reserves on top, {percent}% in {runs} published runs. It may "
+    "run out of memory."
 )
 TIGHT_RANKS_TEXT = (
     "≈ Its text, {without}, is tight on {card}: it needs {total} of {limit}, and may take up to "
-    "{most} with NCCL's buffers and what the allocator keeps for itself, {percent}% in {runs} "
-    "posted runs. It may run out of memory."
+    "{most} with NCCL's buffers and what the allocator reserves on top, {percent}% in {runs} "
+    "published runs. It may run out of memory."
 )
 TOO_MUCH_TEXT = (
     "✗ Its text, {without}, does not fit {card}: it needs {total}, and {limit} are there. {left} "

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 OWN = "own"  # what model and program take where nothing is said
 OTHER_MODEL = "config"  # instead of a preset: the config that was pasted
-OTHER_CARD = "other"  # of the size that is told beside it
+OTHER_CARD = "other"  # of the size in the next control
 
-BY_ITSELF = "what the program takes by itself"
+BY_ITSELF = "default"  # of which the page says more: memlab.page.own_values
 # Label, and the name of memlab.Recipe's formats.
 PRECISIONS = {
-    "bf16": ("bf16, weights and all", "bf16"),
-    "autocast": ("fp32, autocast to bf16", "autocast"),
-    "fp32": ("fp32", "fp32"),
-    "zero": ("bf16, updated in an fp32 copy", "zero"),
+    "bf16": ("bf16 weights and states", "bf16"),
+    "autocast": ("mixed precision (fp32 weights, bf16 autocast)", "autocast"),
+    "fp32": ("fp32 weights and states", "fp32"),
+    "zero": ("mixed precision (bf16 weights, fp32 master copy)", "zero"),
 }
 OPTIMIZERS = {
     "adamw": "AdamW",
-    "adamw8bit": "AdamW, 8-bit states",
-    "adamw4bit": "AdamW, 4-bit states",
-    "adamw_fp8": "AdamW, FP8 states",
-    "bnb_adamw8bit": "AdamW, 8-bit states (bitsandbytes)",
-    "bnb_paged_adamw8bit": "AdamW, 8-bit states, paged (bitsandbytes)",
+    "adamw8bit": "8-bit AdamW (torchao)",
+    "adamw4bit": "4-bit AdamW (torchao)",
+    "adamw_fp8": "FP8 AdamW (torchao)",
+    "bnb_adamw8bit": "8-bit AdamW (bitsandbytes)",
+    "bnb_paged_adamw8bit": "paged 8-bit AdamW (bitsandbytes)",
     "muon": "Muon",
     "lion": "Lion",
     "adafactor": "Adafactor",
@@ -49,14 +49,14 @@ OPTIMIZERS = {
     "sgd": "SGD",
 }
 ZERO = {
-    0: "0: each device has all of it (DDP)",
-    1: "1: states are divided (DeepSpeed)",
+    0: "0: nothing sharded (DDP)",
+    1: "1: optimizer states sharded (DeepSpeed)",
     2: "2: gradients too (DeepSpeed)",
     3: "3: weights too (FSDP2)",
 }
-LOSSES = [("plain", "all logits at once"), ("linear_cross_entropy", "torch's, in chunks")]
-LOSSES += [("chunked", "memlab's, in 8 chunks")]
-GATHERED = [(OWN, "the format of the weights"), ("bf16", "bf16, which is Trainer's bf16=True")]
+LOSSES = [("plain", "all logits at once"), ("linear_cross_entropy", "chunked (torch's)")]
+LOSSES += [("chunked", "in 8 chunks (memlab's)")]
+GATHERED = [(OWN, "that of the weights"), ("bf16", "bf16 (bf16=True in Trainer)")]
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
     ("model", "Model", [(name, name) for name in sorted(PRESETS)]),
@@ -68,37 +68,32 @@ CHOICES = (
     ("optimizer", "Optimizer", [(n, OPTIMIZERS[n]) for n in sorted(OPTIMIZERS)]),
     (
         "optimizer_impl",
-        "AdamW's loop",
-        [
-            (OWN, BY_ITSELF),
-            ("foreach", "all tensors at once"),
-            ("fused", "one kernel"),
-        ],
+        "Optimizer implementation",
+        [(OWN, BY_ITSELF), ("foreach", "foreach"), ("fused", "fused")],
     ),
     (
         "attention",
-        "Attention",
-        [(OWN, "the model's own"), ("sdpa", "SDPA (flash)"), ("eager", "eager, written out")],
+        "Attention implementation",
+        [(OWN, BY_ITSELF), ("sdpa", "sdpa"), ("eager", "eager")],
     ),
-    ("checkpoint", "Checkpointing", [(OWN, BY_ITSELF), ("none", "none"), ("block", "every block")]),
+    ("checkpoint", "Gradient checkpointing", [(OWN, BY_ITSELF), ("none", "off"), ("block", "on")]),
     ("loss", "Loss", LOSSES),
     (
         "card",
-        "Card",
-        [(each.name, each.told()) for each in devices() + macs()]
-        + [(OTHER_CARD, "another card, of the size beside")],
+        "GPU",
+        [(each.name, each.told()) for each in devices() + macs()] + [(OTHER_CARD, "another GPU")],
     ),
-    ("zero", "What they divide: ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
-    ("param_dtype", "FSDP2 computes in", GATHERED),
+    ("zero", "ZeRO stage", [(n, ZERO[n]) for n in ZERO]),
+    ("param_dtype", "FSDP2 compute dtype", GATHERED),
 ) + (loops.CHOICES + adapters.CHOICES + serving.CHOICES)
 NUMBERS = (
-    ("batch", "Sequences in a batch", 1, 65536),
-    ("tokens", "Tokens in each", 2, 4194304),
-    ("micro_batches", "Batches in one step", 1, MOST_PARTS),
-    ("gib", "GiB of another card, as PyTorch's message says", 1, 4096),
-    ("data", "Devices, each with its own data", 1, 65536),
-    ("tensor", "Devices that divide matrices", 1, 4096),
-    ("pipeline", "Devices that divide layers", 1, 4096),
+    ("batch", "Batch size per GPU", 1, 65536),
+    ("tokens", "Sequence length, in tokens", 2, 4194304),
+    ("micro_batches", "Gradient accumulation steps", 1, MOST_PARTS),
+    ("gib", "Memory (VRAM) of another GPU, in GiB", 1, 4096),
+    ("data", "Data-parallel GPUs (DP)", 1, 65536),
+    ("tensor", "Tensor-parallel GPUs (TP)", 1, 4096),
+    ("pipeline", "Pipeline-parallel GPUs (PP)", 1, 4096),
 ) + (loops.NUMBERS + adapters.NUMBERS + serving.NUMBERS)
 OF_RUN = (
     "batch",

@@ -24,13 +24,13 @@ MODULES = (
     "model/tensors model/values page/adapter_controls page/adapter_tables page/advice "
     "page/answer page/answer_rows page/command page/controls page/engine_sentence "
     "page/formula_text page/fsdp_tables page/layer_forms page/loop_controls page/loop_tables "
-    "page/pasted page/peak page/question page/sentences page/serve_controls page/supported "
-    "page/table_peak page/torch_loss_tables page/words recipe/__init__ run/optimizer_loops "
-    "recipe/recipe recipe/recipe_table recipe/resident run/__init__ run/adapters run/fields "
-    "run/offload run/program_defaults run/loops run/loop_rules run/recipe_choice run/rules "
-    "run/run sharding/__init__ sharding/deepspeed sharding/expert_parallel sharding/fsdp "
-    "sharding/pipeline sharding/sharding sharding/tensor_parallel step/keys step/windows "
-    "units verdict"
+    "page/own_values page/pasted page/peak page/question page/sentences page/serve_controls "
+    "page/supported page/table_peak page/torch_loss_tables page/words recipe/__init__ "
+    "run/optimizer_loops recipe/recipe recipe/recipe_table recipe/resident run/__init__ "
+    "run/adapters run/fields run/offload run/program_defaults run/loops run/loop_rules "
+    "run/recipe_choice run/rules run/run sharding/__init__ sharding/deepspeed "
+    "sharding/expert_parallel sharding/fsdp sharding/pipeline sharding/sharding "
+    "sharding/tensor_parallel step/keys step/windows units verdict"
 )
 # Of memlab.terms what those import; a page that is read for the first time waits for each byte.
 TERMS = (

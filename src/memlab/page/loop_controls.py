@@ -10,18 +10,18 @@ ALL = 0  # tokens that are learned: all but the first
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 LIKE = "like"  # the student, whatever it is
 CHOICES = (
-    ("loop", "Whose program trains", list(LABELS.items())),
+    ("loop", "Training framework", list(LABELS.items())),
     (
         "teacher",
-        "Who teaches",
-        [(LIKE, "a model of the same shape")] + [(name, name) for name in sorted(PRESETS)],
+        "Teacher model",
+        [(LIKE, "the student's architecture")] + [(name, name) for name in sorted(PRESETS)],
     ),
     (
         "teacher_weights",
-        "Format of the teacher",
-        [(LIKE, "what its config says"), ("bf16", "bf16"), ("fp32", "fp32")],
+        "Teacher's dtype",
+        [(LIKE, "that of its config"), ("bf16", "bf16"), ("fp32", "fp32")],
     ),
 )
 START = {"teacher": LIKE, "teacher_weights": LIKE}
-NUMBERS = (("completion", "Tokens of each answer, 0 where all are learned", ALL, 4194304),)
+NUMBERS = (("completion", "Completion length, in tokens (0: loss on all tokens)", ALL, 4194304),)
 LEARNS = TRL  # loops that may learn an answer alone

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     State = dict[str, Any]
 
-HALF = "fp16, weights and all"  # of published configs
+HALF = "fp16 weights and states"  # of published configs
 FORMATS = ("weights", "other", "head", "master", "gradients", "accumulator", "autocast")
 
 
@@ -78,14 +78,14 @@ def recipe_of(state: State) -> Recipe:
     Raises      ValueError for a dtype in the config that no recipe has
     """
     recipe = _formats(state)
-    name = f"{_label(recipe)}, {OPTIMIZERS[state['optimizer']]}"
+    name = f"{label_of(recipe)}, {OPTIMIZERS[state['optimizer']]}"
     return recipe.replace(name=name, optimizer=state["optimizer"])
 
 
 def recipe_name(state: State) -> str:
     """What to call it in a sentence."""
     optimizer = OPTIMIZERS[state["optimizer"]]
-    return Message(_label(_formats(state)) + ", {optimizer}", optimizer=optimizer)
+    return Message(label_of(_formats(state)) + ", {optimizer}", optimizer=optimizer)
 
 
 def _formats(state: State) -> Recipe:
@@ -96,7 +96,8 @@ def _formats(state: State) -> Recipe:
     return recipe_for(model_of(state) if whole else Config(state["config"]), None, run_of(state))
 
 
-def _label(recipe: Recipe) -> str:
+def label_of(recipe: Recipe) -> str:
+    """What the form calls the formats of a recipe."""
     name = precision_of(recipe)
     return PRECISIONS[name][0] if name else HALF
 

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     Said = dict[str, Any]
 
 MOST_KEYS = 40  # of a config, that a sentence names
+# What the form calls a change of memlab.explain.changes, where that is another name.
+CHANGES = {
+    "torch's loss in chunks": "torch's chunked loss",
+    "autocast": "mixed precision (bf16 autocast)",
+    "pure bf16": "bf16 weights and states",
+    "8-bit states": "8-bit AdamW",
+    "block checkpointing": "gradient checkpointing",
+}
 
 
 def said(found: Said, model: str, recipe: str, run: Run, zero: int) -> Said:
@@ -39,7 +47,7 @@ def said(found: Said, model: str, recipe: str, run: Run, zero: int) -> Said:
         "divides": undivided(run, zero),
         "advice": advice(found),
         "steps": [
-            Message(say.CHANGED, change=name, cost=cost, size=size)
+            Message(say.CHANGED, change=CHANGES.get(name, name), cost=cost, size=size)
             for name, cost, size in found["changes"]
         ],
         "verdict": verdict(found),
@@ -70,7 +78,7 @@ def heading(found: Said, model: str, recipe: str, run: Run) -> str:
 
 
 def heights(found: Said) -> str:
-    """How high each hill is."""
+    """The peak of each phase."""
     tops = {name: size for name, _, size in found["hills"]}
     if not tops:
         return ""

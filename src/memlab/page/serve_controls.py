@@ -1,4 +1,4 @@
-"""What the page asks about serving: the controls, and where they stand at first.
+"""What the page asks about inference: the controls, and where they stand at first.
 
 Each has the name that it has in an address; memlab.page.serve_answer makes an Engine of them.
 """
@@ -13,28 +13,28 @@ PUBLISHED = "auto"
 PLAIN = ("bf16", "fp16", "fp32")  # in which everything is stored
 # Name, label, values in order with their labels; or name, label, least, most of a whole number.
 CHOICES = (
-    ("use", "What you do with it", [(TRAIN, "Train"), (SERVE, "Serve")]),
+    ("use", "Task", [(TRAIN, "Training"), (SERVE, "Inference (serving)")]),
     (
         "engine",
-        "Engine",
+        "Inference engine",
         [
             ("vllm", "vLLM"),
             ("sglang", "SGLang"),
             (LLAMA_CPP, "llama.cpp"),
-            (NO_ENGINE, "none: transformers alone"),
+            (NO_ENGINE, "none (transformers alone)"),
         ],
     ),
     (
         "dtype",
-        "Format of the weights",
+        "Weight format",
         [
             (PUBLISHED, "as published"),
             ("bf16", "bf16"),
             ("fp16", "fp16"),
             ("fp32", "fp32"),
-            ("fp8", "FP8, made when it is loaded"),
-            ("fp8-block", "FP8, a scale for a block"),
-            ("fp8-channel", "FP8, a scale for an output"),
+            ("fp8", "FP8, converted at load time"),
+            ("fp8-block", "FP8, block scales"),
+            ("fp8-channel", "FP8, per-channel scales"),
             ("awq", "AWQ, 4 bits"),
             ("gptq", "GPTQ, 4 bits"),
             (NF4, "NF4 (bitsandbytes)"),
@@ -52,21 +52,21 @@ CHOICES = (
     ),
     (
         "kv",
-        "Format of the KV cache",
+        "KV cache dtype",
         [
-            ("auto", "that of the weights"),
+            ("auto", "auto (that of the weights)"),
             ("fp8", "FP8"),
-            ("fp8_per_token_head", "FP8, a scale for each head"),
-            ("int8_per_token_head", "INT8, a scale for each head"),
+            ("fp8_per_token_head", "FP8, per-token-head scales"),
+            ("int8_per_token_head", "INT8, per-token-head scales"),
         ],
     ),
 )
 NUMBERS = (
-    ("users", "Conversations at once", 1, 65536),
-    ("context", "Tokens of context in each", 2, 4194304),
-    ("share", "Percent of the card for the engine", 1, 100),
-    ("cards", "Cards that share the model", 1, 64),
-    ("loaded", "MiB of weights that its log says (0: counted here)", 0, 4194304),
+    ("users", "Concurrent conversations", 1, 65536),
+    ("context", "Context length, in tokens", 2, 4194304),
+    ("share", "GPU memory utilization, in percent", 1, 100),
+    ("cards", "Tensor-parallel GPUs (TP)", 1, 64),
+    ("loaded", "Weights in the engine's log, in MiB (0: computed here)", 0, 4194304),
 )
 START = {
     "use": TRAIN,

@@ -16,13 +16,13 @@ ELSEWHERE = (
     "feed-forward width",
     "key/value heads",
     "stages={stages} is more than L={layers}; a stage has at least one layer",
-    "zero={zero} is not described for {optimizer}, whose states are made from whole rows and "
+    "zero={zero} is not supported for {optimizer}, whose states are made from whole rows and "
     "columns",
     "loss_chunks={chunks}; between 1 and {rows} (the rows) is needed",
     "{name}: {inputs} inputs do not fill blocks of {block}",
     "H={size} (width of a head) is odd; rotary positions turn pairs",
     "completion={completion}; of {tokens} tokens 1 to {most} can be the completion",
-    "loss={loss}: one device alone is described",
+    "loss={loss} is supported on one GPU only",
     "{name} is {kind}: configs of causal language models are supported, which predict the next "
     "token (architectures ...ForCausalLM, or is_decoder true). For any other model run your "
     "training script, memlab rehearse -- python train.py, or trace a step that you write, memlab "
@@ -55,19 +55,19 @@ OF_PROGRAMS = (
 OF_ENGINES = (
     "tensor={tensor} does not divide {letter}={size}",
     "R={ranks} ranks neither divide K={heads} heads nor are a multiple",
-    "sglang's pools for windows are not described; {family} has windows",
-    "{engine} does not serve {family}, or not as described here",
-    "the chunked attention of llama4_text is not described for an engine",
+    "SGLang is not supported for {family}, which has sliding windows; vLLM is",
+    "{engine} is not supported for {family}",
+    "an engine is not supported for llama4_text, which has chunked attention",
     "kv_dtype={format} is per head; a latent has none",
     "tensor={tensor} cuts a packed matrix at {size}, no multiple of the {group} that share a scale",
 )
 SCRIPTS = (
     "No answer to this question: the line above says why.",
-    "Count it without its quantization_config",
-    "Count QLoRA over its base in NF4",
+    "Compute it without its quantization_config",
+    "Compute QLoRA on its NF4 base model",
     "The address is too long to be one of this page.",
-    "The address: “{name}” is no setting of this page.",
-    "The address: “{value}” is no choice for {name}.",
+    "The address: “{name}” is not an option of this page.",
+    "The address: “{value}” is not a choice of {name}.",
     "The address: “{value}” is no whole number for {name}.",
     "The address: {problem}.",
     "The config: a file of this size is no config.json.",

@@ -1,21 +1,21 @@
 """Sentences of an answer that the whole package counted in the browser: memlab.page.simulated."""
 
-TENSOR_BY_TENSOR = "counted tensor by tensor in a simulated step, which ran in your browser"
+TENSOR_BY_TENSOR = "computed tensor by tensor in a simulated step, which ran in your browser"
 LEFT_BY_RANKS = (
     "blocks that side streams leave unused in the reserved memory, and buffers of the "
-    "communication library: no GPU has measured this step here yet"
+    "communication library: this step has not been measured on a GPU here yet"
 )
-NOT_COUNTED = "Neither does the package describe this step: {why}."
+NOT_COUNTED = "The package does not support this step either: {why}."
 DEEPSPEED = (
-    "DeepSpeed updates an fp32 copy of the weights: choose “bf16, updated in an fp32 copy” or fp32 "
-    "as the precision, and the package counts this step."
+    "DeepSpeed updates an fp32 master copy of the weights: as the precision choose bf16 weights "
+    "with an fp32 master copy, or fp32, and the package computes this step."
 )
 # What the page says around it: book/calculator/count.mjs.
-OFFER = "Run memlab itself here, and count this step"
-OFFER_CARDS = "Run memlab itself here, and count over how many cards it fits"
-OFFER_KEPT = "Run memlab itself here, and count the step that was kept"
-PRICE = "Python and the package are fetched for that, 8 MB, once."
-RUNNING = "memlab is counting this step …"
+OFFER = "Run memlab in the browser and compute this step"
+OFFER_CARDS = "Run memlab in the browser and find on how many GPUs it fits"
+OFFER_KEPT = "Run memlab in the browser and compute the saved step"
+PRICE = "This downloads Python and the package, 8 MB, once."
+RUNNING = "memlab is computing this step …"
 BROKEN = "Python did not start here: {problem}."
 # What memlab.step says of a step that it does not describe; a test holds each against its maker.
 OF_STEPS = (

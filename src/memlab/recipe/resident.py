@@ -29,7 +29,7 @@ def resident(
     if devices.zero and recipe.optimizer.startswith(("adafactor", "galore")):
         raise ValueError(
             Message(
-                "zero={zero} is not described for {optimizer}, whose states are made from whole "
+                "zero={zero} is not supported for {optimizer}, whose states are made from whole "
                 "rows and columns",
                 zero=devices.zero,
                 optimizer=recipe.optimizer,

@@ -89,7 +89,7 @@ def _check_library_loss(run: Run) -> None:
             f"loop={run.loop!r}{where}"
         )
     if run.devices.ranks > 1:
-        raise ValueError(Message("loss={loss}: one device alone is described", loss=loss))
+        raise ValueError(Message("loss={loss} is supported on one GPU only", loss=loss))
     if loss == "liger" and run.backend == "cpu":
         raise ValueError("loss='liger': its kernels are Triton's, for a GPU; backend='cuda' is")
 

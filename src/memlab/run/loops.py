@@ -74,10 +74,8 @@ OWN = Defaults(clip=False, fused=(), prepares=True)
 OF_TRL = Defaults("fp32", EVERYWHERE, "block", adapters="bf16")
 WITH_HEAD = replace(OF_TRL, loss="fused_head")
 LOOPS = {
-    "plain": Loop("a loop of your own", OWN),
-    "keeps-outputs": Loop(
-        "a loop of your own that keeps the outputs of the model", OWN, keeps_output=True
-    ),
+    "plain": Loop("plain PyTorch", OWN),
+    "keeps-outputs": Loop("plain PyTorch, outputs of the last step kept", OWN, keeps_output=True),
     # karpathy/nanoGPT, train.py: dtype='bfloat16', a nullcontext() on a CPU, grad_clip=1.0;
     # model.py: configure_optimizers, fused on CUDA.
     "nanogpt": Loop(
@@ -107,7 +105,7 @@ LOOPS = {
         batch=("ids", "labels", "attention_mask"),
     ),
     "dpo": Loop(
-        "TRL: DPOTrainer, batches of pairs",
+        "TRL: DPOTrainer (batches of pairs)",
         WITH_HEAD,
         "DPOTrainer",
         "DPOConfig",
@@ -118,7 +116,7 @@ LOOPS = {
         judged=True,
     ),
     "grpo": Loop(
-        "TRL: GRPOTrainer, after the rollout",
+        "TRL: GRPOTrainer (after the rollout)",
         WITH_HEAD,
         "GRPOTrainer",
         "GRPOConfig",
@@ -129,7 +127,7 @@ LOOPS = {
         rolls_out=True,
     ),
     "distillation": Loop(
-        "TRL: DistillationTrainer, after the generation",
+        "TRL: DistillationTrainer (after the generation)",
         OF_TRL,
         "DistillationTrainer",
         "DistillationConfig",
@@ -140,7 +138,7 @@ LOOPS = {
         rolls_out=True,
     ),
     "gkd": Loop(
-        "TRL: GKDTrainer, all logits of student and teacher",
+        "TRL: GKDTrainer (all logits of student and teacher)",
         OF_TRL,
         "GKDTrainer",
         "GKDConfig",
