@@ -253,7 +253,7 @@ def table(given, words, language="en"):
 
 def form(say, own=None):
     """The controls. own: what to call the default of some, as memlab.page.own_values says it."""
-    groups = [group(say, *each, own or {}) for each in GROUPS]
+    groups = [group(say, title, names, whose, own or {}) for title, names, whose in GROUPS]
     return f'<form id="calc-form" autocomplete="off">\n{use(say)}{"".join(groups)}</form>'
 
 

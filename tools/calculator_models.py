@@ -29,11 +29,10 @@ def families():
 
 def model(label, usual, say):
     """A search field above a grouped list; book/calculator/finder.mjs shows what is searched."""
-    groups = "".join(
-        f'<optgroup label="{e(family)}">{"".join(option(*row, usual, say) for row in rows)}'
-        "</optgroup>"
-        for family, rows in families().items()
-    )
+    groups = ""
+    for family, rows in families().items():
+        listed = "".join(option(name, size, where, usual, say) for name, size, where in rows)
+        groups += f'<optgroup label="{e(family)}">{listed}</optgroup>'
     given = say("the config that you gave")
     groups += f'<option value="{OTHER_MODEL}" hidden disabled>{given}</option>'
     return f"""<div class="calc-control calc-model"><label for="calc-model">{say(label)}</label>\

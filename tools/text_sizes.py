@@ -9,6 +9,7 @@ described family, for the keys without which a config of its own is refused.
 import argparse
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from memlab.families import REQUIRED, config_types, has_config, record_of
 from memlab.page import text_sizes
@@ -38,7 +39,7 @@ def of_wholes() -> dict[str, str]:
     names |= {*auto.MODEL_FOR_MULTIMODAL_LM_MAPPING_NAMES}
     made = {}
     for whole in sorted(names):
-        usual = transformers.CONFIG_MAPPING[whole]()
+        usual: Any = transformers.CONFIG_MAPPING[whole]()
         family = getattr(getattr(usual, "text_config", None), "model_type", "")
         if not has_config(family):
             continue

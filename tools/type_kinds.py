@@ -59,7 +59,7 @@ def kinds() -> dict[str, str]:
 
     logging.disable(logging.CRITICAL)
     tasks = _tasks()
-    settings = {}
+    settings: dict[str, Any] = {}
     for name in CONFIG_MAPPING_NAMES:
         try:
             with contextlib.redirect_stderr(io.StringIO()):

@@ -11,7 +11,8 @@ FITS_SO_FAR_TEXT = (
 )
 TOO_MUCH_AT_REST_TEXT = (
     "✗ The peak of this step is not known here: {why}. What its text, {without}, keeps in "
-    "memory between steps alone does not fit {card}: {total}, and {limit} are there. {left} too much."
+    "memory between steps alone does not fit {card}: {total}, and {limit} are there. {left} too "
+    "much."
 )
 TIGHT_TEXT = (
     "≈ Its text, {without}, is tight on {card}: it needs {total} of {limit}, and may take up to "

@@ -51,7 +51,7 @@ class TypedModel:
         found = lookup(FILE, family)
         if found == "?":
             raise Missing(FILE)
-        self.family = family = config.get(WHOLE, family)
+        self.family = family = str(config.get(WHOLE, family))
         if not found:
             raise _of_text(config) or ValueError(
                 Message(config_words.UNKNOWN_TYPE, family=shown(family))
