@@ -251,7 +251,7 @@ def test_a_slip_that_any_question_invites_and_a_hint_without_one(tmp_path, capsy
 def test_all_solved_is_status_0(tmp_path, capsys):
     path = write(tmp_path / "a.ipynb", *solved())
     assert main(["check", path]) == 0
-    assert capsys.readouterr().out.startswith("chapter       solved   wrong")
+    assert capsys.readouterr().out.startswith("chapter ")
 
 
 def test_of_two_copies_the_best_answer_counts(tmp_path, capsys):
@@ -339,7 +339,7 @@ def room(tmp_path):
     two = ask(2, "5", f"✗ {other}")
     write(folder / "ana" / "05_activations.ipynb", *solved(ask(1, "5", f"✗ {told['pt-BR']}"), two))
     write(folder / "Bo" / "deep" / "mine.ipynb", *solved(ask(1, "5", f"✗ {told['en']}"), two))
-    write(folder / "Bo" / "02_weights.ipynb", *solved(ask(3), chapter="weights"))
+    write(folder / "Bo" / "02_weights.ipynb", *solved(ask(3, chapter="weights"), chapter="weights"))
     write(folder / "05_activations-chen.ipynb", *solved(ask(1, "5", f"✗ {told['zh-TW']}")))
     write(folder / "02_weights_chen.ipynb", *solved(chapter="weights"))
     (folder / "dora").mkdir()
@@ -358,7 +358,7 @@ def test_a_room_s_table_and_the_slips_of_several(room, capsys):
         ["3", "ex-activations-1", SLIP],
         ["2", "ex-activations-2", HINTS["ex-activations-2"][1]],
     ]
-    assert re.search(r"^dora +no notebook is in it$", said[2], re.M)
+    assert re.search(r"^dora: no notebook is in it$", said[2], re.M)
 
 
 def test_a_room_in_which_nobody_shares_a_slip(tmp_path, capsys):
@@ -431,7 +431,7 @@ def test_run_executes_a_copy_and_leaves_the_file(tmp_path, capsys):
     notes = {Path(note["file"]).name: note["note"] for note in found["learners"][0]["notes"]}
     assert notes["r.ipynb"].startswith("its kernel runs R")
     assert main(["check", str(path)]) == 1
-    assert re.search(r"accumulation +1/4 +2 +1, 3", capsys.readouterr().out), "as it was stored"
+    assert re.search(r"accumulation \(.*\) +2/4 +2 +3$", capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize("module", [learner, learners, check])

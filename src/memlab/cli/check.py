@@ -9,19 +9,21 @@ import argparse
 
 from ..base.grid import Grid
 from ..base.message import Localized, Message, rendered
-from ..base.messages import catalogue, languages, say, told
+from ..base.messages import catalogue, colon, languages, say, told
 from ..exercises import hints, judge
 from ..files import learner
 from ..files.learner import NOT_RUN, OPEN, SOLVED, STOPPED, WRONG, Answer
-from . import learners
+from . import check_file, learners
 from .document import document
 from .language import add_language, spoken
-from .learners import Chapter, Person, listed
+from .learners import Chapter, Person
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from .check_file import Part
 
 ABOUT = """\
 For one learner a row a chapter; with --class a row a learner, solved of all in
@@ -36,13 +38,13 @@ What is no notebook, is broken or is of another edition is named below, and the
 others are read. The exit status is 0 where every exercise of these chapters is
 solved, 1 where one is not or a file could not be read, 2 where there is no
 notebook at all."""
-HEADINGS = ("chapter", SOLVED, WRONG, OPEN, NOT_RUN, "file")
-SLIP, LEARNER, LEARNERS, EXERCISE, NOTE = "likely slip", "learner", "learners", "exercise", "note"
+HEADINGS = ("chapter", SOLVED, WRONG, OPEN, NOT_RUN)
+SLIP, LEARNER, LEARNERS, EXERCISE = "likely slip", "learner", "learners", "exercise"
 NO_KNOWN_SLIP = "no known slip; the hint was: {1}"
 IN_ALL = "solved: {1} of {2} exercises"
 NOT_SHARED = "No slip was made by several learners."
 SENTENCES = (
-    *(*HEADINGS, SLIP, LEARNER, LEARNERS, EXERCISE, NOTE),
+    *(*HEADINGS, SLIP, LEARNER, LEARNERS, EXERCISE),
     *(NO_KNOWN_SLIP, IN_ALL, NOT_SHARED, *learner.SENTENCES, *learners.SENTENCES),
 )
 OUT = (".html", ".md")
@@ -87,12 +89,10 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     with spoken(options.lang):
         parts = _parts(people, order, room=options.room is not None)
         if options.out is not None:
-            from . import check_file
-
             form = check_file.as_page if options.out.endswith(OUT[0]) else check_file.as_markdown
             with open(options.out, "w", encoding="utf-8") as file:
                 file.write(form(parts))
-        said = _json(people, order) if options.json else "\n\n".join(map(str, parts))
+        said = _json(people, order) if options.json else check_file.as_lines(parts)
     return said, 0 if _all_solved(people) else 1
 
 
@@ -115,9 +115,9 @@ def _all_solved(people: list[Person]) -> bool:
     return bool(chapters) and solved and all(note.read for each in people for note in each.notes)
 
 
-def _parts(people: list[Person], order: list[str], *, room: bool) -> list[Grid | str]:
-    """The answer: tables, and sentences between them."""
-    parts: list[Grid | str] = []
+def _parts(people: list[Person], order: list[str], *, room: bool) -> list[Part]:
+    """The answer: tables, sentences between them, and a list of notes."""
+    parts: list[Part] = []
     wrong = _slips(people, order)
     if room:
         rows = [[LEARNER, *map(Localized, order)]]
@@ -135,14 +135,16 @@ def _parts(people: list[Person], order: list[str], *, room: bool) -> list[Grid |
         if wrong:
             slips = [[Localized(name), said] for name, _, said, _ in wrong]
             parts.append(Grid([[EXERCISE, SLIP], *slips]))
-    if notes := [[Localized(note.file), note.what] for each in people for note in each.notes]:
-        parts.append(Grid([["file", NOTE], *notes]))
+    notes = [note for each in people for note in each.notes]
+    if notes:
+        parts.append([f"{note.file}{colon()}{say(note.what)}" for note in notes])
     return parts
 
 
 def _row(chapter: Chapter) -> list[str]:
     states = [chapter.numbers(*each) for each in ((WRONG, STOPPED), (OPEN,), (NOT_RUN,))]
-    return [Localized(chapter.label), _cell(chapter), *states, listed(chapter.files)]
+    name = Localized(f"{chapter.label} ({', '.join(chapter.files)})")
+    return [name, _cell(chapter), *states]
 
 
 def _cell(chapter: Chapter | None) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 
 import nbformat
 from nbclient import NotebookClient
@@ -28,8 +30,12 @@ def executed(file: str) -> tuple[Any, str]:
     content = learner.load(file)
     if learner.other_language(content):
         return content, ""
+    content["metadata"] = {}  # the kernel is chosen here
+    for number, cell in enumerate(content["cells"]):
+        if isinstance(cell, dict):
+            cell.setdefault("id", f"cell-{number}")  # without one nbformat complains
     try:
-        copy = nbformat.reads(learner.as_text(content), as_version=4)
+        copy = nbformat.reads(json.dumps(content), as_version=4)
     except Exception as error:  # of one of its many kinds: a cell without a source ...
         raise ValueError(f"it cannot be run: {type(error).__name__}: {error}") from None
     for cell in copy.cells:
@@ -37,8 +43,9 @@ def executed(file: str) -> tuple[Any, str]:
             cell.outputs = []
     where = {"metadata": {"path": os.path.dirname(os.path.abspath(file))}}
     usual: dict[str, Any] = {"kernel_name": "python3", "allow_errors": True, "timeout": SECONDS}
+    quiet = {"stderr": subprocess.DEVNULL}  # the kernel's own warnings, which are no output
     try:
-        NotebookClient(copy, resources=where, record_timing=False, **usual).execute()
+        NotebookClient(copy, resources=where, record_timing=False, **usual).execute(**quiet)
     except CellTimeoutError:
         return copy, Message(LATE, SECONDS)
     except DeadKernelError:

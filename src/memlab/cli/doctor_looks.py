@@ -209,7 +209,8 @@ def gpus(step: dict[str, Any] | None) -> Iterator[Look]:
     if seen:
         return
     for name, size, driver in there:
-        words = Message(GPU_UNUSED, Localized(name), text(size), _driver(driver))
+        shown = text(size) if size else "?"
+        words = Message(GPU_UNUSED, Localized(name), shown, _driver(driver))
         yield Look("GPU", OPTIONAL, words, GET_CUDA)
     if step and step["mps"]:
         yield Look("GPU", READY, Message(APPLE, text(step["mps"])))

@@ -75,11 +75,6 @@ def load(path: str | os.PathLike[str]) -> Any:
     return found
 
 
-def as_text(content: Any) -> str:
-    """The file of a notebook that `load` has read."""
-    return json.dumps(content)
-
-
 def other_language(content: Any) -> str:
     """The language of a notebook that is not for Python; empty for Python's, and for none named."""
     metadata = _dict(content.get("metadata"))
