@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import socket
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -420,6 +421,8 @@ def test_run_executes_a_copy_and_leaves_the_file(tmp_path, capsys):
         ask(3, right, "○ …", "accumulation"),
         ask(4, "5", FULL, "accumulation"),
         ask(1, "nothing", FULL, "accumulation"),
+        cell('check("ex-accumulation-2", 16)', id="sol-2", metadata={}),
+        *("no cell", {"cell_type": "code"}, {"cell_type": "markdown", "source": 5}),
     ]
     path = Path(write(tmp_path / "a.ipynb", *cells))
     write(tmp_path / "r.ipynb", cell("1"), metadata={"kernelspec": {"language": "R"}})
@@ -432,6 +435,47 @@ def test_run_executes_a_copy_and_leaves_the_file(tmp_path, capsys):
     assert notes["r.ipynb"].startswith("its kernel runs R")
     assert main(["check", str(path)]) == 1
     assert re.search(r"accumulation \(.*\) +2/4 +2 +3$", capsys.readouterr().out, re.M)
+
+
+@pytest.mark.parametrize(
+    ("code", "note"),
+    [
+        ("raise SystemExit(3)", "it was not run, for the kernel python3 does not start: "),
+        (
+            "import os, time; time.sleep(9)",
+            "it was not run, for the kernel python3 does not start: RuntimeError: Kernel didn't",
+        ),
+    ],
+)
+def test_a_kernel_that_does_not_start_is_named(tmp_path, monkeypatch, capsys, code, note):
+    check_run = pytest.importorskip("memlab.cli.check_run")
+    spec = tmp_path / "kernels" / "python3" / "kernel.json"
+    spec.parent.mkdir(parents=True)
+    argv = [sys.executable, "-c", code, "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "x", "language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    monkeypatch.setattr(check_run, "SECONDS", 2)
+    for name in ("a", "b"):
+        write(tmp_path / "room" / f"{name}.ipynb", *solved())
+    found, status = document(capsys, "--class", str(tmp_path / "room"), "--run")
+    assert [one["notes"][0]["note"].startswith(note) for one in found["learners"]] == [True, True]
+    states = {e["state"] for one in found["learners"] for e in one["chapters"][0]["exercises"]}
+    assert states == {"not run"} and status == 1
+
+
+def test_a_cell_without_end_is_named_and_what_was_before_it_counts(tmp_path, monkeypatch, capsys):
+    check_run = pytest.importorskip("memlab.cli.check_run")
+    usual = check_run.NotebookClient
+    monkeypatch.setattr(
+        check_run, "NotebookClient", lambda *a, **more: usual(*a, **more | {"timeout": 3})
+    )
+    first = cell("print('✓ 1 B')\ncheck = print\n0 and check('ex-activations-1', 1)", metadata={})
+    path = write(tmp_path / "a.ipynb", first, cell("while True: pass"), ask(2, "1", FULL))
+    found, status = document(capsys, path, "--run")
+    (person,) = found["learners"]
+    states = [one["state"] for one in person["chapters"][0]["exercises"]]
+    assert states == ["solved", "not run", "open", "open"] and status == 1
+    assert person["notes"][0]["note"].startswith("a cell ran for more than ")
 
 
 @pytest.mark.parametrize("module", [learner, learners, check])

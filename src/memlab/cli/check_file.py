@@ -52,7 +52,7 @@ def as_page(parts: list[Part]) -> str:
             made.append(f"<ul>{items}</ul>")
         else:
             made.append(part._repr_html_())
-    head = f'<meta charset="utf-8"><title>memlab check</title><style>{STYLE}</style>'
+    head = f'<meta charset="utf-8"><title>memlab</title><style>{STYLE}</style>'
     body = "\n".join(made)
     return (
         f'<!doctype html>\n<html lang="{language()}"><head>{head}</head>\n'

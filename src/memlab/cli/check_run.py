@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import atexit
 import os
 import subprocess
 
@@ -10,9 +10,9 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from ..base.message import Message
+from ..base.message import Localized, Message
 from ..files import learner
-from .learners import DIED, LATE
+from .learners import DIED, LATE, NOT_STARTED
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -30,24 +30,24 @@ def executed(file: str) -> tuple[Any, str]:
     content = learner.load(file)
     if learner.other_language(content):
         return content, ""
-    content["metadata"] = {}  # the kernel is chosen here
-    for number, cell in enumerate(content["cells"]):
-        if isinstance(cell, dict):
-            cell.setdefault("id", f"cell-{number}")  # without one nbformat complains
-    try:
-        copy = nbformat.reads(json.dumps(content), as_version=4)
-    except Exception as error:  # of one of its many kinds: a cell without a source ...
-        raise ValueError(f"it cannot be run: {type(error).__name__}: {error}") from None
-    for cell in copy.cells:
-        if cell.cell_type == "code":
-            cell.outputs = []
+    cells = [
+        nbformat.v4.new_code_cell(source, metadata={"tags": tags})
+        for source, tags in learner.code(content)
+    ]
+    copy = nbformat.v4.new_notebook(cells=cells)
     where = {"metadata": {"path": os.path.dirname(os.path.abspath(file))}}
-    usual: dict[str, Any] = {"kernel_name": "python3", "allow_errors": True, "timeout": SECONDS}
+    usual: dict[str, Any] = {"kernel_name": "python3", "allow_errors": True}
+    usual |= {"timeout": SECONDS, "startup_timeout": SECONDS}
     quiet = {"stderr": subprocess.DEVNULL}  # the kernel's own warnings, which are no output
+    client = NotebookClient(copy, resources=where, record_timing=False, **usual)
     try:
-        NotebookClient(copy, resources=where, record_timing=False, **usual).execute(**quiet)
+        client.execute(**quiet)
     except CellTimeoutError:
         return copy, Message(LATE, SECONDS)
     except DeadKernelError:
         return copy, DIED
+    except (RuntimeError, LookupError, OSError) as error:  # no kernel, or none that starts
+        # nbclient would end this kernel once more when Python ends, and fail.
+        atexit.unregister(client._cleanup_kernel)
+        return copy, Message(NOT_STARTED, Localized(f"{type(error).__name__}: {error}"))
     return copy, ""

@@ -27,7 +27,8 @@ ABSENT = "not in the notebook: {1}; it is of another edition, or cells were dele
 COPIES = "an earlier notebook has this chapter too: of each exercise the best answer counts"
 LATE = "a cell ran for more than {1} s; what comes after it was not run"
 DIED = "its kernel died: the system may have had no memory left"
-SENTENCES = (NO_EXERCISE, NO_NOTEBOOK, UNKNOWN, ABSENT, COPIES, LATE, DIED)
+NOT_STARTED = "it was not run, for the kernel python3 does not start: {1}"
+SENTENCES = (NO_EXERCISE, NO_NOTEBOOK, UNKNOWN, ABSENT, COPIES, LATE, DIED, NOT_STARTED)
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,21 @@ def read(content: Any) -> Attempt:
     return Attempt(tuple(best.values()), tuple(notes))
 
 
+def code(content: Any) -> list[tuple[str, list[str]]]:
+    """The code of each cell and its tags; a solution of the book has its tag, however it is known.
+
+    Leaves out  text, and what is no cell
+    """
+    cells = [cell for cell in content["cells"] if _dict(cell).get("cell_type") == "code"]
+    return [
+        (
+            _text(cell.get("source")),
+            ["solution"] if _solves(cell) else [tag for tag in _tags(cell) if isinstance(tag, str)],
+        )
+        for cell in cells
+    ]
+
+
 def checks(source: str) -> list[tuple[str, bool | None]]:
     """The exercises that a cell checks, in order, and whether the answer is still `...`.
 
