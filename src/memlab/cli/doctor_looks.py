@@ -32,8 +32,9 @@ READY, OPTIONAL, MISSING = "ready", "optional", "missing"
 PYTHONS = ((3, 11), (3, 13))
 TORCH = (2, 11)
 # What no answer of the core needs, and some chapter does.
-BESIDE = ("transformers", "trl", "peft", "accelerate", "bitsandbytes", "torchao")
-BESIDE += ("matplotlib", "ipywidgets", "jupyterlab")
+BESIDE = """
+    transformers trl peft accelerate bitsandbytes torchao matplotlib ipywidgets jupyterlab
+""".split()
 MOST = 5 * GiB // 2  # resident in the kernel of a chapter
 DISK = GiB  # what chapters and their environment write
 DISK_INSTALLS = 4 * GiB  # PyTorch's CPU build and what the chapters import take 2.3 GiB
