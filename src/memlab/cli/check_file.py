@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     Part = Grid | str | list[str]
 
-STYLE = "body{font-family:sans-serif;margin:2em}td,th{padding:.2em .8em;text-align:left}"
+STYLE = ":root{color-scheme:light dark}body{font-family:sans-serif;margin:2em}"
+STYLE += "td,th{padding:.2em .8em;text-align:left}"
 STYLE += "table{border-collapse:collapse;margin:1em 0}tr{border-bottom:1px solid #999}"
 
 

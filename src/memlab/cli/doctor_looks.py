@@ -1,6 +1,6 @@
 """What `memlab doctor` looks at, one function each: what is there, and what to do about it.
 
-Long: one function a line of the answer, each with its sentences.
+A long file: one function a line of the answer, each with its sentences.
 """
 
 from __future__ import annotations
