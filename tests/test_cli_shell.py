@@ -140,9 +140,9 @@ def test_a_language_that_is_none_is_refused(capsys, monkeypatch):
 
 # What needs files that are not there, a long run, or torch's slow start, stands in other tests.
 # Without those that read or write a file: a name like qwen3-0.6b is none.
-FILES = re.compile(r"\.(py|svg|json|pickle|md|log)\b")
+FILES = re.compile(r"\.(py|svg|json|pickle|md|log|ipynb|html)\b")
 QUICK = [line for lines in EXAMPLES.values() for line, _ in lines if not FILES.search(line)]
-QUICK = [line for line in QUICK if line.split()[1] not in ("trace", "measure", "record")]
+QUICK = [line for line in QUICK if line.split()[1] not in ("trace", "measure", "record", "doctor")]
 
 
 @pytest.mark.parametrize("line", QUICK)

@@ -31,6 +31,7 @@ ANSWERS = {
     "recipes": ("", "hides"),
     "claims": ("004", "S4-01"),
     "audit": ("--form", "- ask: estimate"),
+    "check": ("--help", "likely slip"),
     "schema": ("serve", "concurrency"),
     "completion": ("bash", "complete -o default"),
 }
@@ -108,7 +109,7 @@ def test_a_wheel_holds_every_file_of_the_package(wheels):
 
 
 def test_every_command_has_its_help(installed, tmp_path):
-    assert {*ANSWERS, *LACKS} == set(COMMANDS)
+    assert {*ANSWERS, *LACKS, "doctor"} == set(COMMANDS)
     for name in COMMANDS:
         done = call(installed / "memlab", name, "--help", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), name
@@ -135,6 +136,24 @@ def test_every_command_answers_or_says_what_it_lacks(installed, tmp_path):
         done = call(installed / "memlab", name, *words.split(), cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, ""), name
         assert done.stderr.startswith(f"memlab: {said}") and done.stderr.count("\n") == 1, name
+
+
+def test_a_machine_with_python_alone_is_told_what_to_install(installed, tmp_path):
+    done = call(installed / "memlab", "doctor", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    for line in ("✗ PyTorch  +not installed", "✗ Jupyter kernel +not installed", "✓ Python  "):
+        assert re.search(f"^{line}", done.stdout, re.M), line
+    assert "→ pip install torch numpy" in done.stdout
+    assert done.stdout.endswith("\nNot ready: PyTorch, Jupyter kernel.\n")
+
+
+def test_a_learner_s_notebooks_are_read_without_torch(installed, tmp_path):
+    notebook = ROOT / "notebooks" / "02_weights.ipynb"
+    done = call(installed / "memlab", "check", notebook, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "") and "0/4" in done.stdout
+    done = call(installed / "memlab", "check", notebook, "--run", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("memlab: running notebooks needs nbformat: pip install nbclient")
 
 
 def test_a_list_of_claims_is_audited_without_torch(installed, tmp_path):

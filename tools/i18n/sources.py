@@ -148,6 +148,7 @@ def messages():
     """
     from memlab import exercises, widgets
     from memlab.base import titles, translated_output
+    from memlab.cli import check, doctor
     from memlab.exercises import judge
     from memlab.explain import findings, pasted, serving_words
 
@@ -164,6 +165,7 @@ def messages():
         for cell in cells:
             found += translated_output.messages("".join(cell["source"]))
     found += [*findings.SENTENCES, *pasted.SENTENCES, *serving_words.SENTENCES, *titles.patterns()]
+    found += [*check.SENTENCES, *doctor.SENTENCES]
     for name, look in suspects():
         found += [name] if CODE.fullmatch(look) else [name, look]
     senses = [f"{table}{CONTEXT}{words}" for table, words in SENSES]

@@ -11,6 +11,7 @@ from pathlib import Path
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 # Of a control group: what it may hold, what it holds, and what of that the system takes back.
 FILES = {
@@ -34,6 +35,23 @@ def free_bytes(root: Path = Path("/")) -> int | None:
             left = max(0, limit - used + back)
             free = left if free is None else min(free, left)
     return free
+
+
+def total_bytes(root: Path = Path("/")) -> int | None:
+    """Bytes that the machine has, or fewer where a container allows fewer.
+
+    Unit        bytes; None where the system does not say
+    """
+    found = _fields(root / "proc/meminfo").get("MemTotal:")
+    total = None if found is None else found * 1024
+    if total is None:
+        psutil = _psutil()
+        total = int(psutil.virtual_memory().total) if psutil else None
+    for folder, version in control_groups(root):
+        limit = number(folder / FILES[version][0])
+        if limit is not None:
+            total = limit if total is None else min(total, limit)
+    return total
 
 
 def oom_kills(root: Path = Path("/")) -> int | None:
@@ -82,11 +100,17 @@ def _available(root: Path) -> int | None:
     found = _fields(root / "proc/meminfo").get("MemAvailable:")
     if found is not None:
         return found * 1024
+    psutil = _psutil()
+    return int(psutil.virtual_memory().available) if psutil else None
+
+
+def _psutil() -> Any:
+    """The package that asks a system without /proc; None where it is not installed."""
     try:
         import psutil
     except ModuleNotFoundError:
         return None
-    return int(psutil.virtual_memory().available)
+    return psutil
 
 
 def _fields(file: Path) -> dict[str, int]:

@@ -37,6 +37,8 @@ COMMANDS = {
     "recipes": "List the recipes, their bytes and what they hide.",
     "claims": "What a field note claims about memory, with a verdict for each claim.",
     "audit": "Hold a list of claims, such as a model card's, against what memlab answers.",
+    "check": "Which exercises learners' notebooks solve, and which slips are likely.",
+    "doctor": "Whether this machine is ready for the chapters: ready, optional or missing.",
     "schema": "What --json prints, field by field, as JSON Schema.",
     "completion": "Print what makes a shell complete commands, options and their values.",
 }

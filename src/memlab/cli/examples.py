@@ -97,6 +97,15 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab audit card.md", "its claims, each with what memlab answers"),
         ("memlab audit card.md --json", "for programs"),
     ),
+    "check": (
+        ("memlab check notebooks", "your own, chapter by chapter"),
+        ("memlab check 05_activations.ipynb --lang pt-BR", "one, in Portuguese"),
+        ("memlab check --class room --out room.html", "a folder a learner"),
+    ),
+    "doctor": (
+        ("memlab doctor", "what is ready, and what to do about the rest"),
+        ("memlab doctor --lang zh-TW", "in Chinese"),
+    ),
     "schema": (
         ("memlab schema estimate", "of one command"),
         ("memlab schema", "of all of them, and of an error"),

@@ -18,6 +18,7 @@ from ..files.timelines import SOURCES
 from .document import SCHEMA
 from .schema_answers import ANSWERS
 from .schema_parts import UNIT, field, record, several
+from .schema_room import ROOM
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ ROW = record(
 
 FIELDS: dict[str, dict[str, Any]] = {
     **ANSWERS,
+    **ROOM,
     "error": {
         "command": field("text", "that refused"),
         "status": field("count", "the exit status"),
