@@ -22,6 +22,7 @@ import yaml
 
 ORDER = ("90-minutes", "half-a-day", "one-day", "five-evenings")
 EXERCISE = re.compile(r"\*\*Exercise(?: (\d))? \(\w+, (\d+) min\)\.\*\*")
+SHEET = "[one sheet](#one-sheet)"
 HEAD = "| from | talk | exercise | machine | with | what | when late |"
 
 
@@ -37,8 +38,8 @@ def machine(root, part, record=None):
     """Whole minutes of machine time of a part: those of its chapter, if cells of it run."""
     if not part.get("run"):
         return 0
-    chapters = (record or machine_record.read(root))["chapters"]
-    return ceil(chapters[part["chapter"]]["seconds"] / 60)
+    record = record or machine_record.read(root)
+    return ceil(machine_record.line(record, part["chapter"])["seconds"] / 60)
 
 
 def length(root, part, record=None):
@@ -71,7 +72,9 @@ def amiss(root, part):
         each for each in part.get("show", []) + part.get("run", []) if each not in cells
     ]:
         yield f"no cell {', '.join(missing)}"
-    if part.get("run") and "machine" not in {tag for each in part["run"] for tag in cells[each]}:
+    if part.get("run") and "machine" not in {
+        tag for each in part["run"] for tag in cells.get(each, [])
+    }:
         yield "no cell tagged machine among those that run: it is what is typed"
     numbers = part.get("exercises", [])
     if unknown := [each for each in numbers if each not in offered]:
@@ -105,11 +108,11 @@ def compared(root):
     rows = ["| course | minutes | chapters | processor time | memory |", "|---|---|---|---|---|"]
     for course in read(root).values():
         stems = dict.fromkeys(chapters_of(course))
-        seen = [record["chapters"][stem] for stem in stems]
+        seen = [machine_record.line(record, stem) for stem in stems]
         took, peak = sum(line["seconds"] for line in seen), max(line["peak"] for line in seen)
         many = len(course["sessions"])
         minutes = f"{many} × {course['minutes']}" if many > 1 else course["minutes"]
-        numbers = ", ".join(stem[:2] if stem[0].isdigit() else "★" for stem in stems)
+        numbers = ", ".join(f"{int(s[:2])}" if s[0].isdigit() else SHEET for s in stems)
         rows.append(f"| {course['title']} | {minutes} | {numbers} | {took:.0f} s | {gib(peak)} |")
     return "\n".join(rows)
 

@@ -25,13 +25,23 @@ def read(root):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+def line(record, stem):
+    """What one chapter took.
+
+    Raises      ValueError for a chapter that was never recorded
+    """
+    if stem not in record["chapters"]:
+        raise ValueError(f"{stem} was never recorded: {COMMAND} notebooks/{stem}.ipynb")
+    return record["chapters"][stem]
+
+
 def keep(root, path, seconds, peak):
     """Put what one notebook took into the record, beside what is there of others."""
     found = read(root)
-    line = {"code": key(path), "seconds": round(seconds, 1), "peak": peak}
-    line |= {"torch": version("torch"), "date": datetime.date.today().isoformat()}
+    new = {"code": key(path), "seconds": round(seconds, 1), "peak": peak}
+    new |= {"torch": version("torch"), "date": datetime.date.today().isoformat()}
     found["machine"] = cores()
-    found["chapters"] = dict(sorted((found["chapters"] | {path.stem: line}).items()))
+    found["chapters"] = dict(sorted((found["chapters"] | {path.stem: new}).items()))
     (root / FILE).parent.mkdir(parents=True, exist_ok=True)
     (root / FILE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
@@ -46,5 +56,5 @@ def key(path):
 def cores():
     """The machine in words: how many cores this process may use."""
     allowed = getattr(os, "sched_getaffinity", None)
-    count = len(allowed(0)) if allowed else os.cpu_count()
+    count = len(allowed(0)) if allowed else os.cpu_count() or 1
     return FEW.get(count, f"{count} CPU cores")

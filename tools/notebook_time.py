@@ -9,6 +9,7 @@ import re
 import resource
 import threading
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -23,7 +24,8 @@ class Stopwatch:
             os.environ.setdefault(name, value)
         self.cells = []
         self.begun = self.last = 0.0
-        self.kernel = self.memory = None
+        self.kernel: Any = None  # both begin with the notebook
+        self.memory: Any = None
 
     def started(self, client):
         """Note the kernel's process; what it took so far is its imports."""
