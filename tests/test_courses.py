@@ -95,8 +95,8 @@ def test_the_clock_is_that_of_the_minutes(page):
         rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()]
         clocks = [60 * int(h) + int(m) for h, _, m in (row[0].partition(":") for row in rows)]
         for row, now, then in zip(rows, clocks, clocks[1:], strict=False):
-            pause = re.match(r"Break, (\d+) minutes", row[5])
-            spent = [int(cell) for cell in row[1:4] if cell] + ([int(pause[1])] if pause else [])
+            pause = re.match(r"Break, (\d+) minutes", row[2])
+            spent = [int(cell) for cell in row[3:6] if cell] + ([int(pause[1])] if pause else [])
             assert sum(spent) == then - now, row
         lengths.append(clocks[-1] - clocks[0])
     assert lengths == [90, 240, 480, *[120] * 5]

@@ -23,7 +23,7 @@ import yaml
 ORDER = ("90-minutes", "half-a-day", "one-day", "five-evenings")
 EXERCISE = re.compile(r"\*\*Exercise(?: (\d))? \(\w+, (\d+) min\)\.\*\*")
 SHEET = "[one sheet](#one-sheet)"
-HEAD = "| from | talk | exercise | machine | with | what | when late |"
+HEAD = "| from | with | what | talk | exercise | machine | when late |"
 
 
 def read(root):
@@ -151,7 +151,7 @@ def schedule(root, session, start):
     for part in session["parts"]:
         times = part.get("talk", ""), part.get("exercise", ""), machine(root, part) or ""
         title = link(root, part["chapter"]) if "chapter" in part else ""
-        cells = [clock_of(clock), *map(str, times), title, what(part), part.get("late", "")]
+        cells = [clock_of(clock), title, what(part), *map(str, times), part.get("late", "")]
         rows.append(f"| {' | '.join(cells)} |")
         clock += length(root, part)
     return "\n".join([*rows, f"| {clock_of(clock)} | | | | | | |"])
