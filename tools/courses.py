@@ -39,7 +39,7 @@ def machine(root, part, record=None):
     if not part.get("run"):
         return 0
     record = record or machine_record.read(root)
-    return ceil(machine_record.line(record, part["chapter"])["seconds"] / 60)
+    return ceil(machine_record.seconds(record, part["chapter"]) / 60)
 
 
 def length(root, part, record=None):
@@ -108,12 +108,15 @@ def compared(root):
     rows = ["| course | minutes | chapters | processor time | memory |", "|---|---|---|---|---|"]
     for course in read(root).values():
         stems = dict.fromkeys(chapters_of(course))
-        seen = [machine_record.line(record, stem) for stem in stems]
-        took, peak = sum(line["seconds"] for line in seen), max(line["peak"] for line in seen)
+        took, peak = "—", "—"  # unless each chapter was recorded
+        if stems.keys() <= record["chapters"].keys():
+            seen = [record["chapters"][stem] for stem in stems]
+            took = f"{sum(line['seconds'] for line in seen):.0f} s"
+            peak = gib(max(line["peak"] for line in seen))
         many = len(course["sessions"])
         minutes = f"{many} × {course['minutes']}" if many > 1 else course["minutes"]
         numbers = ", ".join(f"{int(s[:2])}" if s[0].isdigit() else SHEET for s in stems)
-        rows.append(f"| {course['title']} | {minutes} | {numbers} | {took:.0f} s | {gib(peak)} |")
+        rows.append(f"| {course['title']} | {minutes} | {numbers} | {took} | {peak} |")
     return "\n".join(rows)
 
 

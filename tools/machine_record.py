@@ -14,6 +14,7 @@ from pathlib import Path
 FILE = Path("book") / "courses" / "machine.json"
 COMMAND = "python tools/notebooks.py record"
 MOST = 5 * 2**29  # 2.5 GiB: what a laptop of 8 GB has beside its system and a browser
+BUDGET = 20  # seconds of processor time that CONTRIBUTING allows a chapter
 FEW = {1: "one CPU core", 2: "two CPU cores", 4: "four CPU cores"}
 
 
@@ -25,20 +26,15 @@ def read(root):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def line(record, stem):
-    """What one chapter took.
-
-    Raises      ValueError for a chapter that was never recorded
-    """
-    if stem not in record["chapters"]:
-        raise ValueError(f"{stem} was never recorded: {COMMAND} notebooks/{stem}.ipynb")
-    return record["chapters"][stem]
+def seconds(record, stem):
+    """What one chapter took; of one that was never recorded, what it may take."""
+    return record["chapters"].get(stem, {"seconds": BUDGET})["seconds"]
 
 
-def keep(root, path, seconds, peak):
+def keep(root, path, took, peak):
     """Put what one notebook took into the record, beside what is there of others."""
     found = read(root)
-    new = {"code": key(path), "seconds": round(seconds, 1), "peak": peak}
+    new = {"code": key(path), "seconds": round(took, 1), "peak": peak}
     new |= {"torch": version("torch"), "date": datetime.date.today().isoformat()}
     found["machine"] = cores()
     found["chapters"] = dict(sorted((found["chapters"] | {path.stem: new}).items()))
