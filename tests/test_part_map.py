@@ -61,11 +61,6 @@ def test_minutes_are_those_of_the_chapters(tmp_path):
     assert "| together | 35 |" in status.minutes(tmp_path, 1, 13)
 
 
-def test_the_workshop_takes_three_hours():
-    plan = PAGE[PAGE.index("## A workshop of three hours") :]
-    assert sum(int(n) for n in re.findall(r"^\| (\d+) \|", plan, re.M)) == 180
-
-
 @pytest.mark.skipif(not SITE.is_dir(), reason="no book: `make book` builds it")
 def test_chapters_carry_the_numbers_of_their_files():
     sidebar = (SITE / "anatomy.html").read_text(encoding="utf-8")

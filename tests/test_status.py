@@ -95,6 +95,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "rehearsed",
         "smaller",
         "status",
+        "workshop",
     }
     assert "| torch | 2." in filled["status"]
     assert "| memlab estimate |" in filled["accuracy"]

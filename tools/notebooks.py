@@ -5,7 +5,10 @@
     python tools/notebooks.py check [PATH …]    report what `clean` would change and, for a chapter
                                                 (NN_noun.ipynb), what its anatomy lacks
     python tools/notebooks.py time [PATH …]     execute, store nothing, and print the seconds of
-                                                processor time and the three dearest cells of each
+                                                processor time, the most memory that was resident
+                                                and the three dearest cells of each
+    python tools/notebooks.py record [PATH …]   the same, and keep seconds and memory for the
+                                                schedules, in book/courses/machine.json
 
 A path is a notebook or a folder of notebooks; without one, all of `notebooks/`. Running a notebook
 twice gives the same bytes, so a diff shows only what an author changed.
@@ -19,6 +22,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import machine_record
 import nbformat
 from chapter_anatomy import CHAPTER, problems
 from nbclient import NotebookClient
@@ -81,7 +85,7 @@ def execute(nb, folder, watch=None):
 
 
 def timed(path):
-    """What running a notebook took, as a line; its file stays as it is."""
+    """A `Stopwatch` that ran through a notebook; its file stays as it is."""
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as heard:
         # What a chapter says is written down as `run` does it, for that is part of a run.
@@ -90,7 +94,7 @@ def timed(path):
             execute(nbformat.read(path, as_version=4), path.resolve().parent, watch)
         finally:
             del os.environ["MEMLAB_HEARD"]
-    return watch.line(path.stem)
+    return watch
 
 
 def clean(nb):
@@ -165,12 +169,17 @@ def handle(command, path):
 
 
 def main(arguments):
-    if not arguments or arguments[0] not in ("run", "clean", "check", "time"):
+    if not arguments or arguments[0] not in ("run", "clean", "check", "time", "record"):
         print(__doc__, file=sys.stderr)
         return 2
-    if arguments[0] == "time":
+    if arguments[0] in ("time", "record"):
         for path in notebooks(arguments[1:]):
-            print(timed(path), flush=True)
+            watch = timed(path)
+            seconds, peak = watch.ended()
+            size = f"{peak / 2**20:7,.0f} MiB"
+            print(f"{path.stem:<24} {seconds:6.1f} s {size}   {watch.dearest()}", flush=True)
+            if arguments[0] == "record":
+                machine_record.keep(ROOT, path, seconds, peak)
         return 0
     lines = []
     for path in notebooks(arguments[1:]):

@@ -11,6 +11,7 @@ import subprocess
 from collections import Counter
 
 import api
+import courses
 import formula_index
 import glossary
 import no_gain
@@ -57,11 +58,14 @@ def fill(text, root):
         "api_units": api.units,
         "api_commands": api.commands,
         "collected": no_gain.collected,
+        "courses": courses.whole,
+        "courses_compared": courses.compared,
         "glossary": glossary.entries,
         "translations": translations,
         "verdicts": verdicts,
         "kinds": kinds,
         "records": records,
+        "machines": courses.machines,
         "measured": measured,
         "laptop": laptop,
         "accuracy": accuracy,
