@@ -29,6 +29,7 @@ from pathlib import Path
 import calculator
 import checks_pages
 import cpython
+import quizzes
 import status
 import typeface
 import wheel
@@ -39,7 +40,7 @@ sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import check  # noqa: E402
 import interface  # noqa: E402
 import lay  # noqa: E402
-from sources import NOWHERE  # noqa: E402
+from sources import MESSAGES, NOWHERE  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
@@ -62,6 +63,8 @@ INPUTS = [
     "tools",
     "tests/audit",
     "src/memlab/data/claims",
+    "src/memlab/data/quizzes",
+    "src/memlab/quizzes",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
@@ -153,6 +156,7 @@ def stage(language):
             shutil.copy(file, target)
     if language != ENGLISH:
         lay.lay(language, source)
+    quizzes.stage(ROOT, source, quiz_words(language), language)
     for file in (source / "notebooks").glob("*.ipynb"):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
@@ -179,6 +183,11 @@ def calculator_words(language):
         return None
     done = check.catalogue.translations(language, "calculator-words")
     return {english: done[english] for english in calculator.words() if english in done}
+
+
+def quiz_words(language):
+    """What memlab says in a language; in English a text is its own translation."""
+    return {} if language == ENGLISH else check.catalogue.translations(language, MESSAGES)
 
 
 def settings(language, path):
