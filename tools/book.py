@@ -41,6 +41,7 @@ import check  # noqa: E402
 import interface  # noqa: E402
 import lay  # noqa: E402
 from sources import MESSAGES, NOWHERE  # noqa: E402
+from sources import SITE as IN_SITE  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
@@ -156,7 +157,8 @@ def stage(language):
             shutil.copy(file, target)
     if language != ENGLISH:
         lay.lay(language, source)
-    quizzes.stage(ROOT, source, quiz_words(language), language)
+    words, site = (check.catalogue.translations(language, name) for name in (MESSAGES, IN_SITE))
+    quizzes.stage(ROOT, source, language, words, "" if language == ENGLISH else lay.banner(site))
     for file in (source / "notebooks").glob("*.ipynb"):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
@@ -183,11 +185,6 @@ def calculator_words(language):
         return None
     done = check.catalogue.translations(language, "calculator-words")
     return {english: done[english] for english in calculator.words() if english in done}
-
-
-def quiz_words(language):
-    """What memlab says in a language; in English a text is its own translation."""
-    return {} if language == ENGLISH else check.catalogue.translations(language, MESSAGES)
 
 
 def settings(language, path):

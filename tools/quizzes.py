@@ -9,14 +9,14 @@ import json
 import re
 
 from memlab import quizzes
-from memlab.base.message import rendered
+from memlab.base.message import is_message, rendered
 
 PAGE = "quizzes"
 CHAPTER = re.compile(r"\((?P<label>[\w-]+)\)=\n# (?P<title>.+)")
 EXERCISES = re.compile(r"## Exercises$", re.M)
 HEADING = "Quiz: six questions"
 HOW = "Choose, and read what each choice says. In a notebook the last line shows this quiz."
-WORDS = (HEADING, HOW, "Answers", "chapter")
+WORDS = (HEADING, HOW, "Answers", "chapter")  # and what memlab.quizzes says itself
 CALL = 'from memlab.quizzes import quiz\n\nquiz("{label}")'
 
 
@@ -30,10 +30,11 @@ def chapters(root):
             yield path, label
 
 
-def stage(root, source, words, language):
+def stage(root, source, language, words, banner):
     """Put each quiz in front of its chapter's exercises, and all of them on the page of sheets.
 
     words       English -> the language's; what they lack stays English
+    banner      what a page says where a part of it is English still; in English nothing
     """
 
     def say(told):
@@ -47,7 +48,8 @@ def stage(root, source, words, language):
         target = source / "notebooks" / path.name
         notebook = json.loads(target.read_text(encoding="utf-8"))
         at = [cell["id"] for cell in notebook["cells"]].index(where)
-        notebook["cells"][at:at] = section(label, quiz, say)
+        missing = [x for x in quizzes.sentences(label) if is_message(x) and x not in words]
+        notebook["cells"][at:at] = section(label, quiz, say, banner if missing else "")
         text = json.dumps(notebook, ensure_ascii=False, indent=1)
         target.write_text(text + "\n", encoding="utf-8")
         title = CHAPTER.match(_source(notebook["cells"][0]))["title"]
@@ -66,9 +68,14 @@ def stage(root, source, words, language):
     page.write_text("\n".join(whole) + "\n", encoding="utf-8")
 
 
-def section(label, quiz, say):
+def sentences():
+    """All that the quizzes of all chapters say, for a translator."""
+    return [words for label in quizzes.labels() for words in quizzes.sentences(label)]
+
+
+def section(label, quiz, say, banner=""):
     """The two cells of a quiz in its chapter."""
-    text = f"(quiz-{label})=\n## {say(HEADING)}\n\n{say(HOW)}"
+    text = f"(quiz-{label})=\n## {say(HEADING)}\n\n{say(HOW)}{banner}"
     shown = {"text/html": quiz.html(say), "text/plain": say(HEADING)}
     result = {"output_type": "execute_result", "data": shown, "metadata": {}, "execution_count": 1}
     heading = {"cell_type": "markdown", "id": "quiz-heading", "metadata": {}, "source": text}

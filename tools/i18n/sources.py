@@ -157,7 +157,7 @@ def messages():
     for sentences in exercises.hints().values():
         found += sentences
     found += exercises.units()
-    found += [*quizzes.WORDS, *quizzes.quizzes.sentences()]
+    found += [*quizzes.WORDS, *quizzes.sentences()]
     for path in chapters():
         content = json.loads(path.read_text(encoding="utf-8"))
         found += said(content)

@@ -18,8 +18,8 @@ where a function gives it. Each wrong choice has the sentence that names its sli
 must be true for the right choice to be right: a question whose choices are words needs one.
 """
 
-from .quiz import Question as Question
-from .quiz import Quiz as Quiz
-from .quiz import labels as labels
-from .quiz import quiz as quiz
-from .quiz import sentences as sentences
+from .questions import Question as Question
+from .questions import Quiz as Quiz
+from .questions import labels as labels
+from .questions import quiz as quiz
+from .questions import sentences as sentences

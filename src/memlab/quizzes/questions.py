@@ -164,13 +164,12 @@ def labels() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def sentences() -> Iterator[str]:
-    """Every sentence of every quiz as a catalogue has it: `{1}` stands for a value."""
+def sentences(label: str) -> Iterator[str]:
+    """Every sentence of a quiz as a catalogue has it: `{1}` stands for a value."""
     yield from (ANSWERS, SCORE)
-    for label in labels():
-        for each in _read(label)["question"]:
-            words = each["ask"], each["right"], each["because"], *sum(each["wrong"], [])
-            yield from map(_pattern, words)
+    for each in _read(label)["question"]:
+        words = each["ask"], each["right"], each["because"], *sum(each["wrong"], [])
+        yield from map(_pattern, words)
 
 
 def marked(words: str) -> str:
