@@ -2,12 +2,12 @@
 
     value("text(kv_cache.per_token(32, kv_heads=8, head_dim=128))", {})  ->  "128 KiB"
 
-What an expression may name: what `memlab` offers (`Model`, `Run`, `estimate`, `storage`, `text`
-...), the modules of `memlab.terms` with their public formulas (`kv_cache.per_token`), the functions
-of OTHERS, and the values that the file itself has named. What it may do: arithmetic, comparisons,
-`and`, `or`, `not`, `a if b else c`, calls, attributes, indexing, lists and tuples. Everything else
-(lambdas, comprehensions, assignments, imports, names with underscores) is refused by its name, so
-that a file of questions can compute and can do nothing.
+What an expression may name: the functions of PLAIN and OFFERED (`Model`, `Run`, `estimate`, `text`
+...), the modules of `memlab.terms` with their public formulas (`kv_cache.per_token`), and what the
+file itself has named. What it may do: arithmetic, comparisons, `and`, `or`, `not`, `a if b else c`,
+calls, attributes, indexing, lists and tuples. Everything else (lambdas, comprehensions,
+assignments, imports, names with underscores) is refused by its name, so that a file of questions
+can compute and can do nothing.
 """
 
 import ast
@@ -19,30 +19,30 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from .. import face, terms
+from .. import terms
 
 NODES = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Tuple),
     *(ast.BinOp, ast.operator, ast.UnaryOp, ast.unaryop, ast.Compare, ast.cmpop),
     *(ast.BoolOp, ast.boolop, ast.IfExp, ast.Call, ast.keyword, ast.Attribute, ast.Subscript),
 )
-# Name -> (module, name in it): what chapters use and `memlab` itself does not offer.
-OTHERS = {
-    "Engine": ("engines", "Engine"),
-    "FsdpPolicy": ("sharding", "FsdpPolicy"),
-    "Lora": ("adapters", "Lora"),
-    "bits_per_value": ("formats", "bits_per_value"),
-    "by_component": ("estimate", "by_component"),
-    "device": ("devices", "device"),
-    "hills": ("step.core.moments", "hills"),
-    "largest_batch": ("fit", "largest_batch"),
-    "limit_of": ("fit", "limit_of"),
-    "longest_sequence": ("fit", "longest_sequence"),
-    "pool": ("engines", "pool"),
-    "simulate": ("step", "simulate"),
-    "tensor_sizes": ("model.checkpoint_file", "sizes"),
+# Module of memlab -> what an expression may use of it.
+OFFERED = {
+    "adapters": ("Lora",),
+    "devices": ("device",),
+    "engines": ("Engine", "pool"),
+    "estimate": ("by_component", "estimate"),
+    "fit": ("largest_batch", "limit_of", "longest_sequence"),
+    "formats": ("bits_per_value", "bytes_per_value", "format_of", "storage"),
+    "model": ("Model",),
+    "model.checkpoint_file": ("sizes",),
+    "recipe": ("Recipe",),
+    "run": ("Run",),
+    "sharding": ("FsdpPolicy", "Sharding"),
+    "step": ("simulate",),
+    "step.core.moments": ("hills",),
+    "units": ("GB", "GiB", "KiB", "MB", "MiB", "TiB", "text"),
 }
-HIDDEN = {"check", "explain", "rehearse", "trace"}  # they print, watch, or need torch
 PLAIN: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "len": len,
@@ -80,20 +80,15 @@ def value(words: str, names: Mapping[str, Any]) -> Any:
 @cache
 def known() -> dict[str, Any]:
     """Every name that an expression may use."""
-    found: dict[str, Any] = {n: v for n, v in vars(face).items() if _public(n) and n not in HIDDEN}
-    found |= PLAIN
-    for name, (module, inside) in OTHERS.items():
-        found[name] = getattr(import_module(f"memlab.{module}"), inside)
+    found: dict[str, Any] = dict(PLAIN)
+    for module, offered in OFFERED.items():
+        found |= {name: getattr(import_module(f"memlab.{module}"), name) for name in offered}
     for each in pkgutil.iter_modules(terms.__path__):
         formulas = import_module(f"{terms.__name__}.{each.name}")
         own = {
             n: f
             for n, f in inspect.getmembers(formulas, inspect.isfunction)
-            if f.__module__ == formulas.__name__ and _public(n)
+            if f.__module__ == formulas.__name__ and not n.startswith("_")
         }
         found[each.name] = SimpleNamespace(**own)
     return found
-
-
-def _public(name: str) -> bool:
-    return not name.startswith("_") and name not in ("TYPE_CHECKING", "annotations")
