@@ -13,7 +13,7 @@ from memlab.base.message import is_message, rendered
 
 PAGE = "quizzes"
 CHAPTER = re.compile(r"\((?P<label>[\w-]+)\)=\n# (?P<title>.+)")
-EXERCISES = re.compile(r"## Exercises$", re.M)
+EXERCISES = re.compile(r"(?:\([\w-]+\)=\n)?## Exercises$", re.M)
 HEADING = "Quiz: six questions"
 HOW = "Choose, and read what each choice says. In a notebook the last line shows this quiz."
 WORDS = (HEADING, HOW, "Answers", "chapter")  # and what memlab.quizzes says itself
