@@ -56,6 +56,8 @@ def stage(root, source, language, words, banner):
         sheets.append(f"## {int(path.stem[:2])}. {title}\n\n{quiz.sheet(say)}\n")
         letters = " | ".join(question.answer for question in quiz.questions)
         rows.append(f"| [{title}](#quiz-{label}) | {letters} |")
+    if not sheets:
+        return
     head = [f"## {say('Answers')}\n", f"| {say('chapter')} | 1 | 2 | 3 | 4 | 5 | 6 |"]
     page = source / f"{PAGE}.md"
     whole = [
