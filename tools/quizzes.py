@@ -40,16 +40,17 @@ def stage(root, source, language, words, banner):
     def say(told):
         return rendered(told, words, language)
 
-    sheets, rows = [], []
+    sheets, rows, left = [], [], ""
     for path, label in chapters(root):
         quiz = quizzes.quiz(label)
-        english = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        (where,) = (cell["id"] for cell in english if EXERCISES.match(_source(cell)))
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        (where,) = (cell["id"] for cell in cells if EXERCISES.match(_source(cell)))
         target = source / "notebooks" / path.name
         notebook = json.loads(target.read_text(encoding="utf-8"))
         at = [cell["id"] for cell in notebook["cells"]].index(where)
-        missing = [x for x in quizzes.sentences(label) if is_message(x) and x not in words]
-        notebook["cells"][at:at] = section(label, quiz, say, banner if missing else "")
+        english = any(is_message(x) and x not in words for x in quizzes.sentences(label))
+        left = banner if english else left
+        notebook["cells"][at:at] = section(label, quiz, say, banner if english else "")
         text = json.dumps(notebook, ensure_ascii=False, indent=1)
         target.write_text(text + "\n", encoding="utf-8")
         title = CHAPTER.match(_source(notebook["cells"][0]))["title"]
@@ -61,7 +62,7 @@ def stage(root, source, language, words, banner):
     head = [f"## {say('Answers')}\n", f"| {say('chapter')} | 1 | 2 | 3 | 4 | 5 | 6 |"]
     page = source / f"{PAGE}.md"
     whole = [
-        page.read_text(encoding="utf-8"),
+        page.read_text(encoding="utf-8") + left,
         *sheets,
         *head,
         "|---|---|---|---|---|---|---|",
