@@ -7,6 +7,7 @@ is a cell as a reader would type it, with its output: the downloaded notebook sh
 
 import json
 import re
+from functools import cache
 
 from memlab import quizzes
 from memlab.base.message import is_message, rendered
@@ -30,6 +31,9 @@ def chapters(root):
             yield path, label
 
 
+computed = cache(quizzes.quiz)  # the numbers are the same in each language
+
+
 def stage(root, source, language, words, banner):
     """Put each quiz in front of its chapter's exercises, and all of them on the page of sheets.
 
@@ -42,7 +46,7 @@ def stage(root, source, language, words, banner):
 
     sheets, rows, left = [], [], ""
     for path, label in chapters(root):
-        quiz = quizzes.quiz(label)
+        quiz = computed(label)
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         (where,) = (cell["id"] for cell in cells if EXERCISES.match(_source(cell)))
         target = source / "notebooks" / path.name
