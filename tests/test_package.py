@@ -104,7 +104,8 @@ def test_a_wheel_holds_every_file_of_the_package(wheels):
     wanted = {p.relative_to(folder).as_posix() for p in files if "__pycache__" not in p.parts}
     info = f"memlab-{memlab.__version__}.dist-info/"
     assert {name for name in found if not name.startswith(info)} == wanted
-    assert {"memlab/py.typed", "memlab/data/claims/004.json"} <= wanted
+    brought = {"memlab/py.typed", "memlab/data/claims/004.json", "memlab/data/quizzes/step.toml"}
+    assert brought <= wanted
     assert b"](" not in found[f"{info}METADATA"], "a link of the checkout is dead there"
 
 

@@ -30,6 +30,7 @@ import calculator
 import checks_pages
 import cpython
 import exercise_fields
+import quizzes
 import status
 import typeface
 import wheel
@@ -40,7 +41,8 @@ sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import check  # noqa: E402
 import interface  # noqa: E402
 import lay  # noqa: E402
-from sources import NOWHERE  # noqa: E402
+from sources import MESSAGES, NOWHERE  # noqa: E402
+from sources import SITE as IN_SITE  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "_build"
@@ -63,6 +65,8 @@ INPUTS = [
     "tools",
     "tests/audit",
     "src/memlab/data/claims",
+    "src/memlab/data/quizzes",
+    "src/memlab/quizzes",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
@@ -155,6 +159,8 @@ def stage(language):
             shutil.copy(file, target)
     if language != ENGLISH:
         lay.lay(language, source)
+    words, site = (check.catalogue.translations(language, name) for name in (MESSAGES, IN_SITE))
+    quizzes.stage(ROOT, source, language, words, "" if language == ENGLISH else lay.banner(site))
     for file in (source / "notebooks").glob("*.ipynb"):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")

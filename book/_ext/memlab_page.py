@@ -27,7 +27,8 @@ WORDS_A_MINUTE = 200
 IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 # Nobody reads these through.
 LOOKED_UP = {"answered", "api", "cheat-sheet", "glossary", "loops", "references", "several-gpus"}
-LOOKED_UP |= {"calculator", "status", "notebooks/fine_print", "notebooks/fine_print_smaller"}
+LOOKED_UP |= {"calculator", "notebooks/fine_print", "notebooks/fine_print_smaller", "quizzes"}
+LOOKED_UP |= {"status"}
 PICTURE = "_static/social.png"
 BESIDE = "The notebook's first cell installs this file, if both lie in one folder."
 CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either

@@ -59,7 +59,24 @@ class Control:
         )
 
 
-class Question:
+class Live:
+    """What a notebook shows as a widget where a kernel runs, and as plain HTML everywhere else."""
+
+    def widget(self) -> Any:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        raise NotImplementedError
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        if _live():
+            live = self.widget()._repr_mimebundle_()
+            bundle |= {mime: view for mime, view in live.items() if "widget" in mime}
+        return bundle
+
+
+class Question(Live):
     """What `ask` returns; a notebook shows it by itself."""
 
     def __init__(
@@ -133,13 +150,6 @@ class Question:
             slider.observe(follow, names="value")
         asked = ipywidgets.HTML(f"<strong>{html.escape(say(self.question))}</strong>")
         return ipywidgets.VBox([asked, *sliders.values(), answer])
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
-        if _live():
-            live = self.widget()._repr_mimebundle_()
-            bundle |= {mime: view for mime, view in live.items() if "widget" in mime}
-        return bundle
 
 
 def ask(

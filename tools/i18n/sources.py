@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 import calculator  # noqa: E402
 import glossary  # noqa: E402
+import quizzes  # noqa: E402
 import status  # noqa: E402
 
 from memlab.base.message import CONTEXT, is_message  # noqa: E402
@@ -158,6 +159,7 @@ def messages():
     for sentences in exercises.hints().values():
         found += sentences
     found += exercises.units()
+    found += [*quizzes.WORDS, *quizzes.sentences()]
     for path in chapters():
         content = json.loads(path.read_text(encoding="utf-8"))
         found += said(content)
