@@ -226,3 +226,17 @@ def test_the_commands_name_the_site_that_is_read(browser, drawn, tmp_path):  # n
     assert install == f'pip install "memlab[notebooks] @ {root}/{memlab_install.wheel_of(ROOT)}"'
     assert fetch == f'curl -O "{root}/en/_sources/{CHAPTER}.ipynb"'
     page.close()
+
+
+def test_a_menu_lies_whole_on_a_phone(browser, drawn, tmp_path):  # noqa: F811
+    style = (ROOT / "book" / "_static" / "memlab.css").as_uri()
+    head = f"<!doctype html><meta charset='utf-8'><link rel='stylesheet' href='{style}'>"
+    bar = "<div style='position: sticky; padding-left: 80px'>"
+    page_file = tmp_path / "a.html"
+    page_file.write_text(f"{head}<style>body {{ margin: 0 }}</style>{bar}{drawn(HERE)}", "utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(page_file.as_uri())
+    page.locator(".memlab-menu summary").first.click()
+    box = page.locator(".memlab-menu > ul").first.bounding_box()
+    page.close()
+    assert box["x"] >= 0 and 300 < box["width"] <= 390 - box["x"]
