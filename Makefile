@@ -25,7 +25,7 @@ help:  ## list these targets
 book: $(VENV)/.book-$(KEY) node_modules/.stamp  ## build the book into _build/html and print its first page
 	@$(RUN) tools/book.py
 
-pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF; needs a Chromium or Chrome
+pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF, linked from the site; needs a Chromium or Chrome
 	@$(RUN) tools/pdf.py
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)

@@ -132,14 +132,15 @@ def test_minutes_come_from_the_page():
 
 def test_addresses_follow_from_the_repository():
     nowhere = Addresses()
-    assert nowhere.notebook("a.ipynb") == [] and not nowhere.site
+    assert nowhere.notebook("a.ipynb", "en") == [] and not nowhere.site
     there = Addresses("https://github.com/Someone/memlab.git", "v1")
     assert there.site == "https://someone.github.io/memlab/"
     assert there.edit("book/intro.md").endswith("memlab/edit/v1/book/intro.md")
-    services = [address for _, address, _ in there.notebook("notebooks/01_a.ipynb")]
+    services = [address for _, address, _ in there.notebook("notebooks/01_a.ipynb", "pt-BR")]
     assert services == [
-        "https://mybinder.org/v2/gh/Someone/memlab/v1?urlpath=lab%2Ftree%2Fnotebooks%2F01_a.ipynb",
-        "https://colab.research.google.com/github/Someone/memlab/blob/v1/notebooks/01_a.ipynb",
+        "https://mybinder.org/v2/gh/Someone/memlab/launch"
+        "?urlpath=lab%2Ftree%2Fpt-BR%2Fnotebooks%2F01_a.ipynb",
+        "https://colab.research.google.com/github/Someone/memlab/blob/launch/pt-BR/notebooks/01_a.ipynb",
     ]
     assert Addresses(site="https://example.org/x").site == "https://example.org/x/"
     with pytest.raises(memlab_page.ConfigError, match="'github.com/x' is no address"):
@@ -157,7 +158,7 @@ def test_a_citation_says_what_the_file_says():
 
 def test_a_site_with_an_address_says_it_everywhere(tmp_path, monkeypatch):
     """A book of two pages, built with an address as the published one is."""
-    for name in ("_config.yml", "CITATION.cff"):
+    for name in ("_config.yml", "CITATION.cff", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     for name in ("_ext", "_templates", "_static"):
         (tmp_path / name).symlink_to(ROOT / "book" / name)
@@ -179,8 +180,15 @@ def test_a_site_with_an_address_says_it_everywhere(tmp_path, monkeypatch):
     assert (pages / "_static" / "social.png").read_bytes()[:4] == b"\x89PNG"
     assert 'property="og:title" content="A &quot;title&quot; &amp; more"' in intro
     assert "edit/main/book/intro.md" in intro and "colab" not in intro
-    for service in ("mybinder.org/v2/gh/example/memlab/main", "colab.research", "blob/main/"):
+    for service in ("mybinder.org/v2/gh/example/memlab/launch", "colab.research", "blob/main/"):
         assert service in html.unescape(chapter)
+    search = (pages / "search.html").read_text(encoding="utf-8")
+    for page in (intro, chapter, search):
+        assert page.count("<!--date-->working copy<!--/date-->") == 1
+        assert page.count('"https://github.com/example/memlab/issues"') == 1 + (page is not search)
+    wheel = f"{home.removesuffix('en/')}memlab-"
+    assert f'pip install "memlab[notebooks] @ {wheel}' in html.unescape(chapter)
+    assert "data-site" not in chapter and 'id="run"' not in intro
     places = re.findall("<loc>(.*?)</loc>", (pages / "sitemap.xml").read_text(encoding="utf-8"))
     assert places == [f"{home}intro.html", f"{home}notebooks/01_formats.html"]
     for page in (intro, chapter):

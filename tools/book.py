@@ -30,6 +30,7 @@ import calculator
 import checks_pages
 import cpython
 import exercise_fields
+import furnish
 import quizzes
 import status
 import typeface
@@ -140,7 +141,7 @@ def stage(language):
     source = BUILD / "src" / language
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(ROOT / "book", source, ignore=NEVER)
-    for name in ("_config.yml", "_toc.yml", "CITATION.cff"):
+    for name in ("_config.yml", "_toc.yml", "CITATION.cff", "constraints.txt"):
         shutil.copy(ROOT / name, source)
     for name, text in filled_pages().items():
         (source / name).write_text(text, encoding="utf-8")
@@ -247,8 +248,9 @@ def build(language, force=False):
     if not force and stamp.exists() and pages.is_dir():
         if stamp.read_text() == f"{key} {output_key(pages)}":
             return
-    # A failed build must not leave yesterday's pages behind.
+    # A failed build must not leave yesterday's pages behind, nor new pages yesterday's PDF.
     stamp.unlink(missing_ok=True)
+    paper(language).unlink(missing_ok=True)
     shutil.rmtree(pages, ignore_errors=True)
     built = jupyter_book(stage(language), BUILD / "work" / language)
     if language != ENGLISH:
@@ -259,10 +261,31 @@ def build(language, force=False):
     stamp.write_text(f"{key} {output_key(pages)}")
 
 
+def paper(language):
+    """Where the PDF of a language lies beside the site, once tools/pdf.py has printed it."""
+    return SITE / f"memlab-{language}.pdf"
+
+
+def furnish_pages():
+    """Let each page say the date and link to the PDF, and keep the stamp of a whole language."""
+    date = furnish.committed(ROOT)
+    for language in LANGUAGES:
+        pages, stamp = SITE / language, BUILD / f"{language}.key"
+        if not stamp.exists() or not pages.is_dir():
+            continue
+        key, was = stamp.read_text().split()
+        whole = was == output_key(pages)
+        words = {} if language == ENGLISH else check.catalogue.translations(language, "interface")
+        said = date or words.get(furnish.WORKING, furnish.WORKING)
+        if furnish.furnish(pages, said, paper(language).exists()) and whole:
+            stamp.write_text(f"{key} {output_key(pages)}")
+
+
 def write_index():
     """The way in, and the maps of all languages; a language no longer offered goes."""
     for gone in set(LANGUAGES) - set(offered()):
         shutil.rmtree(SITE / gone, ignore_errors=True)
+        paper(gone).unlink(missing_ok=True)
     there = [x for x in LANGUAGES if (SITE / x / FIRST).exists()]
     links = [f'<a href="{x}/{FIRST}" lang="{x}">{LANGUAGES[x]}</a>' for x in there]
     (SITE / "index.html").write_text(way_in(FIRST, there[0], links, there), encoding="utf-8")
@@ -293,6 +316,7 @@ def main():
     with ThreadPoolExecutor(2) as pool:  # Jupyter Book runs in a process of its own
         list(pool.map(lambda language: build(language, options.force), options.lang))
     write_index()
+    furnish_pages()
     print("First page:", os.path.relpath(SITE / options.lang[0] / FIRST))
 
 

@@ -1,6 +1,7 @@
 """Print the built book: one PDF with an outline, working links and formulas, drawn by a Chromium.
 
-    python tools/pdf.py              builds what changed, writes _build/pdf/memlab-en.pdf
+    python tools/pdf.py              builds what changed, writes _build/pdf/memlab-en.pdf, and a
+                                     copy beside the site, whose pages then link to it
     python tools/pdf.py --lang en    only this language
 
 The pages are those of the site, in the order of its table of contents and laid into one document.
@@ -13,6 +14,7 @@ import html
 import os
 import posixpath
 import re
+import shutil
 
 from browser import chromium
 
@@ -165,7 +167,10 @@ def main():
     with chromium() as browser:  # first, so that who has none hears it before the build
         for language in options.lang:
             book.build(language)
-            print(os.path.relpath(print_book(browser, language)))
+            printed = print_book(browser, language)
+            shutil.copy(printed, book.paper(language))
+            print(os.path.relpath(printed))
+    book.furnish_pages()
 
 
 if __name__ == "__main__":

@@ -29,6 +29,9 @@ IDEOGRAPHS = re.compile(r"[\u4e00-\u9fff]")  # about two to a word
 LOOKED_UP = {"answered", "api", "cheat-sheet", "glossary", "loops", "references", "several-gpus"}
 LOOKED_UP |= {"calculator", "notebooks/fine_print", "notebooks/fine_print_smaller", "quizzes"}
 LOOKED_UP |= {"status"}
+# The branch that holds the site's notebooks, each with the cell that installs memlab, which those
+# of the edited branch lack. The workflow `pages` writes it, from what tools/launch.py lays out.
+LAUNCH = "launch"
 PICTURE = "_static/social.png"
 BESIDE = "The notebook's first cell installs this file, if both lie in one folder."
 CODE = "checks/"  # pages that show a file of the tests: nobody reads these through, either
@@ -55,21 +58,22 @@ class Addresses:
     def slug(self):
         return f"{self.owner}/{self.name}"
 
-    def notebook(self, path):
+    def notebook(self, path, language):
         """Where a notebook opens and runs: (text, address, what to know), for each service."""
         if not self.repository:
             return []
+        path = f"{language}/{path}"
         lab = quote(f"lab/tree/{path}", safe="")
         return [
             (
                 "Open in JupyterLab, on Binder",
-                f"https://mybinder.org/v2/gh/{self.slug}/{self.branch}?urlpath={lab}",
+                f"https://mybinder.org/v2/gh/{self.slug}/{LAUNCH}?urlpath={lab}",
                 "Starts a machine for you; the first start takes minutes.",
             ),
             (
                 "Open in Colab",
-                f"https://colab.research.google.com/github/{self.slug}/blob/{self.branch}/{path}",
-                f'Run this first: %pip install "memlab[notebooks] @ git+{self.repository}"',
+                f"https://colab.research.google.com/github/{self.slug}/blob/{LAUNCH}/{path}",
+                "The notebook's first cell installs memlab and what the chapters use.",
             ),
         ]
 
@@ -164,13 +168,17 @@ def surround(app, pagename, templatename, context, doctree):
     if notebook:
         wheel = f"{context['content_root']}../memlab-{cff['version']}-py3-none-any.whl"
         actions.append({"text": "Download memlab", "href": wheel, "note": BESIDE})
-        for text, href, note in places.notebook(path):
+        for text, href, note in places.notebook(path, folder(app.config)):
             actions.append({"text": text, "href": href, "note": note})
+        # Commands whose addresses a script fills in, where the site does not know its own.
+        script = not places.site
+        actions.append({"text": "Run it on your machine", "href": "#run", "script": script})
     if not code:
         actions.append({"text": "Cite it", "href": "#cite"})
     if places.repository:
         text = "See its source" if notebook or code else "Edit it"
         actions.append({"text": text, "href": places.edit(path)})
+        actions.append({"text": "Ask a question", "href": f"{places.repository}/issues"})
     chapters = sorted(x for x in app.env.found_docs if x.startswith("notebooks/"))
     context["memlab"] = {
         "actions": actions,
