@@ -11,7 +11,7 @@ from real_steps import quiet
 from memlab.explain import serving_words
 from memlab.page.arguments import ARGUMENTS, OF_ENGINES, OWN_LOOPS, arguments_of
 from memlab.page.controls import CHOICES, NUMBERS, first
-from memlab.page.serve_controls import NO_ENGINE
+from memlab.page.serve_controls import LLAMA_CPP, NO_ENGINE
 from memlab.run.loops import LOOPS, TRAINERS, TRL
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of the libraries, about each other
@@ -51,16 +51,16 @@ def loaded():
     from transformers import PreTrainedConfig, PreTrainedModel
 
     source = inspect.getsource(PreTrainedModel.from_pretrained)
-    source += inspect.getsource(PreTrainedConfig.__init__) + inspect.getsource(PreTrainedConfig)
-    return set(re.findall(r'kwargs\.(?:pop|get)\("(\w+)"', source))
+    source += inspect.getsource(PreTrainedConfig)
+    return fields(PreTrainedConfig) | set(re.findall(r'kwargs\.(?:pop|get)\("(\w+)"', source))
 
 
 def test_each_control_has_its_arguments_or_none():
     assert set(ARGUMENTS) == CONTROLS - WITHOUT
     for control, libraries in ARGUMENTS.items():
-        known = {*ENGINES, NO_ENGINE} if control in OF_ENGINES else set(LOOPS)
+        known = {*ENGINES, LLAMA_CPP, NO_ENGINE} if control in OF_ENGINES else set(LOOPS)
         assert set(libraries) <= known and all(libraries.values()), control
-    assert set(OF_ENGINES) == {*FIELDS, "dtype"}
+    assert set(OF_ENGINES) == {*FIELDS, "dtype", "gguf", "gguf_kv"}
 
 
 @pytest.mark.parametrize("loop", TRAINERS)

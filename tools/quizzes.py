@@ -26,9 +26,9 @@ def chapters(root):
     known = set(quizzes.labels())
     for path in sorted((root / "notebooks").glob("[0-9]*.ipynb")):
         first = _source(json.loads(path.read_text(encoding="utf-8"))["cells"][0])
-        label = CHAPTER.match(first)["label"]
-        if label in known:
-            yield path, label
+        found = CHAPTER.match(first)
+        if found and found["label"] in known:
+            yield path, found["label"]
 
 
 computed = cache(quizzes.quiz)  # the numbers are the same in each language
@@ -57,7 +57,7 @@ def stage(root, source, language, words, banner):
         notebook["cells"][at:at] = section(label, quiz, say, banner if english else "")
         text = json.dumps(notebook, ensure_ascii=False, indent=1)
         target.write_text(text + "\n", encoding="utf-8")
-        title = CHAPTER.match(_source(notebook["cells"][0]))["title"]
+        title = _source(notebook["cells"][0]).split("\n")[1].removeprefix("# ")
         sheets.append(f"## {int(path.stem[:2])}. {title}\n\n{quiz.sheet(say)}\n")
         letters = " | ".join(question.answer for question in quiz.questions)
         rows.append(f"| [{title}](#quiz-{label}) | {letters} |")
@@ -85,8 +85,13 @@ def section(label, quiz, say, banner=""):
     text = f"(quiz-{label})=\n## {say(HEADING)}\n\n{say(HOW)}{banner}"
     shown = {"text/html": quiz.html(say), "text/plain": say(HEADING)}
     result = {"output_type": "execute_result", "data": shown, "metadata": {}, "execution_count": 1}
-    heading = {"cell_type": "markdown", "id": "quiz-heading", "metadata": {}, "source": text}
-    call = {"cell_type": "code", "id": "quiz", "metadata": {"tags": ["quiz"]}}
+    heading: dict[str, object] = {
+        "cell_type": "markdown",
+        "id": "quiz-heading",
+        "metadata": {},
+        "source": text,
+    }
+    call: dict[str, object] = {"cell_type": "code", "id": "quiz", "metadata": {"tags": ["quiz"]}}
     call |= {"source": CALL.format(label=label), "outputs": [result], "execution_count": 1}
     return [heading, call]
 

@@ -3,14 +3,14 @@
 The form shows them in code font, so that no language changes them; tests/test_page_arguments.py
 holds each against the installed library. The page's engine needs none of them. A control that no
 library has an argument for has no entry here, and a library that has none is not in its entry.
-Source      vLLM, engine/arg_utils.py; SGLang, srt/server_args.py; nanoGPT, train.py; what
-            is installed: torch, transformers, trl, peft
+Source      vLLM, engine/arg_utils.py; SGLang, srt/server_args.py; llama.cpp, common/arg.cpp;
+            nanoGPT, train.py; what is installed: torch, transformers, trl, peft
 """
 
 from __future__ import annotations
 
 from ..run.loops import LOOPS, TRAINERS, TRL
-from .serve_controls import NO_ENGINE
+from .serve_controls import LLAMA_CPP, NO_ENGINE
 
 OWN_LOOPS = ("plain", "keeps-outputs")
 NANOGPT = ("nanogpt",)
@@ -62,6 +62,8 @@ ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     "dtype": _each(ENGINES, "--dtype", "--quantization")
     | _each((NO_ENGINE,), "dtype", "quantization_config"),
     "kv": _each(ENGINES, "--kv-cache-dtype"),
+    "gguf": _each((LLAMA_CPP,), "--model"),
+    "gguf_kv": _each((LLAMA_CPP,), "--cache-type-k", "--cache-type-v"),
     "share": {
         "vllm": (f"--gpu-memory-utilization {FRACTION}",),
         "sglang": (f"--mem-fraction-static {FRACTION}",),
@@ -69,7 +71,7 @@ ARGUMENTS: dict[str, dict[str, tuple[str, ...]]] = {
     "cards": {"vllm": ("--tensor-parallel-size",), "sglang": ("--tp-size",)},
 }
 # Controls that an engine decides; a training framework decides the others.
-OF_ENGINES = ("context", "dtype", "kv", "share", "cards")
+OF_ENGINES = ("context", "dtype", "kv", "gguf", "gguf_kv", "share", "cards")
 
 
 def arguments_of(control: str, loop: str, engine: str, value: object) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def served(state: State, what: str, known: Known) -> dict[str, Any]:
         if kernel in known.values and engine.weights is None:
             engine = replace(engine, weights=known.values[kernel])
         cost = DEAR if engine.weights is None else CHEAP
-        found: Pool = known.of((card.name, tokens), lambda: pool(model, engine, on=card), cost)
+        found: Pool = known.of((str(card.name), tokens), lambda: pool(model, engine, on=card), cost)
         for row in found.ledger.rows:
             if row.term == "weights":
                 known.values[kernel] = row.derived
