@@ -105,13 +105,14 @@ def write(deck, language, out=OUT):
     folder = out / language / deck.name
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "_static").mkdir(parents=True)
-    shutil.copy(OWN / "deck.css", folder / "_static" / "memlab.css")
+    made = folder / "_static" / "memlab.css"
+    shutil.copy(OWN / "deck.css", made)
     typeface.stage(folder)  # the faces' names go into the sheet of this name
     rules = (
         (folder / "_static" / "memlab.css").read_text("utf-8").replace("fonts/", "_static/fonts/")
     )
     (folder / "deck.css").write_text(rules + HtmlFormatter().get_style_defs("pre"), "utf-8")
-    (folder / "_static" / "memlab.css").unlink()
+    made.unlink()
     shutil.copy(OWN / "deck.js", folder)
     for name in FILES:
         shutil.copy(REVEAL / "dist" / name, folder)

@@ -1,4 +1,4 @@
-"""A chapter's Markdown as blocks, and a block as HTML that a page without inline styles may show."""
+"""A chapter's Markdown as blocks, and a block as HTML without styles of its own."""
 
 import re
 import sys

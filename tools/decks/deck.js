@@ -22,6 +22,7 @@
     const room = body.getBoundingClientRect();
     return (
       slide.scrollHeight <= slide.clientHeight &&
+      [...body.querySelectorAll("pre")].every((code) => code.scrollWidth <= code.clientWidth) &&
       [...body.querySelectorAll("*")].every((part) => {
         const box = part.getBoundingClientRect();
         return part.closest("svg, math math") || (box.right <= room.right + 1 && box.bottom <= room.bottom + 1);

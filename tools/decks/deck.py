@@ -183,7 +183,11 @@ class Deck:
                 yield from self.table(data["text/html"])
             elif plain := data.get("text/plain") or "".join(output.get("text", "")):
                 if plain.count("\n") <= LONG:
-                    yield f"<pre>{html.escape(plain.rstrip())}</pre>", height("code", plain), ""
+                    yield (
+                        f'<pre class="said">{html.escape(plain.rstrip())}</pre>',
+                        height("code", plain),
+                        "",
+                    )
 
     def table(self, text):
         if "<details" in text:  # a list to search in is for a page
@@ -219,7 +223,7 @@ def texts_of(cell):
     """What a cell printed, as HTML."""
     for output in cell["outputs"]:
         if text := "".join(output.get("text", "")):
-            yield f"<pre>{html.escape(text.rstrip())}</pre>"
+            yield f'<pre class="said">{html.escape(text.rstrip())}</pre>'
 
 
 def width(text):
