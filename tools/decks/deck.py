@@ -81,7 +81,7 @@ class Deck:
         """Something onto the slide, or onto one more where it has no room."""
         last = self.slides[-1]
         # A sentence that leads to a figure, to code or to a table stands above it.
-        leads = not last.kind and last.used <= SENTENCE and kind != "tall" and lines < ROOM
+        leads = not last.kind and last.used <= SENTENCE and kind != "tall" and lines < ROOM + 2
         full = kind or last.kind in ALONE or last.used + lines > ROOM
         if last.parts and full and not leads:
             self.begin(last.title, kind)
