@@ -58,7 +58,8 @@
   }
 
   async function run() {
-    await document.fonts.ready;
+    // Sizes are those of the faces that are shown: nothing has asked for them while no slide is.
+    await Promise.allSettled([...document.fonts].map((face) => face.load()));
     if (speaker) return speak();
     const narrow = isNarrow();
     root.classList.toggle("narrow", narrow);
