@@ -14,6 +14,7 @@ from test_pages import SITE, Watched, browser, roots  # noqa: F401
 from memlab.model import Model
 from memlab.model.presets import PRESETS
 from memlab.page.answer import answered
+from memlab.page.controls import first as first_values
 from memlab.page.peak_files import reader
 from memlab.page.words import FITS_SO_FAR, TOO_MUCH_AT_REST
 from memlab.units import text as sized
@@ -103,7 +104,10 @@ def test_the_first_screen_has_verdict_bar_legend_and_a_way_out(window, state, fi
     assert page.inner_text("#calc-remedy span") == first
     sets = (wanted["sets"] or [sets for *_, sets in wanted["over"]])[0]
     page.click("#calc-remedy button")
+    usual = first_values()
     for name, value in sets.items():
+        if value == usual[name]:  # an address says what is not the usual
+            continue
         until(page, lambda name=name, value=value: f"{name}={value}" in page.url)
     assert page.evaluate("document.activeElement.id") == "calc-verdict"
     assert window.wrong == []

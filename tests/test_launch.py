@@ -74,7 +74,9 @@ def links(page):
 
 def commands(page):
     """The commands that run a page, and the mark of a place that a script fills in."""
-    found = re.search(r'id="run".*?<pre(?: data-site="(.*?)")?>(.*?)</pre>', page, re.S)
+    found = re.search(
+        r'id="run".*?<pre(?: data-site="(.*?)")?><code>(.*?)</code></pre>', page, re.S
+    )
     return html.unescape(found[2]).strip().splitlines(), found[1]
 
 

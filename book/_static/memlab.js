@@ -145,7 +145,7 @@
     });
     // The commands that run a page on the reader's machine name the site that the page was read on.
     for (const box of document.querySelectorAll("pre[data-site]"))
-      box.textContent = box.textContent.replaceAll("{site}", new URL(box.dataset.site, location.href).href);
+      box.firstElementChild.textContent = box.textContent.replaceAll("{site}", new URL(box.dataset.site, location.href).href);
     // The same place of the same page in another language; of the calculator, the same question.
     for (const link of document.querySelectorAll(".memlab-languages a"))
       link.addEventListener("click", () => { link.hash = placed(); });

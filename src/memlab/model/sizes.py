@@ -64,4 +64,4 @@ def billions(count: int) -> str:
 
 
 def _told(name: str) -> str:
-    return f"{name} ({billions(Model.preset(name).parameter_count)} B)"
+    return f"{name} ({billions(Model.preset(name).parameter_count)}B)"

@@ -2,7 +2,7 @@
 
 FIND = "Find a model: a name, a size such as 7B, or owner/name of the Hugging Face Hub"
 MATCHES = "{count} of {all} models"
-LISTED = "{model} · {size} B"
+LISTED = "{model} · {size}B"
 TAKEN = "{model}: chosen"
 NO_MODEL = (
     "“{name}” is no model of this list; its config.json can be pasted below, and owner/name or an "
