@@ -29,7 +29,7 @@ FOLD = re.compile(
 )
 SOLUTION = r"\1<summary><p class='admonition-title'>Solution</p></summary>".replace("'", '"')
 IN_FIELDS = (
-    "Write each answer into its field, as a number, as a size such as 1.5 GiB or as a calculation "
+    "Write each answer into its field, as a number, as a size such as 3 GiB or as a calculation "
     "such as 2 * 4096, and press Check: ✓ is right to the last digit, ✗ comes with a hint."
 )
 BUILT = "What it asks you to build is built in the notebook; the answer can be checked here."

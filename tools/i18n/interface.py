@@ -37,7 +37,7 @@ WORDS = (
     "Show code cell content",
     "Hide code cell content",
     "Solution",
-    "Write each answer into its field, as a number, as a size such as 1.5 GiB or as a calculation "
+    "Write each answer into its field, as a number, as a size such as 3 GiB or as a calculation "
     "such as 2 * 4096, and press Check: ✓ is right to the last digit, ✗ comes with a hint.",
     "What it asks you to build is built in the notebook; the answer can be checked here.",
     "Your answer",
