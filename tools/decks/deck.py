@@ -21,6 +21,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from decks.blocks import blocks, coloured, inline, items, rendered, sentences
 
@@ -51,7 +52,8 @@ class Deck:
     """The slides of one notebook, in order."""
 
     def __init__(self, notebook, name):
-        self.name, self.slides, self.title = name, [], ""
+        self.name, self.title = name, ""
+        self.slides: list[Any] = []
         self.section = 0  # headings so far
         self.lead = False  # whether the first paragraph below the heading is still to come
         self.answered = False  # whether a widget has asked, and what follows is the answer
@@ -211,7 +213,7 @@ def figures():
 
 def tall(svg):
     """Whether a drawing needs the height of the whole slide, its heading's too."""
-    wide, high = re.search(r'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', svg).groups()
+    ((wide, high),) = re.findall(r'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', svg)[:1]
     return float(high) > 0.88 * float(wide)
 
 
