@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memlab import exercises
 from memlab.base.message import is_message, rendered
-from memlab.base.messages import catalogue
+from memlab.base.messages import catalogue, languages
 from memlab.cli import check, learners, main
 from memlab.cli.schema import schema
 from memlab.exercises import judge
@@ -26,7 +26,7 @@ BOOK = ROOT / "notebooks"
 HINTS = exercises.hints()
 FULL = "✓ 1,212,416 B, 1.156 MiB"
 SLIP = HINTS["ex-activations-1"][1]
-LANGUAGES = ("en", "pt-BR", "zh-TW")
+LANGUAGES = tuple(languages())
 
 
 def printed(*lines):

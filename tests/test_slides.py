@@ -14,7 +14,11 @@ from decks.deck import Deck
 MOST = 30  # slides of a deck
 LEAST = 16  # px of a letter
 ROOMS = {"16:9": (1280, 720), "4:3": (1024, 768)}
-LOOKED_AT = [("en", "02_weights"), ("pt-BR", "25_sharding"), ("zh-TW", "07_step")]
+LOOKED_AT = [
+    ("en", "02_weights"),
+    ("pt-BR", "25_sharding"),
+    ("zh-TW", "07_step"),
+]
 TAG = re.compile(r"<[^>]*>")
 # Of the slide that is shown: texts beyond its edge, and letters that are too small. Of a formula's
 # letters indices are left out, which are small beside others; of a figure all letters count.

@@ -61,7 +61,8 @@ ENGLISH = re.compile(
     r"\d{1,3}(?:,\d{3}){2,}|\d{1,3}(?:,\d{3})+(?= B\b| tokens| bytes)|\d+\.(?!\d{3}(?!\d))\d+"
 )
 NAMED = re.compile(
-    r"(?:Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|torchao(?:/optim)?|trl|"
+    r"(?:--[\w-]+|Fig\.|[Tt]ab\w+|seção|vers\w+|depois da|torch|PyTorch|transformers|trl|"
+    r"torchao(?:/optim)?|"
     r"TRL|accelerate|bitsandbytes|huggingface_hub|safetensors|Specification|specifications|"
     r"peft|capability|vllm-project/vllm|vLLM|_muon\.py|Llama|v|\bo|\bdo|\ba|\bna)\W*$"
 )
