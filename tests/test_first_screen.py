@@ -261,7 +261,7 @@ def test_little_moves_while_a_page_loads(browser, roots, name):  # noqa: F811
         assert page.evaluate("shifted") < MOST_SHIFTED
         page.evaluate(
             "() => { const it = document.createElement('p'); it.style.height = '400px';"
-            "document.querySelector('h1').before(it); }"
+            "document.querySelector('.bd-article h1').before(it); }"
         )
         until(page, lambda: page.evaluate("shifted") > MOST_SHIFTED)  # it is seen
 

@@ -47,7 +47,7 @@ def said(found: Said, model: str, recipe: str, run: Run, zero: int) -> Said:
         "divides": undivided(run, zero),
         "advice": advice(found),
         "steps": [
-            Message(say.CHANGED, change=CHANGES.get(name, name), cost=cost, size=size)
+            Message(say.CHANGED, change=called(name), cost=cost, size=size)
             for name, cost, size in found["changes"]
         ],
         "verdict": verdict(found),
@@ -84,6 +84,11 @@ def heights(found: Said) -> str:
         return ""
     each = [Message(name + " {size}", size=tops[name]) for name in HILLS if name in tops]
     return Message(say.HILLS, hills=Listed(" · ", each))
+
+
+def called(change: str) -> str:
+    """A change's name in the form's words; in MicroPython one with numbers has no hash."""
+    return CHANGES.get(change, change) if isinstance(change, str) else change
 
 
 def undivided(run: Run, zero: int) -> str:
