@@ -197,7 +197,7 @@ def test_what_an_engine_makes_of_the_card_is_what_the_package_says(lookup):
         left = sized(max(0, there.available))
         assert left in found["serving"] and f" {tokens:,} tokens" in found["serving"]
         if there.starts:
-            count = f" {int(there.concurrency):,} conversations of "
+            count = f" {int(there.concurrency):,} concurrent conversations of "
             assert count in found["serving"] and f" {there.tokens:,} tokens," in found["serving"]
     assert seen == {"refused", True, False}
 
@@ -274,7 +274,7 @@ def test_the_changes_are_those_of_the_package():
 @pytest.mark.parametrize("state", [{"zero": 3}, {"zero": 1, "tensor": 2}, {"zero": 2, "data": 1}])
 def test_what_zero_cannot_divide_is_said(lookup, state):
     found, without = answered(state, lookup), answered(state | {"zero": 0}, lookup)
-    assert f"ZeRO {state['zero']} divides nothing here" in found["divides"]
+    assert f"ZeRO {state['zero']} shards nothing here" in found["divides"]
     assert without["divides"] == "" and found["rows"] == without["rows"]
     assert answered(state | {"data": 2}, lookup)["divides"] == ""
 
@@ -466,7 +466,7 @@ def test_the_attention_of_a_model_is_its_own(lookup):
     own = answered(state, lookup)
     assert own["peak"] and own == answered(state | {"attention": "own"}, lookup)
     assert own["total"] == answered(state | {"attention": "eager"}, lookup)["total"]
-    assert "eager attention alone" in answered(state | {"attention": "sdpa"}, lookup)["why"]
+    assert "eager attention only" in answered(state | {"attention": "sdpa"}, lookup)["why"]
 
 
 def test_every_preset_has_its_peak(lookup):

@@ -340,4 +340,6 @@ def test_a_cell_that_says_more_than_the_others_stays(window):
     """Its run is part of the question; the lines that only a notebook runs do not show."""
     window.page.goto(window.root + address("28_choosing"))
     shown = window.page.locator(".memlab-cell:visible")
-    assert shown.all_inner_texts() == ['start = Run(batch=8, tokens=2048, loss="chunked")']
+    assert [text.strip() for text in shown.all_inner_texts()] == [
+        'start = Run(batch=8, tokens=2048, loss="chunked")'
+    ]

@@ -114,7 +114,7 @@ def test_nothing_of_a_page_escapes_translation(pages):
             continue
         plain = {text for text in shown(path.read_text("utf-8")) if not re.search("[áéíóú]", text)}
         for text in plain:
-            if not re.search("[aeiou]", text) or text in PRESETS:
+            if not re.search("[aeiou]", text) or text.partition(" · ")[0] in PRESETS:
                 continue
             if not ALLOWED.fullmatch(text):
                 left.setdefault(text, []).append(name)

@@ -78,7 +78,7 @@ def test_a_typed_number_would_be_seen():
 
 def test_the_right_choice_is_not_always_in_the_same_place(shown):
     letters = [each.answer for questions in shown.values() for each in questions]
-    assert all(len(letters) / 5 < letters.count(letter) for letter in "abc")
+    assert all(len(letters) / 5 < letters.count(letter) for letter in "ABC")
 
 
 def test_a_quiz_says_what_its_chapter_says(shown):

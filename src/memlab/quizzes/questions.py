@@ -20,7 +20,7 @@ EXPRESSION = re.compile(r"\{([^{}]+)\}")
 CODE = re.compile(r"`([^`]+)`")
 ANSWERS = "Answers"
 SCORE = "Right at the first try: {1} of {2}"
-ABC = "abcd"
+ABC = "ABCD"
 
 Say = Callable[[str], str]
 
