@@ -146,8 +146,8 @@ def test_the_command_line_that_it_names_answers(field, trained, tmp_path, capsys
 @pytest.mark.parametrize(
     ("said", "state", "line"),
     [
-        (Q_V | {"r": 0}, {}, "Rank of the adapters: “0” is no whole number from 1 to 4,096"),
-        (Q_V | {"r": "8"}, {}, "Rank of the adapters: “8” is no whole number from 1 to 4,096"),
+        (Q_V | {"r": 0}, {}, "LoRA rank: “0” is no whole number from 1 to 4,096"),
+        (Q_V | {"r": "8"}, {}, "LoRA rank: “8” is no whole number from 1 to 4,096"),
         (Q_V, {"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
         (
             Q_V,

@@ -215,8 +215,8 @@ def test_of_other_families_the_page_says_what_stays(lookup):  # noqa: F811
         ({"precision": "zero"}, words.NO_COPY),
         ({"model": "mixtral-8x7b"}, words.NO_ADAPTERS.format(family="mixtral")),
         ({"model": "gpt2", "tokens": 512}, words.NO_BASE.format(family="gpt2")),
-        ({"rank": 0}, "Rank of the adapters: “0” is no whole number from 1 to 4,096"),
-        ({"trained": "dora"}, "What is trained: “dora” is not one of the choices"),
+        ({"rank": 0}, "LoRA rank: “0” is no whole number from 1 to 4,096"),
+        ({"trained": "dora"}, "Trained parameters: “dora” is not one of the choices"),
     ],
 )
 def test_what_is_not_described_is_refused_in_one_line(state, line, lookup):  # noqa: F811

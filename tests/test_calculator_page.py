@@ -370,8 +370,12 @@ FOUR_BITS = {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_qua
 @pytest.mark.parametrize(
     ("how", "button", "trained"),
     [
-        ({"quant_method": "fp8", "fmt": "e4m3"}, "Count it without its quantization_config", "all"),
-        (FOUR_BITS, "Count QLoRA over its base in NF4", "qlora"),
+        (
+            {"quant_method": "fp8", "fmt": "e4m3"},
+            "Compute it without its quantization_config",
+            "all",
+        ),
+        (FOUR_BITS, "Compute QLoRA on its NF4 base model", "qlora"),
     ],
 )
 def test_a_quantized_config_is_refused_with_a_way_on(page, roots, how, button, trained):  # noqa: F811
@@ -642,7 +646,7 @@ def test_from_a_folder_the_page_says_what_it_needs(browser, roots):  # noqa: F81
 
 def test_the_engine_is_small():
     loaded = [*ASSETS.glob("*.mjs"), ASSETS / "micropython.wasm", ASSETS / "python.json"]
-    for name in ("picture", "count", "cpython"):  # which only their buttons fetch
+    for name in ("picture", "count", "cpython", "field"):  # fetched by buttons, and in chapters
         loaded.remove(ASSETS / f"{name}.mjs")
     sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in loaded}
     assert sum(sizes.values()) <= LARGEST_ENGINE, sizes

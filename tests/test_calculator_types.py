@@ -174,14 +174,14 @@ def test_what_a_table_does_not_tell_is_refused_by_name(lookup, words):
 
 def test_a_described_model_of_too_many_layers_is_refused_at_once(lookup):
     config = {"model_type": "llama", "num_hidden_layers": 10_001}
-    with pytest.raises(ValueError, match="10,001 layers: this page counts up to 10,000"):
+    with pytest.raises(ValueError, match="10,001 layers: this page supports up to 10,000"):
         checked({"model": "config", "config": config})
 
 
 def test_a_key_that_the_type_does_not_have_is_named(lookup):
     config = config_of("phi") | {"depth": 3}
     found = outcome(json.dumps({"model": "config", "config": config}), lookup)
-    assert "keys of your config that its family does not have: “depth”" in found["leaves_out"]
+    assert "keys of your config that are not known for its family: “depth”" in found["leaves_out"]
 
 
 def test_nothing_is_asked_of_the_tables_before_such_a_config_is_given():

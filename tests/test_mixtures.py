@@ -466,7 +466,7 @@ def test_the_page_says_which_it_has_no_steps_of(monkeypatch):
         bare = replace(record_of(family), tables=None)
         monkeypatch.setattr(page_described, "record_of", lambda name, bare=bare: bare)
         found = answered({"model": name, "tokens": 64}, lambda name, kind: "")
-        assert found["why"] == f"the steps of {family} are not counted on this page"
+        assert found["why"] == f"steps of {family} are not supported on this page"
 
 
 def test_grouped_products_are_what_transformers_takes():

@@ -79,7 +79,7 @@ def test_configs_that_froze_were_refused_or_were_misread(watched):
     page.goto(f"{watched.root}en/calculator.html#model=config&config={deep}")
     page.wait_for_selector(READY, state="attached", timeout=30_000)
     wrong, verdict = (lambda: page.inner_text("#calc-wrong")), page.locator("#calc-verdict")
-    assert wrong() == "1,000,000,000 layers: this page counts up to 10,000"
+    assert wrong() == "1,000,000,000 layers: this page supports up to 10,000"
     page.evaluate(PASTE, json.dumps(LLAMA | {"model_type": "gemma2"}))
     until(page, lambda: "your gemma2" in page.inner_text("#calc-title"))
     assert wrong() == "" and verdict.inner_text().startswith("✗ It does not fit")
