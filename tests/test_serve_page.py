@@ -88,7 +88,7 @@ def test_each_use_shows_its_own_controls(page):
     names = page.locator("[name=use]").evaluate_all(
         "all => all.map(one => one.labels[0].innerText)"
     )
-    assert names == ["Train", "Serve"]
+    assert names == ["Training", "Inference (serving)"]
 
 
 def test_it_says_who_can_be_served(page):
