@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,14 +60,16 @@ class Control:
         )
 
 
-class Live:
+class Live(ABC):
     """What a notebook shows as a widget where a kernel runs, and as plain HTML everywhere else."""
 
+    @abstractmethod
     def widget(self) -> Any:
-        raise NotImplementedError
+        """What a kernel shows."""
 
+    @abstractmethod
     def _repr_html_(self) -> str:
-        raise NotImplementedError
+        """What stands everywhere else."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self._repr_html_()}
