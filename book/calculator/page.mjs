@@ -215,12 +215,13 @@ async function update({ address = true } = {}) {
   find("calc-link").value = "";
   if (address) history.replaceState(null, "", addressOf(state));
   find("calc-address").textContent = location.href;
-  if (!found.fits) {
+  if (!found.fits || !found.serving) {
     await new Promise((then) => setTimeout(then, PAUSE));
     if (turn !== asked) return;
     found = await answer(state);
     if (turn !== asked) return;
     advice(found);
+    find("calc-serving").textContent = say(found.serving);
     compare.tell({ found, state });
   }
   offer();

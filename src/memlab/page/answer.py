@@ -18,7 +18,6 @@ from .advice import cheapest, divided, instead
 from .answer_rows import ORDER as ORDER
 from .answer_rows import begun, summed
 from .controls import OTHER_MODEL, OWN, checked
-from .engine_sentence import serving
 from .own_values import own_values
 from .pasted import WITHOUT
 from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
@@ -45,7 +44,8 @@ STEP, CARDS = "step", "cards"  # what the whole package can count: book/calculat
 def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
     """What the page shows for a state in JSON, as JSON; whatever is wrong comes back as one line.
 
-    advise      whether to look for changes that help, which takes longer than the answer itself
+    advise      whether to look for changes that help and for what an engine makes of the GPU,
+                which takes longer than the answer itself
     Shapes      lookup: (name of a file of moments, kind of step) -> their JSON, "" where there is
                 no such kind, "?" where the file has not been fetched
     """
@@ -122,7 +122,10 @@ def answered(
             found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
     found["own"] = own_values(state)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
-    found["serving"] = serving(model, card_of(state), run.tokens or 0)
+    if advise:  # after the verdict, with what it needs
+        from .engine_sentence import serving
+
+        found["serving"] = serving(model, card_of(state), run.tokens or 0)
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))

@@ -18,11 +18,11 @@ FIRST = "llama"  # the family that the page asks about at first
 # part, MicroPython sees an empty file.
 MODULES = (
     "adapters/__init__ adapters/lora adapters/others base/quoted devices engines/apple "
-    "engines/engine engines/kept engines/pool engines/quantized explain/changes explain/flags "
+    "explain/changes explain/flags "
     "formats/__init__ formats/format_table formats/formats model/__init__ families/__init__ "
     "model/dropouts model/latent model/mixtures model/model model/parameters model/presets "
     "model/tensors model/values page/adapter_controls page/adapter_tables page/advice "
-    "page/answer page/answer_rows page/command page/controls page/engine_sentence "
+    "page/answer page/answer_rows page/command page/controls "
     "page/formula_text page/fsdp_tables page/layer_forms page/loop_controls page/loop_tables "
     "page/own_values page/pasted page/peak page/question page/sentences page/serve_controls "
     "page/supported page/table_peak page/torch_loss_tables page/words recipe/__init__ "
@@ -39,10 +39,11 @@ TERMS = (
 )
 # What few questions need, fetched with the first that does: what reads a config.json or an
 # adapter_config.json, answers about adapters, about types that memlab does not describe and about
-# serving and what is asked after the verdict, knows a teacher; and the records of all families but
-# the first.
+# serving, says after the verdict what an engine makes of the GPU and what is asked, knows a
+# teacher; and the records of all families but the first.
 LATER = (
-    "engines/llama_cpp explain/largest files/adapter_fields model/believed model/config "
+    "engines/engine engines/kept engines/llama_cpp engines/pool engines/quantized "
+    "page/engine_sentence explain/largest files/adapter_fields model/believed model/config "
     "model/fields model/hub_names model/kind model/module_names model/rotary_keys model/sizes "
     "model/type_kinds page/adapter_file page/adapter_words page/adapters_resident page/asked "
     "page/asked_parts page/asked_serving page/asked_words page/config_words page/llama_cpp_words "
