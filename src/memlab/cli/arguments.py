@@ -17,6 +17,7 @@ from ..run import Run, program_defaults
 from ..run.fields import COUNT, NUMBER, OF_CALLS, TABLE, WORD, WORDS, Field
 from ..run.recipe_choice import PRECISIONS, recipe_for
 from ..terms.optimizer import OPTIMIZERS
+from ..units import parse
 from .arguments_adapters import adapters_of, add_adapters
 from .arguments_deepspeed import read_flags
 from .arguments_devices import add_devices as add_devices
@@ -189,3 +190,15 @@ def teacher_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def _names(words: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in words.split(","))
+
+
+def logged(words: str) -> int:
+    """Bytes of a size as a log prints it, rounded to two decimals: "14.96 GiB"."""
+    before, _, rest = words.partition(".")
+    places = len(rest) - len(rest.lstrip("0123456789"))
+    return parse(before + rest) // 10**places if places else parse(words)
+
+
+def card(words: str) -> str | int:
+    """A card by its name, or "79.22 GiB" as a log has it."""
+    return logged(words) if words.strip()[:1].isdigit() and "." in words else words

@@ -10,7 +10,7 @@ from ..engines.engine import ENGINES
 from ..explain.serving import in_parts, of_a_figure, of_log, served
 from ..explain.serving_words import HEADINGS, MORE
 from ..files.engine_log import ENDS, EngineLog, read
-from . import serve
+from . import arguments, serve
 from .document import document
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace, name: str | None, told: str) -> tuple[str, 
     model, said = serve.asked(options)
     if options.precision:
         said["dtype"] = options.precision
-    on = None if options.on is None else serve.card(options.on)
+    on = None if options.on is None else arguments.card(options.on)
     if log is None:
         if on is None:
             raise ValueError(f"--seen {told}: on which card? --on CARD")
@@ -102,7 +102,7 @@ def _seen(options: argparse.Namespace, told: str) -> tuple[EngineLog | None, int
     if text is not told:
         raise ValueError(none)
     try:
-        return None, serve.size_of(told)
+        return None, arguments.logged(told)
     except ValueError as error:
         raise ValueError(none if len(told) > SHOWN else f"{none}; as a size: {error}") from None
 

@@ -12,7 +12,7 @@ from ..files import quantization_config
 from ..model import Model
 from ..recipe import Recipe
 from ..terms.packed import FORMATS
-from ..units import parse, text
+from ..units import text
 from . import arguments
 from .brought import count
 from .document import document
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     said["dtype"] = options.precision or PRECISIONS[0]
     if options.shared_prefix is not None:
         said["prefix"] = options.shared_prefix
-    found = pool(model, Engine(**said), on=card(options.on))
+    found = pool(model, Engine(**said), on=arguments.card(options.on))
     words = _as_json(found) if options.json else "\n".join(_lines(found))
     return words, 0 if found.starts else 1
 
@@ -138,20 +138,8 @@ def _told(options: argparse.Namespace, packed: Quantized | str | None) -> dict[s
     told |= {"tensor": options.tensor_parallel, "quantization": packed}
     for flag, field, _ in SIZES:
         size = getattr(options, flag.replace("-", "_"))
-        told[field] = None if size is None else size_of(size)
+        told[field] = None if size is None else arguments.logged(size)
     return {name: value for name, value in told.items() if value is not None}
-
-
-def size_of(words: str) -> int:
-    """Bytes of a size as a log prints it, rounded to two decimals: "14.96 GiB"."""
-    before, _, rest = words.partition(".")
-    places = len(rest) - len(rest.lstrip("0123456789"))
-    return parse(before + rest) // 10**places if places else parse(words)
-
-
-def card(words: str) -> str | int:
-    """A card by its name, or "79.22 GiB" as a log has it."""
-    return size_of(words) if words.strip()[:1].isdigit() and "." in words else words
 
 
 def _lines(found: Pool) -> list[str]:

@@ -37,9 +37,9 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         told["file"] = options.quantization.upper()
     if options.kv_dtype not in (None, "auto"):
         told["cache"] = options.kv_dtype
-    from .serve import card
-
-    found = loaded(arguments.model_of(options.model), LlamaCpp(**told), on=card(options.on))
+    found = loaded(
+        arguments.model_of(options.model), LlamaCpp(**told), on=arguments.card(options.on)
+    )
     return _as_json(found) if options.json else "\n".join(_lines(found)), int(not found.starts)
 
 

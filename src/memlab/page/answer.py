@@ -22,7 +22,7 @@ from .own_values import own_values
 from .pasted import WITHOUT
 from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .sentences import left_out, of_config, said
-from .serve_controls import SERVE
+from .serve_controls import LLAMA_CPP, SERVE
 from .supported import Unknown, why
 from .table_peak import Highest, Missing, at_rest
 
@@ -75,7 +75,10 @@ def answered(
     """
     state = checked(given)
     if state["use"] == SERVE:
-        from .serve_answer import served
+        if state["engine"] == LLAMA_CPP:
+            from .serve_llama_cpp import served
+        else:
+            from .serve_answer import served
 
         return served(state, given, lookup, advise)
     if state["model"] == OTHER_MODEL and not has_config(state["config"]["model_type"]):

@@ -74,14 +74,44 @@ def text_part(config: Any) -> dict[str, Any] | None:
 
     Raises      ValueError for weights that are quantized: their own refusal
     """
-    from .wholes import described
-
     try:
         return described(config)
     except (ValueError, TypeError):
         if config.get("quantization_config") is not None:
             raise
     return None  # a key that is not described: the table of its type may have it
+
+
+def text_of(config: Any) -> dict[str, Any] | None:
+    """The config of the text inside another one, as it stands there."""
+    found = part_with_text(config).get("text_config")
+    return found if isinstance(found, dict) else None
+
+
+def part_with_text(config: Any) -> dict[str, Any]:
+    """The config whose text_config it is: the whole, or its thinker."""
+    inner = config.get(THINKER)
+    if isinstance(inner, dict) and not isinstance(config.get("text_config"), dict):
+        return inner
+    return config  # type: ignore[no-any-return]
+
+
+def described(config: Any) -> dict[str, Any] | None:
+    """The config of the text inside another one, as the page takes it; None where memlab has no
+    closed form of that type.
+
+    Raises      ValueError, TypeError as config_of and Model.from_config
+    """
+    text = text_of(config)
+    if text is None or not has_config(text.get("model_type")):
+        return None
+    from ..model import Model
+    from .wholes import as_own_model, without
+
+    made = config_of(as_own_model(text, config))
+    Model.from_config(made)
+    made[WHOLE], made[WITHOUT] = config["model_type"], without(part_with_text(config))
+    return made
 
 
 def flat(config: Any) -> dict[str, Any]:

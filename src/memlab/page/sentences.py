@@ -14,7 +14,7 @@ from ..units import text
 from ..verdict import BAND, RUNS, percent
 from . import loop_tables
 from . import words as say
-from .pasted import WHOLE
+from .pasted import WHOLE, text_of
 from .table_peak import HILLS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -216,8 +216,6 @@ def of_config(read: dict[str, Any], pasted: dict[str, Any]) -> list[str]:
     family, whole = read["model_type"], read.get(WHOLE)
     if not whole:
         return of_keys(used(family, pasted))
-    from .wholes import text_of
-
     said = of_keys(used(family, text_of(pasted) or {}))
     return [Message(say.BUT_TEXT, family=whole)] + said
 

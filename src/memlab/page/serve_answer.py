@@ -29,7 +29,7 @@ from .serve_command import (
     packs,
     script,
 )
-from .serve_controls import LLAMA_CPP, NF4, NO_ENGINE, PLAIN, PUBLISHED
+from .serve_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
 from .serve_engine import conversations, packing, pool_of
 from .types import TypedModel
 
@@ -52,18 +52,8 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     """
     config = state["config"] if state["model"] == OTHER_MODEL else {}
     if config and not has_config(config["model_type"]):
-        return _of_type(state, lookup)
-    model = model_of(state)
-    tokens = state["context"]
-    if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
-        sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
-        raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
-    if state["engine"] == LLAMA_CPP:
-        from .serve_llama_cpp import of_llama_cpp
-
-        found = of_llama_cpp(state, model)
-        found["leaves_out"] += of_config(config, given["config"]) if config else []
-        return found
+        return of_type(state, lookup)
+    model = asked_model(state)
     room = room_on(card_of(state), threads=1)
     found = begun(state, room, name_of(state, model), model.parameter_count)
     found["without"] = config.get(WITHOUT, "")
@@ -71,7 +61,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         sizes = {"family": config[WHOLE], "without": found["without"]}
         raise ValueError(Message(ENGINE_OF_WHOLE, engine=named(state["engine"]), **sizes))
     if state["engine"] == NO_ENGINE:
-        run = Run(batch=state["users"], tokens=tokens)
+        run = Run(batch=state["users"], tokens=state["context"])
         cache = cache_of(model, run, computing(state))
         if not cache:
             raise ValueError(told.NO_CACHE_HERE)
@@ -89,7 +79,19 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
     return found
 
 
-def _of_type(state: State, lookup: Lookup) -> dict[str, Any]:
+def asked_model(state: State) -> Model:
+    """The model of a state.
+
+    Raises      ValueError for more tokens than it has positions
+    """
+    model, tokens = model_of(state), state["context"]
+    if tokens > model.positions and (model.learned_positions or state["engine"] != NO_ENGINE):
+        sizes = {"tokens": f"{tokens:,}", "positions": f"{model.positions:,}"}
+        raise ValueError(Message(say.POSITIONS, model=name_of(state, model), **sizes))
+    return model
+
+
+def of_type(state: State, lookup: Lookup) -> dict[str, Any]:
     """The same for a model of a type that memlab does not describe: weights and cache alone."""
     model = TypedModel(state["config"], lookup)
     if state["engine"] != NO_ENGINE:

@@ -18,7 +18,7 @@ from ..units import text
 from . import config_words
 from . import words as say
 from .formula_text import stored
-from .pasted import MOST_LAYERS, REFUSED, WHOLE
+from .pasted import MOST_LAYERS, REFUSED, WHOLE, described, part_with_text
 from .sentences import beside, of_keys
 from .sums import Sizes, cache, tensors
 from .table_peak import Missing
@@ -74,7 +74,8 @@ class TypedModel:
         if table["inside"]:
             from .wholes import without
 
-            self.without, self.trace = without(config), config_words.TRACE_TEXT
+            whole = part_with_text(config)
+            self.without, self.trace = without(whole), config_words.TRACE_TEXT
         self.parameter_count = sum([copies * numel(shape) for copies, shape, _ in self.copies])
 
     def at_rest(self, recipe: Recipe, run: Run) -> Rows:
@@ -132,8 +133,6 @@ class TypedModel:
 
 def _of_text(config: Config) -> ValueError | None:
     """What is wrong with the text inside a whole that has no table, where its type is described."""
-    from .wholes import described
-
     inner = "text_config."
     text = {key[len(inner) :]: config[key] for key in config if key.startswith(inner)}
     try:

@@ -7,10 +7,8 @@ transformers: memlab.lab.text_part.
 
 from __future__ import annotations
 
-from ..families import has_config, record_of
-from ..model import Model
+from ..families import record_of
 from . import config_words as say
-from .pasted import THINKER, WHOLE, WITHOUT, config_of
 from .text_sizes import OF_WHOLES, SIZES
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -23,32 +21,12 @@ SEEN = ("vision", "image", "visual")
 HEARD = ("audio", "speech", "acoustic")
 
 
-def text_of(config: Config) -> Config | None:
-    """The config of the text inside another one, as it stands there."""
-    found = part_with_text(config).get("text_config")
-    return found if isinstance(found, dict) else None
-
-
-def part_with_text(config: Config) -> Config:
-    """The config whose text_config it is: the whole, or its thinker."""
-    inner = config.get(THINKER)
-    if isinstance(inner, dict) and not isinstance(config.get("text_config"), dict):
-        return inner
-    return config
-
-
-def described(config: Config) -> Config | None:
-    """The config of the text inside another one, as the page takes it; None where memlab has no
-    closed form of that type.
+def as_own_model(text: Config, config: Config) -> Config:
+    """The config of the text inside a whole as that of a model of its own.
 
     Sizes that it leaves out are those of its class, and what was saved in which format the whole
     says, as in memlab.lab.text_part.
-
-    Raises      ValueError, TypeError as memlab.page.pasted.config_of and Model.from_config
     """
-    text = text_of(config)
-    if text is None or not has_config(text.get("model_type")):
-        return None
     told = filled(text, config["model_type"])
     for key in ("_name_or_path", "architectures"):  # of another model, from which it was made
         told.pop(key, None)
@@ -59,10 +37,7 @@ def described(config: Config) -> Config | None:
     for key in ("quantization_config", "_name_or_path"):
         if config.get(key) is not None:
             told[key] = config[key]
-    made = config_of(told)
-    Model.from_config(made)
-    made[WHOLE], made[WITHOUT] = config["model_type"], without(config)
-    return made
+    return told
 
 
 def filled(text: Config, whole: str) -> Config:
@@ -76,9 +51,12 @@ def filled(text: Config, whole: str) -> Config:
     return made
 
 
-def without(config: Config) -> str:
-    """What of a whole a figure of its text leaves out, by the names of its parts."""
-    whole, seen, heard = part_with_text(config), False, False
+def without(whole: Config) -> str:
+    """What of a whole a figure of its text leaves out, by the names of its parts.
+
+    whole       the config whose text_config it is: memlab.page.pasted.part_with_text
+    """
+    seen, heard = False, False
     for key in whole:
         part = whole[key]
         if key == "text_config" or not key.endswith("_config") or not isinstance(part, dict):
