@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..engines.apple import mac
-from ..engines.llama_cpp import PAD, LlamaCpp, Loaded, loaded
+from ..engines.llama_cpp import CACHES, FILES, PAD, LlamaCpp, Loaded, loaded
 from ..units import MiB, text
 from . import arguments
 from .document import document
@@ -32,15 +32,23 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     for name in OTHERS:
         if (value := getattr(options, name)) is not None:
             raise ValueError(f"--{name.replace('_', '-')} {value} is not of llama.cpp")
-    told = {"context": options.max_model_len, "slots": options.parallel or 1}
+    told = {"context": options.max_model_len}
+    if options.parallel is not None:
+        told["slots"] = options.parallel
     if options.quantization is not None:
-        told["file"] = options.quantization.upper()
+        told["file"] = _known("--quantization", options.quantization.upper(), FILES)
     if options.kv_dtype not in (None, "auto"):
-        told["cache"] = options.kv_dtype
-    found = loaded(
-        arguments.model_of(options.model), LlamaCpp(**told), on=arguments.card(options.on)
-    )
+        told["cache"] = _known("--kv-dtype", options.kv_dtype, CACHES)
+    model, card = arguments.model_of(options.model), arguments.card(options.on)
+    found = loaded(model, LlamaCpp(**told), on=card)
     return _as_json(found) if options.json else "\n".join(_lines(found)), int(not found.starts)
+
+
+def _known(flag: str, word: str, known: dict[str, str]) -> str:
+    """A type, if llama.cpp has it."""
+    if word not in known:
+        raise ValueError(f"{flag} {word} is not of llama.cpp, which has {', '.join(known)}")
+    return word
 
 
 def _context(found: Loaded) -> int:
