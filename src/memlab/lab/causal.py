@@ -4,10 +4,8 @@ Nothing of it is described here: its own code builds it, and a trace runs that c
 without values. A multimodal model stands for its text part.
 """
 
-import contextlib
-import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,17 +13,12 @@ import torch
 from torch import nn
 
 from ..families import has_config
-from ..model import Model, kind, type_kinds
+from ..model import Model, type_kinds
 from ..model.config import load
-from ..model.model import MOST_LAYERS
 from ..run import Run
 from ..units import text
-from .quiet import quiet
+from .settings import check_kind, check_layers, of_transformers, settings_of, thinker
 
-LAYERS = (
-    *("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_blocks"),
-    *("decoder_layers", "encoder_layers", "num_encoder_layers", "num_decoder_layers"),
-)
 POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
 OWN = ("dropout", "window", "frozen")  # fields of a run that the config itself says
 GROUPED = (
@@ -56,12 +49,12 @@ class Causal:
             raise ValueError(
                 "quantization_config: a trace runs the model that was quantized; take its config"
             )
-        _check_layers(config)
+        check_layers(config)
         self.family, self.name = family, name or family
         self.config: Mapping[str, Any] = MappingProxyType(dict(config))
-        thinks = _thinker(self.config)
-        self.settings = _settings(str(thinks.get("model_type", family)), thinks)
-        _check_kind(self.settings, self.config)
+        thinks = thinker(self.config)
+        self.settings = settings_of(str(thinks.get("model_type", family)), thinks)
+        check_kind(self.settings, self.config)
         text_part = self.settings.get_text_config(decoder=True)
         inside = type(text_part) is not type(self.settings)  # else a copy of one that also encodes
         self.text = text_part if inside else self.settings
@@ -83,7 +76,7 @@ class Causal:
         attention = "sdpa" if run.attention == "flash" else run.attention
         asked = None if attention is None else {"attn_implementation": attention}
         module: Any
-        with _of_transformers(self.family):
+        with of_transformers(self.family):
             module = _text_part(self.settings, self.text, dtype, asked or {})
             if hasattr(module.config, "use_cache"):
                 module.config.use_cache = False
@@ -100,12 +93,12 @@ class Causal:
         """
         if self.text is self.settings:
             return 0
-        thinks = _thinker(self.config) is not self.config
+        thinks = thinker(self.config) is not self.config
         try:
-            with torch.device("meta"), _of_transformers(self.family):
+            with torch.device("meta"), of_transformers(self.family):
                 whole = self.settings
                 if thinks:  # beside its thinker a whole has what speaks
-                    whole = _settings(self.family, self.config)
+                    whole = settings_of(self.family, self.config)
                 whole = _whole(whole, torch.bfloat16, {})
                 part = _text_part(self.settings, self.text, torch.bfloat16, {})
         except ValueError:
@@ -146,64 +139,6 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> Model | Causal:
     """The model of a config: described where its type is, else as its own code has it."""
     config, _ = load(source)
     return Model.from_config(source) if has_config(config.get("model_type")) else Causal(source)
-
-
-def _thinker(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The config around the text: the whole, or the thinker of a model that also speaks."""
-    inner = config.get("thinker_config")
-    alone = not isinstance(config.get("text_config"), Mapping)
-    if alone and isinstance(inner, Mapping) and isinstance(inner.get("text_config"), Mapping):
-        return inner
-    return config
-
-
-def _check_layers(config: Mapping[str, Any]) -> None:
-    """Before a class is built of it: a million layers would take minutes, and all of the memory."""
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            _check_layers(value)
-        elif key in LAYERS and type(value) is int:
-            if value > MOST_LAYERS:
-                raise ValueError(f"{key}={value:,} is more than {MOST_LAYERS:,}, the deepest known")
-            if value < 1 and key == LAYERS[0]:
-                raise ValueError(f"{key}={value:,}; at least 1 is needed")
-
-
-def _settings(family: str, config: Mapping[str, Any]) -> Any:
-    """The config in its class."""
-    with _of_transformers(family):
-        import transformers
-
-        known = transformers.CONFIG_MAPPING
-        found = known[family] if family in known else None
-    if found is None:
-        own = " (its code is its own: see auto_map)" if "auto_map" in config else ""
-        raise ValueError(
-            f"model_type {family!r} is not in transformers {transformers.__version__}{own}; "
-            "install a release that has it, or trace FILE.py:FUNCTION"
-        )
-    asked = {k: v for k, v in config.items() if k not in ("dtype", "torch_dtype")}
-    with _of_transformers(family):
-        return found.from_dict(asked)
-
-
-def _check_kind(settings: Any, config: Mapping[str, Any]) -> None:
-    """Refuse what its class makes of a config that does not say its architecture.
-
-    An encoder has a causal form too, whose config says is_decoder: true; so do the decoders of some
-    encoder-decoders. What is made for masked words, and is told no such thing, is an encoder.
-
-    Raises      WrongKind
-    """
-    import transformers
-
-    if config.get("architectures") or config.get("is_decoder"):
-        return
-    if getattr(settings, "is_encoder_decoder", False):
-        raise kind.wrong(settings.model_type, kind.ENCODER_DECODER)
-    masked = type(settings) in transformers.AutoModelForMaskedLM._model_mapping
-    if masked and getattr(settings, "is_decoder", None) is False:
-        raise kind.wrong(settings.model_type, kind.ENCODER)
 
 
 def _text_part(settings: Any, part: Any, dtype: torch.dtype, asked: dict[str, Any]) -> Any:
@@ -247,18 +182,3 @@ def _whole(settings: Any, dtype: torch.dtype, asked: dict[str, Any]) -> nn.Modul
 def _size(module: nn.Module, *, once: bool = True) -> int:
     named = module.named_parameters(remove_duplicate=once)
     return sum(parameter.numel() for _, parameter in named)
-
-
-@contextlib.contextmanager
-def _of_transformers(family: str) -> Iterator[None]:
-    """Without its greetings; what it raises in one line, as a ValueError."""
-    with quiet(), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            yield
-        except ModuleNotFoundError as error:
-            if error.name == "transformers":
-                raise ValueError("this needs transformers: pip install transformers") from error
-            raise ValueError(f"{family} needs {error.name}: pip install {error.name}") from error
-        except Exception as error:  # whatever the code of some model raises about its config
-            words = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(f"transformers does not build this {family}: {words[:300]}") from error
