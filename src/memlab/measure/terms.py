@@ -51,9 +51,21 @@ def wide_born_in_the_loss(
 
 
 def name_logits(tracker: Tracker, births: dict[int, str], vocab: int | None) -> None:
-    """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients."""
-    for record in tracker.records.values():
-        wide = len(record.shape) > 1 and record.shape[-1] == vocab and "float" in record.dtype
-        passing = births.get(record.ident) in ("forward", "loss", "backward")
-        if wide and passing and record.category in ("activations", "other"):
+    """Call logits what is as wide as the vocabulary and no weight: logits, copies, gradients.
+
+    Where the output head was seen to begin (phase "loss"), tensors of that width from before it are
+    none of them; a layer has the width of the vocabulary then, and of a backward pass the width
+    alone tells nothing.
+    """
+    wide = [
+        (record, births.get(record.ident))
+        for record in tracker.records.values()
+        if len(record.shape) > 1 and record.shape[-1] == vocab and "float" in record.dtype
+        if record.category in ("activations", "other")
+    ]
+    phases = {"forward", "loss", "backward"}
+    if "loss" in births.values() and any(birth == "forward" for _, birth in wide):
+        phases = {"loss"}
+    for record, birth in wide:
+        if birth in phases:
             record.category = "logits"
