@@ -34,8 +34,9 @@ from memlab.model.fields import kinds
 from memlab.model.presets import PRESETS
 from memlab.page import words
 from memlab.page.answer import answered, outcome
+from memlab.page.bare import KEPT, OF_PRINTS, of_types
 from memlab.page.controls import OWN, PRECISIONS, checked, first
-from memlab.page.files import KEPT, MODULES, OF_PRINTS, TERMS, files, later, of_types
+from memlab.page.files import MODULES, TERMS, files, later
 from memlab.page.pasted import config_of
 from memlab.page.peak_files import reader
 from memlab.page.question import card_of, model_of, recipe_of, run_of

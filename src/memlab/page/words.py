@@ -212,7 +212,6 @@ NO_FSDP_POLICY = (
 NO_FSDP_EAGER = (
     "under FSDP2 SDPA attention is supported here; the command below computes eager attention"
 )
-
 NO_FSDP_ADAPTERS = (
     "these adapters under FSDP2 are not in the tables of this page; the command below computes the "
     "peak, or names what is not supported"
