@@ -6,7 +6,6 @@ from urllib.parse import quote
 import catalogue
 import cpython
 import pytest
-import wheel
 from test_calculator_page import PAGE, opened, total, until
 
 # The browser and the servers of the other pages' tests are fixtures here too.
@@ -78,7 +77,7 @@ def test_what_no_table_has_is_counted_at_a_press(browser, roots):  # noqa: F811
         assert page.is_hidden("#calc-count")
         assert watched.wrong == []
         fetched = {url.split("/")[-1] for url in watched.asked if "/python/" in url}
-        assert fetched == set(cpython.FILES)
+        assert fetched == {*cpython.FILES, cpython.ARCHIVE}
 
 
 def test_what_the_package_refuses_is_said_beside_the_button(browser, roots):  # noqa: F811
@@ -129,7 +128,7 @@ def test_no_script_of_it_asks_for_a_map():
 
 
 def test_it_fetches_what_it_says():
-    loaded = [*(SITE / cpython.PLACE / name for name in cpython.FILES), SITE / wheel.name()]
+    loaded = [SITE / cpython.PLACE / name for name in (*cpython.FILES, cpython.ARCHIVE)]
     sizes = {path.name: len(gzip.compress(path.read_bytes(), 6)) for path in loaded}
     assert MOST / 2 < sum(sizes.values()) <= MOST and "8 MB" in simulated_words.PRICE, sizes
 
@@ -183,7 +182,7 @@ def test_over_how_many_cards_a_trainer_fits_is_counted(browser, roots):  # noqa:
         page.click("#calc-count button")
         soon(page, lambda: "FSDP2" in page.inner_text("#calc-over"))
         said = page.inner_text("#calc-over")
-        assert "over 16 cards with FSDP2" in said and "torchrun --nproc-per-node 16" in said
+        assert "over 16 GPUs with FSDP2" in said and "torchrun --nproc-per-node 16" in said
         assert page.is_hidden("#calc-count") and watched.wrong == []
 
 

@@ -5,8 +5,6 @@ What a reader reads goes through `say`: a text or a message in, HTML in the page
 
 import html
 
-import wheel
-
 from memlab.base.message import rendered
 from memlab.page import simulated_words
 from memlab.page.answer import ORDER
@@ -73,7 +71,7 @@ def formula(say):
 
 def count(say):
     """Shown by book/calculator/count.mjs where no table has the step that is asked about."""
-    return f"""<p id="calc-count" data-wheel="{wheel.name()}" hidden>\
+    return f"""<p id="calc-count" hidden>\
 <button type="button" disabled>{say(simulated_words.OFFER)}</button> \
 <span>{say(simulated_words.PRICE)}</span></p>"""
 

@@ -8,6 +8,8 @@ not part of this repository; `npm ci` brings it, and a site without it does not 
 import shutil
 from pathlib import Path
 
+import wheel
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "node_modules" / "pyodide"
 # Of the package all that one program without other libraries loads.
@@ -16,6 +18,11 @@ FILES = (
     *("python_stdlib.zip", "pyodide-lock.json"),
 )
 PLACE = "python"
+ARCHIVE = "memlab.zip"  # the package, less what no step is counted from
+LESS = (
+    *("memlab/data/claims/", "memlab/data/quizzes/", "memlab/data/records/"),
+    *("memlab/lab/alice.txt", "memlab/locale/", "memlab/quizzes/"),
+)
 
 
 def there():
@@ -35,3 +42,5 @@ def write(site):
         # The map that its last line names stays behind.
         kept = [line for line in lines if not line.startswith("//# sourceMappingURL=")]
         script.write_text("".join(kept), encoding="utf-8")
+        texts = {x: data for x, data in wheel.package().items() if not x.startswith(LESS)}
+        wheel.archive(site / PLACE / ARCHIVE, texts)

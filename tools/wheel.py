@@ -29,17 +29,27 @@ def write(folder):
     for old in folder.glob("memlab-*.whl"):
         old.unlink()
     info = f"memlab-{project()['version']}.dist-info"
-    files = [p for p in sorted(PACKAGE.rglob("*")) if p.is_file() and "__pycache__" not in p.parts]
-    texts = {p.relative_to(PACKAGE.parent).as_posix(): p.read_bytes() for p in files}
+    texts = package()
     texts[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
     about = {"METADATA": metadata(), "WHEEL": WHEEL, "entry_points.txt": scripts()}
     texts |= {f"{info}/{each}": words.encode() for each, words in about.items()}
     record = "".join(f"{each},{digest(data)},{len(data)}\n" for each, data in texts.items())
     texts[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
-    with zipfile.ZipFile(folder / name(), "w", zipfile.ZIP_DEFLATED) as wheel:
+    return archive(folder / name(), texts)
+
+
+def package():
+    """Path in site-packages -> bytes, of every file of the package."""
+    files = [p for p in sorted(PACKAGE.rglob("*")) if p.is_file() and "__pycache__" not in p.parts]
+    return {p.relative_to(PACKAGE.parent).as_posix(): p.read_bytes() for p in files}
+
+
+def archive(path, texts):
+    """Write these files into a zip; return its path."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
         for each, data in texts.items():
-            wheel.writestr(zipfile.ZipInfo(each, ALWAYS), data, zipfile.ZIP_DEFLATED)
-    return folder / name()
+            made.writestr(zipfile.ZipInfo(each, ALWAYS), data, zipfile.ZIP_DEFLATED)
+    return path
 
 
 WHEEL = """Wheel-Version: 1.0

@@ -11,7 +11,7 @@ const OFFERS = {
   kept: "Run memlab in the browser and compute the saved step",
 };
 
-// place: the paragraph with the button, a line beside it, and the name of the wheel.
+// place: the paragraph with the button, and a line beside it.
 // What comes back counts questions, one after the other, and hands over each answer with its
 // question; without advice first, which takes longer.
 export function counter(place, say) {
@@ -33,10 +33,7 @@ export function counter(place, say) {
   }
 
   function begin() {
-    const made = new Worker(new URL("cpython.mjs", import.meta.url), {
-      type: "module",
-      name: place.dataset.wheel,
-    });
+    const made = new Worker(new URL("cpython.mjs", import.meta.url), { type: "module" });
     made.addEventListener("message", ({ data }) => answered(data));
     made.addEventListener("error", (event) => broken(event.message ?? ""));
     return made;

@@ -1,12 +1,12 @@
 // A worker: CPython with the whole package in it, which counts steps that the page has no tables of.
 import { loadPyodide } from "../../../python/pyodide.mjs";
 
-const SITE = new URL("../../../", import.meta.url);
+const PLACE = new URL("../../../python/", import.meta.url);
 
 async function start() {
-  const wheel = fetch(new URL(self.name, SITE)).then((response) => response.arrayBuffer());
-  const python = await loadPyodide({ indexURL: new URL("python/", SITE).href });
-  python.unpackArchive(await wheel, "wheel");
+  const memlab = fetch(new URL("memlab.zip", PLACE)).then((response) => response.arrayBuffer());
+  const python = await loadPyodide({ indexURL: PLACE.href });
+  python.unpackArchive(await memlab, "wheel");
   return python.runPython("from memlab.page.simulated import answer\nanswer");
 }
 
