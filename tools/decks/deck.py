@@ -17,24 +17,22 @@ A cell's metadata may overrule this: `"slides": "notes"`, nothing of it is shown
 import html
 import importlib
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from decks.blocks import blocks, coloured, inline, items, rendered, sentences
+from decks.heights import height
 
 SHOWN = {"figure", "formula", "measure", "device", "widget"}
 ALONE = {"figure", "tall", "machine"}
 NOTED = {"further-reading"}
 ROOM = 19.0  # lines of a slide, in letters of a good size; a page sets smaller what needs it
-WIDE = 78  # letters of such a line, on the narrower slide
 SENTENCE = 3.6  # lines of a first sentence, at most
 LONG = 14  # lines of code in the text, or rows of a table, that a slide still shows
 GIVEN = ("image/svg+xml", "text/html", "text/plain")
 DRAWING = re.compile(r"<svg xmlns.*?</svg>", re.S)
-TAG = re.compile(r"<[^>]*>")
 
 
 @dataclass
@@ -226,25 +224,6 @@ def texts_of(cell):
     for output in cell["outputs"]:
         if text := "".join(output.get("text", "")):
             yield f'<pre class="said">{html.escape(text.rstrip())}</pre>'
-
-
-def width(text):
-    """Letters of a text, of which an ideograph takes two."""
-    text = TAG.sub("", text)
-    return sum(2 if ord(letter) > 0x2E80 else 1 for letter in text)
-
-
-def height(kind, text):
-    """About how many lines a block takes on a slide."""
-    if kind == "p":
-        return math.ceil(width(text) / WIDE) + 0.6
-    if kind == "list":
-        return sum(math.ceil(width(line) / (WIDE - 4)) + 0.3 for line in text.split("\n"))
-    if kind == "table":
-        return 1.5 * text.count("\n") + sum(width(line) > 1.3 * WIDE for line in text.split("\n"))
-    if kind == "math":
-        return 3.5 + 1.5 * text.count(r"\\")
-    return 1.0 + 0.9 * len(text.strip().split("\n"))
 
 
 def read(path):
