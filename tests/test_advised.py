@@ -77,10 +77,10 @@ def wrong(line, whole):
         words = shlex.split(line, comments=True)
     except ValueError:  # an apostrophe, not a quotation
         words = line.split()
-    words = [word.strip("(),;:.?!") if not whole else word for word in words]
+    words = [word.strip("(),;:.?!“”") if not whole else word for word in words]
     for end in ("|", ">", ">>", "&&", ";", "--"):
         words = words[: words.index(end) + (end == "--")] if end in words else words
-    command, *rest = [words[0].strip("(),;:.?!"), *words[1:]]
+    command, *rest = [words[0].strip("(),;:.?!“”"), *words[1:]]
     known = of(command).of._option_string_actions
     missing = [w for w in BARE.findall(" ".join(rest)) if w not in known]
     if missing or not whole:

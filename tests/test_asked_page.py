@@ -128,7 +128,7 @@ def test_a_size_and_a_name_of_the_hub_are_answered_as_the_shell_does(page):
 def test_an_address_chooses_a_model_that_the_list_does_not_show_now(page):
     page.fill("#calc-find", "gemma")
     until(page, lambda: "of 73 models" in page.inner_text("#calc-found"))
-    page.evaluate("location.hash = 'model=gpt2'")
+    page.evaluate("location.hash = 'model=gpt2&tokens=512'")
     until(page, lambda: page.input_value("#calc-model") == "gpt2")
     assert page.inner_text("#calc-wrong") == "" and page.input_value("#calc-find") == ""
 

@@ -168,7 +168,8 @@ def test_a_pasted_adapter_config_sets_the_controls_of_lora(page, roots):  # noqa
     assert changed == f"{estimate(Model.preset('qwen3-4b'), 'bf16', run).total():,}"
     assert "qwen3-4b + LoRA r=32" in page.inner_text("#calc-title")
     assert "r=32, target_modules" in page.inner_text("#calc-read")
-    assert page.inner_text("#calc-wrong") == "" and files.count("later.json") == 1
+    assert page.inner_text("#calc-wrong") == ""
+    assert "later.json" not in files  # the first answer has fetched it
     address = page.url
     page.goto("about:blank")
     opened(page, address)

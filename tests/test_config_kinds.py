@@ -94,7 +94,7 @@ def test_every_type_is_answered_or_named_with_a_way_out(lookup, family):  # noqa
         return
     assert found["rows"] and found["total"]
     part = config.get("text_config") or (config.get("thinker_config") or {}).get("text_config")
-    assert ("Its text, " in told or "of its text, " in told) == isinstance(part, dict), told
+    assert ("Its text, " in told or "What its text, " in told) == isinstance(part, dict), told
 
 
 @pytest.mark.sample(6)
@@ -116,7 +116,7 @@ def test_a_whole_is_answered_as_the_command_line_answers(tmp_path, capsys, looku
         told = json.loads(capsys.readouterr().out)
         if found["peak"]:  # else it says why, and its total is what stays
             assert found["total"] == told["peak"]["bytes"]
-        part = "Its text, " if found["peak"] else "of its text, "
+        part = "Its text, " if found["peak"] else "What its text, "
         assert f"{part}{found['without']}, " in str(found["verdict"])
         assert str(found["name"]) == f"your {family}"
 

@@ -452,7 +452,8 @@ def test_time_is_told_of_children_too_and_nothing_is_stored(tmp_path):
     nbformat.write(notebook_text.from_text(f"%% code first\n1\n%% code burn\n{burn}"), path)
     before = path.read_bytes()
     said = re.fullmatch(
-        r"01_burns +([\d.]+) s   \[1\] ([\d.]+), \[0\] [\d.]+\n", tool("notebooks.py", "time", path)
+        r"01_burns +([\d.]+) s +\d+ MiB   \[1\] ([\d.]+), \[0\] [\d.]+\n",
+        tool("notebooks.py", "time", path),
     )
     assert 2 <= float(said[2]) <= float(said[1])
     assert path.read_bytes() == before

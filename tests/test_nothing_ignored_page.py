@@ -19,6 +19,7 @@ from memlab.run.fields import BETWEEN
 
 LORA = {"trained": "lora"}
 SERVE = {"use": "serve"}
+LLAMA_CPP = SERVE | {"engine": "llama.cpp"}
 # Control: the state in which it counts, and another value.
 TABLE = {
     "model": ({}, "qwen3-4b"),
@@ -43,6 +44,8 @@ TABLE = {
     "engine": (SERVE, "none"),
     "dtype": (SERVE, "fp32"),
     "kv": (SERVE, "fp8"),
+    "gguf": (LLAMA_CPP, "Q8_0"),
+    "gguf_kv": (LLAMA_CPP, "q8_0"),
     "users": (SERVE, 3),
     "context": (SERVE, 1024),
     "share": (SERVE, 50),

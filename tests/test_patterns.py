@@ -6,7 +6,7 @@ import re
 
 import sources
 
-from memlab import exercises
+from memlab import exercises, quizzes
 from memlab.base import titles, translated_output
 from memlab.base.message import PLACE
 from memlab.explain import findings
@@ -14,7 +14,8 @@ from memlab.explain import findings
 
 def of_package():
     """The texts of the package's code, and the patterns that it makes at import."""
-    found = {*titles.patterns(), *findings.SENTENCES, *exercises.units()}
+    questions = [words for label in quizzes.labels() for words in quizzes.sentences(label)]
+    found = {*questions, *titles.patterns(), *findings.SENTENCES, *exercises.units()}
     for path in (sources.ROOT / "src" / "memlab").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -38,8 +38,8 @@ SHOWN = re.compile(r">([^<>]*[a-z][^<>]*)<|\b(?:title|aria-label|placeholder|alt
 # Names, code and letters, which no language changes; the last are Sphinx's own Esperanto.
 ALLOWED = re.compile(
     r"(?:[\W\d_]|GiB|MiB|KiB|TiB|B\b|GB|MB|TB|FLOPs?|(?:m|b|tr)illion\b|x\b|ms\b|s\b|"
-    r"memlab|eo\b|English|Lorem|The memlab contributors|antaŭa|sekva|foreach|bitsandbytes|"
-    r"et al|i\b|"
+    r"memlab|eo\b|English|Lorem|The memlab contributors|antaŭa|sekva|foreach|fused|sdpa|eager|"
+    r"bitsandbytes|et al|i\b|"
     r"[A-Za-z]*[A-Z0-9][\w.+-]*|[a-z]+-\d\w*|[a-z]\d+(?:-\w+)+|[\w]+[._/][\w./]+|bf|fp|int|nf|q|k|v|o|e|m)+"
 )
 

@@ -255,7 +255,7 @@ def test_the_keyboard_alone_answers(browser, roots):  # noqa: F811
         page.locator(".memlab-quiz input").first.focus()
         page.keyboard.press("Space")
         page.keyboard.press("ArrowDown")
-        assert page.locator(".memlab-quiz input:checked").get_attribute("value") == "b"
+        assert page.locator(".memlab-quiz input:checked").get_attribute("value") == "B"
         assert page.locator(".memlab-quiz-said").first.is_visible()
         assert watched.wrong == []
 

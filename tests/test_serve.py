@@ -66,9 +66,10 @@ def test_an_engine_is_what_the_command_line_says(asked, tmp_path, capsys):
             name: size for name, size in rows.items() if name != "KV cache"
         }
         room = pool["blocks"] // pool["request_blocks"]
+        room = room if pool["sequences"] is None else pool["sequences"]
         assert told["fits"] == (state["users"] <= room) and (status == 0) == pool["starts"]
         assert told["fits"] == (told["total"] <= told["limit"])
-        count = "one conversation" if room == 1 else f"{room:,} conversations"
+        count = "one conversation" if room == 1 else f"{room:,} concurrent conversations"
         each = f"which is {count} of {state['context']:,} tokens"
         assert (each if room else f"{state['context']:,} tokens needs more") in told["serving"]
         assert text(max(0, pool["available"])) in told["serving"]
@@ -114,7 +115,7 @@ def test_a_change_makes_the_room_that_it_promises(asked, lookup):  # noqa: F811
         for sets, words in zip(told.get("sets", []), told.get("steps", []), strict=True):
             changed = outcome(json.dumps(state | sets), lookup)
             assert changed["fits"]
-            assert f"which is {words.split()[-1]} conversations" in changed["serving"]
+            assert f"which is {words.split()[-1]} concurrent conversations" in changed["serving"]
             seen += 1
         if "error" not in told and not told["fits"] and "memlab serve" in told["command"]:
             assert bool(told["steps"]) == (told["advice"] == serve_words.EACH_MAKES_ROOM)

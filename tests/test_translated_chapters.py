@@ -48,7 +48,6 @@ OWN = {
 }
 # What looks like a sentence in a table and is a list of names, or a setting that a note quotes.
 NAMES = {
-    ("22_lora", "backward, backward, backward"),
     ("31_status_report", "test-8bit: true, medium_3b: true"),
 }
 WORD = re.compile(r"(?<![\w.=_(\[{'\"/-])[a-z]{3,}(?![\w=_(\[/']|\.\w)")
