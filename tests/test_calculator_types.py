@@ -93,6 +93,7 @@ def test_the_engines_agree(here):
         pytest.skip("no node package with MicroPython: npm ci installs it")
     asked = {
         "states": [*STATES, *TYPED],
+        "advised": list(range(len(here))),
         "files": files(),
         "later": later(),
         "moments": str(peaks.TARGET),

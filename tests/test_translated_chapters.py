@@ -31,14 +31,11 @@ OWN = {
         "measure-rehearsed": "what the script prints",
         "formula-lines": "code",
         "formula-stops": "code, and PyTorch's message",
-        "formula-changed": "what the script prints",
     },
     "23_pruning": {"two-four-refused": "PyTorch's message"},
-    "28_choosing": {"sol-choosing-4": "the names of changes, as a reader would give them"},
     "34_missing_gigabytes": {
         "formula-first-source": "code",
         "formula-second": "code",
-        "formula-third-source": "code",
         "formula-hostile": "an exception",
     },
     "13_serving": {

@@ -125,7 +125,9 @@ def answered(
             found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
     found["own"] = own_values(state)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
-    if advise:  # after the verdict, with what it needs
+    if (
+        advise and not found["without"]
+    ):  # after the verdict, with what it needs; engines load wholes
         from .engine_sentence import serving
 
         found["serving"] = serving(model, card_of(state), run.tokens or 0)
