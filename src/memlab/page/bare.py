@@ -1,7 +1,5 @@
 """A file of Python less what an engine of a page throws away: comments, annotations, docstrings."""
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize
