@@ -4,16 +4,29 @@ memlab rehearse --on 'RTX 4090' -- python capstone_04.py
 memlab check --capstone capstone_04.py
 """
 
-PEAK = "5.8 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
-PHASE = "backward"  # of the peak: forward, backward or optimizer
-LARGEST = "activations"  # there: weights, gradients, optimizer, activations, logits or other
-
 import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM
 
+PEAK = "5.8 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
+PHASE = "backward"  # of the peak: forward, backward or optimizer
+LARGEST = "activations"  # there: weights, gradients, optimizer, activations, logits or other
+
 config = AutoConfig.for_model(
-    model_type="qwen3", pad_token_id=None, bos_token_id=None, eos_token_id=None, num_hidden_layers=28, hidden_size=1024, num_attention_heads=16, vocab_size=151936, intermediate_size=3072, num_key_value_heads=8, head_dim=128, tie_word_embeddings=True, attention_bias=False, max_position_embeddings=40960
+    model_type="qwen3",
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+    num_hidden_layers=28,
+    hidden_size=1024,
+    num_attention_heads=16,
+    vocab_size=151936,
+    intermediate_size=3072,
+    num_key_value_heads=8,
+    head_dim=128,
+    tie_word_embeddings=True,
+    attention_bias=False,
+    max_position_embeddings=40960,
 )
 model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)  # yours
 model.gradient_checkpointing_enable()

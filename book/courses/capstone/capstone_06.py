@@ -4,15 +4,29 @@ memlab rehearse --on 'RTX 4090' -- python capstone_06.py
 memlab check --capstone capstone_06.py
 """
 
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
 PEAK = "18.8 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
 PHASE = "backward"  # of the peak: forward, backward or optimizer
 LARGEST = "optimizer"  # there: weights, gradients, optimizer, activations, logits or other
 
-import torch
-from transformers import AutoConfig, AutoModelForCausalLM
-
 config = AutoConfig.for_model(
-    model_type="smollm3", pad_token_id=None, bos_token_id=None, eos_token_id=None, num_hidden_layers=36, hidden_size=2048, num_attention_heads=16, vocab_size=128256, intermediate_size=11008, num_key_value_heads=4, head_dim=128, tie_word_embeddings=True, attention_bias=False, mlp_bias=False, max_position_embeddings=65536
+    model_type="smollm3",
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+    num_hidden_layers=36,
+    hidden_size=2048,
+    num_attention_heads=16,
+    vocab_size=128256,
+    intermediate_size=11008,
+    num_key_value_heads=4,
+    head_dim=128,
+    tie_word_embeddings=True,
+    attention_bias=False,
+    mlp_bias=False,
+    max_position_embeddings=65536,
 )
 model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)  # yours
 model.gradient_checkpointing_enable()

@@ -4,16 +4,30 @@ memlab rehearse --on 'RTX 4090' -- python capstone_07.py
 memlab check --capstone capstone_07.py
 """
 
-PEAK = "18.9 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
-PHASE = "backward"  # of the peak: forward, backward or optimizer
-LARGEST = "weights"  # there: weights, gradients, optimizer, activations, logits or other
-
 import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
+PEAK = "18.9 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
+PHASE = "backward"  # of the peak: forward, backward or optimizer
+LARGEST = "weights"  # there: weights, gradients, optimizer, activations, logits or other
+
 config = AutoConfig.for_model(
-    model_type="llama", pad_token_id=None, bos_token_id=None, eos_token_id=None, num_hidden_layers=32, hidden_size=4096, num_attention_heads=32, vocab_size=128256, intermediate_size=14336, num_key_value_heads=8, head_dim=128, tie_word_embeddings=False, attention_bias=False, mlp_bias=False, max_position_embeddings=8192
+    model_type="llama",
+    pad_token_id=None,
+    bos_token_id=None,
+    eos_token_id=None,
+    num_hidden_layers=32,
+    hidden_size=4096,
+    num_attention_heads=32,
+    vocab_size=128256,
+    intermediate_size=14336,
+    num_key_value_heads=8,
+    head_dim=128,
+    tie_word_embeddings=False,
+    attention_bias=False,
+    mlp_bias=False,
+    max_position_embeddings=8192,
 )
 model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)  # yours
 model.enable_input_require_grads()

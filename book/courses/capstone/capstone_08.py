@@ -4,10 +4,6 @@ memlab rehearse --on 'RTX 4090' -- python capstone_08.py
 memlab check --capstone capstone_08.py
 """
 
-PEAK = "19.4 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
-PHASE = "backward"  # of the peak: forward, backward or optimizer
-LARGEST = "weights"  # there: weights, gradients, optimizer, activations, logits or other
-
 import tempfile
 
 import torch
@@ -15,8 +11,22 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM, BitsAndBytesConfig
 
+PEAK = "19.4 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
+PHASE = "backward"  # of the peak: forward, backward or optimizer
+LARGEST = "weights"  # there: weights, gradients, optimizer, activations, logits or other
+
 config = AutoConfig.for_model(
-    model_type="mistral", sliding_window=None, num_hidden_layers=40, hidden_size=5120, num_attention_heads=32, vocab_size=131072, intermediate_size=32768, num_key_value_heads=8, head_dim=128, tie_word_embeddings=False, max_position_embeddings=32768
+    model_type="mistral",
+    sliding_window=None,
+    num_hidden_layers=40,
+    hidden_size=5120,
+    num_attention_heads=32,
+    vocab_size=131072,
+    intermediate_size=32768,
+    num_key_value_heads=8,
+    head_dim=128,
+    tie_word_embeddings=False,
+    max_position_embeddings=32768,
 )
 four_bits = BitsAndBytesConfig(
     load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16

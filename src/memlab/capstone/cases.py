@@ -28,11 +28,12 @@ HEAD = '''"""Case {number} of the capstone: {model} on {gpu}.
     memlab rehearse --on '{gpu}' -- python {name}
     memlab check --capstone {name}
 """
-
+'''
+STATEMENTS = """
 PEAK = ""  # your prediction, before you rehearse it: "18.2 GiB"
 PHASE = ""  # of the peak: forward, backward or optimizer
 LARGEST = ""  # there: weights, gradients, optimizer, activations, logits or other
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -155,4 +156,5 @@ def script(case: Case) -> str:
     model = case.of_model
     text = written(settings_of(model), model, Recipe.named(case.recipe), case.run).text
     head = HEAD.format(number=case.number, model=case.model, gpu=case.gpu, name=case.name)
-    return head + text.split('"""\n', 1)[1]
+    imports, config, rest = text.split('"""\n', 1)[1].partition("\nconfig =")
+    return head + imports + STATEMENTS + config + rest

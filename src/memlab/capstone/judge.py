@@ -31,6 +31,7 @@ TRAINED, STORED, STATES = "what is trained", "weights", "optimizer states"
 WORK, DEADLINE, MOVED = "computing", "deadline", "copies"
 PREDICTED, MOMENT, TERM, LEAST = "prediction", "moment", "largest term", "the least that stands"
 
+OF_FIT = "{1}: the peak is {2}; up to {3} fits for certain, and nothing above {4}"
 FAILED = "it was not run to its end: {1}"
 OF_UPDATES = "updates of the optimizer: {1}; two are needed, because the first makes the states"
 OF_MODEL = "{1}: all of its matrices were there"
@@ -129,7 +130,9 @@ def judged(case: Case, seen: dict[str, Any] | None, words: dict[str, str]) -> Ju
         rule = Rule(ENDED, False, Message(FAILED, why))
         return Judged((rule,), (), False, False, 0, ())
     verdict = room_on(case.gpu).verdict(seen["peak"], seen["reserved"])
-    fits = Rule(FIT, verdict.word == FITS, verdict.told())
+    limits = text(verdict.room.surely), text(verdict.room.at_most)
+    said = Message(OF_FIT, verdict.word, text(seen["peak"]), *limits)
+    fits = Rule(FIT, verdict.word == FITS, said)
     rules = (*_rules(case, seen), fits)
     kept = all(rule.kept for rule in rules[:-1])
     tight = kept and verdict.word not in (FITS, DOES_NOT_FIT)
@@ -241,8 +244,8 @@ def _advice(case: Case, seen: dict[str, Any]) -> tuple[str, ...]:
         "optimizer": {EIGHT_BITS: fat, ADAPTERS: full and case.rank > 0, IN_BACKWARD: full},
         "weights": {FOUR_BITS: seen["bits"] > case.weights, ADAPTERS: full and case.rank > 0},
     }.get(term, {})
-    if seen["phase"] == "optimizer":
-        known = {FUSED: seen["foreach"]} | known
+    if seen["phase"] == "optimizer":  # whose temporaries are nothing else
+        known = {FUSED: seen["terms"].get("other", 0) > seen["peak"] // 10} | known
     helps = [words for words, applies in known.items() if applies]
     largest = Message(LARGEST_NOW, seen["phase"], term, *sizes)
     return largest, Message(HELPS, Listed("; ", helps)) if helps else NO_RULE_LEFT

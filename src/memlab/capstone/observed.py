@@ -159,7 +159,6 @@ def observed(path: str, case: Case) -> dict[str, Any]:
         "reserved": None if found.verdict is None else found.verdict.reserved,
         "phase": found.phase,
         "terms": _terms(found, case.of_model.vocab),
-        "foreach": found.tracker.foreach,
         "updates": observer.updates,
         "calls": sorted([*shape, count] for shape, count in observer.calls.items()),
         "lost": sorted([*shape, count] for shape, count in lost.items() if count > 0),
