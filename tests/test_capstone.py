@@ -80,7 +80,7 @@ def test_no_change_that_the_rules_leave_makes_the_last_case_fit():
     room = room_on(case.gpu)
     tried = 0
     for ckpt, loss, impl, inside in itertools.product(
-        ("none", "block"), ("plain", "chunked"), ("foreach", "fused", "for_loop"), (False, True)
+        ("none", "block"), ("plain", "chunked"), ("foreach", "fused", "forloop"), (False, True)
     ):
         how = {"checkpoint": ckpt, "loss": loss, "optimizer_impl": impl}
         found = peak(model, recipe, run.replace(step_in_backward=inside, **how))
@@ -339,14 +339,13 @@ def test_the_reference_solution_solves_its_case_with_all_points(number):
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SOLVABLE)
 @pytest.mark.filterwarnings("ignore")
-def test_the_script_that_a_case_begins_with_keeps_its_rules_or_trains_too_much(number, tmp_path):
+def test_the_script_that_a_case_begins_with_breaks_no_rule_and_does_not_fit(number, tmp_path):
     pytest.importorskip("transformers"), pytest.importorskip("peft")
     case = cases()[number]
     path = tmp_path / case.name
     path.write_text(script(case))
     (entry,) = check_capstone.person("", [str(path)]).entries.values()
-    over = judge.DEADLINE if number == 7 else None  # a step of all weights takes 3, not 2
-    assert broken(entry.judged)[:-3] in ([judge.FIT], [over, judge.FIT])
+    assert broken(entry.judged) == [judge.FIT] and entry.judged.points == 0
     assert f"in {case.phase}, the largest term is {case.largest}" in entry.judged.advice[0]
 
 
@@ -405,7 +404,7 @@ def test_the_document_is_of_its_schema(judge_reads, tmp_path, capsys):
     (tmp_path / "capstone_10.py").write_text('LEAST = "45.8 GiB"\n')
     main(["check", "--capstone", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, schema("capstone"))
+    jsonschema.validate(found, schema("check --capstone"))
     (one,) = found["learners"]
     assert [(each["case"], each["points"]) for each in one["cases"]] == [(3, 0), (10, 10)]
     assert len(one["cases"][0]["advice"]) == 2 and one["points"] == 10

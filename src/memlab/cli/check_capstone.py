@@ -237,4 +237,4 @@ def as_json(people: list[Person]) -> str:
         }
         for each in people
     ]
-    return document("capstone", learners=rows)
+    return document("check --capstone", learners=rows)

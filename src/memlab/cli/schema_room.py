@@ -86,7 +86,7 @@ ROOM: dict[str, dict[str, Any]] = {
         "learners": several(_LEARNER, "one without --class"),
         "slips": several(_SLIP, "of all learners, chapter by chapter"),
     },
-    "capstone": {"learners": several(_SCRIPTS, "one without --class")},
+    "check --capstone": {"learners": several(_SCRIPTS, "one without --class")},
     "doctor": {
         "ready": field("flag", "whether nothing that is needed is missing"),
         "checks": several(_LINE, "in the order in which they are printed"),
