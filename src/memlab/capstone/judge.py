@@ -1,6 +1,7 @@
 """Whether what a script ran keeps the rules of its case, rule by rule, and what would help.
 
-It asks no torch: what was run is a dictionary, memlab.capstone.observed.
+It asks no torch: what was run is a dictionary, memlab.capstone.observed. Long, because all that it
+may say stands beside the rules.
 """
 
 from __future__ import annotations

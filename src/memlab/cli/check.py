@@ -1,6 +1,7 @@
 """`memlab check`: which exercises a learner's notebooks solve, and which slips are likely.
 
 Files are read and nothing is sent anywhere. --class makes the table of a room: a row a learner.
+Long, because notebooks and the capstone's scripts are asked for in one way.
 """
 
 from __future__ import annotations
