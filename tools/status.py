@@ -15,8 +15,8 @@ import courses
 import formula_index
 import glossary
 import no_gain
+import polib
 import rehearsed
-from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import listed, types
 from posted import page as posted
@@ -108,9 +108,8 @@ def translations(root):
     for folder in sorted(path for path in (root / "book" / "locale").glob("*") if path.is_dir()):
         pages = []
         for path in sorted(folder.glob("*.po")):
-            with path.open("rb") as file:
-                blocks = [entry for entry in read_po(file) if entry.id]
-            pages.append((sum(bool(e.string) and not e.fuzzy for e in blocks), len(blocks)))
+            blocks = polib.pofile(path.read_text(encoding="utf-8"))
+            pages.append((sum(bool(e.msgstr) and not e.fuzzy for e in blocks), len(blocks)))
         whole = sum(done == all_of_them for done, all_of_them in pages)
         words, of = (f"{sum(each):,}" for each in zip(*pages, strict=True))
         name = folder.name.replace("_", "-")

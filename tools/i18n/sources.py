@@ -184,30 +184,12 @@ def suspects():
 
 
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
-# rounded weights that stay or are computed again; what a counter showed; an adapter's rank, where
-# the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has; one
-# of several copies, no way to load; until which moment, no Tensor.to; in one kernel, no torch's
-# flag; the operation `sum`; bytes or parameters that are spared, no tensors that are kept; a prompt
-# that an adapter trains, no text to go on from; loads of experts, no distances of levels; tensors
-# of a file, no sequences.
+# an adapter's rank, where the figures' "rank 64" is a process; in one kernel, no torch's flag;
+# loads of experts, no distances of levels; tensors of a file, no sequences.
 SENSES = (
-    ("stage", "rank"),
     ("rank", "rank"),
-    ("routing", "rank"),
-    ("GB", "kept"),
-    ("GB", "again"),
-    ("what ran", "read"),
     ("trained", "rank 64"),
-    ("segments", "rounding"),
-    ("copy", "copy"),
-    ("copy", "to"),
     ("tokens", "fused"),
-    ("feed-forward network", "fused"),
-    ("under autocast, the result of", "sum"),
-    ("fp32", "saved"),
-    ("parameters", "saved"),
-    ("trained", "prompt"),
-    ("derived", "prompt"),
     ("routing, on this CPU", "even"),
     ("tensors are loaded", "one by one"),
     ("tensors are loaded", "together"),
