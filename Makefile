@@ -17,7 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-.PHONY: help book pdf slides serve lab test quick check notebooks portable clean
+.PHONY: help book pdf slides serve lab test quick check notebooks translations portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -59,6 +59,9 @@ notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py clean
 	$(RUN) tools/answers.py
 	$(RUN) tools/i18n outputs
+
+translations: $(VENV)/.dev-$(KEY)  ## make what follows from changed English or from translations: catalogues, messages, outputs
+	@$(RUN) tools/i18n update && $(RUN) tools/i18n outputs
 
 portable: $(VENV)/.dev-$(KEY)  ## run the chapters that changed as other processors would
 	$(RUN) tools/portable.py --changed
