@@ -132,7 +132,8 @@ def _of_tables(code):
                 (text, f"row “{first}”, column “{head}”")
                 for text, head in zip(others, heads[1:], strict=False)
             ]
-        found += [((heads or [""])[0], *each) for each in texts]
+        first = next(filter(None, heads), "")  # as memlab.base.table names a table
+        found += [(first, *each) for each in texts]
     return found
 
 

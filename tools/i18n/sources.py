@@ -184,11 +184,13 @@ def suspects():
 
 
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
-# an adapter's rank, where the figures' "rank 64" is a process; in one kernel, no torch's flag;
+# an adapter's rank, where the figures' "rank 64" is a process; a prompt that an adapter trains, no
+# text to go on from; in one kernel, no torch's flag;
 # loads of experts, no distances of levels; tensors of a file, no sequences.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
+    ("trained", "prompt"),
     ("tokens", "fused"),
     ("routing, on this CPU", "even"),
     ("tensors are loaded", "one by one"),
