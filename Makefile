@@ -31,7 +31,7 @@ pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF, linked f
 poster: $(VENV)/.pdf-$(KEY)  ## draw the poster of the step (A2) in _build/poster, as SVG and PDF; needs a Chromium or Chrome
 	@$(RUN) tools/poster.py
 
-slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
+slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter and course in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
 	@$(RUN) tools/slides.py --lang $(BOOK_LANG) $(if $(PDF),--pdf)
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)

@@ -59,7 +59,7 @@ class Course:
             table = [f"| {head[0]} | |", "|---|---|"]
             table += [f"| {row[0]} | {row[1] or row[2]} |" for row in rows[at : at + HOURS]]
             self.slides.append(Slide(title, parts=[rendered("\n".join(table))]))
-        for part, row, after in zip(parts, rows, rows[1:], strict=True):
+        for part, row, after in zip(parts, rows[:-1], rows[1:], strict=True):
             hours = f"{row[0]} – {after[0]}"
             if "chapter" in part:
                 self.chapter(part, hours, [head, row], notes[part["chapter"]])
