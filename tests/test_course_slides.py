@@ -76,6 +76,8 @@ def test_each_cell_of_the_schedule_is_on_a_slide_and_each_chapter_has_its_notes(
             for number in part.get("exercises", []):
                 only = part["chapter"] == "one_sheet"
                 assert ("Exercise (" if only else f"Exercise {number} (") in shown
+    count = sum(len(p.get("exercises", [])) for s in course["sessions"] for p in s["parts"])
+    assert len(re.findall(r"Exercise(?: \d)? \(\w+, \d+ min\)\.", shown)) == count
     ids = re.findall(r' id="([^"]+)"', "".join(p for slide in made.slides for p in slide.parts))
     assert len(ids) == len(set(ids))
 

@@ -76,26 +76,39 @@ class Course:
         wanted = self.wanted(part)
         self.slides += [first, *(slide for slide in others if slide.cells & wanted)]
 
-    def wanted(self, part):
-        """The ids of the cells that have slides: those of the course, and the prediction."""
+    def english(self, part):
+        """Of each cell of text its id, its English, and the numbers of the exercises in it."""
         path = self.root / "notebooks" / f"{part['chapter']}.ipynb"
-        found = {*part.get("show", []), *part.get("run", [])}
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "markdown":
                 text = "".join(cell["source"])
-                numbers = {int(number or 1) for number, _ in courses.EXERCISE.findall(text)}
-                if PREDICT.search(text) or numbers & {*part.get("exercises", [])}:
-                    found.add(cell["id"])
+                found = {int(number or 1) for number, _ in courses.EXERCISE.findall(text)}
+                yield cell["id"], text, found
+
+    def wanted(self, part):
+        """The ids of the cells that have slides: those of the course, and the prediction."""
+        found, set_ = {*part.get("show", []), *part.get("run", [])}, {*part.get("exercises", [])}
+        for name, text, numbers in self.english(part):
+            if PREDICT.search(text) or numbers & set_:
+                found.add(name)
         return found
 
     def marked(self, part):
-        """The chapter, in which each cell that the course shows or runs is on a slide."""
+        """The chapter without the exercises that the course does not set; its cells are shown."""
         notebook = json.loads(json.dumps(self.notebooks[part["chapter"]]))
-        asked = {*part.get("show", []), *part.get("run", [])}
+        asked, set_ = {*part.get("show", []), *part.get("run", [])}, {*part.get("exercises", [])}
+        others = {name for name, _, numbers in self.english(part) if numbers and not numbers & set_}
+        kept, left_out = [], False
         for cell in notebook["cells"]:
-            if cell.get("id") in asked and not tags_of(cell) & (SHOWN | {"machine"}):
+            if cell["cell_type"] == "markdown":
+                if left_out := cell.get("id") in others:  # but not the heading above the first one
+                    cell["source"] = ("\n" + "".join(cell["source"])).partition("\n**")[0]
+            elif left_out:
+                continue
+            elif cell.get("id") in asked and not tags_of(cell) & (SHOWN | {"machine"}):
                 cell["metadata"]["slides"] = "whole"
-        return notebook
+            kept.append(cell)
+        return notebook | {"cells": kept}
 
 
 def instructor(root, translated):
