@@ -81,7 +81,7 @@ def test_a_formula_gives_what_is_written_beside_it(drawings):
     shape |= {"K": LLAMA.kv_heads, "H": LLAMA.head_dim, "V": LLAMA.vocab, "T": RUN.tokens}
     shape["P"] = LLAMA.parameter_count
     for letter, value in shape.items():
-        assert any(f"{letter}={value:,} " in line for line in shown), letter
+        assert f" {letter}={value:,} " in f" {' '.join(shown)}", letter
     for _, _, name, formula, _ in poster.TERMS:
         at = shown.index(name)
         size = int(eval(formula.replace("·", "*"), {"__builtins__": {}}, shape))

@@ -110,11 +110,11 @@ class Sheet(Canvas):
         super().__init__()
         self.say = say
 
-    def words(self, x, y, told, at="start", colour=INK, bold=False, size=TEXT, code=False):
+    def words(self, x, y, text, at="start", colour=INK, bold=False, size=TEXT, code=False):
         style = "" if at == "start" else f' text-anchor="{at}"'
         style += ' font-weight="bold"' if bold else ""
         style += f' font-family="{CODE}"' if code else ""
-        said = told if code else self.say(told)
+        said = text if code else self.say(text)
         self.parts.append(
             f'<text x="{n(x)}" y="{n(y + 0.35 * size)}" font-size="{size}" fill="{colour}"{style}>'
             f"{escape(said, quote=False)}</text>"
@@ -164,8 +164,8 @@ def step(name="the run as it is", every_layer=False):
 def phases():
     """{phase: its moments} of the second step, the loss cut where `loss.backward()` begins."""
     whole = step(every_layer=True)
-    marks, found = whole.log.marks, {name: [] for name in PHASES}
-    moments = Moments(whole)
+    found: dict[str, list] = {name: [] for name in PHASES}
+    marks, moments = whole.log.marks, Moments(whole)
     for moment in moments.timeline:
         phase, at = moment.phase, marks["second.forward"] + moment.index
         if phase == "loss" and at >= marks["second.backward"]:
@@ -225,13 +225,13 @@ def poster(words, language="en", address=""):
     _remedies(sheet, 796)
     sizes = (model.parameter_count, model.layers, model.d_model, model.d_ff, model.heads)
     sizes += (model.kv_heads, model.head_dim, model.vocab, RUN.tokens)
-    y = 1096
+    y = 1088
     values = (Localized(written(f"{size:,}", language)) for size in sizes)
     for line in sheet.lines(Message(LETTERS, *values), WIDE - 2 * EDGE):
         sheet.words(EDGE, y, line)
         y += 29
-    sheet.words(EDGE, 1158, SOURCE, colour=GREY)
-    sheet.words(WIDE - EDGE, 1158, Localized(address), "end", GREY)
+    sheet.words(EDGE, 1148, SOURCE, colour=GREY)
+    sheet.words(WIDE - EDGE, 1148, Localized(address), "end", GREY)
     return sheet.whole(TITLE, language)
 
 
@@ -243,7 +243,9 @@ def _chart(sheet, left, top, high):
     for size in range(0, ceiling + 1, 20 * GiB):
         sheet.stroke(f"M{n(left)} {n(base - size * up)}H{n(right)}", "#DDDDDD", 1.5)
         sheet.words(left - 12, base - size * up, text(size), "end", GREY)
-    starts, columns, x = {}, [], left
+    starts: dict[str, float] = {}
+    columns: list = []
+    x = left
     for name, pixels in PHASES.items():
         starts[name], found, count = x, phases()[name], pixels // 5
         for i in range(count):

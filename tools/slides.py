@@ -187,7 +187,7 @@ def main(arguments=None):
         of_courses = (chapters_of(name) for name in taught)
         found = notebooks(options.lang, {*names}.union(*of_courses), laid)
     said = translated(options.lang)
-    decks = [Deck(found[name], name) for name in names]
+    decks: list = [Deck(found[name], name) for name in names]
     decks += [Course(ROOT, name, found, said) for name in taught]
     folders = [write(deck, options.lang) for deck in decks]
     if options.pdf:
