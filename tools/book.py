@@ -32,6 +32,7 @@ import checks_pages
 import cpython
 import exercise_fields
 import furnish
+import poster
 import quizzes
 import status
 import typeface
@@ -69,6 +70,7 @@ INPUTS = [
     "src/memlab/data/claims",
     "src/memlab/data/quizzes",
     "src/memlab/quizzes",
+    "src/memlab/plot",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
@@ -166,6 +168,7 @@ def stage(language):
     for file in (source / "notebooks").glob("*.ipynb"):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
+    poster.stage(source, language)
     return source
 
 

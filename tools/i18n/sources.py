@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 import calculator  # noqa: E402
 import glossary  # noqa: E402
+import poster  # noqa: E402
 import quizzes  # noqa: E402
 import status  # noqa: E402
 
@@ -134,6 +135,7 @@ def site():
         LEFT,
         NOWHERE,
         *drawn(),
+        *poster.WORDS,
         yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"],
     ]
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
