@@ -1,14 +1,14 @@
 """Make one archive from which laptops without a network install memlab and its notebooks.
 
-    python tools/classroom.py                    for machines like this one, in English
-    python tools/classroom.py --lang pt-BR --platforms linux-x86_64 windows-x86_64 --pythons 3.12 3.13
-    python tools/classroom.py --check            and install it without a network (classroom_check.py)
+    python tools/classroom.py                 for machines like this one, in English
+    python tools/classroom.py --lang pt-BR --platforms windows-x86_64 --pythons 3.12 3.13
+    python tools/classroom.py --check         and install it without a network (classroom_check.py)
 
     _build/classroom/memlab-<version>-<language>.zip
-    _build/classroom/wheels/                     what was fetched for a platform, for the next time
+    _build/classroom/wheels/                  what was fetched for a platform, for the next time
 
-In it are the wheels that tools/room_wheels.py finds, the site's notebooks of the language, the whole
-site, the slides, and a README in the language with the two commands. `make book` and `make slides`
+In it are the wheels that tools/room_wheels.py finds, the site's notebooks of the language, the site
+in all its languages, the slides, and a README with the two commands. `make book` and `make slides`
 come first.
 """
 
@@ -39,7 +39,7 @@ ENGLISH = "en"
 FIRST = GiB  # what the wheels of one platform take about, and again in the archive
 INSTALL = "install-memlab"  # the cell that the site's notebooks begin with (book/_ext)
 CELL = """\
-# Run this first. Where memlab is not there, it is installed from the folder of wheels, without a network.
+# Run this first. Where memlab is not there, it is installed from `wheels`, without a network.
 import subprocess
 import sys
 from importlib.util import find_spec
