@@ -17,7 +17,11 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
+<<<<<<< HEAD
 .PHONY: help book pdf poster slides serve lab test quick check notebooks translations portable clean
+=======
+.PHONY: help book pdf slides classroom serve lab test quick check notebooks portable clean
+>>>>>>> h-classroom
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -33,6 +37,9 @@ poster: $(VENV)/.pdf-$(KEY)  ## draw the poster of the step (A2) in _build/poste
 
 slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter and course in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
 	@$(RUN) tools/slides.py --lang $(BOOK_LANG) $(if $(PDF),--pdf)
+
+classroom: book slides  ## pack one archive for laptops without a network in _build/classroom (BOOK_LANG, PLATFORMS, PYTHONS; CHECK=1)
+	@$(RUN) tools/classroom.py --lang $(BOOK_LANG) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(CHECK),--check)
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
 	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)

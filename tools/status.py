@@ -67,6 +67,8 @@ def fill(text, root):
         "records": records,
         "machines": courses.machines,
         "measured": measured,
+        "measured_on": measured_on,
+        "suite_ran": suite_ran,
         "laptop": laptop,
         "accuracy": accuracy,
         "peers": peers,
@@ -201,6 +203,23 @@ def measured(root):
     """Predicted on a laptop, measured on a device: each row of a GPU, or that there is none."""
     found = [one for one in committed(root) if one.kind == "cuda"]
     return "\n\n".join(f"{one.where}\n\n{every_row(one)}" for one in found) or NO_GPU
+
+
+def gpus(root):
+    """The GPUs that a record is of, each once."""
+    return list(dict.fromkeys(one.device for one in committed(root) if one.kind == "cuda"))
+
+
+def measured_on(root):
+    """The end of a title."""
+    return "a GPU" if gpus(root) else "a CPU; not yet on a GPU"
+
+
+def suite_ran(root):
+    """What ran the suite of `memlab record`."""
+    if found := gpus(root):
+        return f"**{', '.join(found)} and a CPU have run this suite.**"
+    return "**No GPU has run this suite yet; a CPU has.**"
 
 
 def laptop(root):

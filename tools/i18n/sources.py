@@ -130,7 +130,8 @@ def drawn():
 
 
 def site():
-    """Captions of the table of contents, the title, and what a page says of its translation."""
+    """Captions of the table of contents, the title, what a page says of its translation, and the
+    README of a room's archive."""
     found = [
         LEFT,
         NOWHERE,
@@ -140,7 +141,7 @@ def site():
     ]
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found += [part["caption"] for part in toc["parts"] if part.get("caption")]
-    return found
+    return found + blocks((ROOT / "tools" / "classroom.md").read_text(encoding="utf-8"))
 
 
 def messages():
