@@ -17,11 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-<<<<<<< HEAD
-.PHONY: help book pdf poster slides serve lab test quick check notebooks translations portable clean
-=======
-.PHONY: help book pdf slides classroom serve lab test quick check notebooks portable clean
->>>>>>> h-classroom
+.PHONY: help book pdf poster slides classroom serve lab test quick check notebooks translations portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
