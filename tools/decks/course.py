@@ -16,7 +16,7 @@ import courses
 import instructors
 
 from decks.blocks import blocks, rendered
-from decks.deck import SHOWN, Deck, Slide, tags_of
+from decks.deck import Deck, Slide, tags_of
 
 ROW = re.compile(r"(?<!\\)\|")
 HOURS = 10  # lines of a schedule that a slide shows
@@ -105,7 +105,7 @@ class Course:
                     cell["source"] = ("\n" + "".join(cell["source"])).partition("\n**")[0]
             elif left_out:
                 continue
-            elif cell.get("id") in asked and not tags_of(cell) & (SHOWN | {"machine"}):
+            elif cell.get("id") in asked and "machine" not in tags_of(cell):
                 cell["metadata"]["slides"] = "whole"
             kept.append(cell)
         return notebook | {"cells": kept}

@@ -169,8 +169,11 @@ class Deck:
         if "machine" in tags:
             self.add(coloured(source), 0.75 * source.count("\n"), "machine")
         if tags & SHOWN or rule == "whole":
-            for part, lines, kind in self.outputs(cell):
-                self.add(part, lines, kind)
+            given = list(self.outputs(cell))
+            if rule == "whole" and not given and "machine" not in tags:  # it is longer than a slide
+                given = [(coloured(source), 0.75 * source.count("\n"), "")]
+            for part in given:
+                self.add(*part)
         self.answered = self.answered or "widget" in tags
 
     def outputs(self, cell):
