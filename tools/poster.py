@@ -203,7 +203,8 @@ def remedy(name):
 def _largest(one):
     """Of each term the most that any phase has."""
     rows = [row for found in hills(one).values() for row in found.rows]
-    return {term: max(r.derived for r in rows if r.term == term) for term in {r.term for r in rows}}
+    sizes = {term: [r.derived or 0 for r in rows if r.term == term] for term in COLOURS}
+    return {term: max(found) for term, found in sizes.items() if found}
 
 
 def poster(words, language="en", address=""):
@@ -223,8 +224,8 @@ def poster(words, language="en", address=""):
     _chart(sheet, left=EDGE + 110, top=172, high=505)
     _formulas(sheet, left=1225, top=182)
     _remedies(sheet, 796)
-    sizes = (model.parameter_count, model.layers, model.d_model, model.d_ff, model.heads)
-    sizes += (model.kv_heads, model.head_dim, model.vocab, RUN.tokens)
+    sizes: list = [model.parameter_count, model.layers, model.d_model, model.d_ff, model.heads]
+    sizes += [model.kv_heads, model.head_dim, model.vocab, RUN.tokens]
     y = 1088
     values = (Localized(written(f"{size:,}", language)) for size in sizes)
     for line in sheet.lines(Message(LETTERS, *values), WIDE - 2 * EDGE):
@@ -252,7 +253,7 @@ def _chart(sheet, left, top, high):
             a, b = (len(found) * k // count for k in (i, i + 1))
             columns.append(max(found[a : max(b, a + 1)], key=lambda moment: moment[0])[1])
         x += pixels
-    floor = [0] * len(columns)
+    floor = [0.0] * len(columns)
     for term in [each for each in COLOURS if any(column.get(each) for column in columns)]:
         roof = [low + column.get(term, 0) for low, column in zip(floor, columns, strict=True)]
         low, ends = ([base - size * up for size in edge] for edge in (floor, roof))
@@ -289,12 +290,12 @@ def _chart(sheet, left, top, high):
             sheet.words(x + 16, y - 6, words)
     sheet.stroke(f"M{n(left)} {n(base)}H{n(right)}")
     for code, first, last in LINES:
-        a, b = starts[first], starts[last] + PHASES[last]
-        sheet.stroke(f"M{n(a + 4)} {n(base + 16)}H{n(b - 4)}")
+        start, end = starts[first], starts[last] + PHASES[last]
+        sheet.stroke(f"M{n(start + 4)} {n(base + 16)}H{n(end - 4)}")
         if first == "zero_grad":
-            sheet.words(b, base + 72, code, "end", code=True)
+            sheet.words(end, base + 72, code, "end", code=True)
         else:
-            sheet.words((a + b) / 2, base + 38, code, "middle", code=True)
+            sheet.words((start + end) / 2, base + 38, code, "middle", code=True)
     sheet.words(left, base + 72, ALONG, colour=GREY)
 
 

@@ -69,11 +69,13 @@ def main(arguments):
 
 
 def update(languages):
-    changed, there = [], {name: in_places(name) for name in sources.names()}
+    changed: list[str] = []
+    there = {name: in_places(name) for name in sources.names()}
     for language in languages or catalogue.languages():
         moved = catalogue.compendium(language, there)
-        for name, told in there.items():
-            changed += [f"{language}/{name}"] * catalogue.update(language, name, *told, moved)
+        for name, (blocks, stands) in there.items():
+            if catalogue.update(language, name, blocks, stands, moved):
+                changed.append(f"{language}/{name}")
     check.compile_messages(languages or catalogue.languages())
     print(f"{len(changed)} catalogues changed")
     return 0

@@ -113,8 +113,14 @@ def write(path, catalogue):
 
 
 def _lines(found):
-    how = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(found[0][3:], 79, initial_indent="#: ", subsequent_indent="#: ", **how)
+    return textwrap.fill(
+        found[0][3:],
+        79,
+        initial_indent="#: ",
+        subsequent_indent="#: ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def translations(language, page):
@@ -125,7 +131,7 @@ def translations(language, page):
 
 def compendium(language, pages):
     """What all these pages say: block -> translation, those of the first page that has it."""
-    found = {}
+    found: dict[str, str] = {}
     for page in reversed(list(pages)):
         found |= translations(language, page)
     return found

@@ -41,7 +41,7 @@ def places(name, its_blocks):
 
 
 def _of_chapter(path):
-    found = {}
+    found: dict[str, tuple[list[str], str]] = {}
     for cell in _cells(path):
         text = "".join(cell["source"]) if cell["cell_type"] == "markdown" else ""
         told = _of_markdown(text)
@@ -53,7 +53,8 @@ def _of_chapter(path):
 
 def _of_markdown(text):
     """Short block -> the table of the text in which it stands, by its heads."""
-    found, lines = {}, text.split("\n")
+    found: dict[str, str] = {}
+    lines = text.split("\n")
     for at, line in enumerate(lines):
         if line.startswith("|-") and at:
             heads = " | ".join(each.strip() for each in lines[at - 1].strip("| ").split("|"))
@@ -97,7 +98,7 @@ def _cells(path):
 @cache
 def outputs():
     """Text of an output -> (first head of its table or "", place, what it is there)."""
-    found = {}
+    found: dict[str, list[tuple[str, str, str]]] = {}
     for path in sources.chapters():
         for cell in _cells(path):
             place = _place(path, cell)
@@ -150,7 +151,7 @@ def _text(code):
 @cache
 def literals():
     """Text -> the files whose code has it."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for folder in HERE:
         for path in sorted((sources.ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -177,7 +178,7 @@ def _note(found, text, path):
 @cache
 def _said():
     """Message -> the chapters that said it when they ran."""
-    found = {}
+    found: dict[str, list[str]] = {}
     for path in sources.chapters():
         for text in sources.said(json.loads(path.read_text(encoding="utf-8"))):
             _note(found, text, path)
