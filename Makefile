@@ -17,7 +17,7 @@ KEY := $(shell { pwd; cat pyproject.toml constraints.txt; } | cksum | cut -d ' '
 FITS := import sys, ensurepip, venv; sys.exit(None if (3, 11) <= sys.version_info[:2] <= (3, 13) else "it is Python " + sys.version)
 
 .NOTPARALLEL:
-.PHONY: help book pdf slides serve lab test quick check notebooks portable clean
+.PHONY: help book pdf poster slides classroom serve lab test quick check notebooks translations portable clean
 
 help:  ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -28,8 +28,14 @@ book: $(VENV)/.book-$(KEY) node_modules/.stamp  ## build the book into _build/ht
 pdf: $(VENV)/.pdf-$(KEY)  ## print the book into _build/pdf as one PDF, linked from the site; needs a Chromium or Chrome
 	@$(RUN) tools/pdf.py
 
-slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
+poster: $(VENV)/.pdf-$(KEY)  ## draw the poster of the step (A2) in _build/poster, as SVG and PDF; needs a Chromium or Chrome
+	@$(RUN) tools/poster.py
+
+slides: $(VENV)/.$(if $(PDF),pdf,book)-$(KEY) node_modules/.stamp  ## make slides of every chapter and course in _build/slides (PDF=1: also as PDF; BOOK_LANG=pt-BR)
 	@$(RUN) tools/slides.py --lang $(BOOK_LANG) $(if $(PDF),--pdf)
+
+classroom: book slides  ## pack one archive for laptops without a network in _build/classroom (BOOK_LANG, PLATFORMS, PYTHONS; CHECK=1)
+	@$(RUN) tools/classroom.py --lang $(BOOK_LANG) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(CHECK),--check)
 
 serve: book  ## build the book and serve it on http://localhost:8000 (PORT=... for another)
 	$(RUN) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
@@ -59,6 +65,9 @@ notebooks: $(VENV)/.dev-$(KEY)  ## run every chapter again and store its outputs
 	$(RUN) tools/notebooks.py clean
 	$(RUN) tools/answers.py
 	$(RUN) tools/i18n outputs
+
+translations: $(VENV)/.dev-$(KEY)  ## make what follows from changed English or from translations: catalogues, messages, outputs
+	@$(RUN) tools/i18n update && $(RUN) tools/i18n outputs
 
 portable: $(VENV)/.dev-$(KEY)  ## run the chapters that changed as other processors would
 	$(RUN) tools/portable.py --changed

@@ -102,6 +102,19 @@ def test_the_clock_is_that_of_the_minutes(page):
     assert lengths == [90, 240, 480, *[120] * 5]
 
 
+def test_each_part_whose_cells_run_says_what_its_kernel_has_resident(page):
+    """From the tables as the page shows them: GiB beside each minute of machine time."""
+    tables = re.findall(r"^\| from \|.*\n\|[-|]+\|\n((?:\|.*\n?)+)", page, re.M)
+    rows = [[x.strip() for x in row.split("|")] for t in tables for row in t.splitlines()]
+    assert {len(row) for row in rows} == {10}
+    shown = [row[2:9] for row in rows if row[6] or row[7]]
+    assert len(shown) > 30
+    for link, *_, minutes, memory, _ in shown:
+        stem = re.search(r"notebooks/(\w+)\.ipynb", link)[1]
+        assert minutes and memory == courses.gib(RECORD["chapters"][stem]["peak"])
+        assert float(memory.removesuffix(" GiB")) < 2.5, link
+
+
 def test_each_chapter_was_recorded_and_stays_below_what_a_laptop_has():
     stems = [path.stem for path in notebooks.notebooks([]) if not path.stem.startswith("fine")]
     missing = sorted(set(stems) - RECORD["chapters"].keys())

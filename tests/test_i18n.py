@@ -4,6 +4,8 @@ import csv
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import blocks
@@ -14,6 +16,7 @@ import guard
 import interface
 import lay
 import outputs
+import places
 import pytest
 import sources
 import stage
@@ -164,13 +167,62 @@ def test_a_catalogue_holds_still_and_marks_what_changed(locale):
     changed = [first[0], "Then the gradients of all the layers."]
     assert catalogue.update("pt-BR", "page", changed)
     assert catalogue.translations("pt-BR", "page") == {first[0]: "Conte os pesos."}
-    assert (
-        "# was: Then the gradients of all layers.\n#, fuzzy"
-        in catalogue.path_of("pt-BR", "page").read_text()
-    )
+    was = '#, fuzzy\n#| msgid "Then the gradients of all layers."\nmsgid'
+    assert was in catalogue.path_of("pt-BR", "page").read_text()
     assert not catalogue.update("pt-BR", "page", changed)
     catalogue.fill("pt-BR", "page", {changed[1]: "E os gradientes."})
     assert "fuzzy" not in catalogue.path_of("pt-BR", "page").read_text()
+
+
+def test_a_block_that_moves_to_another_page_brings_its_translation(locale):
+    catalogue.update("pt-BR", "one", ["Count the weights.", "Stays."])
+    catalogue.fill("pt-BR", "one", {"Count the weights.": "Conte os pesos."})
+    moved = catalogue.compendium("pt-BR", ["one", "two"])
+    catalogue.update("pt-BR", "one", ["Stays."], moved=moved)
+    catalogue.update("pt-BR", "two", ["Count the weights."], moved=moved)
+    assert catalogue.translations("pt-BR", "two") == {"Count the weights.": "Conte os pesos."}
+
+
+def test_an_entry_has_its_place_and_what_an_editor_wrote_above_all_stays(locale):
+    there = {
+        "kept": (["a.ipynb#x"] * 2 + ["b.ipynb#y"], "head of column 2 of the table rank | kept")
+    }
+    catalogue.update("pt-BR", "page", ["kept", "{1} of {2}"], there)
+    path = catalogue.path_of("pt-BR", "page")
+    text = path.read_text()
+    assert "#. head of column 2 of the table rank | kept\n#: a.ipynb#x b.ipynb#y\nmsgid" in text
+    assert '#, python-brace-format\nmsgid "{1} of {2}"' in text
+    path.write_text(text.replace('"Language: pt_BR', '"Last-Translator: Ana\\n"\n"Language: pt_BR'))
+    edited = path.read_text()
+    assert "Ana" in edited
+    catalogue.update("pt-BR", "page", ["kept", "{1} of {2}"], there)
+    assert "Ana" in path.read_text()
+
+
+@pytest.mark.skipif(shutil.which("msgcat") is None, reason="no gettext")
+@pytest.mark.parametrize("language", catalogue.languages())
+def test_an_editor_that_saves_changes_nothing_else(language, tmp_path):
+    for path in sorted(catalogue.folder(language).glob("*.po")):
+        saved = tmp_path / path.name
+        subprocess.run(["msgcat", "--no-wrap", path, "-o", saved], check=True)
+        assert saved.read_bytes() == path.read_bytes(), path.name
+
+
+def test_every_word_with_two_senses_is_met_in_its_table():
+    found = {(table, text) for text, all in places.outputs().items() for table, *_ in all}
+    assert [sense for sense in sources.SENSES if sense not in found] == []
+
+
+# Put together where a program runs: a moment, and code that says where to look.
+ASSEMBLED = {"in memory", "print(type(schedule)): ScheduleGPipe?"}
+
+
+def test_every_label_of_the_book_has_its_place():
+    """But for what no chapter prints: answers that a reader may get."""
+    there = sources.blocks_of(sources.MESSAGES)
+    told, short = places.places(sources.MESSAGES, there), [x for x in there if len(x.split()) <= 2]
+    assert len(short) > 500
+    assert {x for x in short if x not in told} == ASSEMBLED
 
 
 def test_a_word_with_two_senses_has_a_word_for_one_table(locale):

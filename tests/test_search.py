@@ -40,6 +40,8 @@ PORTUGUESE = {
     "ativações": "05_activations",
     "cache KV": "11_kv_cache",
     "poda": "23_pruning",
+    "checkpointing de gradiente": "14_checkpointing",
+    "OOM": "28_choosing",
 }
 CHINESE = {
     "顯存": "intro",
@@ -55,9 +57,12 @@ CHINESE = {
     "KV 快取": "11_kv_cache",
     "剪枝": "23_pruning",
     "推論": "13_serving",
+    "VRAM": "intro",
+    "梯度檢查點": "14_checkpointing",
+    "OOM": "28_choosing",
     "LoRA": "22_lora",
 }
-ASKED = {"en": (ENGLISH, 18), "pt-BR": (PORTUGUESE, 11), "zh-TW": (CHINESE, 13)}
+ASKED = {"en": (ENGLISH, 18), "pt-BR": (PORTUGUESE, 13), "zh-TW": (CHINESE, 16)}
 # What stands around a text, in any language: it is no excerpt.
 AROUND = ("繁體中文", "(Brasil)")
 HERE = [language for language in ASKED if (SITE / language).exists()]

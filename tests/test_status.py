@@ -68,6 +68,20 @@ def test_without_a_record_the_page_says_so(project):
     assert "| context/held | no formula | 1,512 | — | 2,048 B |" in table
 
 
+def test_the_record_of_a_room_is_shown_by_the_book(project):
+    """What `memlab record --out room.json` wrote, put where the book's records lie."""
+    page = (ROOT / "book" / "laptop-and-device.md").read_text(encoding="utf-8")
+    keep(project, "cpu", kind="cpu", device="a CPU")
+    without = status.fill(page, project)
+    assert "measured on a CPU; not yet on a GPU\n" in without and status.NO_GPU in without
+    assert "**No GPU has run this suite yet; a CPU has.** This book" in without
+    keep(project, "room", device="RTX 4090")
+    shown = status.fill(page, project)
+    assert "\n# Predicted on a laptop, measured on a GPU\n" in shown
+    assert "**RTX 4090 and a CPU have run this suite.** This book" in shown
+    assert "| step/x/peak | 1,000 | 1,512 | +512 B |" in shown and "ot yet" not in shown
+
+
 def test_a_file_that_is_no_record_stops_the_build(project):
     keep(project, "gpu", unit="MiB")
     with pytest.raises(ValueError, match="gpu.json is no record: unit='MiB'"):

@@ -23,7 +23,8 @@ import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import calculator
@@ -31,6 +32,7 @@ import checks_pages
 import cpython
 import exercise_fields
 import furnish
+import poster
 import quizzes
 import status
 import typeface
@@ -68,6 +70,7 @@ INPUTS = [
     "src/memlab/data/claims",
     "src/memlab/data/quizzes",
     "src/memlab/quizzes",
+    "src/memlab/plot",
 ]
 NEVER = shutil.ignore_patterns(".*", "__pycache__", "locale")
 TRANSLATIONS, DOCTOOLS = "_static/translations.js", "_static/doctools.js"
@@ -165,6 +168,7 @@ def stage(language):
     for file in (source / "notebooks").glob("*.ipynb"):
         write(file, checks_pages.link(json.loads(file.read_text(encoding="utf-8"))))
     settings(language, source / "_config.yml")
+    poster.stage(source, language)
     return source
 
 
@@ -313,8 +317,9 @@ def main():
     parser.add_argument("--lang", nargs="+", choices=LANGUAGES, default=offered())
     parser.add_argument("--force", action="store_true", help="build although nothing changed")
     options = parser.parse_args()
-    with ThreadPoolExecutor(2) as pool:  # Jupyter Book runs in a process of its own
-        list(pool.map(lambda language: build(language, options.force), options.lang))
+    # Processes: two threads of Python 3.11 may not read source with `ast` at a time (gh-106905).
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(partial(build, force=options.force), options.lang))
     write_index()
     furnish_pages()
     print("First page:", os.path.relpath(SITE / options.lang[0] / FIRST))

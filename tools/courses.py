@@ -23,7 +23,7 @@ import yaml
 ORDER = ("90-minutes", "half-a-day", "one-day", "five-evenings")
 EXERCISE = re.compile(r"\*\*Exercise(?: (\d))? \(\w+, (\d+) min\)\.\*\*")
 SHEET = "[one sheet](#one-sheet)"
-HEAD = "| from | with | what | talk | exercise | machine | when late |"
+HEAD = "| from | with | what | talk | exercise | machine | memory | when late |"
 
 
 def read(root):
@@ -40,6 +40,12 @@ def machine(root, part, record=None):
         return 0
     record = record or machine_record.read(root)
     return ceil(machine_record.seconds(record, part["chapter"]) / 60)
+
+
+def memory(root, part):
+    """The most that the kernel of a part had resident; nothing where no cells run or none did."""
+    line = machine_record.read(root)["chapters"].get(part["chapter"]) if part.get("run") else None
+    return gib(line["peak"]) if line else ""
 
 
 def length(root, part, record=None):
@@ -150,14 +156,15 @@ def section(root, name, course):
 def schedule(root, session, start):
     """The table of a session, with a clock that begins at its start."""
     hours, minutes = map(int, start.split(":"))
-    clock, rows = 60 * hours + minutes, [HEAD, "|---|---|---|---|---|---|---|"]
+    clock, rows = 60 * hours + minutes, [HEAD, "|---|---|---|---|---|---|---|---|"]
     for part in session["parts"]:
         times = part.get("talk", ""), part.get("exercise", ""), machine(root, part) or ""
         title = link(root, part["chapter"]) if "chapter" in part else ""
-        cells = [clock_of(clock), title, what(part), *map(str, times), part.get("late", "")]
+        ends = memory(root, part), part.get("late", "")
+        cells = [clock_of(clock), title, what(part), *map(str, times), *ends]
         rows.append(f"| {' | '.join(cells)} |")
         clock += length(root, part)
-    return "\n".join([*rows, f"| {clock_of(clock)} | | | | | | |"])
+    return "\n".join([*rows, f"| {clock_of(clock)} | | | | | | | |"])
 
 
 def what(part):

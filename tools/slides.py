@@ -1,15 +1,17 @@
-"""Make the slides of the chapters from the cells of their notebooks, one folder for each chapter.
+"""Make the slides of chapters and courses from the notebooks' cells, one folder for each of them.
 
-    python tools/slides.py                          every chapter, in English
+    python tools/slides.py                          every chapter and course, in English
     python tools/slides.py --lang pt-BR 07_step     this chapter in this language
+    python tools/slides.py --course 90-minutes      this course of book/courses
     python tools/slides.py --pdf                    each deck on paper too; needs a Chromium
 
     _build/slides/<language>/index.html             leads to the decks
-    _build/slides/<language>/<chapter>/index.html   a deck; the arrows move, S shows the notes
-    _build/slides/<language>/<chapter>/<chapter>.pdf
+    _build/slides/<language>/<deck>/index.html      a deck; the arrows move, S shows the notes
+    _build/slides/<language>/<deck>/<deck>.pdf
 
-The rules by which a notebook becomes slides are told in tools/decks/deck.py. A folder is whole: it
-opens from a disk as from a server, and asks no other address for anything.
+The rules by which a notebook becomes slides are told in tools/decks/deck.py, those of a course in
+tools/decks/course.py. A folder is whole: it opens from a disk as from a server, and asks no other
+address for anything.
 """
 
 import argparse
@@ -19,17 +21,21 @@ import os
 import shutil
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
+import courses
 import typeface
 from browser import chromium
 from decks.blocks import inline
+from decks.course import Course
 from decks.deck import Deck
 from pygments.formatters import HtmlFormatter
 
 sys.path.append(str(Path(__file__).resolve().parent / "i18n"))
 import catalogue  # noqa: E402
 import lay  # noqa: E402
+import stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "_build" / "slides"
@@ -74,6 +80,11 @@ def chapters():
     return [notebooks / "one_sheet.ipynb", *sorted(notebooks.glob("[0-9]*.ipynb"))]
 
 
+def chapters_of(course):
+    """The chapters of a course, by the names of their files."""
+    return {*courses.chapters_of(courses.read(ROOT)[course])}
+
+
 def notebooks(language, names, folder):
     """These chapters in a language, as `make lab` and the book lay them out: name -> notebook."""
     source = ROOT / "notebooks"
@@ -82,6 +93,14 @@ def notebooks(language, names, folder):
         lay.notebooks(language, source, names)
     files = {name: source / f"{name}.ipynb" for name in names}
     return {name: json.loads(file.read_text("utf-8")) for name, file in files.items()}
+
+
+def translated(language):
+    """A function that puts the Markdown of a page of book/ into the language: (page, text)."""
+    words = cache(lambda page: stage.words_of(language, page))
+    if language == ENGLISH:
+        return lambda page, text: text
+    return lambda page, text: stage.page(text, words(page), None, language)
 
 
 def section(slide):
@@ -123,7 +142,8 @@ def write(deck, language, out=OUT):
 
 def contents(language, out=OUT):
     """The page that leads to every deck of a language."""
-    there = [path.stem for path in chapters() if (out / language / path.stem).is_dir()]
+    known = [*courses.ORDER, *(path.stem for path in chapters())]
+    there = [name for name in known if (out / language / name).is_dir()]
     lines = []
     for name in there:
         text = (out / language / name / "index.html").read_text(encoding="utf-8")
@@ -153,16 +173,23 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lang", choices=[ENGLISH, *catalogue.languages()], default=ENGLISH)
     parser.add_argument("--pdf", action="store_true", help="print each deck too")
+    parser.add_argument("--course", nargs="+", choices=courses.ORDER, default=[])
     parser.add_argument("chapter", nargs="*", help="chapters by the names of their files")
     options = parser.parse_args(arguments)
-    names = [Path(name).stem for name in options.chapter] or known
+    names, taught = [Path(name).stem for name in options.chapter], options.course
+    if not names and not taught:
+        names, taught = known, courses.ORDER
     if unknown := sorted(set(names) - set(known)):
         parser.error(f"no chapter {unknown[0]!r}; known: {', '.join(known)}")
     if not (REVEAL / "dist").is_dir():
         sys.exit("No reveal.js in node_modules: install Node with npm, then `make slides`")
     with tempfile.TemporaryDirectory() as laid:
-        found = notebooks(options.lang, names, laid)
-    folders = [write(Deck(found[name], name), options.lang) for name in names]
+        of_courses = (chapters_of(name) for name in taught)
+        found = notebooks(options.lang, {*names}.union(*of_courses), laid)
+    said = translated(options.lang)
+    decks: list = [Deck(found[name], name) for name in names]
+    decks += [Course(ROOT, name, found, said) for name in taught]
+    folders = [write(deck, options.lang) for deck in decks]
     if options.pdf:
         with chromium() as browser:
             for folder in folders:

@@ -16,8 +16,8 @@ import courses
 import formula_index
 import glossary
 import no_gain
+import polib
 import rehearsed
-from babel.messages.pofile import read_po
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import listed, types
 from posted import page as posted
@@ -72,6 +72,8 @@ def fill(text, root):
         "records": records,
         "machines": courses.machines,
         "measured": measured,
+        "measured_on": measured_on,
+        "suite_ran": suite_ran,
         "laptop": laptop,
         "accuracy": accuracy,
         "peers": peers,
@@ -113,9 +115,8 @@ def translations(root):
     for folder in sorted(path for path in (root / "book" / "locale").glob("*") if path.is_dir()):
         pages = []
         for path in sorted(folder.glob("*.po")):
-            with path.open("rb") as file:
-                blocks = [entry for entry in read_po(file) if entry.id]
-            pages.append((sum(bool(e.string) and not e.fuzzy for e in blocks), len(blocks)))
+            blocks = polib.pofile(path.read_text(encoding="utf-8"))
+            pages.append((sum(bool(e.msgstr) and not e.fuzzy for e in blocks), len(blocks)))
         whole = sum(done == all_of_them for done, all_of_them in pages)
         words, of = (f"{sum(each):,}" for each in zip(*pages, strict=True))
         name = folder.name.replace("_", "-")
@@ -207,6 +208,23 @@ def measured(root):
     """Predicted on a laptop, measured on a device: each row of a GPU, or that there is none."""
     found = [one for one in committed(root) if one.kind == "cuda"]
     return "\n\n".join(f"{one.where}\n\n{every_row(one)}" for one in found) or NO_GPU
+
+
+def gpus(root):
+    """The GPUs that a record is of, each once."""
+    return list(dict.fromkeys(one.device for one in committed(root) if one.kind == "cuda"))
+
+
+def measured_on(root):
+    """The end of a title."""
+    return "a GPU" if gpus(root) else "a CPU; not yet on a GPU"
+
+
+def suite_ran(root):
+    """What ran the suite of `memlab record`."""
+    if found := gpus(root):
+        return f"**{', '.join(found)} and a CPU have run this suite.**"
+    return "**No GPU has run this suite yet; a CPU has.**"
 
 
 def laptop(root):

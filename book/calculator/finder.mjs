@@ -75,6 +75,7 @@ export function finder({ named, use, say, take }) {
     const matches = matching(text);
     if (matches.length && !SIZE.test(text)) {
       only(new Set(matches.map((one) => one.value)));
+      if (matches.length === 1) waiting = setTimeout(() => take({ model: matches[0].value }), PAUSE);
       const sizes = { count: String(matches.length), all: String(options.length) };
       return tell(found, [field.dataset.matches, sizes]);
     }

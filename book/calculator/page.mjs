@@ -162,6 +162,7 @@ function show(found) {
   showHills(found, table, say);
   find("calc-serving").textContent = say(found.serving);
   find("calc-command").textContent = found.command;
+  find("calc-command").closest("details").hidden = false;
   find("calc-script").textContent = found.script;
   const leftOut = found.leaves_out.map((words) => element("li", say(words)));
   find("calc-left-out").replaceChildren(...leftOut);
@@ -241,6 +242,7 @@ function refuse(why) {
   stale(true);
   find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
   find("calc-verdict").dataset.fits = "";
+  find("calc-command").closest("details").hidden = true;
   compare.tell(null);
   offer();
 }

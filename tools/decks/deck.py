@@ -44,21 +44,23 @@ class Slide:
     parts: list = field(default_factory=list)
     notes: list = field(default_factory=list)
     used: float = 0.0
+    cells: set = field(default_factory=set)  # the ids of those that put something on it
 
 
 class Deck:
     """The slides of one notebook, in order."""
 
-    def __init__(self, notebook, name):
+    def __init__(self, notebook, name, drawings=0):
         self.name, self.title = name, ""
         self.slides: list[Any] = []
         self.section = 0  # headings so far
         self.lead = False  # whether the first paragraph below the heading is still to come
         self.answered = False  # whether a widget has asked, and what follows is the answer
-        self.drawings = 0
+        self.drawings = drawings  # so far on the page, each of which has ids of its own
+        self.cell = ""
         cells = notebook["cells"]
         for at, cell in enumerate(cells):
-            rule = cell["metadata"].get("slides", "")
+            rule, self.cell = cell["metadata"].get("slides", ""), cell.get("id")
             if rule not in ("", "notes", "whole"):
                 raise ValueError(f"{name}, {cell.get('id')}: slides is {rule!r}: notes or whole")
             if cell["cell_type"] == "markdown":
@@ -88,6 +90,7 @@ class Deck:
             last = self.slides[-1]
         last.kind = last.kind or kind
         last.parts.append(part)
+        last.cells.add(self.cell)
         last.used += lines
 
     def note(self, part):
@@ -166,8 +169,11 @@ class Deck:
         if "machine" in tags:
             self.add(coloured(source), 0.75 * source.count("\n"), "machine")
         if tags & SHOWN or rule == "whole":
-            for part, lines, kind in self.outputs(cell):
-                self.add(part, lines, kind)
+            given = list(self.outputs(cell))
+            if rule == "whole" and not given and "machine" not in tags:  # it is longer than a slide
+                given = [(coloured(source), 0.75 * source.count("\n"), "")]
+            for part in given:
+                self.add(*part)
         self.answered = self.answered or "widget" in tags
 
     def outputs(self, cell):

@@ -11,6 +11,8 @@
                                              or nothing at all if one of them is broken
     python tools/i18n outputs [CHAPTER …]    run these chapters, or all whose outputs are stale, in
                                              each language, and keep what they print
+    python tools/i18n pot FOLDER             the templates of all pages, for an editor that asks for
+                                             them (Weblate, Poedit)
     python tools/i18n lab LANGUAGE           lay out the notebooks of a language, and print where
 
 Without a language: all that have catalogues in book/locale.
@@ -27,6 +29,7 @@ import catalogue
 import check
 import lay
 import outputs
+import places
 import sources
 
 
@@ -54,6 +57,8 @@ def main(arguments):
         return 0
     if command == "outputs":
         return run(rest)
+    if command == "pot" and len(rest) == 1:
+        return pot(Path(*rest))
     if command == "lab" and len(rest) == 1:
         return lab(*rest)
     if command == "fill" and len(rest) in (2, 3):
@@ -64,14 +69,30 @@ def main(arguments):
 
 
 def update(languages):
-    changed = [
-        f"{language}/{name}"
-        for language in languages or catalogue.languages()
-        for name in sources.names()
-        if catalogue.update(language, name, sources.blocks_of(name))
-    ]
+    changed: list[str] = []
+    there = {name: in_places(name) for name in sources.names()}
+    for language in languages or catalogue.languages():
+        moved = catalogue.compendium(language, there)
+        for name, (blocks, stands) in there.items():
+            if catalogue.update(language, name, blocks, stands, moved):
+                changed.append(f"{language}/{name}")
     check.compile_messages(languages or catalogue.languages())
     print(f"{len(changed)} catalogues changed")
+    return 0
+
+
+def in_places(name):
+    """The blocks of a page, and where each stands."""
+    there = sources.blocks_of(name)
+    return there, places.places(name, there)
+
+
+def pot(folder):
+    """Write the template of each page."""
+    for name in sources.names():
+        made = catalogue.template(name, *in_places(name))
+        catalogue.write(folder / f"{name}.pot", made)
+    print(f"{len(sources.names())} templates in {folder}")
     return 0
 
 
@@ -97,7 +118,7 @@ def fill(language, pages):
         return 1
     lost = []
     for page, words in pages.items():
-        catalogue.update(language, page, sources.blocks_of(page))
+        catalogue.update(language, page, *in_places(page))
         lost += catalogue.fill(language, page, {e: t for e, t in words.items() if t})
     for english in lost:
         print(f"no such block on the page: {english[:80]!r}")

@@ -24,17 +24,17 @@ IDEOGRAPH = re.compile(r"[\u4e00-\u9fff]")
 def problems(language, name):
     """What is wrong with a page's catalogue, a line each."""
     found, blocks = [], sources.blocks_of(name)
-    messages = {catalogue.block_of(m): m for m in catalogue.read(language, name) if m.id}
+    messages = {catalogue.block_of(m): m for m in catalogue.read(language, name)}
     if list(messages) != blocks:
         found.append("the page has changed: python tools/i18n update")
     for block in blocks:
         message = messages.get(block)
-        if message is None or not message.string:
+        if message is None or not message.msgstr:
             found.append(f"{LEFT[0]}: {block[:60]!r}")
         elif message.fuzzy:
             found.append(f"{LEFT[1]}: {block[:60]!r}")
         else:
-            found += [f"{block[:60]!r}: {line}" for line in entry(language, block, message.string)]
+            found += [f"{block[:60]!r}: {line}" for line in entry(language, block, message.msgstr)]
     found += [
         f"{LEFT[1]}: {outputs.STALE} {name}"
         for path in sources.chapters()
@@ -45,8 +45,8 @@ def problems(language, name):
 
 def complete(language, name):
     """Whether a page has a catalogue and every entry of it may be printed."""
-    messages = [m for m in catalogue.read(language, name) if m.id]
-    return bool(messages) and all(m.string and not m.fuzzy for m in messages)
+    messages = catalogue.read(language, name)
+    return bool(messages) and all(m.msgstr and not m.fuzzy for m in messages)
 
 
 def marked(language, name):

@@ -71,7 +71,7 @@ def key(language, path, also):
     said = sorted({*sources.said(content), *also})
     words = messages_of(language)
     told = [words.get(text, text) for text in said]
-    senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if one in said]
+    senses = [f"{table}{CONTEXT}{one}" for table, one in sources.SENSES if {table, one} <= {*said}]
     made = [
         [COMMENT.sub("", _joined(cell["source"])).strip() for cell in cells],
         [list(map(shown, cell["outputs"])) for cell in cells],

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "src")]
 import calculator  # noqa: E402
 import glossary  # noqa: E402
+import poster  # noqa: E402
 import quizzes  # noqa: E402
 import status  # noqa: E402
 
@@ -129,16 +130,18 @@ def drawn():
 
 
 def site():
-    """Captions of the table of contents, the title, and what a page says of its translation."""
+    """Captions of the table of contents, the title, what a page says of its translation, and the
+    README of a room's archive."""
     found = [
         LEFT,
         NOWHERE,
         *drawn(),
+        *poster.WORDS,
         yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["title"],
     ]
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     found += [part["caption"] for part in toc["parts"] if part.get("caption")]
-    return found
+    return found + blocks((ROOT / "tools" / "classroom.md").read_text(encoding="utf-8"))
 
 
 def messages():
@@ -184,30 +187,14 @@ def suspects():
 
 
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
-# rounded weights that stay or are computed again; what a counter showed; an adapter's rank, where
-# the figures' "rank 3" is a process; rounding up to a block, not to a number that a format has; one
-# of several copies, no way to load; until which moment, no Tensor.to; in one kernel, no torch's
-# flag; the operation `sum`; bytes or parameters that are spared, no tensors that are kept; a prompt
-# that an adapter trains, no text to go on from; loads of experts, no distances of levels; tensors
-# of a file, no sequences.
+# an adapter's rank, where the figures' "rank 64" is a process; a prompt that an adapter trains, no
+# text to go on from; in one kernel, no torch's flag;
+# loads of experts, no distances of levels; tensors of a file, no sequences.
 SENSES = (
-    ("stage", "rank"),
     ("rank", "rank"),
-    ("routing", "rank"),
-    ("GB", "kept"),
-    ("GB", "again"),
-    ("what ran", "read"),
     ("trained", "rank 64"),
-    ("segments", "rounding"),
-    ("copy", "copy"),
-    ("copy", "to"),
-    ("tokens", "fused"),
-    ("feed-forward network", "fused"),
-    ("under autocast, the result of", "sum"),
-    ("fp32", "saved"),
-    ("parameters", "saved"),
     ("trained", "prompt"),
-    ("derived", "prompt"),
+    ("tokens", "fused"),
     ("routing, on this CPU", "even"),
     ("tensors are loaded", "one by one"),
     ("tensors are loaded", "together"),

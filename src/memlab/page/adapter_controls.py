@@ -22,7 +22,7 @@ CHOICES = (
         [
             (WHOLE, "all (full fine-tuning)"),
             (LORA, "LoRA adapters"),
-            (QLORA, "LoRA adapters on an NF4 base model (QLoRA)"),
+            (QLORA, "QLoRA: LoRA adapters on an NF4 base model"),
         ],
     ),
     (

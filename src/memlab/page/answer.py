@@ -125,9 +125,7 @@ def answered(
             found["over"] += instead(state, model, recipe, run, room.surely, lookup, top)
     found["own"] = own_values(state)
     found["leaves_out"] = left_out(model, recipe, run, found["peak"], room)
-    if (
-        advise and not found["without"]
-    ):  # after the verdict, with what it needs; engines load wholes
+    if advise and not found["without"]:  # an engine loads the whole, of which this is a part
         from .engine_sentence import serving
 
         found["serving"] = serving(model, card_of(state), run.tokens or 0)

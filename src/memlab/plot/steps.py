@@ -71,7 +71,7 @@ def timeline(
         sheet.words(left - 8, base - size * scale, text(size), "end", GREY)
     for term, (low, high) in spans.items():
         bottom, top = ([base - size * scale for size in edge] for edge in (low, high))
-        sheet.area(_outline(bottom, top, left, wide), colour_of(term))
+        sheet.area(outline(bottom, top, left, wide), colour_of(term))
     for term, place in labels.items():
         if place is not None:
             x, height = place
@@ -107,7 +107,7 @@ def _sample(totals: list[int]) -> list[int]:
     return [max(range(a, b), key=totals.__getitem__) for a, b in zip(cuts, cuts[1:], strict=False)]
 
 
-def _outline(low: list[float], high: list[float], left: float, wide: float) -> str:
+def outline(low: list[float], high: list[float], left: float, wide: float) -> str:
     """The path of a stack's layer: along its top to the right, along its bottom back."""
 
     def along(values: list[float], start: int, to: int) -> str:
