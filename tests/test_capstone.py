@@ -321,6 +321,22 @@ def test_looking_on_changes_no_byte(runs, tmp_path):
 
 
 @needs_linux
+def test_products_that_torch_has_no_formula_for_are_counted():
+    """A linear layer inside of an autograd function of a library's own, and its narrow matrices."""
+    torch = pytest.importorskip("torch")
+    from memlab.capstone.observed import PRODUCTS, Observer
+
+    observer = Observer(8)
+    a, b = torch.empty(2, 5, 16, device="meta"), torch.empty(32, 16, device="meta")
+    observer.sees(torch.ops.aten.linear.default, (a, b), {}, torch.empty(2, 5, 32, device="meta"))
+    assert observer.forward == 2 * (2 * 5 * 16 * 32)
+    pytest.importorskip("bitsandbytes")
+    for name in sorted(PRODUCTS):
+        namespace, _, op = name.partition("::")
+        assert hasattr(getattr(torch.ops, namespace), op), name
+
+
+@needs_linux
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("number", SOLVABLE)
 @pytest.mark.filterwarnings("ignore")

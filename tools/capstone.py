@@ -41,7 +41,7 @@ def quality(root):
         "| cases | bits of a weight | optimizer state for each trained weight |",
         "|---|---|---|",
     ]
-    groups = {}
+    groups: dict[tuple[int, int], list[str]] = {}
     for case in cases().values():
         groups.setdefault((case.weights, case.states), []).append(f"{case.number}")
     for (weights, states), numbers in groups.items():

@@ -8,9 +8,9 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoConfig, AutoModelForCausalLM
 
-PEAK = "5.8 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
+PEAK = "6.4 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
 PHASE = "backward"  # of the peak: forward, backward or optimizer
-LARGEST = "activations"  # there: weights, gradients, optimizer, activations, logits or other
+LARGEST = "optimizer"  # there: weights, gradients, optimizer, activations, logits or other
 
 config = AutoConfig.for_model(
     model_type="qwen3",

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 PEAK = "19.4 GiB"  # your prediction, before you rehearse it: "18.2 GiB"
 PHASE = "backward"  # of the peak: forward, backward or optimizer
-LARGEST = "weights"  # there: weights, gradients, optimizer, activations, logits or other
+LARGEST = "optimizer"  # there: weights, gradients, optimizer, activations, logits or other
 
 config = AutoConfig.for_model(
     model_type="llama",

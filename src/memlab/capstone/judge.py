@@ -163,8 +163,8 @@ def _rules(case: Case, seen: dict[str, Any]) -> list[Rule]:
     lengths = sorted({tokens for _, tokens, _ in seen["calls"]})
     said = Message(OF_SEQUENCES, _short(per_update), case.sequences)
     rules.append(Rule(SEQUENCES, per_update == case.sequences, said))
-    said = Message(OF_LENGTH, Listed(", ", lengths), case.tokens) if lengths else NO_CALL
-    rules.append(Rule(LENGTH, lengths == [case.tokens], said))
+    long = Message(OF_LENGTH, Listed(", ", lengths), case.tokens) if lengths else NO_CALL
+    rules.append(Rule(LENGTH, lengths == [case.tokens], long))
     said = Message(OF_TRAINED, f"{seen['trained']:,}", f"{case.trained:,}")
     rules.append(Rule(TRAINED, seen["trained"] >= case.trained, said))
     said = Message(OF_STORED, seen["bits"], case.weights)

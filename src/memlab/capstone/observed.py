@@ -29,6 +29,11 @@ from ..rehearse.answer import Rehearsal
 from .cases import Case, cases
 
 COPY, MOVE = torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default
+# Products that torch.utils.flop_counter does not know, [..., K] by a matrix -> [..., N]: those that
+# autograd takes apart, but not inside of a function of its own, and those of narrow matrices.
+PRODUCTS = {"aten::linear", "aten::matmul"} | {
+    f"bitsandbytes::{name}" for name in ("gemm_4bit", "gemv_4bit", "int8_linear_matmul")
+}
 
 
 class Observer:
@@ -77,10 +82,12 @@ class Observer:
             if self.calls and _type(made) != _type(given):
                 self.moved += given.numel() * given.element_size()
             return
-        formula = flop_registry.get(getattr(func, "overloadpacket", None))
-        if formula is None:
+        if formula := flop_registry.get(getattr(func, "overloadpacket", None)):
+            count = formula(*args, **(kwargs or {}), out_val=result)
+        elif isinstance(func, torch._ops.OpOverload) and func._schema.name in PRODUCTS:
+            count = 2 * result.numel() * args[0].shape[-1]
+        else:
             return
-        count = formula(*args, **(kwargs or {}), out_val=result)
         if _in_backward():
             self.backward += count
         else:
