@@ -11,6 +11,7 @@ import subprocess
 from collections import Counter
 
 import api
+import capstone
 import courses
 import formula_index
 import glossary
@@ -57,6 +58,10 @@ def fill(text, root):
         "api_classes": api.classes,
         "api_units": api.units,
         "api_commands": api.commands,
+        "capstone_answer": capstone.answer,
+        "capstone_cases": capstone.table,
+        "capstone_quality": capstone.quality,
+        "capstone_worked": capstone.worked,
         "collected": no_gain.collected,
         "courses": courses.whole,
         "courses_compared": courses.compared,

@@ -1,6 +1,7 @@
 """`memlab check`: which exercises a learner's notebooks solve, and which slips are likely.
 
 Files are read and nothing is sent anywhere. --class makes the table of a room: a row a learner.
+Long, because notebooks and the capstone's scripts are asked for in one way.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..base.messages import catalogue, colon, languages, say, told
 from ..exercises import hints, judge
 from ..files import learner
 from ..files.learner import NOT_RUN, OPEN, SOLVED, STOPPED, WRONG, Answer
-from . import check_file, learners
+from . import check_capstone, check_file, learners
 from .document import document
 from .language import add_language, spoken
 from .learners import Chapter, Person
@@ -37,7 +38,11 @@ likely slip  the hint that the exercise has for this answer
 What is no notebook, is broken or is of another edition is named below, and the
 others are read. The exit status is 0 where every exercise of these chapters is
 solved, 1 where one is not or a file could not be read, 2 where there is no
-notebook at all."""
+notebook at all.
+
+With --capstone the files are the capstone's scripts, capstone_01.py to
+capstone_10.py. Each is rehearsed in a process of its own, which runs it on
+tensors without values, and what it ran is held against the rules of its case."""
 HEADINGS = ("chapter", SOLVED, WRONG, OPEN, NOT_RUN)
 SLIP, LEARNER, LEARNERS, EXERCISE = "likely slip", "learner", "learners", "exercise"
 NO_KNOWN_SLIP = "no known slip; the hint was: {1}"
@@ -46,12 +51,13 @@ NOT_SHARED = "No slip was made by several learners."
 SENTENCES = (
     *(*HEADINGS, SLIP, LEARNER, LEARNERS, EXERCISE),
     *(NO_KNOWN_SLIP, IN_ALL, NOT_SHARED, *learner.SENTENCES, *learners.SENTENCES),
+    *check_capstone.SENTENCES,
 )
 OUT = (".html", ".md")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Notebooks and folders, or a room."""
+    """Notebooks and folders, or a room; or scripts of the capstone."""
     parser.usage = "memlab check [NOTEBOOK|FOLDER ...] [OPTIONS]"
     parser.epilog = ABOUT
     words = "notebooks, or folders of them (default: this folder)"
@@ -61,6 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--class", dest="room", metavar="FOLDER", help=words)
     words = "run a copy of each notebook first: this executes what learners wrote"
     parser.add_argument("--run", dest="execute", action="store_true", help=words)
+    words = "judge the capstone's scripts instead, rehearsed: this executes them without values"
+    parser.add_argument("--capstone", action="store_true", help=words)
+    words = "write the scripts that the capstone's cases begin with, and judge nothing"
+    parser.add_argument("--begin", metavar="FOLDER", help=words)
     words = "write the answer there too, as a page or as Markdown"
     parser.add_argument("--out", metavar="FILE.html|FILE.md", help=words)
     add_language(parser)
@@ -76,6 +86,10 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
         raise ValueError(f"--class {options.room} reads a whole room; leave {options.paths[0]} out")
     if options.out is not None and not options.out.endswith(OUT):
         raise ValueError(f"--out {options.out}: the file's name ends in {' or '.join(OUT)}")
+    if options.begin is not None:
+        return _begin(options)
+    if options.capstone:
+        return _capstone(options)
     if options.room is None:
         groups = {"": list(learners.notebooks(options.paths or ["."]))}
     else:
@@ -88,12 +102,47 @@ def run(options: argparse.Namespace) -> tuple[str, int]:
     order = learners.in_order(people)
     with spoken(options.lang):
         parts = _parts(people, order, room=options.room is not None)
-        if options.out is not None:
-            form = check_file.as_page if options.out.endswith(OUT[0]) else check_file.as_markdown
-            with open(options.out, "w", encoding="utf-8") as file:
-                file.write(form(parts))
-        said = _json(people, order) if options.json else check_file.as_lines(parts)
+        said = _said(options, parts) or _json(people, order)
     return said, 0 if _all_solved(people) else 1
+
+
+def _said(options: argparse.Namespace, parts: list[Part]) -> str:
+    """What is printed, unless that is JSON; and the file of --out is written."""
+    if options.out is not None:
+        form = check_file.as_page if options.out.endswith(OUT[0]) else check_file.as_markdown
+        with open(options.out, "w", encoding="utf-8") as file:
+            file.write(form(parts))
+    return "" if options.json else check_file.as_lines(parts)
+
+
+def _begin(options: argparse.Namespace) -> tuple[str, int]:
+    others = {"paths": options.paths, "--class": options.room, "--run": options.execute}
+    others |= {"--out": options.out, "--lang": options.lang, "--json": options.json}
+    for name, value in others.items():
+        if value:
+            raise ValueError(
+                f"--begin {options.begin} writes scripts and judges nothing: no {name}"
+            )
+    return check_capstone.write_bases(options.begin), 0
+
+
+def _capstone(options: argparse.Namespace) -> tuple[str, int]:
+    """The same of scripts."""
+    if options.execute:
+        raise ValueError("--run runs notebooks; --capstone rehearses its scripts in any case")
+    if options.room is None:
+        files = list(learners.notebooks(options.paths or ["."], check_capstone.wanted))
+        groups = {"": files}
+    else:
+        groups = learners.room(options.room, check_capstone.wanted, check_capstone.name_in)
+    if not any(groups.values()):
+        where = options.room or " ".join(options.paths) or "this folder"
+        raise ValueError(f"{where}: no script of the capstone (capstone_01.py) is there")
+    people = [check_capstone.person(name, files) for name, files in groups.items()]
+    with spoken(options.lang):
+        parts = check_capstone.parts(people, room=options.room is not None)
+        said = _said(options, parts) or check_capstone.as_json(people)
+    return said, 0 if check_capstone.solved(people) else 1
 
 
 def _runner() -> Callable[[str], tuple[Any, str]]:

@@ -101,6 +101,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("memlab check notebooks", "your own, chapter by chapter"),
         ("memlab check 05_activations.ipynb --lang pt-BR", "one, in Portuguese"),
         ("memlab check --class room --out room.html", "a folder a learner"),
+        ("memlab check --begin capstone", "the scripts of the capstone's cases"),
+        ("memlab check --capstone capstone/capstone_01.py", "one of them, rehearsed and judged"),
     ),
     "doctor": (
         ("memlab doctor", "what is ready, and what to do about the rest"),

@@ -71,8 +71,15 @@ class Person:
     notes: tuple[Note, ...]
 
 
-def notebooks(paths: Iterable[str]) -> Iterator[str]:
-    """Those that are named, and those in folders, without what Jupyter keeps hidden."""
+def _is_notebook(name: str) -> bool:
+    return name.endswith(".ipynb")
+
+
+def notebooks(paths: Iterable[str], wanted: Callable[[str], bool] = _is_notebook) -> Iterator[str]:
+    """Those that are named, and those in folders, without what Jupyter keeps hidden.
+
+    wanted      by the name of a file; of other files than notebooks, too
+    """
     for path in paths:
         if not os.path.isdir(path):
             yield path
@@ -80,12 +87,18 @@ def notebooks(paths: Iterable[str]) -> Iterator[str]:
         for folder, inner, files in os.walk(path):
             inner[:] = sorted(name for name in inner if name[:1] != ".")
             for name in sorted(files):
-                if name.endswith(".ipynb") and name[:1] != ".":
+                if wanted(name) and name[:1] != ".":
                     yield os.path.normpath(os.path.join(folder, name))
 
 
-def room(folder: str) -> dict[str, list[str]]:
+def room(
+    folder: str,
+    wanted: Callable[[str], bool] = _is_notebook,
+    named: Callable[[str], str] | None = None,
+) -> dict[str, list[str]]:
     """Learner -> notebooks: a folder of a learner, or what a file is called beside its chapter.
+
+    named       the learner in the name of a file: `name_in`, unless it is said
 
     Raises      OSError for what is no folder
     """
@@ -94,9 +107,9 @@ def room(folder: str) -> dict[str, list[str]]:
         if entry.name[:1] == ".":
             continue
         if entry.is_dir():
-            found.setdefault(entry.name, []).extend(notebooks([entry.path]))
-        elif entry.name.endswith(".ipynb"):
-            name = name_in(entry.name.removesuffix(".ipynb"))
+            found.setdefault(entry.name, []).extend(notebooks([entry.path], wanted))
+        elif wanted(entry.name):
+            name = (named or name_in)(os.path.splitext(entry.name)[0])
             found.setdefault(name, []).append(entry.path)
     return dict(sorted(found.items(), key=lambda pair: pair[0].casefold()))
 

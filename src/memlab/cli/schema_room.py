@@ -1,4 +1,4 @@
-"""The documents of check and doctor, field by field."""
+"""The documents of check, its capstone and doctor, field by field."""
 
 from __future__ import annotations
 
@@ -46,6 +46,32 @@ _SLIP = record(
         "learners": field("count", "how many made it"),
     }
 )
+_RULE = record(
+    {
+        "rule": field("text", "its name"),
+        "kept": field("flag", "whether the script keeps it"),
+        "said": field("text", "what was run, in one sentence"),
+    }
+)
+_CASE = record(
+    {
+        "case": field("count", "its number"),
+        "file": field("text", "the script"),
+        "points": field("count", "of 10"),
+        "solved": field("flag", "whether all rules are kept and it fits"),
+        "tight": field("flag", "whether all rules are kept and it may fit"),
+        "rules": several(_RULE, "those of the case, then what the script states"),
+        "advice": several({"type": "string"}, "what would help; empty where it fits"),
+    }
+)
+_SCRIPTS = record(
+    {
+        "learner": field("text?", "the folder, or what the file's name says; null: no --class"),
+        "points": field("count", "of all cases"),
+        "cases": several(_CASE, "those of which a script is there"),
+        "notes": several(_NOTE, "about the files"),
+    }
+)
 _LINE = record(
     {
         "name": field("text", "what was looked at"),
@@ -60,6 +86,7 @@ ROOM: dict[str, dict[str, Any]] = {
         "learners": several(_LEARNER, "one without --class"),
         "slips": several(_SLIP, "of all learners, chapter by chapter"),
     },
+    "check --capstone": {"learners": several(_SCRIPTS, "one without --class")},
     "doctor": {
         "ready": field("flag", "whether nothing that is needed is missing"),
         "checks": several(_LINE, "in the order in which they are printed"),

@@ -79,6 +79,7 @@ def _rehearsed(
     gpus: int | None = None,
     rank: int | str | None = None,
     longest: bool = False,
+    observer: Any = None,
 ) -> Any:
     from ..devices import USUAL, card
     from ..measure.fake_cuda.assumed import policies
@@ -105,7 +106,9 @@ def _rehearsed(
     from .asked import Asked
     from .run import run_ranks
 
-    asked = Asked(program, found, on is not None, steps, backend, policy, longest)
+    asked = Asked(
+        program, found, on is not None, steps, backend, policy, longest, observer=observer
+    )
     return run_ranks(asked, _ranks(rank, program.ranks))
 
 

@@ -25,6 +25,8 @@ class Asked:
     number      of the card whose bytes are counted, where one process has several
     change      made to what the program uses before it begins
     sent        by stages of a pipeline to each other: memlab.rehearse.stages
+    observer    who looks on: `enter(changes)` before it begins, `sees(func, args, kwargs, result)`
+                for each operator
     """
 
     program: Program
@@ -38,6 +40,7 @@ class Asked:
     number: int = 0
     change: Change | None = None
     sent: dict[tuple[int, int], Any] = field(default_factory=dict)
+    observer: Any = None
 
     @property
     def counted(self) -> str:

@@ -67,6 +67,7 @@ def run(asked: Asked) -> Rehearsal:
     tracker = Watched(asked.counted, lines, asked.steps)
     tracker.outside = program.function is not None
     tracker.kernels |= losses()
+    tracker.observer = asked.observer
     status, failure = 0, None
     with Changes() as changes:
         missing = Missing()
@@ -85,6 +86,8 @@ def run(asked: Asked) -> Rehearsal:
             shapes = shapes_mode()
             if asked.change is not None:
                 asked.change(changes)
+            if asked.observer is not None:
+                asked.observer.enter(changes)
             with Changes() as inside:
                 inside.enter_context(shapes)
                 launches(inside, known(inside, shapes, assumed, asked.local), assumed)

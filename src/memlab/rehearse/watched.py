@@ -51,6 +51,7 @@ class Watched(LineTracker, StepTracker):
         self._depth = 0  # operators of DTensors that are running, one inside the other
         self.divided: tuple[Any, ...] = ()
         self.flight: Any = None
+        self.observer: Any = None
         self.ended = self.trains = self.trains_whole = self.foreach = False
         self.stepped: set[type] = set()
         self._apart = device != "cpu"
@@ -79,7 +80,10 @@ class Watched(LineTracker, StepTracker):
         if self._depth and func not in self.kernels:
             # a sum that a DTensor makes for itself is not one of autograd's
             return Tracker.__torch_dispatch__(self, func, types, args, kwargs)
-        return super().__torch_dispatch__(func, types, args, kwargs)
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        if self.observer is not None and func not in self.kernels:
+            self.observer.sees(func, args, kwargs, result)
+        return result
 
     def _divided(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         """An operator of tensors around tensors, whose inner ones come by here too."""
