@@ -24,7 +24,7 @@ def table(root):
         moved = f"{case.moved} GiB" if case.moved else "none"
         cells = [f"{case.number}. {case.title}", case.gpu, case.model]
         cells += [f"{case.sequences} × {case.tokens:,} tokens", trained]
-        begins_at = f"{text(peak(*begins(case)))}, in {case.phase}, most of it {case.largest}"
+        begins_at = f"{text(peak(*begins(case)))}, in `{case.phase}`, most of it `{case.largest}`"
         cells += [f"{case.forwards:g} forward passes", moved, begins_at]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)

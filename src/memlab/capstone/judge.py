@@ -201,7 +201,8 @@ def _statements(seen: dict[str, Any], words: dict[str, str]) -> tuple[tuple[Rule
             right = seen["phase"] if name == "PHASE" else _largest(seen)
             kept = words[name] == right
             earned += kept
-            found.append(Rule(rule, kept, Message(OF_STATED, words[name], right)))
+            both = Localized(words[name]), Localized(right)  # words of the script stay as they are
+            found.append(Rule(rule, kept, Message(OF_STATED, *both)))
     return tuple(found), earned
 
 
