@@ -101,6 +101,7 @@ def test_every_marker_of_the_pages_has_a_table():
         "api",
         "audit",
         "calculator",
+        "capstone",
         "cheat-sheet",
         "glossary",
         "laptop-and-device",
