@@ -108,6 +108,18 @@ def test_the_list_has_families_and_sizes_and_a_part_of_a_name_narrows_it(page):
     assert sorted(names) == sorted([*PRESETS, "config"])
 
 
+def test_a_part_of_a_name_that_one_model_has_chooses_it_without_a_key(page):
+    page.fill("#calc-find", "qwen3-")
+    until(page, lambda: "of 73 models" in page.inner_text("#calc-found"))
+    page.fill("#calc-find", "qwen3-8")
+    until(page, lambda: "model=qwen3-8b" in page.url)
+    assert page.input_value("#calc-model") == "qwen3-8b"
+    page.fill("#calc-find", "gemma-2")  # several: none is chosen
+    until(page, lambda: "of 73 models" in page.inner_text("#calc-found"))
+    page.wait_for_timeout(1_000)
+    assert "model=qwen3-8b" in page.url
+
+
 def test_a_size_and_a_name_of_the_hub_are_answered_as_the_shell_does(page):
     page.fill("#calc-find", "7B")
     until(page, lambda: "llama-2-7b (6.74B)" in page.inner_text("#calc-found"))

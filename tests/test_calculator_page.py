@@ -345,9 +345,11 @@ def test_a_refused_question_has_no_verdict(page):
     assert "fits" not in page.inner_text("#calc-verdict")
     assert page.get_attribute("#calc-verdict", "data-fits") == ""
     assert page.locator(".calc-stale").count() == 2
+    command = page.locator("details:has(#calc-command)")  # would answer the question before
+    assert not command.is_visible()
     page.fill("#calc-tokens", "1024")
     until(page, lambda: page.inner_text("#calc-verdict").startswith("✓"))
-    assert page.locator(".calc-stale").count() == 0
+    assert page.locator(".calc-stale").count() == 0 and command.is_visible()
 
 
 @pytest.mark.parametrize("text", ["no JSON", '{"peft_type": "IA3", "target_modules": ["k_proj"]}'])
