@@ -1,11 +1,13 @@
 """Translations: blocks come out and go back, guards catch what breaks, catalogues move little."""
 
+import ast
 import csv
 import importlib.util
 import json
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import blocks
@@ -493,6 +495,42 @@ def test_no_cell_prints_a_percentage_with_a_space(path):
             texts = [shown] if isinstance(shown, str) else shown.values()
             for text in texts:  # a quotation has its author's form
                 assert not SPACED.search(re.sub(r"<q\b.*?</q>", "", text, flags=re.S)), cell["id"]
+
+
+CODE_FONT = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+@cache
+def labels():
+    """Chapter -> the labels of its outputs, each with the languages that say another word."""
+    others = {}
+    for language in catalogue.languages():
+        for block, said in catalogue.translations(language, "memlab").items():
+            if (words := block.split(messages.CONTEXT)[-1]) not in said:
+                others.setdefault(words, set()).add(language)
+    found = {}
+    for words, stands in places.outputs().items():
+        for _, place, _ in stands if words in others else ():
+            chapter = found.setdefault(place.rpartition("/")[2].partition(".")[0], {})
+            chapter[words] = others[words]
+    return found
+
+
+@pytest.mark.parametrize("path", sources.chapters(), ids=lambda path: path.stem)
+def test_a_label_stands_in_code_font_only_where_it_is_a_name_of_the_code(path):
+    """A label is translated and what is in code font is not: a reader would look for another."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    source = {kind: [] for kind in ("code", "markdown", "raw")}
+    for cell in cells:
+        source[cell["cell_type"]].append("".join(cell["source"]))
+    names = set()
+    for code in source["code"]:
+        for node in ast.walk(ast.parse(re.sub(r"(?m)^[%!].*$", "", code))):
+            names |= {getattr(node, each, None) for each in ("id", "attr", "arg", "name")}
+    called = set(CODE_FONT.findall("\n".join(source["markdown"]))) - names
+    assert not {
+        word: others for word, others in labels().get(path.stem, {}).items() if word in called
+    }
 
 
 # Who may name several languages in one line: the list of them, and what is said in each.
