@@ -123,8 +123,9 @@ def test_each_chapter_says_its_minutes_and_how_to_cite_it():
 
 
 def test_minutes_come_from_the_page():
-    assert minutes("<p><b>You need</b> <a>weights</a>, 25 minutes.") == "25"
-    assert minutes("<p>You need PyTorch, 20 to 30 minutes.") == "20–30"
+    assert minutes("<p><strong>You need</strong> <a>weights</a>, 25 minutes.") == "25"
+    assert minutes("<p><strong>You need</strong> PyTorch, 20 to 30 minutes.") == "20–30"
+    assert minutes("<p>You need PyTorch. One case takes 20 minutes.") == "1"
     assert minutes("<p>" + "word " * 401) == "3"
     hidden = "<select><option>" + "model " * 999 + "</select><script>" + "word " * 999 + "</script>"
     assert minutes("<p>" + "word " * 401 + hidden) == "3"

@@ -18,7 +18,8 @@ from sphinx.errors import ConfigError
 
 HOME = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 NEEDS = re.compile(
-    r"(?:You need|precisar d[aeo]s?|需要).*?(\d+)(?: (?:to|or|a|ou|到|或) (\d+)|[-–](\d+))?"
+    r"<strong>(?:You need|Você vai precisar|你需要).*?"
+    r"(\d+)(?: (?:to|or|a|ou|到|或) (\d+)|[-–](\d+))?"
     r" ?(?:minutes|minutos|分鐘)",
     re.S,
 )
@@ -97,10 +98,11 @@ def folder(config):
 def minutes(body):
     """How long a page takes: what its `You need` line says, else what reading it takes."""
     body = re.sub(r"<math.*?</math>", " x ", UNREAD.sub("", body), flags=re.S)
-    text = html.unescape(re.sub(r"<[^>]+>", "", body))
+    text = html.unescape(re.sub(r"<(?!strong>)[^>]+>", "", body))
     if found := NEEDS.search(text):
         low, *high = found.groups()
         return "–".join([low, *filter(None, high)])
+    text = text.replace("<strong>", "")
     words = len(text.split()) + len(IDEOGRAPHS.findall(text)) / 2
     return str(max(1, math.ceil(words / WORDS_A_MINUTE)))
 
