@@ -105,7 +105,8 @@ def test_a_sentence_ends_where_it_ends(text, said):
 
 
 def test_blocks_are_told_apart_and_rendered_without_styles_or_dead_links():
-    text = "(x)=\n# T\n\nA [b](c.ipynb) {cite}`d`.\n\n| a | b |\n|--:|---|\n| 1 | $x$ |\n"
+    text = "(x)=\n# T\n\nA [b](c.ipynb) {cite}`d`.\n\n:::{table}\n:class: wide\n\n"
+    text += "| a | b |\n|--:|---|\n| 1 | $x$ |\n:::\n"
     text += "\n$$\ny\n$$\n\n- e\n- f"
     found = list(blocks(text))
     assert [kind for kind, _ in found] == ["h1", "p", "table", "math", "list"]

@@ -15,8 +15,8 @@ from pygments.lexers import PythonLexer, TextLexer
 sys.path.append(str(Path(__file__).resolve().parent.parent.parent / "book" / "_ext"))
 from memlab_book import mathml  # noqa: E402
 
-# What only the book can resolve: labels, the fences of its directives, roles.
-LABEL = re.compile(r"^(?:\([\w-]+\)=|:::.*)$\n?", re.M)
+# What only the book can resolve: labels, the fences of its directives with their options, roles.
+LABEL = re.compile(r"^(?:\([\w-]+\)=|:::.*(?:\n:[\w-]+:.*)*)$\n?", re.M)
 ROLE = re.compile(r" ?\{[\w:-]+\}`[^`]*`")
 ENDS = re.compile(
     r"(?:(?<=[.!?])|(?<=[.!?]\*)|(?<=[.!?]\*\*)|(?<=[.!?]\)))\s+"
