@@ -189,15 +189,19 @@ def suspects():
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
 # an adapter's rank, where the figures' "rank 64" is a process; a prompt that an adapter trains, no
 # text to go on from; in one kernel, no torch's flag;
-# loads of experts, no distances of levels; tensors of a file, no sequences.
+# loads of experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
     ("trained", "prompt"),
     ("tokens", "fused"),
     ("routing, on this CPU", "even"),
+    ("rank", "even"),
     ("tensors are loaded", "one by one"),
     ("tensors are loaded", "together"),
+    ("bf16 .grad", "together"),
+    ("each of 8 H100s", "together"),
+    ("ranks", "together"),
 )
 
 
