@@ -433,12 +433,16 @@ def test_of_two_scripts_of_a_case_the_better_one_counts_and_odd_files_are_named(
     for name, words in (("capstone_77", ""), ("capstone_05", "PEAK ="), ("none", "")):
         (tmp_path / f"{name}.py").write_text(words)
         paths.append(str(tmp_path / f"{name}.py"))
+    latin = tmp_path / "capstone_04.py"
+    latin.write_bytes('PEAK = "situação"'.encode("latin-1"))
+    paths.append(str(latin))
     assert main(["check", "--capstone", *paths, str(tmp_path / "capstone_06.py")]) == 1
     said = capsys.readouterr().out
     assert "8 of 10" in said
     for words in (
         "there is no case 77; the last one is 10",
         "capstone_05.py: it is no Python: line 1",
+        "capstone_04.py: it is no Python: line 1",
         "none.py: its name says which case it is",
         "capstone_06.py: No such file",
     ):

@@ -104,7 +104,7 @@ class Judged:
     advice: tuple[str, ...]
 
 
-def stated(source: str) -> dict[str, str]:
+def stated(source: str | bytes) -> dict[str, str]:
     """What a script says in lines such as PEAK = "18.2 GiB", read and never executed.
 
     Raises      SyntaxError for what is no Python

@@ -132,7 +132,7 @@ def _entry(file: str) -> Entry:
     number = int(found[1])
     if number not in cases():
         raise ValueError(Message(NO_CASE, number, max(cases())))
-    with open(file, encoding="utf-8") as source:
+    with open(file, "rb") as source:  # Python knows in which encoding
         words = stated(source.read())
     case = cases()[number]
     seen = None if case.cannot and words["LEAST"] else _observed(file, number)
