@@ -121,7 +121,7 @@ def compared(root):
             peak = gib(max(line["peak"] for line in seen))
         many = len(course["sessions"])
         minutes = f"{many} × {course['minutes']}" if many > 1 else course["minutes"]
-        numbers = ", ".join(f"{int(s[:2])}" if s[0].isdigit() else SHEET for s in stems)
+        numbers = " · ".join(f"{int(s[:2])}" if s[0].isdigit() else SHEET for s in stems)
         rows.append(f"| {course['title']} | {minutes} | {numbers} | {took} | {peak} |")
     return "\n".join(rows)
 

@@ -123,7 +123,7 @@ def _of_tables(code):
             for row in re.findall(r"<tr.*?</tr>", table, re.S)
         ]
         heads = rows.pop(0) if "<thead" in table else []
-        named = " | ".join(heads[:FEW])
+        named = " | ".join(heads[:FEW]).rstrip()  # as a catalogue is written
         texts = [(_text(above), "above a table") for above in CAPTION.findall(table)]
         for at, head in enumerate(heads, 1):
             texts.append((head, f"head of column {at} of the table {named}"))
