@@ -189,7 +189,8 @@ def suspects():
 # A word with another sense in the tables with this first heading: a process, and no matrix's rank;
 # an adapter's rank, where the figures' "rank 64" is a process; a prompt that an adapter trains, no
 # text to go on from; in one kernel, no torch's flag;
-# loads of experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once.
+# loads of experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once;
+# what comes out, and no name in torch's code.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
@@ -202,6 +203,7 @@ SENSES = (
     ("bf16 .grad", "together"),
     ("each of 8 H100s", "together"),
     ("ranks", "together"),
+    ("quantized and back", "result"),
 )
 
 
