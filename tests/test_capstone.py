@@ -222,7 +222,7 @@ def test_a_translator_is_given_every_sentence(module):
 def test_the_page_s_tables_have_every_case():
     rows = pages.table(ROOT).splitlines()
     assert len(rows) == 12 and all(row.count("|") == 9 for row in rows)
-    assert f"| {text(peak(*pages.begins(cases()[10])))}, in optimizer" in rows[-1]
+    assert f"| {text(peak(*pages.begins(cases()[10])))}, in `optimizer`" in rows[-1]
     named = [row.split("|")[1].split(", ") for row in pages.quality(ROOT).splitlines()[2:]]
     assert sorted(int(number) for row in named for number in row) == list(cases())
 
