@@ -100,7 +100,10 @@ def run(how: StepCase, meter: Meter) -> None:
     """Two steps; the second is noted."""
     module = how.build().to(meter.device)
     trained = [p for p in module.parameters() if p.requires_grad]
-    make = partial(torch.optim.AdamW, **LOOPS[how.run.optimizer_loop])
+
+    def make(some: list[Any]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(some, **LOOPS[how.run.optimizer_loop])
+
     optimizer = step_in_backward(trained, make) if how.run.step_in_backward else make(trained)
     assert how.run.tokens is not None
     size = (how.run.batch, how.run.tokens)
