@@ -20,6 +20,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from decks.blocks import blocks, coloured, inline, items, rendered, sentences
@@ -64,8 +65,7 @@ class Deck:
             if rule not in ("", "notes", "whole"):
                 raise ValueError(f"{name}, {cell.get('id')}: slides is {rule!r}: notes or whole")
             if cell["cell_type"] == "markdown":
-                after = next((c for c in cells[at + 1 :] if c["cell_type"] == "code"), None)
-                exercise = after is not None and "exercise" in tags_of(after)
+                exercise = any("exercise" in tags_of(each) for each in code_after(cells, at))
                 self.text(cell, "notes" if cell.get("id") in NOTED else rule, exercise)
             elif cell["cell_type"] == "code":
                 self.code(cell, rule)
@@ -219,6 +219,11 @@ def tall(svg):
     """Whether a drawing needs the height of the whole slide, its heading's too."""
     ((wide, high),) = re.findall(r'viewBox="\S+ \S+ ([\d.]+) ([\d.]+)"', svg)[:1]
     return float(high) > 0.88 * float(wide)
+
+
+def code_after(cells, at):
+    """The code below a cell of text, up to the next text."""
+    return list(takewhile(lambda cell: cell["cell_type"] == "code", cells[at + 1 :]))
 
 
 def tags_of(cell):
