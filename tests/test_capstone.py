@@ -3,11 +3,14 @@
 import itertools
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
 import capstone as pages
+import lay
 import pytest
+import status
 
 from memlab.base.message import is_message
 from memlab.capstone import cases, judge, judged
@@ -222,7 +225,7 @@ def test_a_translator_is_given_every_sentence(module):
 def test_the_page_s_tables_have_every_case():
     rows = pages.table(ROOT).splitlines()
     assert len(rows) == 12 and all(row.count("|") == 9 for row in rows)
-    assert f"| {text(peak(*pages.begins(cases()[10])))}, in `optimizer`" in rows[-1]
+    assert f"| {text(peak(*pages.begins(cases()[10])))}, in `optimizer`, most" in rows[-1]
     named = [row.split("|")[1].split(", ") for row in pages.quality(ROOT).splitlines()[2:]]
     assert sorted(int(number) for row in named for number in row) == list(cases())
 
@@ -230,6 +233,27 @@ def test_the_page_s_tables_have_every_case():
 def test_the_worked_case_is_solved_with_all_points():
     assert "10 of 10 points" in pages.answer(ROOT) and "✗" not in pages.answer(ROOT)
     assert "gradient_checkpointing_enable()" in pages.worked(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("language", "says", "points"),
+    [
+        ("pt-BR", "o pico é de 16,18 GiB", "10 de 10 pontos"),
+        ("zh-TW", "峰值為 16.18 GiB", "10 分中得 10 分"),
+    ],
+)
+def test_the_page_prints_the_answer_in_its_own_language(tmp_path, language, says, points):
+    english = status.fill((ROOT / "book" / "capstone.md").read_text(encoding="utf-8"), ROOT)
+    answer = pages.answer(ROOT)
+    assert answer in english and "the peak is 16.18 GiB" in answer
+    (tmp_path / "capstone.md").write_text(english, encoding="utf-8")
+    for name in ("_toc.yml", "_config.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    lay.lay(language, tmp_path)
+    shown = (tmp_path / "capstone.md").read_text(encoding="utf-8")
+    assert says in shown and points in shown and "10 of 10 points" not in shown
+    assert shown.count("\n✓ ") == english.count("\n✓ ") == 14
+    assert pages.answer(ROOT) == answer  # English again, whatever was laid out between
 
 
 # What was run ------------------------------------------------------------------------------------

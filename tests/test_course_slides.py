@@ -10,6 +10,7 @@ import instructors
 import pytest
 import slides
 from decks.course import Course
+from decks.deck import SHOWN, code_after, tags_of
 from test_slides import READ, ROOMS, TAG, opened, program  # noqa: F401  a fixture
 
 LOOKED_AT = [("en", "90-minutes"), ("zh-TW", "90-minutes")]
@@ -74,12 +75,41 @@ def test_each_cell_of_the_schedule_is_on_a_slide_and_each_chapter_has_its_notes(
             assert goal.replace("`", "") in notes
             assert part["what"].replace("`", "").replace("*", "") in notes
             for number in part.get("exercises", []):
+                asks = [" ".join(text.split()) for text in asked_whole(part["chapter"], number)]
+                assert all(text in " ".join(shown.split()) for text in asks)
                 only = part["chapter"] == "one_sheet"
                 assert ("Exercise (" if only else f"Exercise {number} (") in shown
     count = sum(len(p.get("exercises", [])) for s in course["sessions"] for p in s["parts"])
     assert len(re.findall(r"Exercise(?: \d)? \(\w+, \d+ min\)\.", shown)) == count
     ids = re.findall(r' id="([^"]+)"', "".join(p for slide in made.slides for p in slide.parts))
     assert len(ids) == len(set(ids))
+
+
+def asked_whole(chapter, number):
+    """What an exercise says to the end, and what the cells above its answer print."""
+    path = slides.ROOT / "notebooks" / f"{chapter}.ipynb"
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    for at, cell in enumerate(cells):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown" and f"**Exercise {number} (" in text:
+            yield re.findall(r"[^`$*]+\Z", text)[0].strip()
+            for code in code_after(cells, at):
+                if tags_of(code) & SHOWN:
+                    yield from ("".join(out.get("text", "")).rstrip() for out in code["outputs"])
+
+
+@pytest.mark.parametrize(
+    ("question", "printed"),
+    [
+        ("How many bytes of states does the whole matrix have?", "exp_avg_sq: [14336, 4096]"),
+        ("How many of them are in the batch?", "out of memory. Tried to allocate"),
+        ("How many bytes are reserved, and free inside the segments?", "12 MiB is allocated and"),
+    ],
+)
+def test_what_an_exercise_asks_about_is_on_its_slide(question, printed):
+    shown = [words(slide.parts) for slide in deck("half-a-day").slides]
+    (only,) = [text for text in shown if question in text]
+    assert printed in only.split(question)[1]
 
 
 def test_a_course_shows_less_than_its_chapters_and_never_skips_the_guesses():

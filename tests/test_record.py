@@ -16,16 +16,17 @@ from memlab.files.records import FOLDER, read, records  # noqa: E402
 from memlab.measure import cuda  # noqa: E402
 from memlab.measure.step_tracker import StepTracker  # noqa: E402
 from memlab.recording import beside as chapter  # noqa: E402
-from memlab.recording import meter, provenance, subprocess_cases, suite, techniques, write  # noqa: E402
+from memlab.recording import loops, meter, provenance, subprocess_cases, suite, techniques, write  # noqa: E402
 from memlab.recording.case import EXACT, KERNELS, SCRATCH, Case, Predicted  # noqa: E402
 from memlab.recording.whole_steps import tiny  # noqa: E402
 from memlab.terms.allocator import segment_for  # noqa: E402
 from memlab.terms.replay import replay  # noqa: E402
 from memlab.units import KiB, MiB  # noqa: E402
 
-# One case of each group; the whole suite takes half a minute.
+# One case of each group; the whole suite takes a minute.
 FEW = ["weights/tied/bf16", "kv-cache/growing/bf16", "loading/assign", "quantization/nf4"]
 FEW += ["small-optimizers/adafactor", "step/llama/bf16", "logits", "fp8", "offloading", "pruning"]
+FEW += ["experts", "step-in-backward", "serving", "trainers"]
 
 
 @pytest.fixture(scope="module")
@@ -300,6 +301,16 @@ def test_which_cards_multiply_in_eight_bits(monkeypatch, capability, lacks):
     assert techniques.no_scaled_mm("cpu") == ""
 
 
+def test_a_trainer_is_skipped_where_a_library_or_its_one_gpu_is_missing(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert loops.lacks("sft", "cuda").endswith("CUDA_VISIBLE_DEVICES=0 shows it one")
+    monkeypatch.setattr(loops, "find_spec", lambda name: None if name == "trl" else name)
+    assert loops.lacks("sft", "cpu") == "it needs trl"
+    assert loops.lacks("trainer", "cpu") == ""
+    monkeypatch.setattr(loops, "find_spec", lambda name: None)
+    assert loops.lacks("trainer", "cuda") == "it needs accelerate and transformers"
+
+
 @pytest.mark.parametrize(
     ("capability", "bytes"),
     [((8, 6), 8519680), ((9, 0), 33554432), ((10, 0), 33554432), ((12, 0), 33554432)],
@@ -452,6 +463,9 @@ def test_from_a_shell(tmp_path):
     assert os.listdir(tmp_path) == ["x.json"]
 
 
+STATED = ["weights", "kv-cache", "fp8", "pruning", "experts", "serving", "trainers"]
+
+
 def test_the_committed_record_of_a_cpu_is_of_this_suite():
     """Each row that the suite has now is in it, with the prediction that is made now.
 
@@ -463,7 +477,7 @@ def test_the_committed_record_of_a_cpu_is_of_this_suite():
         found = {row.name: row for row in read(path).rows}
         names = [name for case in suite.cases() for name in case.names()]
         assert list(found) == names, path.name
-        for case in suite.cases(["weights", "kv-cache", "fp8", "step/gpt2/bf16", "pruning"]):
+        for case in suite.cases([*STATED, "step/gpt2/bf16"]):
             for moment, said in case.predict(read(path).kind).items():
                 assert found[f"{case.name}/{moment}"].predicted == said.bytes
 
@@ -479,6 +493,7 @@ class MetaMeter(meter.CpuMeter):
 # Of a step what stays after it: on meta attention is written out, and keeps more.
 STAYS = ("after_backward", "between_steps")
 ON_META = ["weights", "kv-cache", "quantization", "fp8", "pruning/masked", "pruning/csr"]
+ON_META += ["serving"]
 ON_META += ["small-optimizers/adamw*", "small-optimizers/muon*", "small-optimizers/galore*"]
 
 

@@ -97,6 +97,7 @@ def other(url):
         ("One. Two (see b. C). Three", ["One.", "Two (see b. C).", "Three"]),
         ("**Guess.** Two, e.g. This. End.", ["**Guess.**", "Two, e.g. This.", "End."]),
         ("At $D = 1. 5$ or `a. B`. *So.* 1.5.", ["At $D = 1. 5$ or `a. B`.", "*So.*", "1.5."]),
+        ("1. *One*: a. Two.", ["1. *One*: a.", "Two."]),
         ("**先預測。**兩個。寫下（也許。）好", ["**先預測。**", "兩個。", "寫下（也許。）好"]),
     ],
 )
@@ -125,6 +126,7 @@ def test_every_deck_is_short_and_holds_what_a_chapter_has():
         assert kinds.count("machine") == 1, path.stem
         assert not any(slide.parts == [] for slide in found.slides)
         all_shown = "".join(map(shown, found.slides))
+        assert not re.search(r"<li>\s*(<p>\s*</p>)?\s*</li>", all_shown), path.stem
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         drawn = sum(
             "image/svg+xml" in o.get("data", {}) for c in cells for o in c.get("outputs", [])

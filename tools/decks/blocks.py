@@ -22,6 +22,7 @@ ENDS = re.compile(
     r"(?:(?<=[.!?])|(?<=[.!?]\*)|(?<=[.!?]\*\*)|(?<=[.!?]\)))\s+"
     r"|(?<=[。！？])(?![」）*])|(?<=。\*\*)"
 )
+NUMBER = re.compile(r"\d+\.")  # of an item of a list
 ABBREVIATED = re.compile(r"(?:\bal|\be\.g|\bi\.e|\bvs|\bcf|\bp\. ex|\bSec|\bFig)\.$")
 PAIRS = ("**", "`", "$")
 
@@ -103,7 +104,7 @@ def sentences(text):
         before = text[start : end.start()]
         whole = not any(before.count(sign) % 2 for sign in PAIRS)
         if whole and all(before.count(a) == before.count(b) for a, b in ("()", "[]")):
-            if not ABBREVIATED.search(before):
+            if not ABBREVIATED.search(before) and not NUMBER.fullmatch(before):
                 found.append(before)
                 start = end.end()
     return [*found, text[start:]] if text[start:].strip() else found

@@ -16,7 +16,7 @@ import courses
 import instructors
 
 from decks.blocks import blocks, rendered
-from decks.deck import Deck, Slide, tags_of
+from decks.deck import Deck, Slide, code_after, tags_of
 
 ROW = re.compile(r"(?<!\\)\|")
 HOURS = 10  # lines of a schedule that a slide shows
@@ -77,27 +77,34 @@ class Course:
         self.slides += [first, *(slide for slide in others if slide.cells & wanted)]
 
     def english(self, part):
-        """Of each cell of text its id, its English, and the numbers of the exercises in it."""
+        """Of each cell of text its id and those of the code below it, its English, its exercises.
+
+        An exercise may ask about what a cell between its text and its answer prints.
+        """
         path = self.root / "notebooks" / f"{part['chapter']}.ipynb"
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        for at, cell in enumerate(cells):
             if cell["cell_type"] == "markdown":
                 text = "".join(cell["source"])
                 found = {int(number or 1) for number, _ in courses.EXERCISE.findall(text)}
-                yield cell["id"], text, found
+                yield [cell["id"], *(each["id"] for each in code_after(cells, at))], text, found
 
     def wanted(self, part):
         """The ids of the cells that have slides: those of the course, and the prediction."""
         found, set_ = {*part.get("show", []), *part.get("run", [])}, {*part.get("exercises", [])}
-        for name, text, numbers in self.english(part):
-            if PREDICT.search(text) or numbers & set_:
-                found.add(name)
+        for names, text, numbers in self.english(part):
+            if numbers & set_:
+                found.update(names)
+            elif PREDICT.search(text):
+                found.add(names[0])
         return found
 
     def marked(self, part):
         """The chapter without the exercises that the course does not set; its cells are shown."""
         notebook = json.loads(json.dumps(self.notebooks[part["chapter"]]))
         asked, set_ = {*part.get("show", []), *part.get("run", [])}, {*part.get("exercises", [])}
-        others = {name for name, _, numbers in self.english(part) if numbers and not numbers & set_}
+        english = self.english(part)
+        others = {names[0] for names, _, numbers in english if numbers and not numbers & set_}
         kept, left_out = [], False
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":

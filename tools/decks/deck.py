@@ -20,6 +20,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 from typing import Any
 
 from decks.blocks import blocks, coloured, inline, items, rendered, sentences
@@ -64,9 +65,13 @@ class Deck:
             if rule not in ("", "notes", "whole"):
                 raise ValueError(f"{name}, {cell.get('id')}: slides is {rule!r}: notes or whole")
             if cell["cell_type"] == "markdown":
-                after = next((c for c in cells[at + 1 :] if c["cell_type"] == "code"), None)
-                exercise = after is not None and "exercise" in tags_of(after)
-                self.text(cell, "notes" if cell.get("id") in NOTED else rule, exercise)
+                below = code_after(cells, at)
+                exercise = any("exercise" in tags_of(each) for each in below)
+                printed = [
+                    text for each in below if tags_of(each) & SHOWN for text in words_of(each)
+                ]
+                lines = sum(height("code", text) for text in printed)
+                self.text(cell, "notes" if cell.get("id") in NOTED else rule, exercise, lines)
             elif cell["cell_type"] == "code":
                 self.code(cell, rule)
         self.slides = [slide for slide in self.slides if slide.parts or slide.kind == "title"]
@@ -96,7 +101,8 @@ class Deck:
     def note(self, part):
         self.slides[-1].notes.append(part)
 
-    def text(self, cell, rule, exercise):
+    def text(self, cell, rule, exercise, below):
+        """The blocks of a cell; below an exercise is what it asks about, so many lines high."""
         whole = False  # from a bold beginning on, where a cell asks something
         found = list(blocks("".join(cell["source"])))
         for at, (kind, source) in enumerate(found):
@@ -121,7 +127,7 @@ class Deck:
                 self.note(rendered(source))
             elif asked:
                 if exercise and bold:
-                    self.together(sum(height(*block) for block in found[at:]))
+                    self.together(sum(height(*block) for block in found[at:]) + below)
                 self.lead = False
                 self.add(rendered(source), height(kind, source))
             elif kind == "p":
@@ -221,15 +227,23 @@ def tall(svg):
     return float(high) > 0.88 * float(wide)
 
 
+def code_after(cells, at):
+    """The code below a cell of text, up to the next text."""
+    return list(takewhile(lambda cell: cell["cell_type"] == "code", cells[at + 1 :]))
+
+
 def tags_of(cell):
     return set(cell["metadata"].get("tags", []))
 
 
+def words_of(cell):
+    """What a cell printed."""
+    return filter(None, ("".join(output.get("text", "")).rstrip() for output in cell["outputs"]))
+
+
 def texts_of(cell):
     """What a cell printed, as HTML."""
-    for output in cell["outputs"]:
-        if text := "".join(output.get("text", "")):
-            yield f'<pre class="said">{html.escape(text.rstrip())}</pre>'
+    return [f'<pre class="said">{html.escape(text)}</pre>' for text in words_of(cell)]
 
 
 def read(path):

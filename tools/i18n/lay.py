@@ -7,6 +7,7 @@ gave; what is not translated yet stays English, and the page says so.
 import hashlib
 import json
 
+import capstone
 import catalogue
 import no_gain
 import outputs
@@ -15,8 +16,7 @@ import stage
 import yaml
 
 from memlab.base.message import rendered
-
-NO_GAIN = "no-gain"
+from memlab.cli.language import spoken
 
 
 def lay(language, folder):
@@ -27,7 +27,7 @@ def lay(language, folder):
         missing: list[str] = []
         words = stage.words_of(language, path.stem)
         text = stage.page(path.read_text(encoding="utf-8"), words, missing, language)
-        text = printed(text, language) if path.stem == NO_GAIN else text
+        text = PRINTED[path.stem](text, language) if path.stem in PRINTED else text
         path.write_text(text + (banner(site) if missing else ""), encoding="utf-8")
         left[path.stem] = missing
     for path in sorted((folder / "notebooks").glob("*.ipynb")):
@@ -95,6 +95,16 @@ def printed(text, language):
                     outputs.put(cell, new)
                     text = text.replace(english, no_gain.fenced(cell))
     return text
+
+
+def judged(text, language):
+    """The page of the capstone, with what `memlab check` prints in the language."""
+    english = capstone.answer(sources.ROOT)
+    with spoken(language):
+        return text.replace(english, capstone.answer(sources.ROOT))
+
+
+PRINTED = {"capstone": judged, "no-gain": printed}  # pages on which a program speaks
 
 
 def banner(site):

@@ -96,13 +96,7 @@ def watched(
             control.should_training_stop = True
 
     with ExitStack() as stack:
-        stack.enter_context(quiet())
-        stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        make = MADE[run.loop]
-        how = _how(precision, run, folder) | more
-        rows = rows_of(run, config["vocab_size"])
-        model = named(run, folder, config) if precision is None else decoder(precision, run, config)
-        trainer = make(model, rows, how, stack)
+        trainer = made(precision, run, folder, config, stack, more)
         trainer.add_callback(Third())
         if LOOPS[run.loop].rolls_out:
             _after_rollout(trainer, tracker, found)
@@ -116,6 +110,17 @@ def watched(
         stack.enter_context(unfused(trainer.model))
         trainer.train()
     return tracker, found["first"], found["last"]
+
+
+def made(
+    precision: str | None, run: Run, folder: Any, config: Any, stack: ExitStack, more: Any
+) -> Any:
+    """The trainer with its rows and its model, which say nothing until the stack is left."""
+    stack.enter_context(quiet())
+    stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+    rows = rows_of(run, config["vocab_size"])
+    model = named(run, folder, config) if precision is None else decoder(precision, run, config)
+    return MADE[run.loop](model, rows, _how(precision, run, folder) | more, stack)
 
 
 def decoder(precision: str, run: Run, config: Any = CONFIG) -> Any:

@@ -10,7 +10,7 @@ import torch
 
 from ..files.records import COUNTERS, Row
 from ..measure import cuda
-from . import pruned, subprocess_cases, techniques
+from . import engine, loops, pruned, subprocess_cases, techniques
 from . import single_terms as terms
 from . import whole_steps as steps
 from .case import EXACT, KERNELS, SCRATCH, Case, Predicted
@@ -30,6 +30,8 @@ def cases(only: Sequence[str] = ()) -> list[Case]:
         *steps.cases(),
         *techniques.cases(),
         *pruned.cases(),
+        *engine.cases(),
+        *loops.cases(),
         *subprocess_cases.cases(),
     ]
     for pattern in only:

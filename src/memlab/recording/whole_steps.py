@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from ..families import record_of
+from ..lab.fused_backward import step_in_backward
 from ..lab.subject import loss_of, subject
 from ..lab.trace_run import trace_run
 from ..measure.trace import LOOPS
@@ -34,11 +35,13 @@ SIZES |= {"positions": 64, "d_ff": 160, "head_dim": 16}
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "opt", "gpt_neox")
 PRECISIONS = ("fp32", "bf16", "autocast")
 BATCH, TOKENS = 4, 48
+MIXTURE = {"experts": 8, "experts_per_token": 2, "expert_ff": 32}
 
 
 def tiny(family: str) -> Model:
-    """A small model of a family; gpt2 has F = 4 · D."""
+    """A small model of a family; gpt2 has F = 4 · D, qwen3_moe a few experts."""
     sizes = {field: size for field, size in SIZES.items() if (family, field) != ("gpt2", "d_ff")}
+    sizes |= MIXTURE if family == "qwen3_moe" else {}
     return Model.from_config({"model_type": family} | record_of(family).config(sizes))
 
 
@@ -87,8 +90,8 @@ def _derived(how: StepCase, run: Run) -> dict[str, int] | None:
 
 
 def _traced(how: StepCase, run: Run) -> dict[str, int] | None:
-    if run.micro_batches > 1:
-        return None  # a trace runs one forward and one backward pass a step
+    if run.micro_batches > 1 or run.step_in_backward:
+        return None  # a trace runs one forward and one backward pass, and an update after them
     step = trace_run(how.model, how.recipe, run)
     return {**step.held, "peak": step.peak}
 
@@ -96,9 +99,12 @@ def _traced(how: StepCase, run: Run) -> dict[str, int] | None:
 def run(how: StepCase, meter: Meter) -> None:
     """Two steps; the second is noted."""
     module = how.build().to(meter.device)
-    optimizer = torch.optim.AdamW(
-        [p for p in module.parameters() if p.requires_grad], **LOOPS[how.run.optimizer_loop]
-    )
+    trained = [p for p in module.parameters() if p.requires_grad]
+
+    def make(some: list[Any]) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(some, **LOOPS[how.run.optimizer_loop])
+
+    optimizer = step_in_backward(trained, make) if how.run.step_in_backward else make(trained)
     assert how.run.tokens is not None
     size = (how.run.batch, how.run.tokens)
     ids = torch.randint(how.model.vocab, size, device=meter.device)
@@ -186,4 +192,9 @@ def cases() -> list[Case]:
     words = "a step of a tiny Llama in bf16 with adapters of rank 8 on q and v"
     more = {"implementation": "memlab", "recipe": "bf16", "lora": Lora(8, ("q", "v"))}
     found.append(case("lora/8", words, "lora", **more))
+    words = "a step of a tiny Qwen3-MoE in bf16, two of eight experts for each token"
+    found.append(case("experts/2-of-8", words, "experts", family="qwen3_moe", recipe="bf16"))
+    words = "a step of a tiny Llama in fp32 inside backward, AdamW fused"
+    more = {"optimizer_impl": "fused", "step_in_backward": True}
+    found.append(case("step-in-backward/fp32", words, "step-in-backward", **more))
     return found
