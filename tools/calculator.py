@@ -162,7 +162,7 @@ def words():
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words) | vars(config_words)
     listed |= vars(llama_cpp_words) | vars(named_words) | vars(several)
-    listed |= vars(ways_out)
+    listed["WAYS"] = [ways_out.ON_APPLE, ways_out.NO_COPY_OF_WEIGHTS, ways_out.WITH_A_COPY]
     listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():

@@ -394,7 +394,7 @@ compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => 
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
-stick();
 await takeAll();
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";
+stick(); // what is in sight from now on
