@@ -292,7 +292,7 @@ _LLAMA4 |= {"vocab_size": 1000, "num_local_experts": 4, "intermediate_size_mlp":
 _LLAMA4 |= {"num_experts_per_tok": 1, "pad_token_id": None}
 _ODD_FF = _PHI | {"model_type": "llama", "num_key_value_heads": 1, "intermediate_size": 98}
 SERVED = [
-    {"use": "serve"} | state
+    {"use": "serve", "users": 8} | state
     for state in (
         {},
         {"users": 1, "model": "llama-3.1-8b", "context": 32768, "card": "RTX 4090"},

@@ -14,7 +14,7 @@ from memlab.page import asked_words as say
 from memlab.page.answer import answered as verdict_of
 from memlab.page.asked import answered
 from memlab.page.asked_parts import BATCH, CONTEXT, GPUS, SERVED, TOKENS, TRAINED, USERS
-from memlab.page.serve_controls import SERVE
+from memlab.page.serve_controls import SERVE, START
 from memlab.page.turns import A_TURN, CHEAP, DEAR, Known, Later
 
 # Steps whose search a replay of the allocator leaves as it is.
@@ -94,7 +94,11 @@ def test_a_batch_more_would_not_fit(lookup):  # noqa: F811
 
 
 def test_gpus_have_the_verdicts_that_the_page_has_of_each(lookup):  # noqa: F811
-    for state in ({"tokens": 1024}, {"use": SERVE, "users": 40}, {"use": SERVE, "engine": "none"}):
+    for state in (
+        {"tokens": 1024},
+        {"use": SERVE, "users": 40},
+        {"use": SERVE, "engine": "none", "users": 8},
+    ):
         rows = answered(state, lookup, GPUS)["rows"]
         assert sorted(row[0] for row in rows) == sorted(card.name for card in devices())
         limits = {card.name: card.limit for card in devices()}
@@ -123,7 +127,7 @@ def test_conversations_are_those_of_memlab_serve(state, lookup, capsys):  # noqa
 def test_the_longest_context_holds_these_conversations_and_a_token_more_does_not(state, lookup):  # noqa: F811
     state = {"use": SERVE, **state}
     found = answered(state, lookup, CONTEXT)
-    users, most = state.get("users", 8), found["value"]
+    users, most = state.get("users", START["users"]), found["value"]
     if most:
         assert answered(state | {"context": max(2, most)}, lookup, USERS)["value"] >= users
     if most and not found["then"]:

@@ -167,6 +167,29 @@ def test_after_a_refusal_no_answer_of_another_model_is_left(window):
     assert "gpt2" in page.inner_text("#calc-title") and page.is_visible("#calc-bar")
 
 
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_refusal_has_its_reason_and_its_way_out_on_the_screen(window, width, height):
+    page = asked(window, {}, width, height)
+    page.locator("#calc-pipeline").scroll_into_view_if_needed()
+    page.fill("#calc-tensor", "3")
+    until(page, lambda: "does not divide K=8" in page.inner_text("#calc-wrong"))
+    assert page.evaluate("scrollY") > height / 2
+    page.wait_for_timeout(100)
+    place = page.locator("#calc-wrong").bounding_box()
+    assert 0 < place["y"] and place["y"] + place["height"] < height / 2
+    assert "above" not in page.inner_text("#calc-verdict")
+    page.fill("#calc-tensor", "1")
+    until(page, lambda: not page.inner_text("#calc-wrong"))
+    page.select_option("#calc-card", "Apple 16GB")
+    until(page, lambda: "runs no CUDA" in page.inner_text("#calc-wrong"))
+    place = page.locator("#calc-wrong button").bounding_box()
+    assert 0 < place["y"] and place["y"] + place["height"] < height / 2
+    page.click("#calc-wrong button")
+    until(page, lambda: "engine=llama.cpp" in page.url)
+    until(page, lambda: page.get_attribute("#calc-verdict", "data-fits") == "yes")
+    assert not page.inner_text("#calc-wrong") and window.wrong == []
+
+
 def test_a_formula_of_the_answer_before_does_not_stay(window):
     page = asked(window, TIGHT)
     usual = page.inner_text("#calc-formula")

@@ -36,8 +36,10 @@ from memlab.page import (
     llama_cpp_words,
     named_words,
     serve_words,
+    several,
     shared_words,
     simulated_words,
+    ways_out,
 )
 from memlab.page import words as sentences
 from memlab.page.answer import ORDER, answered
@@ -73,6 +75,12 @@ SLIDERS = {
 }
 SLIDERS["batch"] = sorted(set(SLIDERS["batch"]))
 SLIDERS |= {"users": SLIDERS["batch"], "context": SLIDERS["tokens"]}
+SLIDERS |= {"data": [2**k for k in range(11)], "cards": [2**k for k in range(5)]}
+SLIDERS |= {"tensor": SLIDERS["cards"], "pipeline": SLIDERS["cards"]}
+SLIDERS |= {"micro_batches": [2**k for k in range(9)], "rank": [2**k for k in range(2, 10)]}
+SLIDERS |= {"completion": [0, *SLIDERS["tokens"][:-6]], "lora_dropout": list(range(0, 55, 5))}
+SLIDERS |= {"gib": [4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 141, 180, 288]}
+SLIDERS |= {"share": [*range(50, 90, 5), *range(90, 100)]}
 # Title, names of the controls, and whom they are for where not for both; a style sheet shows those
 # of what is chosen.
 GROUPS = (
@@ -153,7 +161,8 @@ def words():
     found = [IN_STEPS, "{card} ({size} GB, usable {usable})", "unknown"]
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words) | vars(config_words)
-    listed |= vars(llama_cpp_words) | vars(named_words)
+    listed |= vars(llama_cpp_words) | vars(named_words) | vars(several)
+    listed["WAYS"] = [ways_out.ON_APPLE, ways_out.NO_COPY_OF_WEIGHTS, ways_out.WITH_A_COPY]
     listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}
     for name, value in listed.items():

@@ -36,9 +36,7 @@ async function update() {
   for (const place of document.querySelectorAll(".calc-hills, #calc-scale, #calc-title"))
     place.classList.toggle("calc-stale", Boolean(found.error));
   const verdict = find("calc-verdict");
-  verdict.textContent = say(
-    found.error ? "No answer to this question: the line above says why." : found.verdict,
-  );
+  verdict.textContent = say(found.error ? "No answer to this question." : found.verdict);
   verdict.dataset.fits = found.error ? "" : found.state;
   if (found.error) return;
   showHills(found, table, say);

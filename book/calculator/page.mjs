@@ -207,7 +207,7 @@ async function update({ address = true } = {}) {
   const state = stateOfControls();
   let found = await answer(state, false);
   if (turn !== asked) return;
-  if (found.error) return refuse(found.error);
+  if (found.error) return refuse(found.error, found.ways);
   find("calc-wrong").textContent = "";
   stale(false);
   show(found);
@@ -234,13 +234,14 @@ function stale(is) {
 }
 
 // A question, or a text in place of one, that has no answer: of the one before it nothing is left.
-function refuse(why) {
+function refuse(why, ways = []) {
   asked += 1;
   also.drop();
   showDefaults(form, {}, say);
-  find("calc-wrong").replaceChildren(say(why), ...plainer());
+  const out = ways.flatMap(([words, sets]) => [element("br"), ...change(words, "", sets).childNodes]);
+  find("calc-wrong").replaceChildren(say(why), ...plainer(), ...out);
   stale(true);
-  find("calc-verdict").textContent = say("No answer to this question: the line above says why.");
+  find("calc-verdict").textContent = say("No answer to this question.");
   find("calc-verdict").dataset.fits = "";
   find("calc-command").closest("details").hidden = true;
   compare.tell(null);
@@ -393,7 +394,7 @@ compare = comparer(table.order, say, (bytes) => say(answer.sized(bytes)), () => 
 document.querySelectorAll(".calc [disabled]").forEach((each) => {
   if (each.tagName !== "OPTION") each.disabled = false;
 });
-stick();
 await takeAll();
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";
+stick(); // what is in sight from now on

@@ -19,19 +19,22 @@ export function showParts(found, colour, say) {
 export function showRemedy(found, say, change) {
   const place = find("calc-remedy");
   if (!found) return place.replaceChildren(place.dataset.looking);
-  const { steps, sets, over, advice } = found;
-  const first = steps.length ? [steps[0], "", sets[0]] : over.length && [over[0][0], "", over[0][2]];
+  const { steps, sets, over, ways, advice } = found;
+  const others = [...over.map(([words, , sets]) => [words, sets]), ...ways];
+  const first = steps.length ? [steps[0], "", sets[0]] : others.length && [others[0][0], "", others[0][1]];
   const inside = first ? [...change(...first).childNodes] : advice ? [say(advice)] : [];
   return place.replaceChildren(...inside);
 }
 
 // Verdict and bar stay in sight below each other, and what has the focus below both of them.
 export function stick() {
-  const verdict = find("calc-verdict");
+  const lines = [find("calc-wrong"), find("calc-verdict")];
   const { style } = document.documentElement;
-  const measured = () => style.setProperty("--calc-verdict", `${verdict.offsetHeight}px`);
-  new ResizeObserver(measured).observe(verdict);
-  measured();
+  const height = (line) => (getComputedStyle(line).position === "sticky" ? line.offsetHeight : 0);
+  const measured = () =>
+    style.setProperty("--calc-verdict", `${lines.reduce((sum, line) => sum + height(line), 0)}px`);
+  const watching = new ResizeObserver(measured);
+  for (const line of lines) watching.observe(line);
   // The address holds the question: a way down the page is no other one.
   for (const way of document.querySelectorAll(".calc-ways a"))
     way.addEventListener("click", (event) => {

@@ -18,6 +18,7 @@ from .adapter_tables import EVERY
 from .controls import START
 from .fsdp_tables import synced
 from .question import lora_of, precision_of, recipe_of, run_of
+from .several import per_gpu
 from .table_peak import Highest
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -106,7 +107,8 @@ def instead(
         name = ADAPTERS[kind][0]
         sets["trained"] = kind
         sets.update(kept(state | sets, formats(tried), tried))
-        made.append([Message(told, kind=name, size=text(size)), line, sets])
+        need = per_gpu(text(size), run.devices.ranks)
+        made.append([Message(told, kind=name, size=need), line, sets])
     return made
 
 

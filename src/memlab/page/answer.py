@@ -13,6 +13,7 @@ from ..run import program_defaults
 from ..run.loops import LOOPS
 from ..units import text
 from ..verdict import room_for, room_on
+from . import ways_out
 from . import words as say
 from .advice import cheapest, divided, instead
 from .answer_rows import ORDER as ORDER
@@ -23,6 +24,7 @@ from .pasted import WITHOUT
 from .question import card_of, controls_of, model_of, name_of, recipe_name, recipe_of, run_of
 from .sentences import left_out, of_config, said
 from .serve_controls import LLAMA_CPP, SERVE
+from .several import per_gpu
 from .supported import Unknown, why
 from .table_peak import Highest, Missing, at_rest
 
@@ -54,14 +56,16 @@ def answer(words: str, lookup: Lookup, advise: bool = True) -> str:
 
 def outcome(words: str, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     """The same in Python's own values, with its messages whole."""
+    given = None
     try:
-        return answered(json.loads(words), lookup, advise)
+        given = json.loads(words)
+        return answered(given, lookup, advise)
     except Missing as error:
         return {"needs": str(error)}
     except ImportError:  # memlab.page.files.LATER: the page's engine gets it when it is needed
         return {"needs": REST}
     except (ValueError, TypeError) as error:
-        return {"error": why(error)}
+        return {"error": why(error), "ways": ways_out.of_refused(given)}
 
 
 def answered(
@@ -88,7 +92,7 @@ def answered(
     check(model, run, name)
     shown = named(name, run)
     room = room_for(run, card_of(state))
-    found = begun(state, room, shown, model.parameter_count)
+    found = begun(state, room, shown, model.parameter_count, run.devices.ranks)
     found["without"] = state.get("config", {}).get(WITHOUT, "")
     try:
         highest = top(model, recipe, run, lookup)
@@ -100,7 +104,17 @@ def answered(
             found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
         rows = at_rest(model, recipe, run)
-        found["peak"], found["why"], found["counts"] = False, why(reason), STEP
+        found["peak"], found["why"], found["ways"] = (
+            False,
+            why(reason),
+            ways_out.of_step(recipe, run),
+        )
+        if found["ways"]:
+            found["why"] = (
+                ways_out.NO_COPY_OF_WEIGHTS
+            )  # and so the package has no step of it either
+        else:
+            found["counts"] = STEP
     summed(found, rows, room)
     if advise and not found["fits"] and found["peak"]:
         best = cheapest(model, recipe, run, room.surely, lookup, top)
@@ -108,7 +122,9 @@ def answered(
             best = cheapest(model, recipe, run, room.at_most, lookup, top)
             found["then"] = "tight"
         changed(found, state, best)
-        found["never"] = "" if best.steps else Message(say.NEVER, size=text(best.least))
+        found["never"] = (
+            "" if best.steps else Message(say.NEVER, size=per_gpu(text(best.least), found["gpus"]))
+        )
         several = room_on(card_of(state), ranks=2).surely
         for over, size in divided(model, recipe, run, several, lookup, top):
             sets: State = {"data": over.devices.data, "zero": 3}
@@ -128,7 +144,7 @@ def answered(
     if advise and not found["without"]:  # an engine loads the whole, of which this is a part
         from .engine_sentence import serving
 
-        found["serving"] = serving(model, card_of(state), run.tokens or 0)
+        found["serving"] = serving(model, card_of(state), run.tokens or 0, found["gpus"])
     if state["model"] == OTHER_MODEL:
         found["leaves_out"] += of_config(state["config"], given["config"])
     found.update(said(found, shown, recipe_name(state), run, state.get("zero", 0)))

@@ -22,15 +22,15 @@ ORDER += (BUCKETS, "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
 SIGNS = {FITS: "yes", TIGHT: "tight", DOES_NOT_FIT: "no"}  # how the page marks a verdict
 
 
-def begun(state: State, room: Room, name: str, parameters: int) -> dict[str, Any]:
-    """An answer to a state, still without figures."""
+def begun(state: State, room: Room, name: str, parameters: int, gpus: int = 1) -> dict[str, Any]:
+    """An answer to a state, still without figures; gpus: how many share the work."""
     return {
         "name": name,
         "parameters": parameters,
         "card": room.name,
         "usable": room.there,
         "limit": room.at_most,
-        "ranks": room.nccl > 0,
+        "gpus": gpus,
         "limit_text": text(room.at_most),
         "peak": True,
         "moment": "",
@@ -40,6 +40,7 @@ def begun(state: State, room: Room, name: str, parameters: int) -> dict[str, Any
         "sets": [],
         "flags": [],
         "over": [],
+        "ways": [],
         "why": "",
         "divides": "",
         "serving": "",

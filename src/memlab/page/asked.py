@@ -23,6 +23,7 @@ from .controls import OTHER_MODEL, checked
 from .question import card_of, model_of, name_of, recipe_of, run_of
 from .serve_command import card as card_words
 from .serve_controls import SERVE
+from .several import cards, per_gpu
 from .supported import Unknown, why
 from .table_peak import Highest, Missing
 from .turns import Known, Later
@@ -90,7 +91,7 @@ def _trained(state: State, lookup: Lookup, what: str, known: Known) -> dict[str,
 
     if what == GPUS:
         total = held(run)
-        return gpus(state, lambda card: fitting(room_for(run, card), total))
+        return gpus(state, run.devices.ranks, lambda card: fitting(room_for(run, card), total))
     room = room_for(run, card_of(state))
     if what == BATCH:
         least, most = -(-ROWS // (run.tokens or 1)), MOST
@@ -98,11 +99,14 @@ def _trained(state: State, lookup: Lookup, what: str, known: Known) -> dict[str,
         least, most = max(least_tokens(run), -(-ROWS // run.batch)), model.positions
     value = largest(lambda n: held(sized(run, what, n)), room.surely, least, most)
     size = held(sized(run, what, value or least))
-    sizes = {"card": room.name, "count": f"{value or least:,}", "limit": text(room.at_most)}
+    gpus_there = run.devices.ranks
+    sizes = {"card": cards(room.name, gpus_there), "limit": text(room.at_most)}
+    count = f"{value or least:,}"
+    sizes["count"] = per_gpu(count, gpus_there) if what == BATCH else count
     found: dict[str, Any] = {"value": value, "sets": sets(what, value), "then": ""}
     if value:
         form = say.BATCH_FOUND if what == BATCH else say.SEQUENCE_FOUND
-        found["line"] = Message(form, size=text(size), **sizes)
+        found["line"] = Message(form, size=per_gpu(text(size), gpus_there), **sizes)
         if value == most:
             found["then"] = say.BOUND_ENDS if what == BATCH else say.POSITIONS_END
     elif room.verdict(size).word == TIGHT:

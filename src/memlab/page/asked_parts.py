@@ -10,6 +10,7 @@ from . import asked_words as say
 from .answer_rows import SIGNS
 from .controls import NUMBERS
 from .serve_controls import LLAMA_CPP, NO_ENGINE, SERVE
+from .several import each_line
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ def fitting(room: Room, total: int) -> tuple[str, str, str]:
     return sign, NAMES[sign], Message(say.LEFT if left >= 0 else say.TOO_MUCH, size=text(abs(left)))
 
 
-def gpus(state: State, judged: Callable[[Device], tuple[str, str, str]]) -> dict[str, Any]:
-    """Every GPU, from the smallest: its verdict, and what is left."""
+def gpus(
+    state: State, count: int, judged: Callable[[Device], tuple[str, str, str]]
+) -> dict[str, Any]:
+    """Every GPU, from the smallest, or so many of each: its verdict, and what is left."""
     rows, counts = [], {"yes": 0, "tight": 0, "no": 0}
     slots = state["use"] == SERVE and state["engine"] == LLAMA_CPP
     for card in sorted(
@@ -44,11 +47,11 @@ def gpus(state: State, judged: Callable[[Device], tuple[str, str, str]]) -> dict
         counts[sign] += 1
         here = card.name == state["card"]
         rows.append([card.name, text(card.limit), sign, verdict, margin, here])
-    form = (
-        say.GPUS_SERVE if state["use"] == SERVE and state["engine"] != NO_ENGINE else say.GPUS_FOUND
-    )
+    form = say.GPUS_FOUND
+    if state["use"] == SERVE and state["engine"] != NO_ENGINE:
+        form = say.GPUS_HOLD_ONE if state["users"] == 1 else say.GPUS_SERVE
     sizes = {"fits": counts["yes"], "tight": counts["tight"], "all": len(rows)}
-    return {"line": Message(form, **sizes), "rows": rows}
+    return {"line": Message(form, **sizes), "then": each_line(count), "rows": rows}
 
 
 def sets(what: str, value: int) -> dict[str, int]:

@@ -18,7 +18,8 @@ from .question import card_of, model_of
 from .sentences import cache_of
 from .serve_command import computing
 from .serve_controls import LLAMA_CPP, NO_ENGINE
-from .serve_engine import conversations, engine_of, llama_cpp_of, packing
+from .serve_engine import conversations, engine_of, gpus_of, llama_cpp_of, packing
+from .several import cards
 from .turns import CHEAP, DEAR, Known
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -41,7 +42,7 @@ def served(state: State, what: str, known: Known) -> dict[str, Any]:
 
         if what == GPUS:
             total = held(state["users"], state["context"])
-            return gpus(state, lambda card: fitting(room_on(card, threads=1), total))
+            return gpus(state, 1, lambda card: fitting(room_on(card, threads=1), total))
         limit = room_on(card_of(state), threads=1).surely
         if what == USERS:
             value = largest(lambda n: held(n, state["context"]), limit, 1, MOST)
@@ -66,7 +67,9 @@ def served(state: State, what: str, known: Known) -> dict[str, Any]:
         return found
 
     if what == GPUS:
-        return gpus(state, lambda card: _holding(state, made(card, state["context"])))
+        return gpus(
+            state, gpus_of(state), lambda card: _holding(state, made(card, state["context"]))
+        )
     card, there = card_of(state), made(card_of(state), state["context"])
     if what == USERS:
         return _counted(state, what, conversations(there))
@@ -86,7 +89,7 @@ def _slots(state: State, model: Model, what: str, known: Known) -> dict[str, Any
         return left // slot_cache(model, tokens, engine.cache)
 
     if what == GPUS:
-        return gpus(state, lambda card: _room(state, slots(card, state["context"])))
+        return gpus(state, 1, lambda card: _room(state, slots(card, state["context"])))
     card, users = card_of(state), state["users"]
     if what == USERS:
         return _counted(state, what, slots(card, state["context"]))
@@ -100,9 +103,11 @@ def _weights(state: State, model: Model) -> int:
 
 
 def _counted(state: State, what: str, value: int, ended: bool = False) -> dict[str, Any]:
-    sizes = {"card": card_of(state).name, "count": f"{value:,}"}
+    sizes = {"card": cards(card_of(state).name, gpus_of(state)), "count": f"{value:,}"}
     if what == USERS:
         form, sizes["each"] = say.USERS_FOUND if value else say.NO_USERS, f"{state['context']:,}"
+    elif state["users"] == 1:
+        form = say.CONTEXT_OF_ONE if value else say.NO_CONTEXT_OF_ONE
     else:
         form, sizes["users"] = say.CONTEXT_FOUND if value else say.NO_CONTEXT, f"{state['users']:,}"
     found: dict[str, Any] = {"value": value, "sets": sets(what, value)}

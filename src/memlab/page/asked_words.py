@@ -22,14 +22,17 @@ REPLAYED = (
 )
 USERS_FOUND = "Conversations of {each} tokens at once on {card}: {count}."
 CONTEXT_FOUND = "Longest context of each of {users} conversations on {card}: {count} tokens."
+CONTEXT_OF_ONE = "Longest context of one conversation on {card}: {count} tokens."
 NO_USERS = "No conversation of {each} tokens fits {card}."
 NO_CONTEXT = "No context of {users} conversations fits {card}."
+NO_CONTEXT_OF_ONE = "No context of one conversation fits {card}."
 NO_PEAK = "The peak of this step is not known to this page, and so what fits is not: {why}."
 NO_TYPE = "What fits of a {family} is not known to this page: only what stays of it is counted."
 
 # The table of GPUs.
 GPUS_FOUND = "{fits} of {all} GPUs fit it, {tight} are tight."
 GPUS_SERVE = "{fits} of {all} GPUs hold all conversations, {tight} hold some of them."
+GPUS_HOLD_ONE = "{fits} of {all} GPUs hold this conversation."
 GPU, MEMORY, VERDICT, MARGIN = "GPU", "memory", "verdict", "margin"
 FITS, TIGHT, DOES_NOT_FIT, HOLDS_SOME = "✓ fits", "≈ tight", "✗ does not fit", "≈ holds some"
 LEFT, TOO_MUCH = "{size} left", "{size} too much"

@@ -43,7 +43,7 @@ OF_ITS_TEXT = (
     "text_config: {problem}; where transformers is installed, memlab estimate CONFIG answers"
 )
 NOT_IN_TABLE = (
-    "{key}={value} is not in this page's table of {family}; where transformers is installed, "
+    "{family} with {key}={value} is not supported on this page; where transformers is installed, "
     "memlab estimate CONFIG answers"
 )
 QUANTIZED = (

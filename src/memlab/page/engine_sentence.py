@@ -9,10 +9,13 @@ from ..engines.pool import pool
 from ..model import Model
 from ..units import text
 from . import words as say
+from .several import single
 
 
-def serving(model: Model, card: Device, tokens: int) -> str:
-    """How many conversations of so many tokens vLLM keeps on a card, in bf16, started as it is.
+def serving(model: Model, card: Device, tokens: int, gpus: int = 1) -> str:
+    """How many conversations of so many tokens vLLM keeps on one card, in bf16, started as it is.
+
+    gpus        how many share the step that is asked about; the engine has one of them
 
     Formula     memlab.engines.pool.pool
     """
@@ -21,12 +24,13 @@ def serving(model: Model, card: Device, tokens: int) -> str:
     except ValueError:
         return say.NO_ENGINE
     size, each = text(max(0, found.available)), f"{tokens:,}"
+    name = single(card.name, gpus)
     if not found.starts:
-        return Message(say.NOT_SERVED, card=card.name, size=size, each=each)
+        return Message(say.NOT_SERVED, card=name, size=size, each=each)
     count = found.blocks // found.request
     return Message(
         say.SERVED,
-        card=card.name,
+        card=name,
         size=size,
         tokens=f"{found.tokens:,}",
         count=f"{count:,}",

@@ -2,7 +2,7 @@
 
 FILE_KEPT = "every tensor in its type of a {file} file, but the input embedding"
 SLOTS_KEPT = (
-    "2 · L · T · K · H in {cache} for each of {users} slots, T rounded up to a multiple of 256"
+    "{users} · 2 · L · T · K · H in {cache}, for as many slots, T rounded up to a multiple of 256"
 )
 OF_CUDA = "the CUDA context, {size}, which the line leaves free already"
 COMPUTE_BUFFER = (

@@ -15,6 +15,7 @@ from ..verdict import BAND, RUNS, percent
 from . import loop_tables
 from . import words as say
 from .pasted import WHOLE, text_of
+from .several import cards, one_of, per_gpu
 from .table_peak import HILLS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -47,7 +48,7 @@ def said(found: Said, model: str, recipe: str, run: Run, zero: int) -> Said:
         "divides": undivided(run, zero),
         "advice": advice(found),
         "steps": [
-            Message(say.CHANGED, change=called(name), cost=cost, size=size)
+            Message(say.CHANGED, change=called(name), cost=cost, size=per_gpu(size, found["gpus"]))
             for name, cost, size in found["changes"]
         ],
         "verdict": verdict(found),
@@ -60,13 +61,14 @@ def pictured(found: Said) -> str:
     """The bar in words."""
     parts = [Message(row["term"] + " {size}", size=row["text"]) for row in found["rows"]]
     return Message(
-        say.PICTURE, size=found["total_text"], parts=Listed(", ", parts), limit=found["limit_text"]
+        say.PICTURE, size=total_of(found), parts=Listed(", ", parts), limit=found["limit_text"]
     )
 
 
 def heading(found: Said, model: str, recipe: str, run: Run) -> str:
     """What the ledger is of, as the title of memlab.estimate's says it."""
     if not found["peak"]:
+        recipe = one_of(recipe, found["gpus"])
         return Message(say.HEADING_AT_REST, model=model, recipe=recipe)
     sizes = {"batch": f"{run.batch:,}", "tokens": f"{run.tokens:,}"}
     pairs = run.sequences != run.batch
@@ -74,6 +76,7 @@ def heading(found: Said, model: str, recipe: str, run: Run) -> str:
     if run.micro_batches > 1:
         many = say.BATCHES_OF_PAIRS if pairs else say.BATCHES
         size = Message(many, passes=f"{run.micro_batches:,}", **sizes)
+    size = one_of(size, found["gpus"])
     return Message(say.HEADING, model=model, recipe=recipe, tokens=size, moment=found["moment"])
 
 
@@ -113,11 +116,11 @@ def known(found: Said) -> str:
     more: Said = {}
     if found["state"] == "tight":
         more = {"most": found["most"], "percent": percent(BAND), "runs": RUNS}
-    tight = say.TIGHT_RANKS if found["ranks"] else say.TIGHT
+    tight = say.TIGHT_RANKS if found["gpus"] > 1 else say.TIGHT
     told = {"yes": say.FITS, "tight": tight, "no": say.TOO_MUCH}[found["state"]]
     if found.get("without"):
         part = of_text()
-        tight = part.TIGHT_RANKS_TEXT if found["ranks"] else part.TIGHT_TEXT
+        tight = part.TIGHT_RANKS_TEXT if found["gpus"] > 1 else part.TIGHT_TEXT
         told = {"yes": part.FITS_TEXT, "tight": tight, "no": part.TOO_MUCH_TEXT}[found["state"]]
     return Message(told, **figures(found), **more)
 
@@ -125,11 +128,16 @@ def known(found: Said) -> str:
 def figures(found: Said) -> Said:
     """What each of these sentences names."""
     return {
-        "card": found["card"],
+        "card": cards(found["card"], found["gpus"]),
         "limit": found["limit_text"],
-        "total": found["total_text"],
+        "total": total_of(found),
         "left": found["left"],
     } | ({"without": found["without"]} if found.get("without") else {})
+
+
+def total_of(found: Said) -> str:
+    """What it needs, or what each of several GPUs does."""
+    return per_gpu(found["total_text"], found["gpus"])
 
 
 def of_text() -> Any:

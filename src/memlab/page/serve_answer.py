@@ -19,7 +19,7 @@ from .config_words import ENGINE_OF_WHOLE
 from .controls import OTHER_MODEL
 from .pasted import WHOLE, WITHOUT
 from .question import card_of, model_of, name_of
-from .sentences import beside, cache_of, known, of_config, pictured
+from .sentences import beside, cache_of, known, of_config, pictured, total_of
 from .serve_command import (
     capitals,
     command,
@@ -30,7 +30,8 @@ from .serve_command import (
     script,
 )
 from .serve_controls import NF4, NO_ENGINE, PLAIN, PUBLISHED
-from .serve_engine import conversations, packing, pool_of
+from .serve_engine import conversations, gpus_of, packing, pool_of
+from .several import cards, one_of, per_gpu
 from .types import TypedModel
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -55,7 +56,7 @@ def served(state: State, given: State, lookup: Lookup, advise: bool = True) -> d
         return of_type(state, lookup)
     model = asked_model(state)
     room = room_on(card_of(state), threads=1)
-    found = begun(state, room, name_of(state, model), model.parameter_count)
+    found = begun(state, room, name_of(state, model), model.parameter_count, gpus_of(state))
     found["without"] = config.get(WITHOUT, "")
     if found["without"] and state["engine"] != NO_ENGINE:
         sizes = {"family": config[WHOLE], "without": found["without"]}
@@ -143,12 +144,17 @@ def of_engine(found: dict[str, Any], state: State, card: Room, model: Model, adv
     found["fits"] = state["users"] <= room  # the engine has its own share, and keeps to it
     found["state"] = "yes" if found["fits"] else "no"
     shown(found, state, room, there.tokens, max(0, there.available))
-    sizes = {"card": found["card"], "users": f"{state['users']:,}", "count": f"{room:,}"}
-    sizes.update({"each": f"{state['context']:,}", "total": found["total_text"]})
+    sizes = {
+        "card": cards(found["card"], found["gpus"]),
+        "users": f"{state['users']:,}",
+        "count": f"{room:,}",
+    }
+    sizes.update({"each": f"{state['context']:,}", "total": total_of(found)})
     sizes.update({"limit": found["limit_text"], "engine": engine})
     if not there.starts:
         sizes["dtype"] = text(state["loaded"] * MiB) if state["loaded"] else format_of(state)
-        found["verdict"] = Message(told.STARTS_NOT, size=text(max(0, there.available)), **sizes)
+        left = per_gpu(text(max(0, there.available)), found["gpus"])
+        found["verdict"] = Message(told.STARTS_NOT, size=left, **sizes)
     else:
         fitting = told.SERVES_ONE if state["users"] == 1 else told.SERVES
         found["verdict"] = Message(fitting if found["fits"] else told.SERVES_SOME, **sizes)
@@ -169,13 +175,13 @@ def shown(found: dict[str, Any], state: State, count: int, tokens: int, left: in
     """Put in the sentences that both kinds have, and the lines that ask the package."""
     sizes = {"model": found["name"], "users": f"{state['users']:,}"}
     sizes.update({"each": f"{state['context']:,}", "engine": named(state["engine"])})
-    several = state["cards"] > 1 and state["engine"] != NO_ENGINE
-    form = told.HEADING_OF_CARDS if several else told.HEADING_SERVED
-    found["heading"] = Message(form, dtype=format_of(state), cards=state["cards"], **sizes)
+    form = told.HEADING_OF_ONE if state["users"] == 1 else told.HEADING_SERVED
+    heading = Message(form, dtype=format_of(state), **sizes)
+    found["heading"] = one_of(heading, found["gpus"])
     room = (told.ROOM_FOR_NONE, told.ROOM_FOR_ONE, told.ROOM)[min(count, 2)]
     found["serving"] = Message(
         room,
-        size=text(left),
+        size=per_gpu(text(left), found["gpus"]),
         tokens=f"{tokens:,}",
         count=f"{count:,}",
         each=sizes["each"],

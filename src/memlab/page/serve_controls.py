@@ -75,7 +75,7 @@ START = {
     "gguf": "Q4_K_M",
     "gguf_kv": "f16",
     "kv": "auto",
-    "users": 8,
+    "users": 1,
     "context": 8192,
     "share": 92,
     "cards": 1,

@@ -10,7 +10,7 @@ from ..model import Model
 from ..units import MiB
 from .question import card_of
 from .serve_command import computing, packs, quantization
-from .serve_controls import PUBLISHED
+from .serve_controls import LLAMA_CPP, NO_ENGINE, PUBLISHED
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ def pool_of(state: State, model: Model) -> Pool:
     Raises      ValueError as memlab.engines.pool
     """
     return pool(model, engine_of(state), on=card_of(state))
+
+
+def gpus_of(state: State) -> int:
+    """How many GPUs share the model: those of vLLM or SGLang."""
+    return 1 if state["engine"] in (NO_ENGINE, LLAMA_CPP) else int(state["cards"])
 
 
 def conversations(there: Pool) -> int:

@@ -1,9 +1,7 @@
 """Sentences about inference: as in memlab.page.words, loaded when it is asked about."""
 
-HEADING_OF_CARDS = (
-    "{model} · {engine}, {dtype}: {users} conversations × {each} tokens, one of {cards} GPUs"
-)
 HEADING_SERVED = "{model} · {engine}, {dtype}: {users} conversations × {each} tokens"
+HEADING_OF_ONE = "{model} · {engine}, {dtype}: one conversation × {each} tokens"
 SERVES = (
     "✓ {card} with {engine} supports {users} concurrent conversations of {each} tokens: they need "
     "{total} of {limit}, and there is room for {count}."
@@ -21,15 +19,15 @@ STARTS_NOT = (
     "cache, and one conversation of {each} tokens needs more."
 )
 ROOM = (
-    "After the weights, {size} of each GPU are left for the KV cache: {tokens} tokens, which is "
+    "After the weights, {size} are left for the KV cache: {tokens} tokens, which is "
     "{count} concurrent conversations of {each} tokens."
 )
 ROOM_FOR_ONE = (
-    "After the weights, {size} of each GPU are left for the KV cache: {tokens} tokens, which is "
+    "After the weights, {size} are left for the KV cache: {tokens} tokens, which is "
     "one conversation of {each} tokens."
 )
 ROOM_FOR_NONE = (
-    "After the weights, {size} of each GPU are left for the KV cache: {tokens} tokens, and one "
+    "After the weights, {size} are left for the KV cache: {tokens} tokens, and one "
     "conversation of {each} tokens needs more."
 )
 PUBLISHED = (

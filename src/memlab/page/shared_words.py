@@ -62,7 +62,7 @@ OF_ENGINES = (
     "tensor={tensor} cuts a packed matrix at {size}, no multiple of the {group} that share a scale",
 )
 SCRIPTS = (
-    "No answer to this question: the line above says why.",
+    "No answer to this question.",
     "Compute it without its quantization_config",
     "Compute QLoRA on its NF4 base model",
     "The address is too long to be one of this page.",

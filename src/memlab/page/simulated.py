@@ -19,7 +19,7 @@ from ..step.simulate import simulate
 from . import simulated_words as say
 from .answer import ORDER, answered
 from .controls import checked
-from .question import recipe_of, run_of
+from .question import run_of
 from .supported import Unknown, why
 from .table_peak import HILLS, Highest
 
@@ -36,22 +36,14 @@ def answer(state: str, advise: bool = False) -> str:
     try:
         found = answered(json.loads(state), _no_table, advise, Counted)
         asked = checked(json.loads(state))
-        recipe, run = recipe_of(asked), run_of(asked)
+        run = run_of(asked)
     except (ValueError, TypeError) as error:
         return dumps({"error": why(error)})
-    if not found["peak"] and run.devices.deepspeed and not updates_a_copy(recipe):
-        return dumps({"refused": say.DEEPSPEED})
     if not found["peak"]:
         return dumps({"refused": Message(say.NOT_COUNTED, why=found["why"])})
     if run.devices.ranks > 1 and not run.devices.fsdp:
         found["leaves_out"].append(say.LEFT_BY_RANKS)
     return dumps(found)
-
-
-def updates_a_copy(recipe: Recipe) -> bool:
-    """Whether it is one of those that DeepSpeed's step is described with."""
-    master = recipe.master if recipe.weights == "bf16" else recipe.weights
-    return master == "fp32" and not recipe.autocast
 
 
 def _no_table(name: str, kind: str) -> str:

@@ -6,10 +6,6 @@ LEFT_BY_RANKS = (
     "communication library: this step has not been measured on a GPU here yet"
 )
 NOT_COUNTED = "The package does not support this step either: {why}."
-DEEPSPEED = (
-    "DeepSpeed updates an fp32 master copy of the weights: as the precision choose bf16 weights "
-    "with an fp32 master copy, or fp32, and the package computes this step."
-)
 # What the page says around it: book/calculator/count.mjs.
 OFFER = "Run memlab in the browser and compute this step"
 OFFER_CARDS = "Run memlab in the browser and find on how many GPUs it fits"
