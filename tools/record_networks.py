@@ -2,19 +2,34 @@
 
     python tools/record_networks.py llama                   every kind that FAMILIES names
     python tools/record_networks.py llama "cpu fp32"        those in whose names this stands
+    python tools/record_networks.py --types phi stablelm    types without a record of their own
+    python tools/record_networks.py --check phi stablelm    plays them at other sizes, beside traces
+                                                            and a real step; a file that is not as
+                                                            its own code goes
 
-It takes seconds a kind; nothing is computed. Kinds that were not asked for stay as they are.
+It takes seconds a kind; nothing is computed. Kinds that were not asked for stay as they are. A type
+needs no line here: its keys, sizes and weights are read from its own class.
 """
 
 import json
+import logging
+import random
 import sys
 import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from memlab.lab.network_kinds import recorded
+import causal_types
+
+from memlab import Model, Run
+from memlab.families import RECORDED
+from memlab.lab.causal import Causal
+from memlab.lab.network_check import apart, drawn, sizes
+from memlab.lab.network_kinds import recorded, recorded_type
+from memlab.lab.network_type import attention_of, keys_of
 from memlab.measure.network_packed import packed
+from memlab.step import simulate
 from memlab.step.networks.recording import unpacked
 
 HERE = Path(__file__).parents[1] / "src" / "memlab" / "data" / "networks"
@@ -34,8 +49,9 @@ FAMILIES: dict[str, dict[str, Any]] = {
         "more": (" near", " near ragged", " far"),
         "types": ["sliding_attention", "full_attention"] * 2,
     },
-    "nemotron": {"heads": ("shared",), "attentions": ("sdpa",)},
 }
+# Kinds of a type in which a config is asked for beside that of its class.
+VARIANTS: dict[str, tuple[str, ...]] = {}
 
 
 def kinds(family: str) -> list[str]:
@@ -71,12 +87,13 @@ def main(family: str, *asked: str) -> None:
     print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
-def save(path: Path, made: dict[str, Any]) -> None:
-    """Write them down with the versions of the code that was watched."""
+def save(path: Path, made: dict[str, Any], told: dict[str, Any] | None = None) -> None:
+    """Write them down, with the versions of the code that was watched and what is told of a type."""
     versions = {name: version(name) for name in ("torch", "transformers")}
     parts = [f"{json.dumps(key)}:{_text(value)}" for key, value in packed(made).items()]
     path.parent.mkdir(exist_ok=True)
-    text = ",\n".join([f'"versions":{json.dumps(versions)}', *parts])
+    type_told = [f'"family":{_text(told)}'] if told else []
+    text = ",\n".join([f'"versions":{json.dumps(versions)}', *type_told, *parts])
     path.write_text("{" + text + "}\n", encoding="utf-8")
 
 
@@ -84,5 +101,61 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def of_type(family: str) -> None:
+    """Record a type: what is asked of it most, and of a CPU's kernels what a test runs."""
+    begun, path = time.process_time(), HERE / f"{family}.json"
+    heads = ("shared", "own") if "kv_heads" in keys_of(family) else ("own",)
+    attention, told, made = attention_of(family), {}, {}
+    for more in ("", *VARIANTS.get(family, ())):
+        for precision in (*USUAL, "cpu fp32"):
+            for batch in SIZES:
+                for kept in heads:
+                    if precision not in USUAL and batch == "one":
+                        continue
+                    kind = f"{precision} {attention} {batch} {kept} {more}".strip()
+                    made[kind], said, problems = recorded_type(family, kind)
+                    if problems:
+                        raise ValueError(f"{kind}: {problems[0]}")
+                    told = told or {**said, "attentions": [attention], "weights": {}}
+                    told["weights"] = said["weights"] | told["weights"]
+    save(path, made, told)
+    size, took = path.stat().st_size, time.process_time() - begun
+    print(f"{family}: {len(made)} kinds, {size:,} bytes, {took:.0f} s", flush=True)
+
+
+def check(family: str) -> str:
+    """Play a type beside its own code: nothing, or where they are not the same."""
+    for config, recipe, run in drawn(family, 6, 0):
+        if found := apart(config, recipe, run):
+            return f"{recipe}, {run.said()}, {config}: {found}"
+    config = sizes(random.Random(1), family)
+    run = Run.cpu(batch=causal_types.BATCH, tokens=causal_types.TOKENS)
+    played, real = (
+        simulate(Model.from_config(config), "fp32", run),
+        causal_types.real(Causal(config)),
+    )
+    return "" if played.peak.bytes == real else f"a real step: {played.peak.bytes - real:+,} B"
+
+
+def types(what: str, names: list[str]) -> None:
+    logging.disable(logging.CRITICAL)
+    for family in names or RECORDED:
+        try:
+            if what == "--types":
+                of_type(family)
+                continue
+            found = check(family)
+        except Exception as error:  # the type's own code: what it raises is the finding
+            found = " ".join(f"{type(error).__name__}: {error}".split())
+        if found:
+            print(f"{family}: {found[:600]}", flush=True)
+            (HERE / f"{family}.json").unlink(missing_ok=True)
+        elif what == "--check":
+            print(f"{family}: as its own code", flush=True)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] in ("--types", "--check"):
+        types(sys.argv[1], sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

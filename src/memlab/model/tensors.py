@@ -75,6 +75,11 @@ def tensors_of(model: Model) -> Iterator[Tensor]:
     Leaves out  a tied output head, because it is the embedding; buffers such as rotary tables
     """
     m = model
+    if record_of(m.family).recorded is not None:
+        from .recorded import tensors
+
+        yield from tensors(m)
+        return
     yield Tensor("embedding", (m.vocab, m.embed_dim), "embedding")
     if m.learned_positions:
         yield Tensor("positions", (m.positions + m.position_offset, m.d_model), "positions")
