@@ -2,18 +2,20 @@
 
     python tools/record_networks.py llama                   every kind that FAMILIES names
     python tools/record_networks.py llama "cpu fp32"        those in whose names this stands
-    python tools/record_networks.py --types phi stablelm    types without a record of their own
-    python tools/record_networks.py --check phi stablelm    plays them at other sizes, beside traces
-                                                            and a real step; a file that is not as
-                                                            its own code goes
+    python tools/record_networks.py --types [phi ...]       types without a record of their own,
+                                                            all that have no file
+    python tools/record_networks.py --check [phi ...]       plays them at other sizes, beside traces
+                                                            and a real step
 
-It takes seconds a kind; nothing is computed. Kinds that were not asked for stay as they are. A type
-needs no line here: its keys, sizes and weights are read from its own class.
+It takes two seconds a kind; nothing is computed. Kinds that were not asked for stay as they are. A
+type needs no line here: its keys, sizes and weights are read from its own class. Its file is kept
+where the check finds 0 B between it and its own code.
 """
 
 import json
 import logging
 import random
+import subprocess
 import sys
 import time
 from importlib.metadata import version
@@ -23,7 +25,7 @@ from typing import Any
 import causal_types
 
 from memlab import Model, Run
-from memlab.families import RECORDED
+from memlab.families import NAMES, RECORDED
 from memlab.lab.causal import Causal
 from memlab.lab.network_check import apart, drawn, sizes
 from memlab.lab.network_kinds import recorded, recorded_type
@@ -88,7 +90,7 @@ def main(family: str, *asked: str) -> None:
 
 
 def save(path: Path, made: dict[str, Any], told: dict[str, Any] | None = None) -> None:
-    """Write them down, with the versions of the code that was watched and what is told of a type."""
+    """Write them down, with the versions of the watched code and what is told of a type."""
     versions = {name: version(name) for name in ("torch", "transformers")}
     parts = [f"{json.dumps(key)}:{_text(value)}" for key, value in packed(made).items()]
     path.parent.mkdir(exist_ok=True)
@@ -125,7 +127,7 @@ def of_type(family: str) -> None:
 
 def check(family: str) -> str:
     """Play a type beside its own code: nothing, or where they are not the same."""
-    for config, recipe, run in drawn(family, 6, 0):
+    for config, recipe, run in drawn(family, 4, 0):
         if found := apart(config, recipe, run):
             return f"{recipe}, {run.said()}, {config}: {found}"
     config = sizes(random.Random(1), family)
@@ -137,25 +139,48 @@ def check(family: str) -> str:
     return "" if played.peak.bytes == real else f"a real step: {played.peak.bytes - real:+,} B"
 
 
-def types(what: str, names: list[str]) -> None:
-    logging.disable(logging.CRITICAL)
+def candidates() -> list[str]:
+    """Types of causal language models without a record and without a file."""
+    known = {*NAMES, *(path.stem for path in HERE.glob("*.json"))}
+    return [name for name in causal_types.names() if name not in known]
+
+
+def types(names: list[str]) -> None:
+    """Record each type, and keep what is as its own code: a line each, with the reason if not."""
+    for family in names or candidates():
+        path = HERE / f"{family}.json"
+        try:
+            of_type(family)
+            again = [sys.executable, __file__, "--check", family]  # which reads the folder anew
+            if subprocess.run(again, check=False).returncode:
+                path.unlink()
+        except Exception as error:  # the type's own code: what it raises is the finding
+            print(f"{family}: {_line(error)}", flush=True)
+
+
+def checks(names: list[str]) -> int:
+    """Check each type that was recorded: how many are not as their own code."""
+    apart = 0
     for family in names or RECORDED:
         try:
-            if what == "--types":
-                of_type(family)
-                continue
             found = check(family)
-        except Exception as error:  # the type's own code: what it raises is the finding
-            found = " ".join(f"{type(error).__name__}: {error}".split())
-        if found:
-            print(f"{family}: {found[:600]}", flush=True)
-            (HERE / f"{family}.json").unlink(missing_ok=True)
-        elif what == "--check":
-            print(f"{family}: as its own code", flush=True)
+        except Exception as error:
+            found = _line(error)
+        apart += bool(found)
+        print(f"{family}: {found[:600] or 'as its own code'}", flush=True)
+    return apart
+
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 if __name__ == "__main__":
-    if sys.argv[1] in ("--types", "--check"):
-        types(sys.argv[1], sys.argv[2:])
-    else:
-        main(*sys.argv[1:])
+    logging.disable(logging.CRITICAL)
+    match sys.argv[1:]:
+        case ["--types", *names]:
+            types(names)
+        case ["--check", *names]:
+            sys.exit(checks(names) > 0)
+        case names:
+            main(*names)

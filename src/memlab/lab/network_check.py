@@ -95,7 +95,8 @@ def sizes(rng: random.Random, family: str) -> dict[str, Any]:
         kept = {word for kind in kinds for word in kind.split()}
         wanted["kv_heads"] = rng.choice([heads] * ("own" in kept) + [2] * ("shared" in kept))
     if "head_dim" in known.shape:
-        wanted["head_dim"] = rng.choice((width, 24))
+        square = recording(family)["family"]["square"]
+        wanted["head_dim"] = width if square else rng.choice((width, 24))
     turned = (known.recorded or {}).get("rotary_dim")
     if turned:  # which heads are at least as wide as
         wanted["d_model"] = heads * (turned + rng.choice((0, 16)))

@@ -81,13 +81,26 @@ def recorded_type(family: str, kind: str) -> tuple[dict[str, Any], dict[str, Any
     """The same of a type without a record of its own; and what the file says of the type.
 
     kind        may end in what its config says otherwise than its class, mlp_bias=true
+    Raises      what the type's own code raises
     """
+    keys = keys_of(family)
+    if "head_dim" in keys:
+        try:
+            return _recorded_type(family, kind, keys, square=False)
+        except RuntimeError:  # its code does not ask head_dim everywhere
+            pass
+    return _recorded_type(family, kind, keys, square=True)
+
+
+def _recorded_type(
+    family: str, kind: str, keys: dict[str, str], *, square: bool
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """square: its heads are together as wide as its model."""
     backend = "cpu" if kind.startswith("cpu ") else "cuda"
     precision, attention, texts, heads, *more = kind.removeprefix("cpu ").split()
-    keys, pinned = keys_of(family), pinned_of(family)
-    sizes = _sizes(heads, texts) | {"P": 8 * 149}
+    sizes, pinned = _sizes(heads, texts) | {"P": 8 * 149}, pinned_of(family)
     sizes["D"] *= sizes["N"]
-    if "head_dim" not in keys:  # its heads are as wide as its model lets them be
+    if square:
         sizes["D"] = sizes["N"] * sizes["H"]
     config = {key: sizes[LETTERS[field]] for field, key in keys.items() if field in LETTERS}
     config |= {key: json.loads(value) for key, _, value in (word.partition("=") for word in more)}
@@ -98,7 +111,8 @@ def recorded_type(family: str, kind: str) -> tuple[dict[str, Any], dict[str, Any
     passes += [_watched(config, precision, run, each) for each in frozen_passes(first.module)]
     letters = Letters(sizes, _sums(sizes, pinned))
     done, problems = write(passes, letters, ["all"] * 2)
-    return done, told_of(family, first.module, letters, config), problems
+    told = {**told_of(family, first.module, letters, config), "square": square}
+    return done, told, problems
 
 
 def _sizes(heads: str, texts: str) -> dict[str, int]:

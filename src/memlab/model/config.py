@@ -48,6 +48,8 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if fields.get("d_ff") is None:  # gpt2 and its contemporaries
         fields["d_ff"] = 4 * fields["d_model"]
     believed.check_heads(family, fields)
+    if known.recorded is not None:
+        _check_square(family, fields)
     if known.mixture:
         fields |= mixtures.read(family, config, fields)
     if known.latent:
@@ -68,6 +70,15 @@ def _check_recorded(family: str, pinned: Mapping[str, Any], config: Mapping[str,
                 f"{said.replace(' ', ', ')} is not supported for {family}, whose network was "
                 f"recorded as its class has it{others}"
             )
+
+
+def _check_square(family: str, fields: Mapping[str, Any]) -> None:
+    """Of a type whose code does not ask head_dim everywhere."""
+    from ..families.recorded import recording
+
+    width, heads, head = fields["d_model"], fields["heads"], fields.get("head_dim")
+    if head is not None and recording(family)["family"]["square"] and width != heads * head:
+        raise ValueError(f"head_dim={head}: {family} needs D={width} to be N={heads} times as much")
 
 
 def load(source: Any) -> tuple[Mapping[str, Any], str | None]:
