@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..families import record_of
 from ..families.recorded import recording, sized, variant
-from .tensors import Tensor
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -13,8 +12,8 @@ if TYPE_CHECKING:
     from .model import Model
 
 
-def tensors(model: Model) -> Iterator[Tensor]:
-    """Every kind of parameter tensor, in the order of its modules.
+def rows(model: Model) -> Iterator[tuple[str, tuple[int, ...], str, int, bool]]:
+    """What memlab.model.tensors.Tensor is made of, in the order of the modules.
 
     Leaves out  a tied output head, because it is the embedding; buffers
     """
@@ -38,4 +37,4 @@ def tensors(model: Model) -> Iterator[Tensor]:
         where, copies = (f"layers.{component}.", model.layers) if inside else ("", 1)
         if inside and component == "norm":
             where = "layers."
-        yield Tensor(f"{where}{name}", shape, component, copies, linear=bool(linear))
+        yield f"{where}{name}", shape, component, copies, bool(linear)

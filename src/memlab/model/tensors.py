@@ -76,9 +76,10 @@ def tensors_of(model: Model) -> Iterator[Tensor]:
     """
     m = model
     if record_of(m.family).recorded is not None:
-        from .recorded import tensors
+        from .recorded import rows
 
-        yield from tensors(m)
+        for name, shape, part, copies, linear in rows(m):
+            yield Tensor(name, shape, part, copies, linear=linear)
         return
     yield Tensor("embedding", (m.vocab, m.embed_dim), "embedding")
     if m.learned_positions:
