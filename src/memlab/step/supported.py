@@ -270,16 +270,9 @@ def check_shape(model: Model, run: Run) -> None:
 
 # What a network that was recorded is played with: tests/test_recorded_types.py.
 PLAYED = (
-    "batch",
-    "tokens",
-    "micro_batches",
-    "backend",
-    "attention",
-    "checkpoint",
-    "loop",
-    "frozen",
+    *("batch", "tokens", "micro_batches", "backend", "attention", "checkpoint", "loop", "frozen"),
+    *("optimizer_impl", "step_in_backward", "clip", "lora", "holds", "devices"),
 )
-PLAYED += ("optimizer_impl", "step_in_backward", "clip", "lora", "holds", "devices")
 PLAYED_LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer")
 
 

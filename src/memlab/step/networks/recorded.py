@@ -1,7 +1,8 @@
 """Networks that nobody wrote down: recorded from their own code, and played on the engine.
 
 What a recording is: memlab.step.networks.recording. The player stands in the place of a network of
-this folder, so checkpoints, adapters, frozen parts, micro-batches and FSDP2 are the engine's.
+this folder, so checkpoints, adapters, frozen parts, micro-batches and FSDP2 are the engine's. Long,
+because one class plays all instructions of a file.
 """
 
 from __future__ import annotations
