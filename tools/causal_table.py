@@ -3,9 +3,12 @@
 import json
 from collections import Counter
 
+from memlab.families import RECORDED
+
 PRECISIONS = ("fp32", "bf16", "autocast")
 WAYS = {
     "closed form": "described: `memlab estimate` and `memlab trace`",
+    "recorded": "recorded from their own code: `memlab estimate` and `memlab trace`",
     "traced": "by their own code: `memlab trace`",
     "refused": "refused",
 }
@@ -33,11 +36,18 @@ def listed(root):
         f"| `{row['type']}` | {_cell(row['why'])} |" for row in rows if row["how"] == "refused"
     ]
     traced = ", ".join(f"`{row['type']}`" for row in rows if row["how"] == "traced")
-    return "\n".join([*lines, "", f"Traced by their own code: {traced}.", "", _page(root, rows)])
+    recorded = ", ".join(f"`{row['type']}`" for row in rows if row["how"] == "recorded")
+    lists = [f"Recorded from their own code: {recorded}.", ""]
+    lists += [f"Traced by their own code: {traced}."]
+    return "\n".join([*lines, "", *lists, "", _page(root, rows)])
 
 
 def _rows(root):
-    return json.loads((root / "book" / "causal_types.json").read_text(encoding="utf-8"))
+    rows = json.loads((root / "book" / "causal_types.json").read_text(encoding="utf-8"))
+    for row in rows:
+        if row["how"] == "traced" and row["type"] in RECORDED:
+            row["how"] = "recorded"
+    return rows
 
 
 def _page(root, rows):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+ANSWERED = "estimate says what stays of any causal model, trace what its step holds"
 # Of a model that reads more than text: the part of its config that says how.
 TOWERS = {"vision_config": "pictures", "audio_config": "sound", "speech_config": "speech"}
 
@@ -30,8 +31,12 @@ def model_of(name: str) -> Model:
     try:
         return named_or(name, Model.from_config)
     except ValueError as error:
-        from ..model.config import UnknownFamily, load  # a preset, which most ask about, reads none
+        # a preset, which most ask about, reads none of these
+        from ..model.config import NotRecorded, UnknownFamily, load
         from ..model.kind import WrongKind
+
+        if isinstance(error, NotRecorded):
+            raise NotRecorded(f"{error}; {ANSWERED}") from None
 
         if isinstance(error, (UnknownFamily, WrongKind)):
             from ..model.type_kinds import check
@@ -70,9 +75,8 @@ def _what_it_is(name: str) -> str:
     config = load(name)[0]
     reads = [what for key, what in TOWERS.items() if isinstance(config.get(key), dict)]
     more = f", a model that reads {' and '.join(reads)} beside text" if reads else ""
-    answered = "estimate says what stays of any causal model, trace what its step holds"
     family = config.get("model_type")
-    return f"unknown model_type {family!r}{more}; memlab models lists the families; {answered}"
+    return f"unknown model_type {family!r}{more}; memlab models lists the families; {ANSWERED}"
 
 
 def left_out(name: str, model: Model, recipe: Recipe) -> list[str]:

@@ -130,6 +130,10 @@ def _of_shapes(
     asked = command("trace", options, tokens=min(USUAL, model.positions or USUAL))
     what = "call" if call else "step"
     line = PEAK.format(what=what, family=model.family, command=asked)
+    from ..model.config import NotRecorded
+
+    if isinstance(unknown, NotRecorded):  # of a type of which others are
+        line = f"{str(unknown).partition(';')[0]}; {line}"
     if options.json:
         return shapes_as_json(
             model, recipe, how, ledger, line, arguments.took(options, recipe, how)

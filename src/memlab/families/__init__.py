@@ -119,6 +119,9 @@ PROOFS = {
 }
 HERE = __file__[: -len("__init__.py")]
 NAMES = tuple(sorted([n[:-3] for n in os.listdir(HERE) if n.endswith(".py") and n[0].isalpha()]))
+# Types without a record here, whose own code was recorded: memlab.families.recorded
+RECORDINGS = f"{HERE}../data/networks/"
+RECORDED = tuple(sorted([n[:-5] for n in os.listdir(RECORDINGS) if n[:-5] not in NAMES]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +154,8 @@ class Family:
     network         module and class of memlab.step.networks; None: its step is not described
     attentions      the attention kernels that the network describes
     own_network     the same of memlab's own model of the family
+    recorded        keys that its recorded network follows, with the values of its class; None: its
+                    network is written in memlab.step.networks
     activation      its key, and its values that are described: the class's own first; none where
                     the network reads it by itself
     caps            keys of numbers that scores or logits are kept below, with the class's own
@@ -201,6 +206,7 @@ class Family:
     network: tuple[str, str] | None = None
     attentions: tuple[str, ...] = ("sdpa", "eager")
     own_network: tuple[str, str] | None = None
+    recorded: Mapping[str, Any] | None = None
     activation: tuple[str, tuple[str, ...]] = ("hidden_act", ("silu", "swish"))
     caps: Mapping[str, float | None] = {}
     scales_logits: bool = False
@@ -280,6 +286,10 @@ def record_of(name: str) -> Family:
 
     Raises      ValueError for an unknown one
     """
+    if name in RECORDED:
+        recorded: Any = __import__(f"{__name__}.recorded", None, None, ["record"])
+        made: Family = recorded.record(name)
+        return made
     if name not in NAMES:
         raise ValueError(f"unknown family {name!r}; known: {', '.join(NAMES)}")
     found: Family = __import__(f"{__name__}.{name}", None, None, ["FAMILY"]).FAMILY

@@ -13,6 +13,7 @@ from ..recipe import Recipe
 from ..run import Run
 from ..step.networks.recording import ASKED
 from .causal import Causal
+from .network_type import LETTERS, NO_TOKENS, frozen_passes, keys_of, pinned_of, told_of
 from .subject import subject
 
 
@@ -54,12 +55,8 @@ def recorded(
     """
     backend = "cpu" if kind.startswith("cpu ") else "cuda"
     precision, attention, texts, heads, *more = kind.removeprefix("cpu ").split()
-    sizes = {letter: prime * (8 if letter in EIGHTS else 1) for letter, prime in PRIMES.items()}
-    sizes["K"] = {"own": 29, "shared": 5, "single": 1, "lone": 1}[heads]
-    sizes["N"] = {"own": 29, "shared": 145, "single": 29, "lone": 1}[heads]
+    sizes = _sizes(heads, texts)
     sizes["D"] *= sizes["N"]
-    if texts == "one":
-        sizes["B"] = 1
     if "ragged" in more:
         sizes["T"] //= 2
     config: dict[str, Any] = {key: sizes[letter] for letter, keys in KEYS.items() for key in keys}
@@ -80,6 +77,63 @@ def recorded(
     return write(passes, Letters(sizes, special), like)
 
 
+def recorded_type(family: str, kind: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """The same of a type without a record of its own; and what the file says of the type.
+
+    kind        may end in what its config says otherwise than its class, mlp_bias=true
+    Raises      what the type's own code raises
+    """
+    keys = keys_of(family)
+    if "head_dim" in keys:
+        try:
+            return _recorded_type(family, kind, keys, square=False)
+        except RuntimeError:  # its code does not ask head_dim everywhere
+            pass
+    return _recorded_type(family, kind, keys, square=True)
+
+
+def _recorded_type(
+    family: str, kind: str, keys: dict[str, str], *, square: bool
+) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """square: its heads are together as wide as its model."""
+    backend = "cpu" if kind.startswith("cpu ") else "cuda"
+    precision, attention, texts, heads, *more = kind.removeprefix("cpu ").split()
+    sizes, pinned = _sizes(heads, texts) | {"P": 8 * 149}, pinned_of(family)
+    sizes["D"] *= sizes["N"]
+    if square:
+        sizes["D"] = sizes["N"] * sizes["H"]
+    config = {key: sizes[LETTERS[field]] for field, key in keys.items() if field in LETTERS}
+    config |= {key: json.loads(value) for key, _, value in (word.partition("=") for word in more)}
+    config |= {"model_type": family, keys["layers"]: 2, keys["tied"]: False, **NO_TOKENS}
+    run = Run(batch=sizes["B"], tokens=sizes["T"], attention=attention, backend=backend)
+    first = _watched(config, precision, run, lambda path: False)
+    passes = [first]
+    passes += [_watched(config, precision, run, each) for each in frozen_passes(first.module)]
+    letters = Letters(sizes, _sums(sizes, pinned))
+    done, problems = write(passes, letters, ["all"] * 2)
+    told = {**told_of(family, first.module, letters, config), "square": square}
+    return done, told, problems
+
+
+def _sizes(heads: str, texts: str) -> dict[str, int]:
+    sizes = {letter: prime * (8 if letter in EIGHTS else 1) for letter, prime in PRIMES.items()}
+    sizes["K"] = {"own": 29, "shared": 5, "single": 1, "lone": 1}[heads]
+    sizes["N"] = {"own": 29, "shared": 145, "single": 29, "lone": 1}[heads]
+    if texts == "one":
+        sizes["B"] = 1
+    return sizes
+
+
+def _sums(sizes: dict[str, int], pinned: dict[str, Any]) -> dict[int, str]:
+    """Sizes that are sums of letters: a text and a token, a fused matrix, what is not turned."""
+    T, N, K, H = (sizes[letter] for letter in "TNKH")
+    found = {T + 1: "T+1", T - 1: "T-1"} | {-(-T // n) * n: f"⌈T⌉{n}" for n in (8, 32) if T % n}
+    if K < N:
+        found |= {(N + 2 * K) * H: "N·H+2·K·H", N + 2 * K: "N+2·K", N // K + 2: "G+2"}
+    turned = pinned.get("rotary_dim")
+    return found | ({H - turned: f"H-{turned}"} if turned else {})
+
+
 def _watched(
     config: dict[str, Any], precision: str, run: Run, frozen: Callable[[str], bool]
 ) -> Pass:
@@ -89,7 +143,8 @@ def _watched(
         module = subject(Causal(config), recipe, run)
     for path, parameter in module.named_parameters():
         parameter.requires_grad_(not frozen(path))
-    return watch(module, run, layers=config["num_hidden_layers"], autocast=recipe.autocast)
+    layers = config[keys_of(config["model_type"])["layers"]]
+    return watch(module, run, layers=layers, autocast=recipe.autocast)
 
 
 def write(
@@ -134,7 +189,10 @@ def write(
             "out": part.tensors[out[1], out[2]],
         }
     x, head = told.entered[0], told.calls[-1].x
+    inside = [name_of(path) for path, _ in told.module.named_parameters() if _layer(path)]
+    order = [name_of(path) for path, _ in told.module.named_parameters()]
     done = {
+        "first": order.index(inside[0]),
         "buffers": [w.kind(tuple(b.shape), _word(b)) for b in told.module.buffers()],
         "weights": _weights(told, w, None),
         "before": ends.items["before"],
@@ -152,6 +210,12 @@ def _word(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
+def _layer(path: str) -> str | None:
+    """Of which layer a parameter is, as its path says it: .1.; None of both ends."""
+    numbers = [part for part in path.split(".") if part.isdigit()]
+    return f".{numbers[0]}." if numbers else None
+
+
 def _weights(told: Pass, w: Written, inside: str | None) -> list[Any]:
     """Weights in the order of the module: name, shape, whether it multiplies rows.
 
@@ -160,8 +224,7 @@ def _weights(told: Pass, w: Written, inside: str | None) -> list[Any]:
     products = {called.weight for called in told.calls if called.what == "l"}
     found = []
     for path, parameter in told.module.named_parameters():
-        numbers = [part for part in path.split(".") if part.isdigit()]
-        if (f".{numbers[0]}." if numbers else None) == inside:
+        if _layer(path) == inside:
             kind = w.kind(tuple(parameter.shape), _word(parameter))
             found.append([name_of(path), kind, int(path in products)])
     return found

@@ -13,6 +13,7 @@ import torch
 
 from ..base import titles
 from ..base.message import Message
+from ..families import RECORDED
 from ..measure.trace import trace
 from ..measure.traced import Trace
 from ..measure.untraceable import CannotTrace
@@ -27,7 +28,7 @@ from ..step import supported
 from ..units import text
 from .causal import GROUPED, Causal
 from .optim import optimizer
-from .subject import loss_of, subject, trl_head
+from .subject import loss_of, settings_of, subject, trl_head
 from .trace_call import trace_call
 
 ROUTING = " routing   "  # in a note of what was assumed
@@ -51,6 +52,10 @@ def trace_run(
     Raises      ValueError for a field of the run that cannot be traced, with its value; what
                 `memlab.measure.trace` and memlab.lab.subject raise
     """
+    if (
+        isinstance(model, Model) and model.family in RECORDED
+    ):  # its own code is asked, as any type's
+        model = Causal(settings_of(model))
     even = _traced(model, recipe, run, title)
     if isinstance(even, Trace) and _routed(even):
         fullest = _traced(model, recipe, run, title, "routing=fullest")

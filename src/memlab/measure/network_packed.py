@@ -35,7 +35,8 @@ class _Tables:
 
     def kind(self, told: dict[str, Any]) -> dict[str, Any]:
         self.told = told
-        made = {name: told[name] for name in ("embeds", "in", "out")}
+        ends = ("embeds", "in", "out", "first")
+        made: dict[str, Any] = {name: told[name] for name in ends if name in told}
         made["weights"] = self.weights(told["weights"])
         made["buffers"] = [self.word(number) for number in told["buffers"]]
         self.count = 1 + len(told["buffers"])

@@ -298,11 +298,25 @@ def _emissions(told: Pass) -> dict[int, list[Any]]:
     return found
 
 
+# What modules are called, and in memlab. The longer name counts, where two of them end a path.
 NAMES = {
     "o_proj": "out",
     "dense": "out",
+    "out_proj": "out",
+    "attn.c_proj": "out",
+    "query_key_value": "qkv",
+    "qkv_proj": "qkv",
+    "Wqkv": "qkv",
+    "c_attn": "qkv",
     "gate_up_proj": "gate_up",
-    "embed_tokens": "embedding",
+    **dict.fromkeys(("dense_h_to_4h", "fc1", "fc_in", "c_fc"), "up"),
+    **dict.fromkeys(("dense_4h_to_h", "fc2", "fc_out", "mlp.c_proj"), "down"),
+    **dict.fromkeys(("embed_tokens", "wte", "word_embeddings"), "embedding"),
+    "wpe": "positions",
+    "embed_out": "lm_head",
+    "ln_1": "attention_norm",
+    "ln_2": "feed_forward_norm",
+    "ln_f": "final_norm",
     "input_layernorm": "attention_norm",
     "experts.gate_up_proj": "experts_up",
     "experts.down_proj": "experts_down",
@@ -312,13 +326,16 @@ NAMES = {
 
 def name_of(path: str) -> str:
     """What the parameter of this path is called in memlab: q, down, attention_norm, q.bias."""
-    for end, name in NAMES.items():
+    bias = ".bias" if path.endswith(".bias") else ""
+    for end in sorted(NAMES, key=len, reverse=True):
         if path.endswith((f".{end}", f".{end}.weight", f".{end}.bias")):
-            return f"{name}.bias" if path.endswith(".bias") else name
+            return f"{NAMES[end]}{bias}"
     *_, owner, kind = path.split(".")
     if kind not in ("weight", "bias"):
         owner = kind
     name = owner.replace("layernorm", "norm").removesuffix("_proj")
+    if name.startswith("ln_"):
+        name += "_norm"
     if path.count(".") <= 2 and name == "norm":
         name = "final_norm"
-    return f"{name}.bias" if kind == "bias" else name
+    return f"{name}{bias}"

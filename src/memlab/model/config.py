@@ -6,7 +6,7 @@ Which keys there are stands in memlab.families, what their values may be in meml
 from __future__ import annotations
 
 from ..base.message import Message
-from ..families import REQUIRED, config_types, has_config, record_of
+from ..families import RECORDED, REQUIRED, config_types, has_config, record_of
 from . import believed, kind, latent, mixtures
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 class UnknownFamily(ValueError):
     """A config of a type that memlab does not describe."""
+
+
+class NotRecorded(UnknownFamily):
+    """A config of a type that was recorded, which says what its recordings do not follow."""
 
 
 def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -32,16 +36,20 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if family is None:
         every = ", ".join(config_types())
         raise ValueError(f"the config has no 'model_type'; known families: {every}")
-    if not isinstance(family, str) or not has_config(family):
+    if not isinstance(family, str) or not (has_config(family) or family in RECORDED):
         every = ", ".join(config_types())
         raise UnknownFamily(f"unknown model_type {family!r}; known families: {every}")
     believed.check(family, config)
     known = record_of(family)
+    if known.recorded is not None:
+        _check_recorded(family, known.recorded, config)
     rows = known.shape
     fields = {field: _value(config, family, *rows[field]) for field in sorted(rows)}
-    if family == "gpt2" and fields["d_ff"] is None:
+    if fields.get("d_ff") is None:  # gpt2 and its contemporaries
         fields["d_ff"] = 4 * fields["d_model"]
     believed.check_heads(family, fields)
+    if known.recorded is not None:
+        _check_square(family, fields)
     if known.mixture:
         fields |= mixtures.read(family, config, fields)
     if known.latent:
@@ -49,6 +57,28 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
     if family == "opt" and config.get("_remove_final_layer_norm"):
         fields["final_norm"] = False  # checkpoints fine-tuned before transformers 4.20.1
     return {"name": name or family, "family": family, "config": dict(config)} | fields
+
+
+def _check_recorded(family: str, pinned: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    from ..families.recorded import recording, variant
+
+    if said := variant(pinned, config):
+        known = recording(family)["family"]["weights"]
+        if said not in known:
+            others = "; recorded too: " + ", ".join(filter(None, known)) if len(known) > 1 else ""
+            raise NotRecorded(
+                f"{said.replace(' ', ', ')} is not supported for {family}, whose network was "
+                f"recorded as its class has it{others}"
+            )
+
+
+def _check_square(family: str, fields: Mapping[str, Any]) -> None:
+    """Of a type whose code does not ask head_dim everywhere."""
+    from ..families.recorded import recording
+
+    width, heads, head = fields["d_model"], fields["heads"], fields.get("head_dim")
+    if head is not None and recording(family)["family"]["square"] and width != heads * head:
+        raise ValueError(f"head_dim={head}: {family} needs D={width} to be N={heads} times as much")
 
 
 def load(source: Any) -> tuple[Mapping[str, Any], str | None]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..families import record_of
 from ..terms import experts, tied, weights
 from .tensors import COMPONENTS, SMEAR_GATE_WIDTH, VALUE_GATE_WIDTH
 
@@ -18,6 +19,10 @@ def parameters_of(model: Model) -> dict[str, int]:
     """Parameters by component; one that the model lacks is 0."""
     m = model
     parts = dict.fromkeys(COMPONENTS, 0)
+    if record_of(m.family).recorded is not None:
+        for tensor in m.tensors():
+            parts[tensor.component] += tensor.count
+        return parts
     parts["embedding"] = weights.embedding(m.vocab, d_model=m.embed_dim)
     if m.learned_positions:
         parts["positions"] = weights.positions(

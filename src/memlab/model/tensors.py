@@ -75,6 +75,12 @@ def tensors_of(model: Model) -> Iterator[Tensor]:
     Leaves out  a tied output head, because it is the embedding; buffers such as rotary tables
     """
     m = model
+    if record_of(m.family).recorded is not None:
+        from .recorded import rows
+
+        for name, shape, part, copies, linear in rows(m):
+            yield Tensor(name, shape, part, copies, linear=linear)
+        return
     yield Tensor("embedding", (m.vocab, m.embed_dim), "embedding")
     if m.learned_positions:
         yield Tensor("positions", (m.positions + m.position_offset, m.d_model), "positions")

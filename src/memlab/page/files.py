@@ -95,10 +95,10 @@ def files(prints: bool = False) -> dict[str, str]:
     for name in MODULES.split():
         found[f"memlab/{name}.py"] = bare(text(f"{name}.py"), prints)
     own = found[FAMILIES.format("__init__")]
-    listed = next(line for line in own.split("\n") if line.startswith("NAMES = "))
-    found[FAMILIES.format("__init__")] = own.replace(
-        listed, f"NAMES = {NAMES}"
-    )  # not what is there
+    for name, what in (("NAMES", NAMES), ("RECORDED", ())):  # not what is there
+        listed = next(line for line in own.split("\n") if line.startswith(f"{name} = "))
+        own = own.replace(listed, f"{name} = {what}")
+    found[FAMILIES.format("__init__")] = own
     found[FAMILIES.format(FIRST)] = bare(text(f"families/{FIRST}.py"), prints)
     for name in ["__init__", *TERMS.split()]:
         found[f"memlab/terms/{name}.py"] = bare(text(f"terms/{name}.py"), prints)

@@ -10,6 +10,7 @@ live as long as the autocast block, which is taken to be entered for each call b
 
 from __future__ import annotations
 
+from ..families import record_of
 from ..model import Model
 from ..recipe import Recipe
 from ..run import CacheAlone, Run
@@ -103,6 +104,8 @@ class Reader(Ops):
 def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool) -> Call:
     chosen = recipe_for(model, recipe, run)
     shaped = tied_as(model, chosen)
+    if record_of(model.family).recorded is not None:
+        raise CacheAlone(f"phase={run.phase!r} is not supported for {model.family}")
     # Dropout and skipped layers are for training.
     said = {k: v for k, v in shaped.config.items() if k not in ("attention_dropout", "layerdrop")}
     near, sliding = windows(shaped, run.window)

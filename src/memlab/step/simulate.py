@@ -166,6 +166,7 @@ def _played(
         check_divided(shaped, chosen, run)
     supported.check_frozen(run.frozen, shaped)
     supported.check_away(chosen, run)
+    supported.check_recorded(shaped, run)
     supported.check_texts(shaped, run)
     theirs = run.implementation == "transformers"
     if theirs:

@@ -268,6 +268,33 @@ def check_shape(model: Model, run: Run) -> None:
         raise ValueError(Message(pattern, size=model.head_dim))
 
 
+# What a network that was recorded is played with: tests/test_recorded_types.py.
+PLAYED = (
+    *("batch", "tokens", "micro_batches", "backend", "attention", "checkpoint", "loop", "frozen"),
+    *("optimizer_impl", "step_in_backward", "clip", "lora", "holds", "devices"),
+)
+PLAYED_LOOPS = ("plain", "keeps-outputs", "nanogpt", "trainer")
+
+
+def check_recorded(model: Model, run: Run) -> None:
+    """What is not supported of a type whose network was recorded from its own code.
+
+    Raises      NotDescribed that names it
+    """
+    if record_of(model.family).recorded is None:
+        return
+    beside = f"is not supported for {model.family}, whose network is a recording"
+    for field, value in run.said().items():
+        if field not in PLAYED:
+            raise NotDescribed(f"{field}={shown(value)} {beside}")
+    if run.loop not in PLAYED_LOOPS:
+        raise NotDescribed(f"loop={run.loop!r} {beside}; known: {', '.join(PLAYED_LOOPS)}")
+    devices = run.devices
+    alone = devices.context == 1 and devices.experts.ranks == 1
+    if devices.ranks > 1 and not (alone and (devices.fsdp or devices.replicated)):
+        raise NotDescribed(f"devices={devices} {beside}; known: DDP and FSDP2")
+
+
 def check_texts(model: Model, run: Run) -> None:
     """Of whose rows padding and packed texts are described, and in which attention.
 

@@ -79,7 +79,8 @@ def term(record: Record) -> str:
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """
-    last = getattr(record.shape[-1], "letters", "") if record.shape else ""
+    rows = len(record.shape) > 1  # and no bias of the output head
+    last = getattr(record.shape[-1], "letters", "") if rows else ""
     if record.category in ("activations", "other") and last == "V":
         return "logits"
     return record.category

@@ -65,6 +65,8 @@ class Setting:
             "X": model.experts,
             "k": model.experts_per_token,
             "M": model.expert_ff,
+            "P": model.positions,
+            "G": model.heads // model.kv_heads,
         }
         if letter not in sizes:
             raise AttributeError(letter)

@@ -51,5 +51,8 @@ def network(implementation: str, family: str) -> Any:
             divided = importlib.import_module(".tensor_parallel_mixture", __name__)
             return divided.of_family(network("transformers", family))
         return importlib.import_module(".llama_tensor_parallel", __name__).LlamaDivided
-    module, name = getattr(record_of(family), IMPLEMENTATIONS[implementation])
+    known = record_of(family)
+    if known.recorded is not None:
+        return importlib.import_module(".recorded", __name__).of_family(family)
+    module, name = getattr(known, IMPLEMENTATIONS[implementation])
     return getattr(importlib.import_module(f".{module}", __name__), name)

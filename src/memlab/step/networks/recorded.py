@@ -1,20 +1,25 @@
 """Networks that nobody wrote down: recorded from their own code, and played on the engine.
 
 What a recording is: memlab.step.networks.recording. The player stands in the place of a network of
-this folder, so checkpoints, adapters, frozen parts, micro-batches and FSDP2 are the engine's.
+this folder, so checkpoints, adapters, frozen parts, micro-batches and FSDP2 are the engine's. Long,
+because one class plays all instructions of a file.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from ...base.not_described import NotDescribed
+from ...families import record_of
+from ...families.recorded import recording as file_of
+from ...families.recorded import sized
 from ..adapters.lora import linear
 from ..core.graph import Tensor, call
 from ..core.setting import Setting
 from ..core.storage_log import Dim
 from ..ops import Ops
 from .hf_common import embedded, head_loss
-from .recording import check, kind_of, unpacked
+from .recording import check, kind_of, missing, unpacked
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -25,6 +30,12 @@ if TYPE_CHECKING:
 
 Weights = dict[str, Tensor]
 Kind = tuple[str, tuple[int, ...]]
+
+
+@lru_cache(4)
+def of_family(family: str) -> Any:
+    """The class of a type by its file, which is read when the type is asked for."""
+    return of_recording(file_of(family))
 
 
 def of_recording(recording: dict[str, Any]) -> Any:
@@ -44,7 +55,7 @@ def of_recording(recording: dict[str, Any]) -> Any:
 class Recorded:
     """A network whose graph was recorded.
 
-    Raises      ValueError for a setting that is not recorded
+    Raises      NotDescribed for a setting that is not recorded
     """
 
     kinds: dict[str, Any]  # that are recorded
@@ -55,7 +66,7 @@ class Recorded:
         check(setting)
         name = kind_of(setting, f)
         if name not in self.kinds:
-            raise ValueError(f"not recorded: {name}; known: {', '.join(self.kinds)}")
+            raise NotDescribed(missing(name, list(self.kinds)))
         self.told = told = self.told_of(name)
         if setting.model.dense_layers and "dense" not in told["layers"]:
             raise ValueError("layers without experts are not recorded")
@@ -63,14 +74,15 @@ class Recorded:
         narrow = narrow if narrow == "fp16" else "bf16"  # the two take the same way
         self.words = [self.kind(word.replace("bf16", narrow)) for word in told["kinds"]]
         self.ends: dict[str, Any] = {}
-        ends = [weight for weight in told["weights"] if weight[0] != "lm_head"]
-        self.register(self.ends, ends[:1])
+        ends = [weight for weight in told["weights"] if not weight[0].startswith("lm_head")]
+        first = told.get("first", 1)  # so many stand before the layers
+        self.register(self.ends, ends[:first])
         self.layers = []
         for layer in f.each_layer(setting.model.layers):
             weights: Weights = {}
             self.register(weights, self.layer_told(layer)["weights"])
             self.layers.append(weights)
-        self.register(self.ends, ends[1:])
+        self.register(self.ends, ends[first:])
         self.buffers = []
         for number in told["buffers"]:
             kept, shape = self.words[number]
@@ -81,6 +93,9 @@ class Recorded:
             self.lm_head = f.tied_head(self.ends["embedding"])
         else:
             self.lm_head = f.parameter("lm_head", (setting.V, setting.D), setting.dtype)
+        self.head_bias = None
+        if len(told["weights"]) > len(ends) + 1:
+            self.head_bias = f.parameter("lm_head.bias", (setting.V,), setting.dtype)
 
     def register(self, weights: dict[str, Any], told: Sequence[Any]) -> None:
         """Make weights in the order of the real module, with the adapters beside them."""
@@ -100,6 +115,8 @@ class Recorded:
     def biased(self, name: str) -> bool:
         """Whether the config asks for a bias, which the product knows and the graph does not."""
         m = self.setting.model
+        if record_of(m.family).recorded is not None:  # each variant of a type is one of its own
+            return False
         if name in ("q", "k", "v"):
             return m.qkv_bias
         return m.out_bias if name == "out" else m.ff_bias and name in ("gate", "up", "down")
@@ -119,22 +136,21 @@ class Recorded:
         return dtype, tuple(self.size(size) for size in sizes)
 
     def size(self, word: str) -> int:
-        """A product of letters and numbers: B·T·k, H/2, T+1."""
-        s = self.setting
+        """A size in letters: B·T·k, H/2, T+1, ⌈T⌉8."""
         if word[0] == "⌈":
             unit = int(word[3:])
-            return Dim("⌈T⌉", -(-s.T // unit) * unit)
-        if word[-2:] in ("+1", "-1"):
-            return Dim(f"({word})", getattr(s, word[0]) + int(word[-2:]))
-        letters, _, by = word.partition("/")
-        size = 1
-        for part in letters.split("·"):
-            size *= int(part) if part.isdigit() else s.N // s.K if part == "G" else getattr(s, part)
-        return Dim(word, size // int(by or 1))
+            return Dim("⌈T⌉", -(-self.setting.T // unit) * unit)
+        return Dim(f"({word})" if "+" in word or "-" in word else word, sized(word, self.letter))
+
+    def letter(self, letter: str) -> int:
+        size: int = getattr(self.setting, letter)
+        return size
 
     def forward(self, ids: Tensor) -> Tensor:
         hidden = call(self.body, ids)
-        return head_loss(self.f, self.setting, hidden, self.lm_head)
+        f, head, bias = self.f, self.lm_head, self.head_bias
+        make = None if bias is None else lambda x: f.linear(x, head, bias)
+        return head_loss(f, self.setting, hidden, head, make)
 
     def body(self, ids: Tensor) -> Tensor:
         f, told, layers = self.f, self.told, self.setting.model.layers
@@ -207,7 +223,7 @@ class Recorded:
         if f.grad and any(asked):
             mask = "".join("01"[need] for need in asked)
             if mask not in masks:
-                raise ValueError(
+                raise NotDescribed(
                     f"{op} with gradients for {mask} is not recorded: {', '.join(masks)}"
                 )
             saves, number = masks[mask]

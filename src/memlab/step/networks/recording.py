@@ -23,6 +23,9 @@ the layer is called with follows; "@n" stands for the tensor n of the ends.
 
 from __future__ import annotations
 
+from ...base.not_described import NotDescribed
+from ...families import record_of
+from ...families.recorded import variant
 from ..core.setting import Setting
 from ..keys import rope_type, router_loss
 from ..ops import Ops
@@ -46,6 +49,7 @@ def kind_of(s: Setting, f: Ops) -> str:
     near            windows that end before the first token, or far; where they are near, CUDA pads
                     a mask whose rows are ragged, no multiple of 8; alike: layers of one kind
     normed          what `ASKED` says of the config; sizes of 1, as T=1
+    mlp_bias=true   of a type without a record here, what its config says otherwise than its class
     """
     heads = "own" if s.K == s.N else "single" if s.K == 1 else "shared"
     words = ["cpu"] * (f.backend == "cpu")
@@ -59,7 +63,16 @@ def kind_of(s: Setting, f: Ops) -> str:
         words += ["alike"] * (len(set(s.sliding)) == 1)
     words += [word for key, word in ASKED.items() if (s.extra or {}).get(key)]
     words += [f"{letter}=1" for letter in "TXk" if getattr(s, letter) == 1]
+    if pinned := record_of(s.model.family).recorded:
+        words += [variant(pinned, s.extra or {})] * bool(variant(pinned, s.extra or {}))
     return " ".join(words)
+
+
+def missing(name: str, known: Sequence[str]) -> str:
+    """What a refusal says of a kind that was not recorded: its words that no other one has."""
+    told = name.split()
+    strange = [word for word in told if not any(word in each.split() for each in known)]
+    return f"not recorded: {', '.join(strange) or name}; known: {', '.join(known)}"
 
 
 def _precision(s: Setting, f: Ops) -> str:
@@ -70,22 +83,24 @@ def _precision(s: Setting, f: Ops) -> str:
 def check(s: Setting) -> None:
     """Refuse what changes a graph and has no recording of its own.
 
-    Raises      ValueError that names it
+    Raises      NotDescribed that names it
     """
+    if s.model.head_dim > 256 and s.attention == "sdpa":
+        raise NotDescribed(f"H={s.model.head_dim} is not recorded: CUDA takes another kernel")
     for field in ("texts", "attention_dropout", "past"):
         if (value := getattr(s, field)) not in ("full", 0.0, None):
-            raise ValueError(f"{field}={value!r} is not recorded")
+            raise NotDescribed(f"{field}={value!r} is not recorded")
     extra = s.extra or {}
     if (scaled := rope_type(extra)) in ("dynamic", "longrope"):
-        raise ValueError(f"rope_type={scaled!r} is not recorded")
+        raise NotDescribed(f"rope_type={scaled!r} is not recorded")
     if router_loss(extra):
-        raise ValueError("output_router_logits=True is not recorded")
+        raise NotDescribed("output_router_logits=True is not recorded")
     if cap := extra.get("final_logit_softcapping"):  # the head is written by hand: a product alone
-        raise ValueError(f"final_logit_softcapping={cap!r} is not recorded")
+        raise NotDescribed(f"final_logit_softcapping={cap!r} is not recorded")
     beside = s.lora or s.adapter
     for name in getattr(beside, "targets", ()):
         if name.startswith(("router", "experts")):
-            raise ValueError(f"adapters on {name} are not recorded")
+            raise NotDescribed(f"adapters on {name} are not recorded")
 
 
 def unpacked(recording: dict[str, Any], kind: str) -> dict[str, Any]:
