@@ -9,6 +9,7 @@ from test_step_cuda import traced
 
 from memlab import Model, Run
 from memlab.step import simulate
+from memlab.step.windows import first_apart
 
 MISTRAL = {
     "model_type": "mistral",
@@ -111,3 +112,24 @@ def test_layers_of_two_kinds_are_all_simulated():
         for n in (6, 12)
     )
     assert len(many.log.events) > 1.5 * len(few.log.events)
+
+
+@pytest.mark.parametrize("texts", ["full", "padded"])
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("checkpoint", ["none", "block"])
+def test_layers_that_take_turns_are_alike_where_the_window_is_longer(texts, attention, checkpoint):
+    config = QWEN | {"num_hidden_layers": 9, "layer_types": (4 * ALTERNATING[:2] + ALTERNATING)[:9]}
+    model = Model.from_config(config)
+    run = Run(batch=2, attention=attention, checkpoint=checkpoint, texts=texts, micro_batches=2)
+    for tokens, fewer in ((7, True), (8, False)):
+        here = run.replace(tokens=tokens)
+        some, every = (simulate(model, "bf16", here, every_layer=way) for way in (False, True))
+        assert (some.peak.bytes, some.peak.moment) == (every.peak.bytes, every.peak.moment)
+        assert some.peak.contents == every.peak.contents
+        assert (some.held_contents, some.rows) == (every.held_contents, every.rows)
+        assert bool(some.log.repeats) == fewer
+
+
+def test_layers_in_groups_are_simulated_one_by_one():
+    config = QWEN | {"num_hidden_layers": 9, "layer_types": 3 * (ALTERNATING[:1] + ALTERNATING[:2])}
+    assert first_apart(Model.from_config(config), tokens=7) is None

@@ -420,9 +420,12 @@ def parts_and_peak(claim):
     return verdict(low <= parts, words, "missing term", right)
 
 
+LENGTHS = 512, 1024, 2048
+
+
 def tokens_left_out(claim):
-    words = ", ".join(f"{most(tokens=t) / GB:.1f} GB at {t:,}" for t in (512, 1024, 2048))
-    apart = most(tokens=2048) / most(tokens=512)
+    words = ", ".join(f"{most(tokens=t) / GB:.1f} GB at {t:,}" for t in LENGTHS)
+    apart = most(tokens=LENGTHS[-1]) / most(tokens=LENGTHS[0])
     return verdict(apart < 1.1, words, "missing term", f"{words} tokens")
 
 
@@ -550,8 +553,11 @@ def real_batch(claim):
     return verdict(good, words, "wrong model", f"{apart:.1%} apart")
 
 
+MICRO_BATCHES = 4
+
+
 def waiting(claim):
-    once, four = most(batch=4, tokens=1024), most(batch=4, tokens=1024, micro_batches=4)
+    once, four = (most(micro_batches=number) for number in (1, MICRO_BATCHES))
     words = f"micro-batches of 4 x 1,024: {gb(once)} for one, {gb(four)} for four"
     right = f"{gb(four - once)} of gradients that wait"
     return verdict(four == once, words, "missing term", right)
@@ -790,8 +796,11 @@ def rounded_in_forward(claim):
     return verdict(each == 0, words, "missing term", full)
 
 
+GPU = "RTX 4090"
+
+
 def fits_24(claim):
-    limit, name = limit_of("RTX 4090")
+    limit, name = limit_of(GPU)
     found = {
         f"{'written out' if eager else 'fused'} at {tokens:,}": most(
             tokens=tokens, eight=True, eager=eager

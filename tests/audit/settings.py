@@ -25,9 +25,11 @@ from memlab.cases.muon_lion import D20, D20_FULL
 from memlab.cases.nanochat import NanoChat, Shape
 from memlab.cases.nvfp4_program import COMMAND, DEFAULTS
 from memlab.cases.nvfp4_trainer import Settings, run
+from memlab.cases.packed_adam import PackedAdam
 from memlab.lab import text as alice
 from memlab.lab.checkpoint_rotation import KeepLast
 from memlab.lab.models import TinyLlama
+from memlab.lab.quantize import dequantize, quantize
 from memlab.lab.train import one_thread
 from memlab.measure import storage_bytes
 
@@ -71,7 +73,19 @@ def rows_are_sequences(rows):
         return run(file(), TINY_QWEN, Settings(rows=0), pages)
 
 
+def one_format(params, lr, **how):
+    """The program's optimizer, deaf to the word that chooses the states."""
+    return PackedAdam(params, lr, **how | {"states": "int8/row"})
+
+
+def rounded_alone(weight, format):
+    """Rounding without the straight-through sum: no gradient comes through it."""
+    return dequantize(quantize(weight, format), weight.dtype)
+
+
 NOTE_001 = {
+    "states_in_int8": {"memlab.cases.nvfp4_trainer.PackedAdam": one_format},
+    "everything_is_trained": {"memlab.cases.straight_through.straight_through": rounded_alone},
     "batch_by_rows": {"small": rows_are_sequences},
     "recompute_by_prefix": {"RECOMPUTE": "layers"},
     "recompute_makes_tenth": {"RECOMPUTE": "layers"},
@@ -104,9 +118,24 @@ class InMemory(KeepLast):
         return super().save(step, state)
 
 
+class Untied(TinyLlama):
+    """A model that copies its table for its head."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.lm_head.weight = nn.Parameter(self.lm_head.weight.clone())
+
+
 BLOCK_OF_64 = {"memlab.lab.muon8.narrow.__defaults__": (64,)}
 SHORT = {"LENGTH": 16}
 NOTE_002 = {
+    "waiting": {"MICRO_BATCHES": 1},
+    "tied_once": {"TinyLlama": Untied},
+    "worth_it": {"memlab.lab.muon8.narrow.__defaults__": (1,)},
+    "covered": {"MODELS": [m.replace(vocab=16) for m in MODELS]},
+    "tokens_left_out": {"LENGTHS": (16, 32, 64)},
+    "heads_left_out": {"CODE": CODE | {"mtp": {"d20-e3-full": 0}}},
+    "fits_24": {"GPU": "H100 80GB"},
     "bytes_each": BLOCK_OF_64,
     "reduction": BLOCK_OF_64,
     "reduction_of_all": {"MODELS": [m.replace(vocab=16) for m in MODELS]},

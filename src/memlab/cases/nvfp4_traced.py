@@ -1,10 +1,10 @@
 """The trainer at full size on tensors without values: every operator runs, no memory is taken."""
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..lab.models import TinyLlama
 from ..measure import Tracker
+from ..measure.shapes_mode import ShapesMode
 from ..model import Model
 from .nvfp4_trainer import Settings, Trainer, export, load
 
@@ -17,7 +17,7 @@ def end_of_forward(model: Model, settings: Settings, *, tokens: int, layers: int
     Leaves out  rows: the states of each matrix are one piece, since tracing thousands takes long
     """
     shape = model.replace(layers=layers or model.layers, positions=tokens)
-    with FakeTensorMode():
+    with ShapesMode():
         trainer = Trainer(load(export(TinyLlama(shape)), shape, settings), settings)
         for parameter in trainer.net.parameters():
             parameter.grad = None if settings.packed else torch.zeros_like(parameter)

@@ -20,7 +20,7 @@ from ..lab.models.llama import rotary_angles
 from ..lab.quantize import Quantized, dequantize, quantize
 from ..measure import Tracker
 from ..model import Model
-from .packed_adam import PackedAdam
+from .packed_adam import PackedAdam, copied
 from .straight_through import round_forward
 from .undisposed import Undisposed
 
@@ -194,8 +194,7 @@ def _parts(stored: Quantized | Tensor) -> list[Tensor]:
 
 def _copy(stored: Quantized | Tensor) -> Quantized | Tensor:
     """What a read from disk gives: memory of its own."""
-    parts = [part.clone() for part in _parts(stored)]
-    return Quantized(stored.format, *parts) if isinstance(stored, Quantized) else parts[0]
+    return copied(stored) if isinstance(stored, Quantized) else stored.clone()
 
 
 __all__ = ["Settings", "Trainer", "export", "load", "loading", "run"]

@@ -54,12 +54,12 @@ class PackedAdam(Optimizer):
         self.from_packed = start == "packed"
         self.half = 0.5 / (127 if format_of(states).bits == 8 else 6)  # half a step of the codes
         for p in (p for group in self.param_groups for p in group["params"]):
-            nothing = [torch.full(part.shape, NOTHING) for part in self._parts(p.detach())]
-            self.state[p]["exp_avg"] = [quantize(part, states) for part in nothing]
-            self.state[p]["exp_avg_sq"] = [quantize(part, states) for part in nothing]
+            parts = self._parts(p.detach())
+            zeros = [quantize(torch.full(part.shape, NOTHING), states) for part in parts]
+            self.state[p]["exp_avg"] = zeros
+            self.state[p]["exp_avg_sq"] = [copied(one) for one in zeros]
             if weights:
-                packed = [quantize(part, weights) for part in self._parts(p.detach())]
-                self.state[p]["packed"] = packed
+                self.state[p]["packed"] = [quantize(part, weights) for part in parts]
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> Any:
@@ -105,4 +105,10 @@ class PackedAdam(Optimizer):
         return matrix.split(self.rows or len(matrix))
 
 
-__all__ = ["PackedAdam"]
+def copied(packed: Quantized) -> Quantized:
+    """The same codes and scales, in memory of their own."""
+    factor = None if packed.factor is None else packed.factor.clone()
+    return Quantized(packed.format, packed.codes.clone(), packed.scales.clone(), factor)
+
+
+__all__ = ["PackedAdam", "copied"]

@@ -1,6 +1,5 @@
 """A tracker that knows lines: the line that made each storage, and what a step leaves."""
 
-import gc
 import linecache
 import sys
 import sysconfig
@@ -16,6 +15,7 @@ import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from .collected import collected
 from .tracker import FOUND, Tracker
 
 OWN = str(Path(__file__).resolve().parent.parent)
@@ -23,6 +23,7 @@ TORCH = str(Path(torch.__file__).resolve().parent)
 STDLIB = sysconfig.get_path("stdlib")
 # Code that runs on behalf of somebody else's line. memlab's models are somebody else's too.
 LIBRARIES = (OWN, TORCH, STDLIB, *(sysconfig.get_path(name) for name in ("purelib", "platlib")))
+PASSED = ("<", *LIBRARIES)  # and what stands in no file
 DEEPEST = 200  # frames to look at; a recursion needs no more
 LOOKED = 2  # steps after which all modules are looked through; a third would find nothing new
 ENOUGH_STEPS = 3  # the first makes the optimizer's states; two more tell a trend
@@ -115,8 +116,8 @@ class LineTracker(Tracker):
 
     def _uncalled(self) -> None:
         """Name the weights of modules that are only held: averages, a reference."""
-        for each in gc.get_objects():
-            if issubclass(type(each), torch.nn.Module) and each not in self._named:
+        for each in collected(lambda kind: issubclass(kind, torch.nn.Module)):
+            if each not in self._named:
                 for parameter in each.parameters(recurse=False):
                     self._known(parameter, "weights")
                 for buffer in each.buffers(recurse=False):
@@ -170,7 +171,7 @@ def _line(frame: FrameType | None) -> Line:
     """The innermost line that is not a library's."""
     for each, _ in zip(_frames(frame), range(DEEPEST), strict=False):
         file = each.f_code.co_filename
-        if not file.startswith(("<", *LIBRARIES)):
+        if not file.startswith(PASSED):
             code = linecache.getline(file, each.f_lineno).strip()
             short = "notebook" if "ipykernel" in file else Path(file).name
             return Line(f"{short}:{each.f_lineno}", code)

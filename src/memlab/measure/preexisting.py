@@ -4,7 +4,6 @@ A state dict that somebody keeps, a second model, a cache: made early, then only
 sees a storage from its first use on, so it never sees these. Python's garbage collector lists them.
 """
 
-import gc
 import weakref
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from .collected import collected
 from .storages import Storage, plain
 from .tracker import Tracker
 
@@ -57,11 +57,9 @@ def _kind(tensor: torch.Tensor) -> str:
 
 
 def _tensors() -> list[torch.Tensor]:
-    """Every tensor with memory that Python holds; `type`, since isinstance asks odd objects."""
-    found = []
-    for each in gc.get_objects():
-        kind = type(each)
-        if issubclass(kind, torch.Tensor) and not issubclass(kind, FakeTensor):
-            if each.device.type != "meta":
-                found.append(each)
-    return found
+    """Every tensor with memory that Python holds."""
+    return [one for one in collected(_is_real) if one.device.type != "meta"]
+
+
+def _is_real(kind: type) -> bool:
+    return issubclass(kind, torch.Tensor) and not issubclass(kind, FakeTensor)

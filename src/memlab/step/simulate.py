@@ -186,7 +186,7 @@ def _played(
         lora.check_other(run.adapter, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.lora_dropout = getattr(run.adapter, "dropout", 0.0)
-    first = first_apart(shaped) if theirs else 0
+    first = first_apart(shaped, run.tokens) if theirs else 0
     f.show(shaped.layers, None if every_layer or zero else first)  # no two fill a bucket alike
     if zero is None:
         copies.put_beside(f, chosen)

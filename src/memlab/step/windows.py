@@ -95,13 +95,20 @@ def turning(model: Model) -> list[bool]:
     return [bool(flag) for flag in told]
 
 
-def first_apart(model: Model) -> int | None:
+def first_apart(model: Model, tokens: int | None = None) -> int | None:
     """How many first layers are unlike all others; None where layers of two kinds take turns.
 
     Of two kinds    with a window, positions or experts, and without
+    tokens          of a whole text: if the window is longer, layers that take turns one by one
+                    are alike, since no mask is smaller than another; None: texts of any length
     Raises          as `windows`
     """
-    if windows(model)[1] is not None or len(set(turning(model))) > 1:
+    near, sliding = windows(model)
+    if sliding is not None:
+        by_turns = all(sliding[i] != sliding[i - 1] for i in range(1, len(sliding)))
+        if tokens is None or near is None or tokens >= near or not by_turns:
+            return None
+    if len(set(turning(model))) > 1:
         return None
     dense = model.dense_layers
     return len(dense) if dense == tuple(range(len(dense))) else None
