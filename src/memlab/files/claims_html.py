@@ -34,11 +34,13 @@ def _fold(verdict: str, key: str, claims: list[Claim]) -> str:
     head = "".join(f'<th scope="col">{_said(name)}</th>' for name in COLUMNS)
     rows = "".join(map(_row, claims))
     ours = sum(one.new for one in claims)
-    many = f"{len(claims) - ours}"
+    many: object = len(claims) - ours
     if ours:
-        many = _said(Message("{1}, and {2} added while auditing", len(claims) - ours, ours))
+        many = Message("{1}, and {2} added while auditing", len(claims) - ours, ours)
+    name = _said(verdict)
+    count = _said(Message("{1}: {2}", verdict, many)).removeprefix(name)
     return (
-        f"<details><summary>{key}<span>{_said(verdict)}</span>: {many}</summary>"
+        f"<details><summary>{key}<span>{name}</span>{count}</summary>"
         f'<table class="memlab-ledger claims"><colgroup>{wide}</colgroup>'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></details>"
     )
