@@ -107,7 +107,8 @@ def of_type(family: str) -> None:
     """Record a type: what is asked of it most, and of a CPU's kernels what a test runs."""
     begun, path = time.process_time(), HERE / f"{family}.json"
     heads = ("shared", "own") if "kv_heads" in keys_of(family) else ("own",)
-    attention, told, made = attention_of(family), {}, {}
+    attention, made = attention_of(family), {}
+    told: dict[str, Any] = {}
     for more in ("", *VARIANTS.get(family, ())):
         for precision in (*USUAL, "cpu fp32"):
             for batch in SIZES:

@@ -49,7 +49,7 @@ def apart(config: Mapping[str, Any], recipe: str, run: Run) -> dict[str, Any]:
     own = run.replace(frozen=(), lora=None)
     traced = trace_run(Partly(config, run), recipe, own)
     tops = [{name: hill.total() for name, hill in hills(s).items()} for s in (played, traced)]
-    both = [{**step.held, **top} for step, top in zip((played, traced), tops, strict=True)]
+    both = [{**held, **top} for held, top in zip((played.held, traced.held), tops, strict=True)]
     return {k: (v, both[1].get(k)) for k, v in both[0].items() if both[1].get(k) != v}
 
 

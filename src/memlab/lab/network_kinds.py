@@ -102,7 +102,9 @@ def _recorded_type(
     sizes["D"] *= sizes["N"]
     if square:
         sizes["D"] = sizes["N"] * sizes["H"]
-    config = {key: sizes[LETTERS[field]] for field, key in keys.items() if field in LETTERS}
+    config: dict[str, Any] = {
+        key: sizes[LETTERS[field]] for field, key in keys.items() if field in LETTERS
+    }
     config |= {key: json.loads(value) for key, _, value in (word.partition("=") for word in more)}
     config |= {"model_type": family, keys["layers"]: 2, keys["tied"]: False, **NO_TOKENS}
     run = Run(batch=sizes["B"], tokens=sizes["T"], attention=attention, backend=backend)

@@ -61,7 +61,7 @@ def attention_of(family: str) -> str:
     import transformers
 
     config = settings_of(family, {"model_type": family})
-    known = transformers.AutoModelForCausalLM._model_mapping[type(config)]
+    known: Any = transformers.AutoModelForCausalLM._model_mapping[type(config)]
     return "sdpa" if known._supports_sdpa else "eager"
 
 
@@ -83,7 +83,8 @@ def told_of(
     paths = {id(part): path for path, part in module.named_modules()}
     inside, head = paths[id(layers)], module.get_output_embeddings()  # type: ignore[operator]
     products = {path for path, part in module.named_modules() if isinstance(part, nn.Linear)}
-    weights, modules = [], {}
+    weights: list[list[Any]] = []
+    modules = {}
     for path, parameter in module.named_parameters():
         number = path.removeprefix(f"{inside}.").split(".")[0]
         layer = path.startswith(f"{inside}.")

@@ -76,8 +76,8 @@ def heading(found: Said, model: str, recipe: str, run: Run) -> str:
     if run.micro_batches > 1:
         many = say.BATCHES_OF_PAIRS if pairs else say.BATCHES
         size = Message(many, passes=f"{run.micro_batches:,}", **sizes)
-    size = one_of(size, found["gpus"])
-    return Message(say.HEADING, model=model, recipe=recipe, tokens=size, moment=found["moment"])
+    tokens = one_of(size, found["gpus"])
+    return Message(say.HEADING, model=model, recipe=recipe, tokens=tokens, moment=found["moment"])
 
 
 def heights(found: Said) -> str:
