@@ -298,7 +298,7 @@ TERMS = [
     *(f"kv_cache.pages({tokens})" for tokens in (0, 1, 16, 17)),
     "kv_cache.pages(5, block=0)",
     "kv_cache.paged_cache(4, kv_heads=2, head_dim=16, lengths=(1, 16, 17, 100))",
-    "kv_cache.page_waste(4, kv_heads=2, head_dim=16, lengths=(1, 16, 17, 100), "
+    "kv_cache.paged_cache(4, kv_heads=2, head_dim=16, lengths=(1, 16, 17, 100), "
     "block=8, format='fp8_e4m3')",
     *(
         f"linear_cross_entropy.{call}"

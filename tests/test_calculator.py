@@ -245,6 +245,7 @@ def test_the_engine_gets_the_same_code_without_its_words():
         code = (ROOT / "src" / "memlab" / name).read_text(encoding="utf-8")
         if name == "families/__init__.py":  # most of them are not there yet to be listed
             code = re.sub("^NAMES = .*", f"NAMES = {FAMILIES}", code, flags=re.M)
+            code = re.sub("^RECORDED = .*", "RECORDED = ()", code, flags=re.M)
         tree = ast.parse(code)
         typed = [node for node in tree.body if of_types(node)]
         told = ast.Import | ast.ImportFrom | ast.Assign | ast.ClassDef

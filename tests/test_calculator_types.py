@@ -50,7 +50,7 @@ def config_of(family):
         text, told = Causal(made).text, type_samples.flat(made)
         told |= {key: getattr(text, key.split(".")[-1]) for key in lists}
         made = type_samples.whole(told)
-    return made
+    return json.loads(json.dumps(made))  # whose names of a dict's numbers are text, as in a file
 
 
 def state_of(family, at):

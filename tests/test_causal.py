@@ -66,7 +66,7 @@ def test_experts_take_what_a_real_step_takes(precision):
 
 
 def test_checkpoints_save_activations():
-    model = Causal(causal_types.small("phi"))
+    model = Causal(causal_types.small("persimmon"))
     plain = trace_run(model, "bf16", SMALL)
     again = trace_run(model, "bf16", SMALL.replace(checkpoint="block"))
     assert again.held["after_forward"] < plain.held["after_forward"]

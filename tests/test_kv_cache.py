@@ -258,17 +258,13 @@ def test_pages():
     assert kv.paged_cache(4, kv_heads=2, head_dim=16, lengths=lengths) == kv.paged_cache(
         4, kv_heads=2, head_dim=16, lengths=lengths, block=16
     )
-    assert kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths) == kv.page_waste(
-        4, kv_heads=2, head_dim=16, lengths=lengths, block=16
-    )
     assert kv.growth(2, head_dim=16, batch=3, tokens=14) == 3 * 13 * 2 * 16 * 2
     assert [kv.pages(n) for n in lengths] == [1, 1, 2, 7, 0]
     whole = kv.paged_cache(4, kv_heads=2, head_dim=16, lengths=lengths, block=16)
     assert whole == kv.kv_cache(4, kv_heads=2, head_dim=16, batch=11, tokens=16)
-    waste = kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths, block=16)
+    waste = whole - kv.kv_cache(4, kv_heads=2, head_dim=16, batch=1, tokens=sum(lengths))
     assert waste == kv.kv_cache(4, kv_heads=2, head_dim=16, batch=1, tokens=15 + 0 + 15 + 12)
     assert waste < len(lengths) * kv.kv_cache(4, kv_heads=2, head_dim=16, batch=1, tokens=16)
-    assert kv.page_waste(4, kv_heads=2, head_dim=16, lengths=lengths, block=1) == 0
 
 
 def test_wrong_input_fails_by_name():

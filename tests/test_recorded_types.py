@@ -14,7 +14,7 @@ from memlab import Model, Recipe, Run, Sharding
 from memlab.adapters import Lora
 from memlab.base.not_described import NotDescribed
 from memlab.cli import main
-from memlab.families import RECORDED, RECORDINGS, has_config, record_of
+from memlab.families import RECORDED, has_config, record_of
 from memlab.families.recorded import recording
 from memlab.lab.causal import Causal
 from memlab.lab.network_check import apart, drawn, sizes
@@ -170,4 +170,3 @@ def test_its_record_is_that_of_its_class():
         "mlp_bias": False,
         "partial_rotary_factor": 0.5,
     }
-    assert RECORDINGS.endswith("data/networks/")

@@ -397,4 +397,4 @@ document.querySelectorAll(".calc [disabled]").forEach((each) => {
 await takeAll();
 note.textContent = "";
 document.documentElement.dataset.calculator = "ready";
-stick(); // what is in sight from now on
+stick();

@@ -120,8 +120,7 @@ PROOFS = {
 HERE = __file__[: -len("__init__.py")]
 NAMES = tuple(sorted([n[:-3] for n in os.listdir(HERE) if n.endswith(".py") and n[0].isalpha()]))
 # Types without a record here, whose own code was recorded: memlab.families.recorded
-RECORDINGS = f"{HERE}../data/networks/"
-RECORDED = tuple(sorted([n[:-5] for n in os.listdir(RECORDINGS) if n[:-5] not in NAMES]))
+RECORDED = tuple(sorted({n[:-5] for n in os.listdir(f"{HERE}../data/networks")} - {*NAMES}))
 
 
 @dataclass(frozen=True, kw_only=True)

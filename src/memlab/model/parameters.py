@@ -20,9 +20,9 @@ def parameters_of(model: Model) -> dict[str, int]:
     m = model
     parts = dict.fromkeys(COMPONENTS, 0)
     if record_of(m.family).recorded is not None:
-        for tensor in m.tensors():
-            parts[tensor.component] += tensor.count
-        return parts
+        from .recorded import counted
+
+        return counted(m, parts)
     parts["embedding"] = weights.embedding(m.vocab, d_model=m.embed_dim)
     if m.learned_positions:
         parts["positions"] = weights.positions(

@@ -38,3 +38,10 @@ def rows(model: Model) -> Iterator[tuple[str, tuple[int, ...], str, int, bool]]:
         if inside and component == "norm":
             where = "layers."
         yield f"{where}{name}", shape, component, copies, bool(linear)
+
+
+def counted(model: Model, parts: dict[str, int]) -> dict[str, int]:
+    """The parameters of each component, added to `parts`."""
+    for tensor in model.tensors():
+        parts[tensor.component] += tensor.count
+    return parts

@@ -13,7 +13,6 @@ from ..run import program_defaults
 from ..run.loops import LOOPS
 from ..units import text
 from ..verdict import room_for, room_on
-from . import ways_out
 from . import words as say
 from .advice import cheapest, divided, instead
 from .answer_rows import ORDER as ORDER
@@ -65,7 +64,12 @@ def outcome(words: str, lookup: Lookup, advise: bool = True) -> dict[str, Any]:
     except ImportError:  # memlab.page.files.LATER: the page's engine gets it when it is needed
         return {"needs": REST}
     except (ValueError, TypeError) as error:
-        return {"error": why(error), "ways": ways_out.of_refused(given)}
+        try:
+            from .ways_out import of_refused
+        except ImportError:
+            return {"needs": REST}
+        ways = of_refused(given)
+        return {"error": why(error)} | ({"ways": ways} if ways else {})
 
 
 def answered(
@@ -103,16 +107,12 @@ def answered(
             held = highest.stack(name)
             found["stacks"][name] = [[term, held[term]] for term in ORDER if term in held]
     except Unknown as reason:
+        from .ways_out import NO_COPY_OF_WEIGHTS, of_step
+
         rows = at_rest(model, recipe, run)
-        found["peak"], found["why"], found["ways"] = (
-            False,
-            why(reason),
-            ways_out.of_step(recipe, run),
-        )
+        found["peak"], found["why"], found["ways"] = False, why(reason), of_step(recipe, run)
         if found["ways"]:
-            found["why"] = (
-                ways_out.NO_COPY_OF_WEIGHTS
-            )  # and so the package has no step of it either
+            found["why"] = NO_COPY_OF_WEIGHTS  # and so the package has no step of it either
         else:
             found["counts"] = STEP
     summed(found, rows, room)

@@ -10,7 +10,6 @@ from . import asked_words as say
 from .answer_rows import SIGNS
 from .controls import NUMBERS
 from .serve_controls import LLAMA_CPP, NO_ENGINE, SERVE
-from .several import each_line
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -51,7 +50,8 @@ def gpus(
     if state["use"] == SERVE and state["engine"] != NO_ENGINE:
         form = say.GPUS_HOLD_ONE if state["users"] == 1 else say.GPUS_SERVE
     sizes = {"fits": counts["yes"], "tight": counts["tight"], "all": len(rows)}
-    return {"line": Message(form, **sizes), "then": each_line(count), "rows": rows}
+    then = "" if count == 1 else Message(say.EACH_LINE, count=f"{count:,}")
+    return {"line": Message(form, **sizes), "then": then, "rows": rows}
 
 
 def sets(what: str, value: int) -> dict[str, int]:

@@ -38,6 +38,7 @@ FITS, TIGHT, DOES_NOT_FIT, HOLDS_SOME = "✓ fits", "≈ tight", "✗ does not f
 LEFT, TOO_MUCH = "{size} left", "{size} too much"
 ROOM_FOR, STARTS_NOT = "room for {count}", "the engine does not start"
 CHOSEN = "the chosen one"
+EACH_LINE = "Each line is of {count} such GPUs."
 ASKING = "Working it out …"
 ALSO_ASKED = "Also asked"
 TAKE = "Use this value"

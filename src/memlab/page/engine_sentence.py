@@ -9,7 +9,7 @@ from ..engines.pool import pool
 from ..model import Model
 from ..units import text
 from . import words as say
-from .several import single
+from .serve_words import A_SINGLE
 
 
 def serving(model: Model, card: Device, tokens: int, gpus: int = 1) -> str:
@@ -24,7 +24,7 @@ def serving(model: Model, card: Device, tokens: int, gpus: int = 1) -> str:
     except ValueError:
         return say.NO_ENGINE
     size, each = text(max(0, found.available)), f"{tokens:,}"
-    name = single(card.name, gpus)
+    name = card.name if gpus == 1 else Message(A_SINGLE, card=card.name)
     if not found.starts:
         return Message(say.NOT_SERVED, card=name, size=size, each=each)
     count = found.blocks // found.request

@@ -23,7 +23,7 @@ MODULES = (
     "page/answer page/answer_rows page/command page/controls "
     "page/formula_text page/fsdp_tables page/layer_forms page/loop_controls page/loop_tables "
     "page/own_values page/pasted page/peak page/question page/sentences page/serve_controls "
-    "page/several page/supported page/table_peak page/torch_loss_tables page/ways_out page/words "
+    "page/several page/supported page/table_peak page/torch_loss_tables page/words "
     "recipe/__init__ run/optimizer_loops recipe/recipe recipe/recipe_table recipe/resident "
     "run/__init__ run/adapters run/fields run/offload run/program_defaults run/loops "
     "run/loop_rules run/recipe_choice run/rules run/run sharding/__init__ sharding/deepspeed "
@@ -47,7 +47,7 @@ LATER = (
     "page/asked_parts page/asked_serving page/asked_words page/config_words page/llama_cpp_words "
     "page/named page/named_words page/serve_answer page/serve_command page/serve_engine "
     "page/serve_llama_cpp page/serve_words page/sums page/text_sizes page/turns page/types "
-    "page/wholes run/teacher"
+    "page/wholes page/ways_out run/teacher"
 )
 EMPTY = ("", "base/", "step/", "engines/", "explain/", "page/")
 FROZEN = (

@@ -11,8 +11,6 @@ from ..base.message import Message
 CARDS = "{count} × {card}"
 PER_GPU = "{size} per GPU"
 ONE_OF = "{what}, one of {count} GPUs"
-A_SINGLE = "a single {card}"
-EACH_LINE = "Each line is of {count} such GPUs."
 
 
 def cards(card: str, count: int) -> str:
@@ -28,13 +26,3 @@ def per_gpu(size: str, count: int) -> str:
 def one_of(what: str, count: int) -> str:
     """What a breakdown is of: one GPU's part."""
     return what if count == 1 else Message(ONE_OF, what=what, count=f"{count:,}")
-
-
-def single(card: str, count: int) -> str:
-    """One GPU, where a sentence is not about the several that are asked about."""
-    return card if count == 1 else Message(A_SINGLE, card=card)
-
-
-def each_line(count: int) -> str:
-    """That a table of GPUs is of so many of each; "" for one."""
-    return "" if count == 1 else Message(EACH_LINE, count=f"{count:,}")

@@ -239,35 +239,3 @@ def paged_cache(
     return kv_cache(
         layers, kv_heads=kv_heads, head_dim=head_dim, batch=1, tokens=held, format=format
     )
-
-
-def page_waste(
-    layers: int,
-    *,
-    kv_heads: int,
-    head_dim: int,
-    lengths: Sequence[int],
-    block: int = 16,
-    format: str | Format = "bf16",
-) -> int:
-    """Bytes of a paged cache that no token uses: the empty ends of the last pages.
-
-    Formula     paged_cache - Σ 2 · L · T_i · K · H · b, below one page a sequence
-    Unit        bytes, a whole number
-    Source      Kwon et al. 2023, arXiv:2309.06180
-    Raises      as `paged_cache`
-    """
-    used = kv_cache(
-        layers, kv_heads=kv_heads, head_dim=head_dim, batch=1, tokens=sum(lengths), format=format
-    )
-    return (
-        paged_cache(
-            layers,
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            lengths=lengths,
-            block=block,
-            format=format,
-        )
-        - used
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from .. import EVERY, FLAGS, NOTHING, RECORDINGS, REQUIRED, ROTARY, STEP, Family
+from .. import EVERY, FLAGS, HERE, NOTHING, REQUIRED, ROTARY, STEP, Family
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ SHARE = "partial_rotary_factor"  # which newer configs have among their rope_par
 @lru_cache(2)
 def recording(name: str) -> dict[str, Any]:
     """The file of a type: memlab.step.networks.recording says what is in it."""
-    with open(f"{RECORDINGS}{name}.json", encoding="utf-8") as file:
+    with open(f"{HERE}../data/networks/{name}.json", encoding="utf-8") as file:
         found: dict[str, Any] = json.load(file)
     return found
 
