@@ -125,13 +125,13 @@ def translations(root):
 
 
 def verdicts(root):
-    """How many claims of each note got which verdict."""
+    """How many claims of each note got which verdict; a note goes by the chapter that audits it."""
     files = sorted((root / DATA / "claims").glob("*.json"))
     each = {
         path.stem: Counter(c["verdict"] for c in json.loads(path.read_text())) for path in files
     }
     total = sum(each.values(), Counter())
-    head = f"| verdict | {' | '.join(f'note {name}' for name in each)} | together |"
+    head = f"| verdict | {' | '.join(_chapter_of(root, name) for name in each)} | together |"
     rows = [
         f"| {verdict} | {' | '.join(str(n[verdict]) for n in each.values())} | {total[verdict]} |"
         for verdict in VERDICTS
@@ -139,6 +139,14 @@ def verdicts(root):
     sums = " | ".join(str(n.total()) for n in each.values())
     rule = "|---" * (len(each) + 2) + "|"
     return "\n".join([head, rule, *rows, f"| all | {sums} | {total.total()} |"])
+
+
+def _chapter_of(root, note):
+    """The chapter whose code reads the claims of a note, by its number."""
+    for path in sorted((root / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        if f'Claims(read(\\"{note}\\"))' in path.read_text(encoding="utf-8"):
+            return f"chapter {int(path.name[:2])}"
+    raise ValueError(f"no chapter has the claims of note {note}")
 
 
 def kinds(root):

@@ -6,44 +6,46 @@ KINDS       a refusal, as a pattern, in the words of the page; any other stands 
 """
 
 UNEXPLAINED = "Not explained yet."
-NO_COUNTER = (
-    "The counter is not named. Allocated memory is taken; reserved memory, or what `nvidia-smi` "
-    "shows, is more. Whether that is all is not known."
+NO_COUNTER = "The counter is not named."
+TWICE = "bitsandbytes before 0.43.2 saves each input of its 4-bit products twice."
+OWN_LAYERS = "The program has its own layers, with norms and logits in fp32."
+OWN_HEAD = (
+    "The program has a separate output head, although the published config ties it to the "
+    "embedding, and rotary tables for all positions."
 )
-TWICE = "bitsandbytes before 0.43.2 keeps each input of its 4-bit products twice."
 REASONS = (
     (
         r"^llms-from-scratch/generate/Gemma",
         "Raschka's Gemma 3 270M, generating",
-        "A head of its own, where the published config ties it, and tables of angles for all "
-        f"positions: less than half of what is missing. The rest: {UNEXPLAINED.lower()}",
+        f"{OWN_HEAD} Both together explain less than half of the error; the rest is not explained "
+        "yet.",
     ),
     (
         r"^llms-from-scratch/generate/.*batch-8",
         "Raschka's Qwen3 0.6B, generating 8 texts",
-        f"A head of its own explains a part. The rest: {UNEXPLAINED.lower()}",
+        "A separate output head explains a part of the error; the rest is not explained yet.",
     ),
     (
         r"^llms-from-scratch/generate",
         "Raschka's Llama and Qwen3, generating",
-        "The program has a head of its own where the published config ties it to the embedding, "
-        "and tables of angles for all positions. The source does not say so.",
+        f"{OWN_HEAD} The source does not say so.",
     ),
     (
         r"^llms-from-scratch/speed/0-orig",
-        "Raschka's GPT-2, layers by hand",
-        "Each layer has a mask of its own, and gradients are still there when the bytes are read.",
+        "Raschka's GPT-2, hand-written layers",
+        "Each layer has its own mask, and the gradients have not yet been freed when the memory is "
+        "read.",
     ),
     (
         r"^llms-from-scratch/speed",
         "Raschka's GPT-2 in bf16",
-        "The loss stays in bf16, and that of transformers is in fp32: `--loss cross_entropy` says "
-        "it, the source does not.",
+        "The program computes its loss in bf16; memlab assumes the fp32 loss of transformers. "
+        "`--loss cross_entropy` would describe it, but the source does not state it.",
     ),
     (
         r"^qwen/.*/cache-bf16",
         "Qwen 7B, generating",
-        "The model's own code holds the old cache of all layers together with the new one.",
+        "The model's own code has the old and the new cache of all layers in memory at once.",
     ),
     (r"^qwen/.*Full", "Qwen, full fine-tunes under ZeRO 3", NO_COUNTER),
     (r"^qwen/.*LoRA", "Qwen, LoRA", NO_COUNTER),
@@ -55,18 +57,18 @@ REASONS = (
     (
         r"^fsdp_qlora",
         "Answer.AI, LoRA under FSDP",
-        "FSDP's first version divides one flat parameter a layer; memlab describes FSDP2.",
+        "FSDP1 shards one flat parameter per layer; memlab describes FSDP2.",
     ),
     (r"^llama-factory", "LLaMA-Factory, LoRA and QLoRA", f"{NO_COUNTER} {TWICE}"),
     (
         r"^torchao/train",
         "torchao's small Llama",
-        "Its layers are its own, with norms and logits in fp32. " + NO_COUNTER,
+        f"{OWN_LAYERS} {NO_COUNTER}",
     ),
     (
         r"^optimum/.*generate",
         "optimum-benchmark, generating",
-        "`generate()` of transformers 4.35 holds the old cache together with the new one.",
+        "`generate()` of transformers 4.35 has the old and the new cache in memory at once.",
     ),
     (
         r"^optimum/.*forward",
@@ -76,77 +78,85 @@ REASONS = (
     (
         r"^gpjt/",
         "Llama 3 8B under DeepSpeed's ZeRO 3",
-        "The model was loaded before `TrainingArguments`, so PyTorch's linear layers keep each "
-        "gathered weight: `--no-memory-efficient-linear` says it, the source does not.",
+        "The model was loaded before `TrainingArguments`, so PyTorch's linear layers save each "
+        "all-gathered weight. `--no-memory-efficient-linear` would describe it, but the source "
+        "does not state it.",
     ),
     (
         r"^litgpt-hub/(llama-3.2-\db|phi-3)/full/",
         "LitGPT, three full fine-tunes",
-        "The posted figures are below what weights, gradients and optimizer states take alone.",
+        "The published figures are smaller than weights, gradients and optimizer states alone.",
     ),
-    (r"^litgpt.*(qlora|nf4)", "LitGPT, QLoRA", f"{TWICE} Lightning hands on outputs in fp32."),
+    (r"^litgpt.*(qlora|nf4)", "LitGPT, QLoRA", f"{TWICE} Lightning converts outputs to fp32."),
     (r"^litgpt-tables/.*A100", "LitGPT of 2023, LoRA under FSDP", UNEXPLAINED),
     (
         r"^litgpt-hub/(gemma-2b|stablelm.*)/full/4xA10G",
         "LitGPT, full fine-tunes under FSDP",
-        "FSDP's first version; before a step's last micro-batch no gradient is divided.",
+        "The program uses FSDP1 and shards no gradient before the last micro-batch of a step.",
     ),
-    (r"^litgpt", "LitGPT, others", "Lightning hands on outputs in fp32, and the loop keeps them."),
+    (
+        r"^litgpt",
+        "LitGPT, others",
+        "Lightning converts outputs to fp32, and the loop keeps them in memory.",
+    ),
     (
         r"^megatron/.*/max",
         "Megatron-LM, peaks",
-        "Megatron's loss works in place, with six bytes a logit; that of transformers does not.",
+        "Megatron computes its loss in place, with six bytes per logit; transformers does not.",
     ),
     (
         r"^megatron/",
         "Megatron-LM, between steps",
-        "Workspaces of cuBLAS and Transformer Engine, 96 MiB with models of 64 million "
-        "parameters, and the last inputs of a pipeline's stages.",
+        "memlab leaves out the workspaces of cuBLAS and Transformer Engine, 96 MiB with models of "
+        "64 million parameters, and the last inputs of a pipeline's stages.",
     ),
     (
         r"^peft/full.*/alloc",
         "PEFT, a full fine-tune after a step",
-        "The bytes are read before the gradients go; memlab's moment between steps is after that.",
+        "The memory is read before the gradients are freed; memlab's figure between two steps is "
+        "without them.",
     ),
     (
         r"^peft/",
         "PEFT, adapters",
-        "Only the most tokens of a batch are stated; the loop keeps the last outputs.",
+        "The source states only the maximum length of a batch; the loop keeps the last outputs in "
+        "memory.",
     ),
     (
         r"^torchtune/2024-11/baseline",
         "torchtune, texts that are not packed",
-        "Only the most tokens are stated, 4,096, and the texts are far shorter.",
+        "The source states only the maximum length, 4,096 tokens; the texts are far shorter.",
     ),
-    (r"^torchtune/", "torchtune", "Its layers are its own, with norms and logits in fp32."),
+    (r"^torchtune/", "torchtune", OWN_LAYERS),
     (
         r"^torchao-titan/",
         "torchtitan under FSDP2",
-        "What each stream reserves for itself is not counted.",
+        "memlab leaves out the memory that each CUDA stream reserves for itself.",
     ),
 )
 OWN_REASONS = (
     (
         r"^llms-from-scratch/generate/Gemma",
         "Raschka's Gemma 3 270M, generating",
-        "Its tables of angles are in the figure. A head of its own is not, and is less than a "
-        f"third of what is missing. The rest: {UNEXPLAINED.lower()}",
+        "The description has the rotary tables and not the separate output head, which explains "
+        "less than a third of the error; the rest is not explained yet.",
     ),
     (
         r"^llms-from-scratch/generate/.*batch-8",
         "Raschka's Qwen3 0.6B, generating 8 texts",
-        f"Its own head and tables of angles are in the figure. The rest: {UNEXPLAINED.lower()}",
+        "The description has the separate output head and the rotary tables; the rest is not "
+        "explained yet.",
     ),
     (r"^llms-from-scratch/speed", "Raschka's GPT-2 in bf16", UNEXPLAINED),
     (
         r"^torchao/.*(int4wo|int8wo|int8dq).*/peak",
         "torchao, weights in int4 and int8, generating",
-        f"The counter is reserved memory, in bf16 too. {UNEXPLAINED}",
+        f"The counter reads reserved memory, as it does for bf16. {UNEXPLAINED}",
     ),
     (r"^qwen/.*(LoRA|Full)", "Qwen, LoRA and full fine-tunes", NO_COUNTER),
     (r"^qwen/", "Qwen, generating", UNEXPLAINED),
     (r"^llama-factory", "LLaMA-Factory, LoRA and QLoRA", NO_COUNTER),
-    (r"^fsdp_qlora", "Answer.AI, LoRA and QLoRA on two cards", UNEXPLAINED),
+    (r"^fsdp_qlora", "Answer.AI, LoRA and QLoRA on two GPUs", UNEXPLAINED),
     (r"^torchao/train", "torchao's small Llama", NO_COUNTER),
 )
 KINDS = (
@@ -156,15 +166,18 @@ KINDS = (
     ),
     (
         r"^--zero|beside DeepSpeed|arguments: --fsdp|the step of one device alone is described",
-        "this way to shard over several GPUs",
+        "a way to shard over several GPUs that memlab does not describe",
     ),
     (r"^--lora-base nf4 is not described beside FSDP2", "NF4 under FSDP"),
     (r"^--lora-base", "adapters on weights that GPTQ or a second quantization has packed"),
     (r"adapters are not built|^target ", "adapters of a family without a closed form"),
     (
         r"^the weights without the embedding$",
-        "the weights less the embedding, a sum that no command prints",
+        "the weights without the embedding, a sum that no command prints",
     ),
     (r"it needs tokens|at least 2 are needed", "the length of the sequences is not stated"),
     (r"beside prompt tuning", "padded batches with prompt tuning"),
+    (r"learning beside an inference", "reinforcement learning together with an inference engine"),
+    (r"^adapters beside the output head", "adapters that include the output head"),
+    (r"^an architecture of its own", "the source's own architecture, under torch.compile"),
 )

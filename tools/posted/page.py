@@ -79,7 +79,7 @@ def told(found):
 
 def own_terms(root):
     """One command beside a description by hand and a trace of the source's own code."""
-    lines = ["| | one command | median error | with own terms | median error | "]
+    lines = ["| | one command | median error | described by hand | median error | "]
     lines[0] += "with bytes added by hand | trace of its code | median error |"
     lines.append("|---" * 8 + "|")
     theirs = (readings.unseen()[1], readings.answers())
@@ -140,7 +140,7 @@ def examples(root):
             first = next((a for a in some if a.counted), None)
             if first is not None:
                 figures, median, worst = told(some)
-                said = f"{figures} of {len(some)} readings, {median} at the median, worst {worst}"
+                said = f"{figures} of {len(some)} answered, median error {median}, worst {worst}"
                 lines += [f"# {name}: {said}", f"$ {first.command}"]
     return "\n".join(["```console", *lines, "```"])
 
@@ -189,7 +189,7 @@ def _reason(a, reasons):
 
 def refused(root):
     """Why measurements have no figure, and how many each; what few have in common is one row."""
-    lines = ["| why there is no figure | unseen | worked on |", "|---|---|---|"]
+    lines = ["| why there is no figure | not worked on | worked on |", "|---|---|---|"]
     counts = [Counter(_kind(a.reason) for a in some if a.reason) for some in readings.commands()]
     every = sum(counts, Counter()).most_common()
     common = [reason for reason, count in every if count > FEW]

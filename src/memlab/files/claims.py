@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ..base.grid import Grid
 
 VERDICTS = {
-    "holds": "the figure follows, from the settings that are given",
-    "arithmetic slip": "the formula is right, the sum is not",
+    "holds": "the figure follows from the settings that are given",
+    "arithmetic slip": "the formula is right, the arithmetic is wrong",
     "unit slip": "GB for GiB, bits for bytes, thousands for millions",
     "wrong model": "the formula does not describe what the program does",
-    "missing term": "right as far as it goes, but something that is there was not counted",
+    "missing term": "what is counted is right, but something that is in memory was left out",
     "contradicts itself": "the same note says otherwise",
     "wrong about an API": "the library has no such thing, or it does something else",
-    "cannot be checked here": "it would take a device, a data set or a claim more precise",
+    "cannot be checked here": "checking it would need a GPU, a data set or a more precise claim",
 }
 KINDS = {
     "check": "judged by a check",
