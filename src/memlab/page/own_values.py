@@ -7,7 +7,7 @@ choice is another one shows its default all the same, so that a reader sees what
 from __future__ import annotations
 
 from ..base.message import Message
-from ..families import record_of
+from ..families import has_config, record_of
 from ..run.loops import LOOPS
 from ..run.optimizer_loops import loop_of
 from ..run.program_defaults import adamw
@@ -51,6 +51,8 @@ def _program(name: str, state: State) -> str:
 
 def _attention(state: State) -> str:
     model = model_of(state)  # of a type that is not described there is none
+    if not has_config(model.family):  # nor, here, of one that was recorded
+        raise ValueError
     usual = "eager" if record_of(model.family).eager_alone else "sdpa"
     return str(keys.attention(model.config, None, usual))
 
