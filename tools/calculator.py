@@ -33,6 +33,7 @@ from memlab.page import (
     adapter_words,
     asked_words,
     config_words,
+    engine_sentence,
     llama_cpp_words,
     named_words,
     serve_words,
@@ -162,6 +163,7 @@ def words():
     listed = vars(sentences) | vars(serve_words) | vars(shared_words)
     listed |= vars(adapter_words) | vars(simulated_words) | vars(config_words)
     listed |= vars(llama_cpp_words) | vars(named_words) | vars(several)
+    listed["A_SINGLE"] = engine_sentence.A_SINGLE
     listed["WAYS"] = [ways_out.ON_APPLE, ways_out.NO_COPY_OF_WEIGHTS, ways_out.WITH_A_COPY]
     listed |= {"OF_APPLE": apple.ALONE, "HUB_SAYS": hub_names.SAYS, "SIZE_SAYS": sizes.SAYS}
     listed |= {f"ASKED_{name}": text for name, text in vars(asked_words).items()}

@@ -9,7 +9,8 @@ from ..engines.pool import pool
 from ..model import Model
 from ..units import text
 from . import words as say
-from .serve_words import A_SINGLE
+
+A_SINGLE = "a single {card}"  # the engine has one of the several that are asked about
 
 
 def serving(model: Model, card: Device, tokens: int, gpus: int = 1) -> str:

@@ -68,5 +68,4 @@ SEQUENCES = (
 )
 PACKED_OF_TYPE = "{format} is not supported for a {family}; bf16 is"
 ENGINE_OF_TYPE = "{engine} is not supported for a {family}; transformers, without an engine, is"
-A_SINGLE = "a single {card}"  # where a sentence is not about the several that are asked about
 NO_CACHE_HERE = "the KV cache of this model is not supported"
