@@ -128,7 +128,9 @@ def of_type(family: str) -> None:
 
 def check(family: str) -> str:
     """Play a type beside its own code: nothing, or where they are not the same."""
-    for config, recipe, run in drawn(family, 4, 0):
+    for config, recipe, run in drawn(
+        family, 6, 0
+    ):  # as many as there are ways, adapters among them
         if found := apart(config, recipe, run):
             return f"{recipe}, {run.said()}, {config}: {found}"
     config = sizes(random.Random(1), family)
