@@ -9,10 +9,12 @@ import html
 import importlib.util
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import catalogue
 import check
+import lay
 import outputs
 import pytest
 import sources
@@ -91,6 +93,7 @@ def pages(tmp_path_factory):
             catalogue.update(PSEUDO, name, blocks := sources.blocks_of(name))
             assert catalogue.fill(PSEUDO, name, {b: pseudo(b) for b in blocks}) == []
         patch.setattr(outputs, "kept", lambda language, path: said(path))
+        patch.setattr(lay, "spoken", nullcontext)  # memlab itself does not speak it
         assert book.offered() == ["en", PSEUDO]
         book.build(PSEUDO)
         yield book.SITE / PSEUDO

@@ -16,7 +16,7 @@ from test_calculator import agree, folder, lookup  # noqa: F401  fixtures
 
 from memlab.cli import main
 from memlab.families import tabled
-from memlab.page import words
+from memlab.page import ways_out, words
 from memlab.page.answer import answered
 from memlab.page.controls import checked
 from memlab.page.fsdp_tables import BY_VALUE, FSDP
@@ -107,7 +107,8 @@ def test_ddp_is_one_device_and_a_copy_of_the_gradients(lookup):  # noqa: F811
 @pytest.mark.parametrize(
     ("state", "why"),
     [
-        ({"data": 8, "zero": 2}, words.ZERO.format(stage=2)),
+        ({"data": 8, "zero": 2}, ways_out.NO_COPY_OF_WEIGHTS),
+        ({"data": 8, "zero": 2, "precision": "zero"}, words.ZERO.format(stage=2)),
         ({"tensor": 8}, words.DIVIDED_ALONE),
         ({"pipeline": 4}, words.DIVIDED_ALONE),
         ({"data": 2, "tensor": 2}, words.DIVIDED),
