@@ -487,9 +487,13 @@ def test_with_its_output_in_a_pipe_it_reads_from_the_terminal_all_the_same():
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
 def test_a_shell_stops_it_and_continues_it():
     script = """
-import os, signal  # it may be stopped inside print, which is not to be called again there
-signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"go " + b"on" + bytes([10])))
+import os, signal, time
+came = []
+signal.signal(signal.SIGCONT, lambda *_: came.append(1))
 print("rea" + "dy", flush=True)
+while not came:  # not in input(): one that comes just before it reads would wait for what is typed
+    time.sleep(0.05)
+print("go " + "on", flush=True)
 print(input()[::-1])
 """
     # A shell reads what is typed in its locale's letters: the interpreter's path may have others.
