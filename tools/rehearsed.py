@@ -39,6 +39,7 @@ RANKED = {
     "matrices": (8, "--tensor 8 --optimizer-impl forloop"),
     "sequence": (8, "--tensor 8 --sequence"),
     "their plan": (8, "--tensor 8 --plan transformers --optimizer-impl forloop"),
+    "ring": (8, "--context-parallel 8 --zero 3"),
     "layers": (4, "--pipeline 4 --micro-batches 4"),
 }
 ON_A_CARD = ("llama.py", "ranks.py")

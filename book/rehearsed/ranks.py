@@ -8,11 +8,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from accelerate.big_modeling import _attach_context_parallel_hooks as without_mask
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.experimental import context_parallel
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -100,6 +102,26 @@ def train(model, **more):
         optimizer.zero_grad()
 
 
+def in_a_ring():
+    """FSDP2, and one text whose tokens all ranks share: torch's ring of keys and values."""
+    model, mesh = sharded(), init_device_mesh("cuda", (RANKS,))
+    without_mask(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+    for _ in range(3):
+        ids = torch.randint(0, 1000, (1, TOKENS), device=DEVICE)
+        positions = torch.arange(TOKENS, device=DEVICE)[None]
+        labels = nn.functional.pad(ids, (0, 1), value=-100)[:, 1:].contiguous()
+        cut = [ids, positions, labels]
+        told = {"buffer_seq_dims": [1, 1, 1], "no_restore_buffers": set(cut)}
+        with context_parallel(mesh, buffers=cut, **told):
+            given = {"input_ids": ids, "position_ids": positions}
+            loss = model(**given, labels=labels, shift_labels=labels).loss
+            loss.backward()
+            del loss
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 class Stage(nn.Module):
     """The layers of one rank; the first has the embedding, the last one norm and head."""
 
@@ -150,6 +172,8 @@ elif HOW in ("matrices", "sequence"):
         train(divided(HOW == "sequence"), foreach=HOW == "sequence")
 elif HOW == "their plan":
     train(by_their_plan(), foreach=False)
+elif HOW == "ring":
+    in_a_ring()
 elif HOW == "layers":
     pipeline()
 else:

@@ -36,6 +36,10 @@ WORKSPACES = (
 )
 WIRE = "buffers of the communication library (NCCL, gloo)"
 STAGE_3 = "DeepSpeed's ZeRO 3: this step is FSDP2's"
+CUT_BATCH = (
+    "what torch's context_parallel keeps of a batch while it is open: at least {size} B, "
+    "four tensors of one rank's tokens, 8 bytes a token"
+)
 ALLOCATOR = "what the CUDA allocator adds"
 WIDE = f"the replay of a step whose loop holds {WIDE_LOGITS}, which no log of memlab has"
 # What is freed at one moment goes in the order of Python's names in a trace, and in a simulation's
@@ -223,6 +227,9 @@ def _left_out(recipe: Recipe, how: Run, replayed: bool) -> list[str]:
     left += [STREAMS] * (replayed and how.devices.deepspeed)
     left += [STAGE_3] * (how.tokens is not None and how.devices.fsdp)
     left += [WIRE] * (how.tokens is not None and how.devices.ranks > 1)
+    if how.tokens is not None and how.devices.context > 1:
+        mine = how.batch * how.tokens // how.devices.context
+        left.append(CUT_BATCH.format(size=4 * 8 * mine))
     left += wide_adapters(recipe, how)
     if how.phase != "train" and recipe.autocast and not how.inference_mode:
         left.append(NO_COPIES)
