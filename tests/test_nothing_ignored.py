@@ -229,7 +229,7 @@ def answer(door, family, options):
         return f"refused: {json.loads(err.getvalue().splitlines()[-1])['message']}"
     found = json.loads(out.getvalue())
     for name in ECHOES:
-        if not (name == "leaves_out" and family == "cohere"):  # which has the command that is advised
+        if not (name == "leaves_out" and family == "cohere"):  # which advises a command
             found.pop(name, None)
     if "sharding" in found:
         found["sharding"] = {k: found["sharding"].get(k) for k in ("stages", "fullest")}
