@@ -28,7 +28,6 @@ LLAMA = Model.from_config(CONFIG)
 HALF = {"completion": 32}
 FSDP, DDP = Sharding(data=4, zero=3), Sharding(data=4)
 STEP_COUNTERS = 4  # bytes, as in test_rehearse
-ROLLED_OUT = 4  # a number of GRPO's step, as in test_loops_rehearsed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="proven on Linux")
 quiet = pytest.mark.filterwarnings("ignore")
 
@@ -61,7 +60,7 @@ DESCRIBED = [
     ("bf16", {"loop": "trainer", "lora": Lora(16, base="nf4"), "checkpoint": "block"}, 0),
     (None, {"loop": "sft", "lora": Lora(16)}, 0),
     (None, {"loop": "dpo"} | HALF, 0),
-    pytest.param(None, {"loop": "grpo"} | HALF, ROLLED_OUT, marks=DEEP),
+    pytest.param(None, {"loop": "grpo"} | HALF, 0, marks=DEEP),
     pytest.param(None, {"lora": Lora(16, base="nf4")}, 8 * STEP_COUNTERS, marks=DEEP),
     pytest.param("bf16", {"loop": "trainer", "devices": FSDP}, 0, marks=DEEP),
     pytest.param("bf16", {"loop": "trainer", "devices": FSDP, "lora": Lora(16)}, 0, marks=DEEP),

@@ -89,5 +89,6 @@ def _completions(f: Ops, s: Setting, run: Run) -> list[Tensor]:
     made.append(f.new("loss", (), "fp32"))
     if run.loop == "grpo":
         made.append(f.new("advantages", (rows,), "fp32", "inputs"))
-        made.append(f.new("length", (1,), "fp32"))
+        if run.backend == "cpu":  # the trainer makes them on the host, and a GPU never has them
+            made.append(f.new("reward_weights", (1,), "fp32"))
     return made
