@@ -66,12 +66,13 @@ def tiny():
     return TinyLlama(TINY)
 
 
-def weights(format, model=FULL):
-    """All of a model's weights: its layers in `format`, embedding, head and norms in fp16."""
-    return estimate(model, Recipe(weights=format, **LAYERS))["weights"].derived
+def weights(format):
+    """All of the model's weights: its layers in `format`, embedding, head and norms in fp16."""
+    return estimate(FULL, Recipe(weights=format, **LAYERS))["weights"].derived
 
 
-WIDE = storage(FULL.parameter_count, "fp32")
+def wide():
+    return storage(FULL.parameter_count, "fp32")
 
 
 @cache
@@ -80,9 +81,12 @@ def step(recipe="fp32", tokens=512, lora=None, **how):
     return simulate(FULL, recipe, run)
 
 
+STORED = torch.float32  # the format of a checkpoint
+
+
 @cache
 def checkpoint(limit="50GB"):
-    """A tiny Llama of transformers on disk, in fp32."""
+    """A tiny Llama of transformers on disk."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     folder = tempfile.mkdtemp()
@@ -90,7 +94,7 @@ def checkpoint(limit="50GB"):
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     torch.manual_seed(0)
     config = LlamaConfig(vocab_size=256, num_attention_heads=4, num_key_value_heads=2, **shape)
-    LlamaForCausalLM(config).save_pretrained(folder, max_shard_size=limit)
+    LlamaForCausalLM(config).to(STORED).save_pretrained(folder, max_shard_size=limit)
     return folder
 
 
@@ -187,44 +191,55 @@ def gradients_double(claim):
     return judged((w + g + s) / w <= 1.005 * most, found, "missing term", right)
 
 
+TRAINED = "fp32"
+
+
 def no_optimizer_states(claim):
-    held = estimate(FULL, "fp32")["optimizer"].derived
-    found = (
-        f"AdamW's states of TinyLlama-1.1B in fp32: {size(held)}, {times(held / WIDE)} its weights"
-    )
-    return judged(held < WIDE // 20, found, "missing term", size(held))
+    held, w = estimate(FULL, TRAINED)["optimizer"].derived, wide()
+    found = f"AdamW's states of TinyLlama-1.1B in fp32: {size(held)}, {times(held / w)} its weights"
+    return judged(held < w // 20, found, "missing term", size(held))
+
+
+SERVED = {"batch": 48, "tokens": 2048}
 
 
 def no_cache(claim):
     shape = dict(layers=FULL.layers, kv_heads=FULL.kv_heads, head_dim=FULL.head_dim, format="fp16")
-    each, many = per_token(**shape), kv_cache(**shape, batch=48, tokens=2048)
+    each, many = per_token(**shape), kv_cache(**shape, **SERVED)
     int4 = weights("int4/128:fp16")
-    found = f"{each:,} B a token in fp16; 48 sequences of 2,048 tokens: {size(many)}, "
-    found += f"the weights in int4: {size(int4)}"
+    found = f"{each:,} B a token in fp16; {SERVED['batch']} sequences of {SERVED['tokens']:,} "
+    found += f"tokens: {size(many)}, the weights in int4: {size(int4)}"
     return judged(many < int4 // 20, found, "missing term", f"{each:,} B a token and sequence")
 
 
+LENGTH = 2048
+
+
 def no_checkpointing(claim):
-    plain, again = (step("fp32", 2048, checkpoint=way).peak.bytes for way in ("none", "block"))
-    found = f"step at 2,048 tokens: {size(plain)}, layers computed again in backward: {size(again)}"
+    plain, again = (step("fp32", LENGTH, checkpoint=way).peak.bytes for way in ("none", "block"))
+    found = f"step at {LENGTH:,} tokens: {size(plain)}, layers computed again in backward: "
+    found += size(again)
     return judged(again >= plain, found, "missing term", f"{size(plain - again)} less")
 
 
 # 2. Quantization
 
 
+FORMATS = "int8/128", "int4/128", "fp16"
+
+
 def to_smaller_formats(claim):
-    each = {name: bytes_per_value(name) for name in ("int8/128", "int4/128", "fp16")}
+    each = {name: bytes_per_value(name) for name in FORMATS}
     found = ", ".join(f"{name} {n:g}" for name, n in each.items()) + " bytes a value, fp32 4"
     return judged(max(each.values()) < 4, found, "wrong model", "not smaller")
 
 
 def ratio_of(claim, format):
-    w = weights(format)
-    found = f"TinyLlama-1.1B {size(WIDE)} → {size(w)}, {times(WIDE / w)}"
-    good = abs(WIDE / w - figure(claim)) <= 0.05 * figure(claim)
+    w, ratio = weights(format), wide() / weights(format)
+    found = f"TinyLlama-1.1B {size(wide())} → {size(w)}, {times(ratio)}"
+    good = abs(ratio - figure(claim)) <= 0.05 * figure(claim)
     half = times(storage(FULL.parameter_count, "fp16") / w)
-    right = f"{times(WIDE / w)} with scales, and embedding and head in fp16; {half} from fp16"
+    right = f"{times(ratio)} with scales, and embedding and head in fp16; {half} from fp16"
     return judged(good, found, "missing term", right)
 
 
@@ -354,10 +369,10 @@ def price_of_streaming(claim):
 
 def nothing_to_offload(claim):
     """The example on a card of 8 GB: what does not fit there is what device_map moves."""
-    half, over = weights("fp16"), WIDE - LAPTOP
-    found = f"{size(half)} in fp16, {size(WIDE)} in fp32: a card of {size(LAPTOP)} "
+    half, over = weights("fp16"), wide() - LAPTOP
+    found = f"{size(half)} in fp16, {size(wide())} in fp32: a card of {size(LAPTOP)} "
     found += f"lacks {size(over)}" if over > 0 else "holds either"
-    right = f"nothing is moved while a card has more than {size(WIDE)} free"
+    right = f"nothing is moved while a card has more than {size(wide())} free"
     return judged(over > 0, found, "wrong model", right)
 
 
@@ -458,9 +473,13 @@ def any_head(claim):
     return judged(fits, found, "missing term", right)
 
 
+PLACES = {"format": "fp16", "index_bytes": 8}  # of the values that stay, and of their places
+
+
 def zeros_that_pay(claim):
-    zeros = csr_break_even(2048, columns=2048, format="fp16") / 2048**2
-    found = f"2,048 × 2,048 in fp16 is smaller in torch's compressed rows from {zeros:.1%} zeros on"
+    zeros = csr_break_even(2048, columns=2048, **PLACES) / 2048**2
+    found = f"2,048 × 2,048 in {PLACES['format']} is smaller in torch's compressed rows "
+    found += f"from {zeros:.1%} zeros on"
     return judged(zeros < 0.5, found, "missing term", f"{zeros:.1%} zeros to break even")
 
 
@@ -482,11 +501,13 @@ def lazy_loading(claim):
     return judged(mapped < copied, found, "wrong model", size(mapped))
 
 
+SHARD = 500 * 10**6
+
+
 def shards_help(claim):
-    whole, cut = loading("assign"), loading("shards", 500 * 10**6)
-    found = (
-        f"host peak while loading: {size(whole)} whole, {size(cut)} in shards of 500 MB; later none"
-    )
+    whole, cut = loading("assign"), loading("shards", SHARD)
+    found = f"host peak while loading: {size(whole)} whole, {size(cut)} in shards of {size(SHARD)}"
+    found += "; later none"
     return judged(cut < whole, found, "wrong model", size(cut))
 
 

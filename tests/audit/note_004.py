@@ -56,9 +56,10 @@ def step(tokens, batch, sparing=False, recipe="bf16"):
 
 
 @cache
-def largest(tokens, card=CARD, model=SMALL_WIDE):
+def largest(tokens, card=CARD, model=None):
     """Sequences that fit, of those that the note asks for at most."""
-    found = largest_batch(model, "bf16", OWN_BLOCKS.replace(tokens=tokens), on=card, spare=CONTEXT)
+    run = OWN_BLOCKS.replace(tokens=tokens)
+    found = largest_batch(model or SMALL_WIDE, "bf16", run, on=card, spare=CONTEXT)
     return min(found.value, max(TABLE.values()))
 
 
@@ -71,8 +72,8 @@ def fits(size, card=CARD):
     return size <= limit_of(card)[0]
 
 
-def logits(tokens, model=SMALL_WIDE):
-    return 2 * model.vocab * tokens
+def logits(tokens):
+    return 2 * SMALL_WIDE.vocab * tokens
 
 
 def share(tokens, kind):
@@ -251,10 +252,10 @@ def by_its_totals(claim):
 
 
 def nothing_grows(claim):
-    peak = step(128, 1024)
-    lost = peak - always_there()
-    found = f"1,024 x 128 tokens: {text(lost)} of logits and activations"
-    found += f", one bf16 copy of the logits {text(logits(131_072))}"
+    batch = TABLE[128]
+    lost = step(128, batch) - always_there()
+    found = f"{batch:,} x 128 tokens: {text(lost)} of logits and activations"
+    found += f", one bf16 copy of the logits {text(logits(128 * batch))}"
     return Finding(found, "missing term" if lost > always_there() else "holds", text(lost))
 
 

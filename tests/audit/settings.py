@@ -1,7 +1,8 @@
 """Other settings, for the checks that no figure of a claim turns: what is run again, and with what.
 
 Nothing is replaced by an answer: a model is built in another shape or format, a setting of a
-library or of the rebuilt program is another one, and the check measures anew.
+library or of the rebuilt program is another one, or a function has a slip that people make; and
+the check measures anew.
 
 Each name is a check. A target without a dot belongs to the module of the check.
 """
@@ -15,11 +16,14 @@ from audit.note_001 import file
 from audit.note_002 import CODE, MODELS
 from audit.note_003 import FULL
 from audit.note_003 import TINY as TINY_LLAMA
-from audit.note_004 import SMALL_WIDE, TABLE
+from audit.note_004 import OWN_BLOCKS, SMALL_WIDE, SPARING, TABLE
 from torch import nn
+from torch.nn.utils import prune
+from transformers import LlamaForCausalLM, modeling_utils
 from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
 
-from memlab import Model
+from memlab import Model, Recipe
+from memlab.base.frozen import replace
 from memlab.cases import nanochat_step
 from memlab.cases.muon_lion import D20, D20_FULL
 from memlab.cases.nanochat import NanoChat, Shape
@@ -28,10 +32,14 @@ from memlab.cases.nvfp4_trainer import Settings, run
 from memlab.cases.packed_adam import PackedAdam
 from memlab.lab import text as alice
 from memlab.lab.checkpoint_rotation import KeepLast
-from memlab.lab.models import TinyLlama
+from memlab.lab.host import File
+from memlab.lab.models import TinyGPT, TinyLlama
+from memlab.lab.models.common import next_token_loss
 from memlab.lab.quantize import dequantize, quantize
 from memlab.lab.train import one_thread
 from memlab.measure import storage_bytes
+from memlab.step.core.setting import adapted_shapes
+from memlab.terms.loading import WAYS
 
 QWEN = Model.preset("qwen3-4b").replace(tied=False)
 IN_FP32 = partial(NanoChat, tables=torch.float32)
@@ -164,8 +172,63 @@ class Eager(TinyLlama):
         return loss
 
 
-def eager():
-    return Eager(TINY_LLAMA)
+class Remembering(TinyLlama):
+    """A model that keeps its last logits, for a plot."""
+
+    def forward(self, ids, labels):
+        self.last = super().forward(ids)
+        return next_token_loss(self.last, labels)
+
+
+class Summed(TinyLlama):
+    """A model whose loss is the sum over its sequences and not their mean."""
+
+    def forward(self, ids, labels):
+        return len(ids) * super().forward(ids, labels)
+
+
+class AlwaysGrad(TinyLlama):
+    """A model that turns autograd on for itself."""
+
+    forward = torch.enable_grad()(TinyLlama.forward)
+
+
+class NeverFreed(File):
+    """A host that holds on to all that it has brought."""
+
+    def ask(self, *place):
+        memory, wait = super().ask(*place)
+        self.brought_so_far = [*getattr(self, "brought_so_far", []), memory]
+        return memory, wait
+
+
+def zeroed(net, units):
+    """Pruning of whole units that only sets them to zero."""
+    for layer in net.layers:
+        part, share = layer.feed_forward.gate, 1 - units / layer.feed_forward.gate.out_features
+        prune.remove(prune.ln_structured(part, "weight", share, n=2, dim=0), "weight")
+    return net
+
+
+def built_first(folder, low_cpu_mem_usage=False, **how):
+    """As transformers 4 loaded: into a model that has memory of its own, unless told otherwise."""
+    loaded = LlamaForCausalLM.from_pretrained(folder, **how)
+    if low_cpu_mem_usage:
+        return loaded
+    net = LlamaForCausalLM(loaded.config)
+    net.load_state_dict(loaded.state_dict())
+    return net
+
+
+def first_file(*args, _files=modeling_utils._get_resolved_checkpoint_files, **how):
+    """A library that reads one file of a checkpoint."""
+    files, index = _files(*args, **how)
+    return files[:1], index
+
+
+def uncoded(lora, *layer, **how):
+    """QLoRA with each layer among those that its quantizer leaves alone."""
+    return adapted_shapes(replace(lora, base=None), *layer, **how)
 
 
 def on_any_device():
@@ -177,11 +240,42 @@ def without(table, name):
     return {key: value for key, value in table.items() if key != name}
 
 
+UNMAPPED = [("mmap", True, False, False) if way[0] == "mmap" else way for way in WAYS]
 EIGHT_BITS = "transformers.quantizers.quantizer_bnb_8bit.Bnb8BitHfQuantizer"
 QUANTIZERS = "transformers.quantizers.auto.AUTO_QUANTIZER_MAPPING"
 CODES = torch.randint(-126, 127, (64, 256)).float()
 CODES[:, ::128] = 127.0  # so that a step of INT8 is 1, and all of them are whole steps
+NO_STATES = Recipe(weights="fp32", gradients="fp32", optimizer="sgd", states=())
+LLAMA_8B, SMOL = Model.preset("llama-3.1-8b"), Model.preset("smollm2-135m")
 NOTE_003 = {
+    "small_models_fit": {"FULL": LLAMA_8B},
+    "still_a_bottleneck": {"FULL": SMOL},
+    "activations_are_temporary": {"tiny": partial(Remembering, TINY_LLAMA)},
+    "buffers_only_in_training": {"tiny": partial(TinyGPT, Model.preset("tiny-gpt"))},
+    "no_optimizer_states": {"TRAINED": NO_STATES},
+    "no_cache": {"SERVED": {"batch": 1, "tokens": 128}},
+    "no_checkpointing": {"LENGTH": 128},
+    "to_smaller_formats": {"FORMATS": ("int8/1", "int4/1")},
+    "weights_elsewhere": {"File": NeverFreed},
+    "price_of_streaming": {"FULL": TINY_LLAMA},
+    "nothing_to_offload": {"FULL": LLAMA_8B},
+    "units_go": {"memlab.lab.prune.shrink": zeroed},
+    "no_rewriting": {"memlab.lab.prune.shrink": zeroed},
+    "zeros_that_pay": {"PLACES": {"format": "int64", "index_bytes": 4}},  # as wide as fp64
+    "lazy_loading": {"memlab.terms.loading.WAYS": UNMAPPED},
+    "shards_help": {"SHARD": 50 * 10**9},
+    "low_cpu_mem_usage": {"transformers.AutoModelForCausalLM.from_pretrained": built_first},
+    "device_map_places": {"transformers.modeling_utils._get_resolved_checkpoint_files": first_file},
+    "the_example": {"STORED": torch.float16},
+    "lora_is_not_qlora": {
+        "memlab.step.core.setting.adapted_shapes": uncoded,
+        "memlab.adapters.lora.coded_layers": lambda model: {},
+    },
+    "accumulation": {"tiny": partial(Summed, TINY_LLAMA)},
+    "accumulation_floor": {"FULL": SMOL},
+    "no_grad_saves": {"tiny": partial(AlwaysGrad, TINY_LLAMA)},
+    "no_grad_in_training": {"tiny": partial(AlwaysGrad, TINY_LLAMA)},
+    "runs_on_a_notebook": {"FULL": LLAMA_8B},
     "only_weights_and_activations": {"ANSWERED": {"batch": 1, "tokens": 15}},
     "calibration": {f"{EIGHT_BITS}.requires_calibration": True},
     "tools_exist": {QUANTIZERS: without(AUTO_QUANTIZER_MAPPING, "bitsandbytes_8bit")},
@@ -194,7 +288,7 @@ NOTE_003 = {
     "one_shard": {"FULL": Model.preset("llama-3.1-70b")},
     "lora_trains_little": {"RANK": 512},
     "lora_at_inference": {"MERGED": torch.float16},
-    "no_grad_gradients": {"tiny": eager},
+    "no_grad_gradients": {"tiny": partial(Eager, TINY_LLAMA)},
     "allocated_is_not_all": {"LARGE": 0, "SMALL": 20 * 2**20},
     "on_a_cpu": {"torch.cuda.memory_allocated": on_any_device},
     "profiler": {"PROFILED": False},
@@ -204,7 +298,16 @@ NOTE_003 = {
 
 SMALL_VOCAB = SMALL_WIDE.replace(vocab=512)
 SMALL_BATCHES = {tokens: batch // 64 for tokens, batch in TABLE.items()}
+# What would make the note right: GPT-2's vocabulary, no [B, T, V] of logits, checkpoints.
+SPARED = {"SMALL_WIDE": SMALL_WIDE.replace(vocab=50_257)}
+SPARED["OWN_BLOCKS"] = SPARING.replace(loss_chunks=8)
 NOTE_004 = {
+    "luxury": SPARED,
+    "no_worry": SPARED,
+    "nothing_grows": {"TABLE": {128: 4}},
+    "vocabulary": {"TABLE": SMALL_BATCHES, "OWN_BLOCKS": SPARING},
+    "both_double": {"OWN_BLOCKS": SPARING},
+    "within_reach": {"SPARING": OWN_BLOCKS},
     "tokenizer": {"SMALL_WIDE": SMALL_WIDE.replace(embed_dim=64)},
     "no_pieces": {"TABLE": SMALL_BATCHES},
     "bound_by": {"SMALL_WIDE": SMALL_VOCAB, "TABLE": SMALL_BATCHES},
