@@ -508,8 +508,9 @@ def sharded(claim):
 def forty_eight(claim):
     (claimed,) = numbers(claim.figures)
     usable = limit("RTX A6000")
-    found = f"{claimed} GB are {claimed * GB / GiB:.1f} GiB; PyTorch gets "
-    found += f"{device('RTX A6000').usable / GiB:.2f} GiB of the card"
+    found = f"{claimed} GB are {claimed * GB / GiB:.1f} GiB; a program has "
+    found += f"{device('RTX A6000').usable / GiB:.2f} GiB of the GPU, and "
+    found += f"{usable / GiB:.2f} GiB after its CUDA context"
     if claimed * GB <= usable:
         return Finding(found)
     return Finding(found, "unit slip", f"{usable / GB:.1f} GB")

@@ -617,7 +617,7 @@ def galore_gradients(claim):
         make(inside).step()
         held[name] = storage_bytes([p.grad for p in inside])
     less = 1 - held["GaLore"] / held["AdamW"]
-    words = f"gradients beside the optimizer: {held['AdamW']:,} B and {held['GaLore']:,} B"
+    words = f"gradients with AdamW: {held['AdamW']:,} B; with GaLore: {held['GaLore']:,} B"
     good = abs(less - claimed / 100) < 0.05
     return verdict(good, words, "wrong model", f"{less:.0%} of the gradients; the states shrink")
 

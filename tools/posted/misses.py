@@ -138,13 +138,13 @@ OWN_REASONS = (
     (
         r"^llms-from-scratch/generate/Gemma",
         "Raschka's Gemma 3 270M, generating",
-        "The description has the rotary tables and not the separate output head, which explains "
+        "The code has the rotary tables and not the separate output head, which explains "
         "less than a third of the error; the rest is not explained yet.",
     ),
     (
         r"^llms-from-scratch/generate/.*batch-8",
         "Raschka's Qwen3 0.6B, generating 8 texts",
-        "The description has the separate output head and the rotary tables; the rest is not "
+        "The code has the separate output head and the rotary tables; the rest is not "
         "explained yet.",
     ),
     (r"^llms-from-scratch/speed", "Raschka's GPT-2 in bf16", UNEXPLAINED),

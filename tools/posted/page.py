@@ -79,8 +79,8 @@ def told(found):
 
 def own_terms(root):
     """One command beside a description by hand and a trace of the source's own code."""
-    lines = ["| | one command | median error | described by hand | median error | "]
-    lines[0] += "with bytes added by hand | trace of its code | median error |"
+    lines = ["| | one command | median error | with code for the source | median error | "]
+    lines[0] += "of these, with bytes added | trace of its code | median error |"
     lines.append("|---" * 8 + "|")
     theirs = (readings.unseen()[1], readings.answers())
     for name, alone, own in zip(NAMES, readings.commands(), theirs, strict=True):
