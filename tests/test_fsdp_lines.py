@@ -80,14 +80,15 @@ def test_torch_has_the_policies_that_its_line_says(policy):
     def fully_shard(module, **how):
         calls.append((module, how))
 
-    first = torch_line(Sharding.of(**OVER, **policy)).split("; ")[0]
-    line = first.removeprefix("torch.distributed.fsdp.").replace(
-        " for each decoder layer, then ", ";"
-    )
+    *lines, _ = torch_line(Sharding.of(**OVER, **policy)).split("; ")
+    line = "; ".join(lines).replace("torch.distributed.fsdp.", "")
     import torch
 
     known = {"CPUOffloadPolicy": CPUOffloadPolicy, "MixedPrecisionPolicy": MixedPrecisionPolicy}
-    exec(line, known | {"fully_shard": fully_shard, "layer": 1, "model": 2, "torch": torch})  # noqa: S102
+    exec(
+        line,
+        known | {"fully_shard": fully_shard, "decoder_layers": [1], "model": 2, "torch": torch},
+    )  # noqa: S102
     (layer, on_layer), (model, on_model) = calls
     assert (layer, model) == (1, 2)
     assert on_layer.get("reshard_after_forward", True) == ("reshard_after_forward" not in policy)

@@ -68,7 +68,7 @@ PLACE = "_static/calculator"
 FIRST = first()
 NAMES = {*PRESETS, *(card.name for card in devices() + apple.macs())}  # which no language changes
 NAMES |= {value for name, _, values in SERVING if "gguf" in name for value, _ in values}
-NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8", "NF4 (bitsandbytes)"}
+NAMES |= {"vLLM", "SGLang", "llama.cpp", "bf16", "fp16", "FP8"}
 NAMES |= {"sdpa", "eager", "foreach", "fused"}
 SLIDERS = {
     "batch": [n for k in range(11) for n in (2**k, 3 * 2**k)],

@@ -4,6 +4,7 @@ would help, the bar and its terms with their sizes; and what stands there where 
 book/calculator/screen.mjs writes change and terms again with each answer.
 """
 
+import re
 from functools import lru_cache
 
 import cpython
@@ -22,6 +23,9 @@ from memlab.units import text
 LEAD = "Choose below: the answer follows at once, and nothing you enter leaves this page."
 LOOKING = "Looking for the cheapest change that makes it fit …"
 TABLE = "calc-presets"  # where the links of both pages lead
+# In brackets what leads to the pages that are linked, in their order.
+FORMULAS = "The formulas, to work out the rest on paper: [the cheat sheet], [the notation]."
+LINKED = ("cheat-sheet", "notation")
 HEADS = ("Model", "Parameters", "Weights in bf16", "Recipe of the step", "Peak of the step")
 
 
@@ -104,12 +108,13 @@ def presets(say, models=None):
         "{tokens} on one GPU, where the book has a table of that step.",
         tokens=tokens(),
     )
-    formulas = say("The formulas, to work out the rest on paper:")
+    formulas = say(FORMULAS)
+    for page in LINKED:
+        formulas = re.sub(r"\[(.+?)\]", rf'<a href="{page}.html">\1</a>', formulas, count=1)
     return f"""<noscript><div class="pst-scrollable-table-container" tabindex="0">
 <table id="{TABLE}" class="memlab-ledger"><caption>{say(what)}</caption>
 <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>
-<p>{formulas} <a href="cheat-sheet.html">{say("the cheat sheet")}</a>, \
-<a href="notation.html">{say("the notation")}</a>.</p></noscript>"""
+<p>{formulas}</p></noscript>"""
 
 
 @lru_cache(1)

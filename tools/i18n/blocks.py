@@ -29,7 +29,7 @@ TRANSLATED_OPTIONS = ("alt", "caption")
 PLAIN = ("figure", "image", "raw")  # their argument is a path or a format, not words
 # Neither words nor letters: code, formulas, what a link leads to.
 SILENT = re.compile(r"`+[^`]*`+|(?<!\\)\$[^$]+\$|\]\([^)]*\)|<[^>]+>|https?://\S+")
-TOKEN = re.compile(r"\S*\d\S*|\b(?:[KMGT]i?B|B|s|ms|MFLOP|TFLOPS|FLOPs?)\b")
+TOKEN = re.compile(r"(?!\S*'s\b)\S*\d\S*|\b(?:[KMGT]i?B|B|s|ms|MFLOP|TFLOPS|FLOPs?)\b")
 
 
 @cache

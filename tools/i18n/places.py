@@ -80,7 +80,8 @@ def _of_message(block):
     ]
     where = list(dict.fromkeys(place for place, _ in shown))
     if mark:
-        return where, f"in tables whose first column is “{context}”"
+        pictured = any(what == f"in the picture “{context}”" for _, what in shown)
+        return where, shown[0][1] if pictured else f"in tables whose first column is “{context}”"
     if not where:
         where = literals().get(words, []) + _said().get(words, [])
     told = list(dict.fromkeys(what for _, what in shown if what)) if _short(words) else []
@@ -97,7 +98,7 @@ def _cells(path):
 
 @cache
 def outputs():
-    """Text of an output -> (first head of its table or "", place, what it is there)."""
+    """Text of an output -> (first head of its table or title of its picture, place, what it is)."""
     found: dict[str, list[tuple[str, str, str]]] = {}
     for path in sources.chapters():
         for cell in _cells(path):
@@ -140,8 +141,9 @@ def _of_tables(code):
 
 def _of_picture(code):
     title = re.search(r"<title>(.*?)</title>", code)
-    told = f"in the picture “{html.unescape(title[1])}”" if title else "in a picture"
-    return [("", html.unescape(text).strip(), told) for text in re.findall(r">([^<>]+)<", code)]
+    name = html.unescape(title[1]) if title else ""
+    told = f"in the picture “{name}”" if title else "in a picture"
+    return [(name, html.unescape(text).strip(), told) for text in re.findall(r">([^<>]+)<", code)]
 
 
 def _text(code):

@@ -186,11 +186,13 @@ def suspects():
     yield from ((name, look) for _, name, *_, look in explanation.OUTSIDE)
 
 
-# A word with another sense in the tables with this first heading: a process, and no matrix's rank;
-# an adapter's rank, where the figures' "rank 64" is a process; a prompt that an adapter trains, no
-# text to go on from; in one kernel, no torch's flag;
-# loads of experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once;
-# what comes out, and no name in torch's code.
+# A word with another sense in the tables with this first heading, or in the picture of this title:
+# a process, and no matrix's rank; an adapter's rank, where the figures' "rank 64" is a process; a
+# prompt that an adapter trains, no text to go on from; in one kernel, no torch's flag; loads of
+# experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once; what
+# comes out, and no name in torch's code; an optimizer's update, and no name of its state; a moment,
+# and not later; parts, and no way to load; all parameters, and no sum; bytes beside those derived,
+# and no tensors; a difference, and no deed; tokens themselves, and not how many.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
@@ -204,6 +206,13 @@ SENSES = (
     ("each of 8 H100s", "together"),
     ("ranks", "together"),
     ("quantized and back", "result"),
+    ("at the end of", "step"),
+    ("after", "after"),
+    ("one of six ranks", "shards"),
+    ("model", "total"),
+    ("routing, on this CPU", "saved"),
+    ("published", "change"),
+    ("A layer of experts", "tokens"),
 )
 
 

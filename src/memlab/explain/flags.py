@@ -57,15 +57,15 @@ FLAGS: dict[str, dict[str, str | None]] = {
         MEMLAB: "memlab.lab.lora.adapt(model, 16, targets)",
     },
     "the same LoRA on a base in nf4": {
-        OWN: f"{LOADED.format(QUANTIZED)}, then {ADAPTED}",
+        OWN: f"{LOADED.format(QUANTIZED)}; {ADAPTED}",
         MEMLAB: None,
     },
 }
-MICRO_BATCHES = "(loss / {passes}).backward() {passes} times, then optimizer.step()"
+MICRO_BATCHES = "[(loss(batch) / {passes}).backward() for batch in micro_batches]; optimizer.step()"
 ACCUMULATED = (
     "TrainingArguments(per_device_train_batch_size={batch}, gradient_accumulation_steps={passes})"
 )
-SHARD = "torch.distributed.fsdp.fully_shard(layer) for each decoder layer, then "
+SHARD = "[torch.distributed.fsdp.fully_shard(layer) for layer in decoder_layers]; "
 SHARD += "fully_shard(model); torchrun --nproc-per-node {0}"
 SHARDED = {OWN: SHARD, TRAINER: "TrainingArguments(fsdp=True); torchrun --nproc-per-node {0}"}
 

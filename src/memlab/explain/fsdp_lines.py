@@ -63,7 +63,7 @@ def torch_line(there: Sharding) -> str:
         policy += f", offload_policy=CPUOffloadPolicy({pins})"
     kept = "" if there.policy.reshard_after_forward else ", reshard_after_forward=False"
     return (
-        f"torch.distributed.fsdp.fully_shard(layer{policy}{kept}) for each decoder layer, then "
+        f"[torch.distributed.fsdp.fully_shard(layer{policy}{kept}) for layer in decoder_layers]; "
         f"fully_shard(model{policy}); torchrun --nproc-per-node {there.data}"
     )
 

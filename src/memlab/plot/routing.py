@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..base.message import Message
-from ..base.messages import Localized
+from ..base.messages import Localized, say
 from .canvas import PHONE, SIZE, WIDTH, Canvas, Picture, heading, room_of, wrap
 from .colours import COLOURS, GREY, ink_on
 
@@ -11,6 +11,7 @@ HIGH, GAP, NARROW = 22, 7, 54  # of a row, between two experts, a column of rows
 AIR = 4  # beside a column's shape
 COPIES, EXPERTS, WIDE, RESULTS, SUMS = 144, 232, 122, 388, WIDTH - NARROW
 ROWS, WEIGHTS = COLOURS["activations"], COLOURS["weights"]
+TITLE = "A layer of experts"
 HEADS = (
     (NARROW / 2, "tokens", "[R, D]"),
     (COPIES + NARROW / 2, "copies", "[k·R, D]"),
@@ -35,7 +36,7 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
     sheet = Canvas()
     top = heading(sheet, title) + 8
     for x, words, shape in HEADS:
-        sheet.words(x, top, words, "middle", bold=True)
+        sheet.words(x, top, say(words, TITLE), "middle", bold=True)
         sheet.words(x, top + 18, Localized(shape), "middle", colour=GREY)
     _between(sheet, 0, top + 18, "permute")
     _between(sheet, 3, top + 18, "unpermute")
@@ -66,7 +67,7 @@ def routing(chosen: Sequence[Sequence[int]], experts: int, title: str = "") -> P
     for token, middle in enumerate(middles):
         _row(sheet, 0, middle, token)
         _row(sheet, SUMS, middle, token)
-    return sheet.picture(title or "A layer of experts", y)
+    return sheet.picture(title or TITLE, y)
 
 
 def _between(sheet: Canvas, column: int, y: float, word: str) -> None:
