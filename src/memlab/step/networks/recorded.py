@@ -87,6 +87,7 @@ class Recorded:
         self.register(self.ends, ends[first:])
         self.buffers: list[Tensor] = []
         self.kept: list[Tensor] = []  # those of the layers that are not played too
+        self.beside: list[Tensor] = []
         each = told.get("each") or [[]]  # of a layer's own, one layer's serve all
         same = {n: first for own in each[1:] for n, first in zip(own, each[0], strict=True)}
         for place, number in enumerate(told["buffers"]):
