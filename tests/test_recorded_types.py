@@ -15,9 +15,11 @@ from memlab.adapters import Lora
 from memlab.base.not_described import NotDescribed
 from memlab.cli import main
 from memlab.families import RECORDED, has_config, record_of
-from memlab.families.recorded import recording
+from memlab.families.recorded import recording, variant
 from memlab.lab.causal import Causal
 from memlab.lab.network_check import apart, drawn, sizes
+from memlab.lab.network_type import usual_of
+from memlab.measure.network_letters import Letters
 from memlab.model.config import NotRecorded
 from memlab.recipe.resident import resident
 from memlab.run import CacheAlone
@@ -61,6 +63,32 @@ def test_every_type_is_one_that_has_no_record():
     for family in RECORDED:
         assert not has_config(family)
         assert set(recording(family)["versions"]) == {"torch", "transformers"}
+
+
+@pytest.mark.parametrize("family", RECORDED)
+def test_no_class_has_a_window_where_a_config_says_none(family):
+    assert not usual_of(family).get("sliding_window")
+
+
+def test_a_number_that_changes_no_byte_may_be_any_but_null():
+    config = sizes(random.Random(6), "cohere")
+    peaks = [
+        simulate(Model.from_config(config | more), "bf16", Run(tokens=64)).peak.bytes
+        for more in ({}, {"logit_scale": 0.8})
+    ]
+    assert peaks[0] == peaks[1]
+    pinned = record_of("cohere").recorded
+    assert variant(pinned, {"logit_scale": None}) == "logit_scale=null"
+    assert variant(pinned, {"logit_scale": 0}) == "logit_scale=0"
+    assert variant({"attn": {"alibi": True, "clip": None}}, {"attn": {"alibi": True}}) == ""
+    assert variant({"attn": {"alibi": True}}, {"attn": {"alibi": False}})
+
+
+def test_a_size_is_a_product_of_letters_or_of_constants():
+    letters = Letters({"N": 29, "D": 131 * 29, "T": 8 * 107}, {}, [1408])
+    assert [letters.of(n) for n in (856, 2816, 3 * 3799)] == ["T", "2816", "3·D"]
+    with pytest.raises(ValueError, match="26 is no product"):
+        letters.of(26)
 
 
 def small(**more):

@@ -26,10 +26,12 @@ import causal_types
 
 from memlab import Model, Run
 from memlab.families import NAMES, RECORDED
+from memlab.families.recorded import NUMBER
 from memlab.lab.causal import Causal
 from memlab.lab.network_check import apart, drawn, sizes
-from memlab.lab.network_kinds import recorded, recorded_type
-from memlab.lab.network_type import attention_of, keys_of
+from memlab.lab.network_kinds import recorded
+from memlab.lab.network_type import attention_of, keys_of, usual_of
+from memlab.lab.network_typed import any_number, own_sizes, recorded_type
 from memlab.measure.network_packed import packed
 from memlab.step import simulate
 from memlab.step.networks.recording import unpacked
@@ -106,8 +108,13 @@ def _text(value: Any) -> str:
 def of_type(family: str) -> None:
     """Record a type: what is asked of it most, and of a CPU's kernels what a test runs."""
     begun, path = time.process_time(), HERE / f"{family}.json"
+    if usual_of(family).get("sliding_window"):
+        raise ValueError("layers with a sliding window are not recorded")
     heads = ("shared", "own") if "kv_heads" in keys_of(family) else ("own",)
     attention, made = attention_of(family), {}
+    first = f"bf16 {attention} many {heads[0]}"
+    own = own_sizes(family, first)
+    free = any_number(family, first, own)
     told: dict[str, Any] = {}
     for more in ("", *VARIANTS.get(family, ())):
         for precision in (*USUAL, "cpu fp32"):
@@ -116,11 +123,12 @@ def of_type(family: str) -> None:
                     if precision not in USUAL and batch == "one":
                         continue
                     kind = f"{precision} {attention} {batch} {kept} {more}".strip()
-                    made[kind], said, problems = recorded_type(family, kind)
+                    made[kind], said, problems = recorded_type(family, kind, own)
                     if problems:
                         raise ValueError(f"{kind}: {problems[0]}")
                     told = told or {**said, "attentions": [attention], "weights": {}}
                     told["weights"] = said["weights"] | told["weights"]
+    told["pinned"] |= dict.fromkeys(free, NUMBER)
     save(path, made, told)
     size, took = path.stat().st_size, time.process_time() - begun
     print(f"{family}: {len(made)} kinds, {size:,} bytes, {took:.0f} s", flush=True)

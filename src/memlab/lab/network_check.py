@@ -11,7 +11,7 @@ from torch import nn
 
 from ..adapters import Lora
 from ..families import record_of
-from ..families.recorded import recording
+from ..families.recorded import own_of, recording
 from ..measure.network_written import name_of
 from ..model import Model
 from ..run import Run
@@ -79,7 +79,7 @@ def drawn(family: str, n: int, seed: int) -> Iterator[tuple[dict[str, Any], str,
 def sizes(rng: random.Random, family: str) -> dict[str, Any]:
     """A config.json of a small model of this type."""
     known = record_of(family)
-    heads = rng.choice((4, 6))
+    heads = rng.choice((4, 8))
     width = rng.choice((16, 32))
     wanted = {
         "layers": rng.randint(2, 5),
@@ -101,4 +101,9 @@ def sizes(rng: random.Random, family: str) -> dict[str, Any]:
     if turned:  # which heads are at least as wide as
         wanted["d_model"] = heads * (turned + rng.choice((0, 16)))
     config = {known.shape[field][0]: size for field, size in wanted.items() if field in known.shape}
-    return {"model_type": family, **config, **NO_TOKENS}
+    config |= NO_TOKENS
+    config |= {
+        key: size if size <= 8 else 8 * (n + rng.randint(2, 4))
+        for n, (key, size) in enumerate(own_of(family).values())
+    }
+    return {"model_type": family, **config}

@@ -13,7 +13,7 @@ from ..recipe import Recipe
 from ..run import Run
 from ..step.networks.recording import ASKED
 from .causal import Causal
-from .network_type import LETTERS, NO_TOKENS, frozen_passes, keys_of, pinned_of, told_of
+from .network_type import keys_of
 from .subject import subject
 
 
@@ -69,52 +69,12 @@ def recorded(
         config |= {"layer_types": types, "sliding_window": size}
     run = Run(batch=sizes["B"], tokens=sizes["T"], attention=attention, backend=backend)
     config |= {key: word in more for key, word in ASKED.items()}
-    passes = [_watched(config, precision, run, frozen) for frozen in (lambda path: False, *FROZEN)]
+    passes = [watched(config, precision, run, frozen) for frozen in (lambda path: False, *FROZEN)]
     T = sizes["T"]
     special = {T + 1: "T+1", T - 1: "T-1"} | {-(-T // n) * n: f"⌈T⌉{n}" for n in (8, 32) if T % n}
     kinds = {"sliding_attention": "near", "full_attention": "full"}
     like = [kinds.get(word, word) for word in types] if types else ["all"] * 3
     return write(passes, Letters(sizes, special), like)
-
-
-def recorded_type(family: str, kind: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """The same of a type without a record of its own; and what the file says of the type.
-
-    kind        may end in what its config says otherwise than its class, mlp_bias=true
-    Raises      what the type's own code raises
-    """
-    keys = keys_of(family)
-    if "head_dim" in keys:
-        try:
-            return _recorded_type(family, kind, keys, square=False)
-        except RuntimeError:  # its code does not ask head_dim everywhere
-            pass
-    return _recorded_type(family, kind, keys, square=True)
-
-
-def _recorded_type(
-    family: str, kind: str, keys: dict[str, str], *, square: bool
-) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """square: its heads are together as wide as its model."""
-    backend = "cpu" if kind.startswith("cpu ") else "cuda"
-    precision, attention, texts, heads, *more = kind.removeprefix("cpu ").split()
-    sizes, pinned = _sizes(heads, texts) | {"P": 8 * 149}, pinned_of(family)
-    sizes["D"] *= sizes["N"]
-    if square:
-        sizes["D"] = sizes["N"] * sizes["H"]
-    config: dict[str, Any] = {
-        key: sizes[LETTERS[field]] for field, key in keys.items() if field in LETTERS
-    }
-    config |= {key: json.loads(value) for key, _, value in (word.partition("=") for word in more)}
-    config |= {"model_type": family, keys["layers"]: 2, keys["tied"]: False, **NO_TOKENS}
-    run = Run(batch=sizes["B"], tokens=sizes["T"], attention=attention, backend=backend)
-    first = _watched(config, precision, run, lambda path: False)
-    passes = [first]
-    passes += [_watched(config, precision, run, each) for each in frozen_passes(first.module)]
-    letters = Letters(sizes, _sums(sizes, pinned))
-    done, problems = write(passes, letters, ["all"] * 2)
-    told = {**told_of(family, first.module, letters, config), "square": square}
-    return done, told, problems
 
 
 def _sizes(heads: str, texts: str) -> dict[str, int]:
@@ -126,17 +86,7 @@ def _sizes(heads: str, texts: str) -> dict[str, int]:
     return sizes
 
 
-def _sums(sizes: dict[str, int], pinned: dict[str, Any]) -> dict[int, str]:
-    """Sizes that are sums of letters: a text and a token, a fused matrix, what is not turned."""
-    T, N, K, H = (sizes[letter] for letter in "TNKH")
-    found = {T + 1: "T+1", T - 1: "T-1"} | {-(-T // n) * n: f"⌈T⌉{n}" for n in (8, 32) if T % n}
-    if K < N:
-        found |= {(N + 2 * K) * H: "N·H+2·K·H", N + 2 * K: "N+2·K", N // K + 2: "G+2"}
-    turned = pinned.get("rotary_dim")
-    return found | ({H - turned: f"H-{turned}"} if turned else {})
-
-
-def _watched(
+def watched(
     config: dict[str, Any], precision: str, run: Run, frozen: Callable[[str], bool]
 ) -> Pass:
     """A step in which the parameters of these names ask for no gradient."""
@@ -189,6 +139,7 @@ def write(
             "weights": _weights(told, w, f".{base}."),
             "items": part.items[f"layer {base}"],
             "out": part.tensors[out[1], out[2]],
+            "beside": [part.numbers[i] for i in told.beside[base] if i in part.numbers],
         }
     x, head = told.entered[0], told.calls[-1].x
     inside = [name_of(path) for path, _ in told.module.named_parameters() if _layer(path)]
@@ -196,6 +147,7 @@ def write(
     done = {
         "first": order.index(inside[0]),
         "buffers": [w.kind(tuple(b.shape), _word(b)) for b in told.module.buffers()],
+        "each": _each_layer([path for path, _ in told.module.named_buffers()]),
         "weights": _weights(told, w, None),
         "before": ends.items["before"],
         "embeds": ends.tensors[told.embeds[1], told.embeds[2]],
@@ -216,6 +168,13 @@ def _layer(path: str) -> str | None:
     """Of which layer a parameter is, as its path says it: .1.; None of both ends."""
     numbers = [part for part in path.split(".") if part.isdigit()]
     return f".{numbers[0]}." if numbers else None
+
+
+def _each_layer(paths: list[str]) -> list[list[int]]:
+    """Of each layer, which of these are its own."""
+    inside = [_layer(path) for path in paths]
+    layers = sorted({layer for layer in inside if layer is not None})
+    return [[i for i, each in enumerate(inside) if each == layer] for layer in layers]
 
 
 def _weights(told: Pass, w: Written, inside: str | None) -> list[Any]:

@@ -33,7 +33,7 @@ LETTERS = {"d_model": "D", "d_ff": "F", "heads": "N", "kv_heads": "K", "head_dim
 LETTERS |= {"vocab": "V", "positions": "P"}
 NEEDED = ("layers", "d_model", "heads", "vocab")
 # No row of the embedding is treated apart, whatever the vocabulary.
-NO_TOKENS = dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"))
+NO_TOKENS = {"pad_token_id": None}
 # Names of keys that change no byte in any class: numbers that are added or multiplied by.
 FREE = ("_eps", "epsilon", "_token_id", "initializer_range", "rope_theta", "init_std")
 
@@ -75,10 +75,15 @@ def pinned_of(family: str) -> dict[str, Any]:
 
 
 def told_of(
-    family: str, module: nn.Module, letters: Letters, config: Mapping[str, Any]
+    family: str,
+    module: nn.Module,
+    letters: Letters,
+    config: Mapping[str, Any],
+    own: Mapping[str, str],
 ) -> dict[str, Any]:
     """What stands in the file beside the graph; `weights` of the variant of this config alone."""
-    usual, keys, pinned = usual_of(family), keys_of(family), pinned_of(family)
+    usual, keys = usual_of(family), keys_of(family)
+    pinned = {k: v for k, v in pinned_of(family).items() if k not in own.values()}
     layers = layers_of(module, config[keys["layers"]])
     paths = {id(part): path for path, part in module.named_modules()}
     inside, head = paths[id(layers)], module.get_output_embeddings()  # type: ignore[operator]
@@ -106,8 +111,11 @@ def told_of(
         "shape": shape,
         "pinned": pinned,
         "free": [
-            k for k in usual if k not in pinned and k not in (*keys.values(), *EVERY, *ROTARY)
+            k
+            for k in usual
+            if k not in pinned and k not in (*keys.values(), *own.values(), *EVERY, *ROTARY)
         ],
+        "own": {letter: [key, usual[key]] for letter, key in own.items()},
         "positions": any("P" in word for row in weights for word in row[2]),
         "layers_path": inside,
         "embedding_path": paths[id(module.get_input_embeddings())],  # type: ignore[operator]
@@ -136,6 +144,7 @@ def frozen_passes(module: nn.Module) -> list[Callable[[str], bool]]:
     """
     names = {name_of(path) for path, _ in module.named_parameters()}
     kept = [name for name in ("q", "v", "qkv") if name in names]
+    kept = kept or [name for name in names if component(name) not in ("embedding", "norm")]
     return [
         lambda path: component(name_of(path)) == "embedding",
         lambda path: name_of(path) not in kept,

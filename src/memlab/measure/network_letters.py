@@ -1,5 +1,6 @@
 """Sizes in letters: a recorded network is played at sizes that it was not recorded with."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 
@@ -8,10 +9,14 @@ class Letters:
 
     sizes       by letter; D is a multiple of N, as some configs want it
     special     sizes that are no products, by what they are called
+    constants   sizes that no letter stands for: written as they are, and their products too
     """
 
-    def __init__(self, sizes: dict[str, int], special: dict[int, str]) -> None:
+    def __init__(
+        self, sizes: dict[str, int], special: dict[int, str], constants: Iterable[int] = ()
+    ) -> None:
         self.special, self.sizes = special, sizes
+        self.constants = {prime for size in constants for prime in _odd(size)}
         self.primes = {max(_odd(size)): each for each, size in sizes.items() if size > 1}
         heads = _odd(sizes["N"])
         self.primes = {p: letter for p, letter in self.primes.items() if p not in heads}
@@ -35,7 +40,7 @@ class Letters:
             if prime in self.primes:
                 found.append(self.primes[prime])
                 rest /= self.sizes[found[-1]]
-        if _odd(rest.numerator) and rest.numerator > 7:
+        if rest.numerator > 7 and not set(_odd(rest.numerator)) <= self.constants:
             raise ValueError(f"{number} is no product of {self.sizes}")
         words = "·".join(sorted(found))
         if rest.numerator != 1 or not words:

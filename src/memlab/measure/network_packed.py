@@ -39,6 +39,8 @@ class _Tables:
         made: dict[str, Any] = {name: told[name] for name in ends if name in told}
         made["weights"] = self.weights(told["weights"])
         made["buffers"] = [self.word(number) for number in told["buffers"]]
+        if told.get("each"):
+            made["each"] = told["each"]
         self.count = 1 + len(told["buffers"])
         made["before"] = self.items(told["before"])
         made["after"] = self.items(told["after"])
@@ -48,6 +50,8 @@ class _Tables:
             items = self.items(layer["items"])
             weights = self.weights(layer["weights"])
             kept = {"given": layer["given"], "out": layer["out"]}
+            if layer.get("beside"):
+                kept["beside"] = layer["beside"]
             made["layers"][name] = {**kept, "weights": weights, "items": items}
         return made
 

@@ -98,6 +98,7 @@ class Pass:
     arguments: dict[int, list[int]] = field(default_factory=dict)  # storages, by layer
     entered: dict[int, Any] = field(default_factory=dict)  # what came into a layer
     left: dict[int, Any] = field(default_factory=dict)  # and what it gave
+    beside: dict[int, list[int]] = field(default_factory=dict)  # storages that it gave too
     embeds: Any = None  # what the embedding's module gave
     nodes: list[Any] = field(default_factory=list)
     saved: dict[Any, list[tuple[str, Any]]] = field(default_factory=dict)
@@ -281,8 +282,9 @@ def _marks(told: Pass, count: int) -> Iterator[Any]:
             told.arguments[number] = [i for t in given if (i := tracker.ident(t)) is not None]
 
         def leave(_: Any, args: Any, out: Any, number: int = number) -> None:
-            made = next(tensors(out if isinstance(out, (tuple, list)) else [out]))
+            made, *more = tensors(out if isinstance(out, (tuple, list)) else [out])
             told.left[number] = _tensor(tracker, made)
+            told.beside[number] = [i for t in more if (i := tracker.ident(t)) is not None]
             here(f"after {number}")
 
         yield layer.register_forward_pre_hook(enter, with_kwargs=True)

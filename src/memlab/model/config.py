@@ -60,8 +60,12 @@ def read(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_recorded(family: str, pinned: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    from ..families.recorded import recording, variant
+    from ..families.recorded import own_of, recording, variant
 
+    for key, usual in own_of(family).values():
+        value = config.get(key, usual)
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{key}={value!r}: a whole number of at least 1 is needed")
     if said := variant(pinned, config):
         known = recording(family)["family"]["weights"]
         if said not in known:

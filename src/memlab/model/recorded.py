@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..families import record_of
-from ..families.recorded import recording, sized, variant
+from ..families.recorded import own_of, recording, sized, variant
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def rows(model: Model) -> Iterator[tuple[str, tuple[int, ...], str, int, bool]]:
         "V": model.vocab,
         "P": model.positions,
     }
+    for letter, (key, usual) in own_of(model.family).items():
+        sizes[letter] = model.config.get(key, usual)
     told = recording(model.family)["family"]["weights"][variant(pinned, model.config)]
     for name, component, words, linear, inside in told:
         if name == "lm_head" and model.tied:

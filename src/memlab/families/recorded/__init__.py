@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+NUMBER = "number"
 SHARE = "partial_rotary_factor"  # which newer configs have among their rope_parameters
 
 
@@ -35,7 +36,7 @@ def record(name: str) -> Family:
     known = EVERY | ROTARY | dict.fromkeys(told["free"], NOTHING)
     return Family(
         shape={field: (key, *(usual or [REQUIRED])) for field, (key, *usual) in rows},
-        effects=known | dict.fromkeys(told["pinned"], STEP),
+        effects=known | dict.fromkeys([*told["pinned"], *dict(own_of(name).values())], STEP),
         flags=FLAGS | {"learned_positions": told["positions"]},
         layers_path=told["layers_path"],
         embedding_path=told["embedding_path"],
@@ -49,10 +50,16 @@ def record(name: str) -> Family:
     )
 
 
+def own_of(name: str) -> dict[str, tuple[str, int]]:
+    """Sizes that other types do not have: letter -> its key and the value of the class."""
+    told = recording(name)["family"].get("own", {})
+    return {letter: (key, usual) for letter, (key, usual) in told.items()}
+
+
 def variant(pinned: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """What a config says otherwise than the one that was recorded, of the keys that matter.
 
-    pinned      these keys, with the values of the class
+    pinned      these keys, with the values of the class; NUMBER where any number does the same
     Returns     words, mlp_bias=true; nothing where all is as the class has it
     """
     words = []
@@ -61,6 +68,10 @@ def variant(pinned: Mapping[str, Any], config: Mapping[str, Any]) -> str:
         if key == SHARE:
             rotary = config.get("rope_scaling") or config.get("rope_parameters") or {}
             value = rotary.get(key, value)
+        if pinned[key] == NUMBER and type(value) in (int, float) and value:
+            continue
+        if isinstance(value, dict) and isinstance(pinned[key], dict):
+            value = {**pinned[key], **value}
         if value != pinned[key]:
             words.append(f"{key}={json.dumps(value, separators=(',', ':'))}".replace(" ", ""))
     return " ".join(words)

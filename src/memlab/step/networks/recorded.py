@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from ...base.not_described import NotDescribed
 from ...families import record_of
+from ...families.recorded import own_of, sized
 from ...families.recorded import recording as file_of
-from ...families.recorded import sized
 from ..adapters.lora import linear
 from ..core.graph import Tensor, call
 from ..core.setting import Setting
@@ -70,6 +70,8 @@ class Recorded:
         self.told = told = self.told_of(name)
         if setting.model.dense_layers and "dense" not in told["layers"]:
             raise ValueError("layers without experts are not recorded")
+        described = record_of(setting.model.family).recorded is None
+        self.own = {} if described else own_of(setting.model.family)
         narrow = f.autocast or setting.dtype
         narrow = narrow if narrow == "fp16" else "bf16"  # the two take the same way
         self.words = [self.kind(word.replace("bf16", narrow)) for word in told["kinds"]]
@@ -83,10 +85,16 @@ class Recorded:
             self.register(weights, self.layer_told(layer)["weights"])
             self.layers.append(weights)
         self.register(self.ends, ends[first:])
-        self.buffers = []
-        for number in told["buffers"]:
-            kept, shape = self.words[number]
-            self.buffers.append(f.new("buffer", shape, kept, "buffers"))
+        self.buffers: list[Tensor] = []
+        self.kept: list[Tensor] = []  # those of the layers that are not played too
+        self.beside: list[Tensor] = []
+        each = told.get("each") or [[]]  # of a layer's own, one layer's serve all
+        same = {n: first for own in each[1:] for n, first in zip(own, each[0], strict=True)}
+        for place, number in enumerate(told["buffers"]):
+            dtype, shape = self.words[number]
+            copies = setting.model.layers if place in each[0] else int(place not in same)
+            self.kept += [f.new("buffer", shape, dtype, "buffers") for _ in range(copies)]
+            self.buffers.append(self.buffers[same[place]] if place in same else self.kept[-1])
         for weights in self.layers:
             weights |= {f"@{1 + number}": buffer for number, buffer in enumerate(self.buffers)}
         if setting.model.tied:
@@ -143,6 +151,9 @@ class Recorded:
         return Dim(f"({word})" if "+" in word or "-" in word else word, sized(word, self.letter))
 
     def letter(self, letter: str) -> int:
+        if letter in self.own:
+            key, usual = self.own[letter]
+            return int((self.setting.extra or {}).get(key, usual))
         size: int = getattr(self.setting, letter)
         return size
 
@@ -167,11 +178,14 @@ class Recorded:
             del given
             hidden = f.boundary(hidden, i, layers)
         self.play(told["after"], held, self.ends, hidden)
+        self.beside = []
         return held[told["out"]]
 
     def layer(self, x: Tensor, one: Any, weights: Weights, *given: Tensor) -> Tensor:
         held = dict(enumerate([x, *given]))
         self.play(one["items"], held, weights)
+        # What a layer gives too is kept by the loop over the layers, until the next one has given.
+        self.beside = [held[n] for n in one.get("beside", ()) if n in held]
         return held[one["out"]]
 
     def play(

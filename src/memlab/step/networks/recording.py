@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from ...base.not_described import NotDescribed
 from ...families import record_of
-from ...families.recorded import variant
+from ...families.recorded import own_of, variant
 from ..core.setting import Setting
 from ..keys import rope_type, router_loss
 from ..ops import Ops
@@ -65,6 +65,8 @@ def kind_of(s: Setting, f: Ops) -> str:
     words += [f"{letter}=1" for letter in "TXk" if getattr(s, letter) == 1]
     if pinned := record_of(s.model.family).recorded:
         words += [variant(pinned, s.extra or {})] * bool(variant(pinned, s.extra or {}))
+        own = own_of(s.model.family).values()
+        words += [f"{key}=1" for key, usual in own if (s.extra or {}).get(key, usual) == 1]
     return " ".join(words)
 
 
