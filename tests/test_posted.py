@@ -263,7 +263,7 @@ def test_the_table_of_scripts_says_what_is_stored():
     for (answer, size), row in zip(scripts.beside(), rows, strict=True):
         assert "reserved" in answer.reading.counter and stored[answer.reading.id] == size
         error = (size - answer.reading.bytes) / answer.reading.bytes
-        assert f" GiB | {size / 2**30:.2f} GiB | {page.signed(error)} | " in row
+        assert f" | {size / 2**30:.2f} GiB | {page.signed(error)} | " in row
         assert (" | no answer | " in row) == (answer.bytes is None)
     errors = sorted(size / answer.reading.bytes - 1 for answer, size in scripts.beside())
     assert len(rows) == 4 and errors[0] < -0.05 and all(abs(e) < 0.003 for e in errors[1:])
