@@ -703,6 +703,20 @@ def test_without_what_finds_the_card_or_hides_shapes_ranks_are_wrong(rehearsed, 
     assert found.failure is not None or found.peak != right
 
 
+TIMED = """
+from datetime import timedelta
+import torch.distributed as dist
+dist.init_process_group("nccl")
+dist.distributed_c10d._set_pg_timeout(timedelta(seconds=100), dist.group.WORLD)
+print("set", dist.get_world_size())
+"""
+
+
+def test_a_timeout_of_a_group_is_none_here(rehearsed):
+    """As torchtitan sets one after its first step: a wheel for the CPU has no NCCL to ask."""
+    assert rehearsed(TIMED, None, gpus=4, rank=0).said == "set 4\n"
+
+
 # Traps: each fails where its mend is taken out.
 
 SCALED = """
@@ -841,6 +855,25 @@ def test_tensors_answer_as_on_a_card(rehearsed):
         "NVIDIA RTX 4090 True 1",
     ]
     assert any("recurrent layer" in what for what, _ in found.assumed)
+
+
+INFERENCE = """
+import torch
+for mode in (torch.no_grad, torch.inference_mode):
+    with mode():
+        picked = torch.tensor([2, 1], device="cuda")
+        made = torch.zeros(3, 4, device="cuda").index_copy(0, picked, torch.ones(2, 4).cuda())
+        print(made.device, picked.tolist(), torch.cuda.memory_allocated())
+        del picked, made
+"""
+
+
+def test_numbers_of_the_host_reach_the_card_under_inference_mode(rehearsed):
+    """Autograd leaves `to` whole there, and torch would copy them to a card that is not there."""
+    found = rehearsed(INFERENCE, None, on="RTX 4090")
+    assert found.failure is None, found.failure
+    first, second = found.said.splitlines()
+    assert first == second and first.startswith("cuda:0 [2, 1] ")
 
 
 GENERATES = """

@@ -21,6 +21,7 @@ import rehearsed
 from benchmark_tables import accuracy, benchmark, calculators, on_the_web, peers, waits
 from causal_table import listed, types
 from posted import page as posted
+from posted import scripts
 
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
@@ -91,6 +92,7 @@ def fill(text, root):
         "posted_fresh_misses": posted.fresh_misses,
         "posted_fresh_refused": posted.fresh_refused,
         "posted_worked": posted.worked,
+        "posted_scripts": scripts.table,
         "posted_own_terms": posted.own_terms,
         "posted_own_misses": posted.own_misses,
         "posted_misses": posted.misses,

@@ -5,6 +5,8 @@ python research/posted/ask.py               every reading: its command, and how 
 python research/posted/ask.py --write       store all of it, the band, the picture and README's
                                             sentence; some minutes. First answers stay
 python research/posted/ask.py --tables      print the tables of the pages, from what is stored
+python research/posted/ask.py --scripts FOLDER [--write]    rehearse again the sources' own
+                                            scripts, which are not in this repository; minutes
 python research/posted/ask.py --record FILE     print what `memlab record` wrote as a file of rows
 
 Alone       commands.json has one command a reading, as a user who reads the row would type it, and
@@ -37,7 +39,7 @@ from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
-from posted import page, picture, readings  # noqa: E402
+from posted import page, picture, readings, scripts  # noqa: E402
 from posted.readings import Answer, loaded  # noqa: E402
 
 from memlab import Model, Recipe, Run, presets  # noqa: E402
@@ -324,6 +326,12 @@ def record(path):
 def main(arguments):
     if arguments[:1] == ["--record"]:
         print(record(arguments[1]), end="")
+        return
+    if arguments[:1] == ["--scripts"]:
+        try:
+            scripts.main(arguments[1:])
+        except ValueError as wrong:
+            sys.exit(str(wrong))
         return
     if arguments == ["--tables"]:
         print(page.tables())

@@ -31,6 +31,7 @@ NEEDED = (
 _ANSWERS = ("_DISPATCH_META_HANDLERS", "_DISPATCH_HANDLE_DIRECTLY")
 _ANSWERED_APART = frozenset(func for name in _ANSWERS for func in getattr(fake_tensor, name, ()))
 _VIEW, _UNSAFE_VIEW = torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default
+_TO = frozenset(getattr(torch.ops.aten.to, each) for each in torch.ops.aten.to.overloads())
 _PROXY = torch._C._TorchDispatchModeKey.PROXY
 
 
@@ -80,6 +81,11 @@ class ShapesMode(FakeTensorMode):
     ) -> Any:
         if func in _ANSWERED_APART:
             return super().__torch_dispatch__(func, types, args, kwargs or {})
+        if func in _TO and type(args[0]) is torch.Tensor and _to_a_gpu(args, kwargs or {}):
+            # torch.tensor(..., device="cuda") under inference_mode, where autograd leaves `to`
+            # whole. Torch would copy the numbers; of `_to_copy` alone it knows that it cannot.
+            with self:
+                return func.decompose(*args, **(kwargs or {}))
         # Torch keeps nothing of _unsafe_view, which below autograd is a view like another.
         called = _VIEW if func is _UNSAFE_VIEW else func
         return self._cached_dispatch_impl(called, types, args, kwargs or {})
@@ -201,6 +207,11 @@ class ShapesMode(FakeTensorMode):
                 self._add(made, value)
             else:
                 raise NotPlain
+
+
+def _to_a_gpu(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    given = (*args, *kwargs.values())
+    return any(type(each) is torch.device and each.type != "cpu" for each in given)
 
 
 def shapes_mode() -> FakeTensorMode:

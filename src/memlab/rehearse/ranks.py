@@ -92,6 +92,7 @@ def group(changes: Changes, ranks: int, rank: int) -> None:
         "is_nccl_available": lambda: True,
         "barrier": _nothing,
         "monitored_barrier": _nothing,
+        "_set_pg_timeout": _nothing,
         "all_gather_object": gather,
         "broadcast_object_list": _nothing,
         "send_object_list": _nothing,
