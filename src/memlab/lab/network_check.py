@@ -100,7 +100,9 @@ def sizes(rng: random.Random, family: str) -> dict[str, Any]:
     turned = (known.recorded or {}).get("rotary_dim")
     if turned:  # which heads are at least as wide as
         wanted["d_model"] = heads * (turned + rng.choice((0, 16)))
-    config = {known.shape[field][0]: size for field, size in wanted.items() if field in known.shape}
+    config: dict[str, Any] = {
+        known.shape[field][0]: size for field, size in wanted.items() if field in known.shape
+    }
     config |= NO_TOKENS
     config |= {
         key: size if size <= 8 else 8 * (n + rng.randint(2, 4))

@@ -143,7 +143,7 @@ def frozen_passes(module: nn.Module) -> list[Callable[[str], bool]]:
     Leaves out  adapters beside one of queries and values alone, which the first layer tells apart
     """
     names = {name_of(path) for path, _ in module.named_parameters()}
-    kept = [name for name in ("q", "v", "qkv") if name in names]
+    kept: list[str] = [name for name in ("q", "v", "qkv") if name in names]
     kept = kept or [name for name in names if component(name) not in ("embedding", "norm")]
     return [
         lambda path: component(name_of(path)) == "embedding",

@@ -93,7 +93,7 @@ def _recorded_type(
     config |= {"model_type": family, keys["layers"]: 2, keys["tied"]: False}
     config |= NO_TOKENS
     sizes |= dict(zip(own, (8 * prime for prime in OWN_PRIMES), strict=False))
-    config |= {key: sizes[letter] for letter, key in own.items()} | said
+    config |= {key: sizes[letter] for letter, key in own.items()} | dict(said)
     run = Run(batch=sizes["B"], tokens=sizes["T"], attention=attention, backend=backend)
     first = watched(config, precision, run, lambda path: False)
     passes = [first]
