@@ -54,8 +54,8 @@ def test_each_check_is_put_to_the_test_and_the_page_counts_each_kind():
     every = claims.Claims([claim for _, claim in ALL])
     kinds, note = every.kinds(), len(every.of_the_note().claims)
     page = " ".join(AUDIT.read_text(encoding="utf-8").split())
-    assert f"The five notes make {note} claims; {len(ALL) - note} more are ours" in page
-    assert f"Of these {len(ALL)}, {kinds['check']} have a check" in page
+    assert f"The five notes make {note} claims; we added {len(ALL) - note} more" in page
+    assert f"Of these {len(ALL)} claims, {kinds['check']} have a check" in page
     assert f"{kinds['source']} have a source" in page
     assert f"{kinds['neither']} have neither" in page
     assert f"Each of the {kinds['check']} checks" in page
