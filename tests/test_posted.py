@@ -335,7 +335,7 @@ def test_the_page_says_what_the_figures_show():
         ("accuracy", f"{low} of {len(training)} answers are more than 5% too low"),
         ("accuracy", "8.125 MiB for each thread that multiplies on Ampere, 32 MiB on Hopper"),
         ("accuracy", "lower here for training on one GPU and for inference, higher for several"),
-        ("accuracy", "and about the same over all"),
+        ("accuracy", "and about the same overall"),
         ("calculator", "most figures were several per cent too low"),
     ):
         book = readings.ROOT / "book" / f"{page_of}.md"

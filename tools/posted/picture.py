@@ -14,7 +14,7 @@ from .readings import ROOT, commands
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
 TITLE = "One command against published bytes, one dot a measurement"
-GROUPS = {"sources that nobody had worked on": "#D55E00", "that were worked on": "#56B4E9"}
+GROUPS = {"sources that we had not worked on": "#D55E00", "that we had worked on": "#56B4E9"}
 LOW, HIGH = 27, 38  # powers of two: 128 MiB to 256 GiB
 
 
