@@ -330,10 +330,10 @@ def test_the_page_says_what_the_figures_show():
     answered = [a.error for a in FRESH if a.counted]
     too_low = sum(e < -page.NEAR for e in answered)
     for page_of, sentence in (
-        ("accuracy", f"memlab answered {len(answered)} of {len(FRESH)} measurements"),
-        ("accuracy", f"{too_low} of the answers were more than 5% too low"),
+        ("accuracy", f"gave a figure for {len(answered)} of {len(FRESH)} published measurements"),
+        ("accuracy", f"{too_low} of these figures were more than 5% too low"),
         ("accuracy", f"{low} of {len(training)} answers are more than 5% too low"),
-        ("accuracy", "8.125 MiB for each thread that multiplies on Ampere, 32 MiB on Hopper"),
+        ("accuracy", "for each thread that multiplies, 8.125 MiB on Ampere and 32 MiB on Hopper"),
         ("accuracy", "lower here for training on one GPU and for inference, higher for several"),
         ("accuracy", "and about the same overall"),
         ("calculator", "most figures were several per cent too low"),
