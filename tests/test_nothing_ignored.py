@@ -29,7 +29,7 @@ CONFIGS = {
     "gpt2": {"model_type": "gpt2", "n_layer": 4, "n_embd": 64, "n_head": 4, "vocab_size": 300},
     "qwen3_moe": {"model_type": "qwen3_moe"} | _SIZES | _MOE,
     "mistral": {"model_type": "mistral", "sliding_window": 32} | _SIZES,
-    "cohere": {"model_type": "cohere"} | _SIZES | {"num_key_value_heads": 4},
+    "exaone4": {"model_type": "exaone4"} | _SIZES | {"num_key_value_heads": 4},
 }
 CONFIGS["wide"] = CONFIGS["llama"] | {"vocab_size": 4000}
 DESCRIBED = ("llama", "gpt2", "qwen3_moe")
@@ -229,7 +229,7 @@ def answer(door, family, options):
         return f"refused: {json.loads(err.getvalue().splitlines()[-1])['message']}"
     found = json.loads(out.getvalue())
     for name in ECHOES:
-        if not (name == "leaves_out" and family == "cohere"):  # which advises a command
+        if not (name == "leaves_out" and family == "exaone4"):  # which advises a command
             found.pop(name, None)
     if "sharding" in found:
         found["sharding"] = {k: found["sharding"].get(k) for k in ("stages", "fullest")}
@@ -342,10 +342,10 @@ def run_of(family, options):
     return arguments.run_of(parsed, Model.from_config(CONFIGS[family]))
 
 
-@pytest.mark.parametrize("family", ["llama", "cohere"])
+@pytest.mark.parametrize("family", ["llama", "exaone4"])
 def test_the_net_holds_what_is_dropped(family, monkeypatch):
     """Each option is dropped on its way, one after the other: the net names it."""
-    if family == "cohere":
+    if family == "exaone4":
         pytest.importorskip("transformers")
     plain = {option: answer("estimate", family, TABLE[option][0]) for option in TABLE}
     whole = {option: answer("estimate", family, " ".join(TABLE[option])) for option in TABLE}
@@ -394,7 +394,7 @@ def test_what_nothing_read_is_refused(monkeypatch, capsys):
 
 def test_every_option_counts_or_is_refused_without_a_closed_form():
     pytest.importorskip("transformers")
-    assert ignored("estimate", "cohere") == []
+    assert ignored("estimate", "exaone4") == []
 
 
 def test_what_stays_of_it_takes_what_leaves_it_alone():
@@ -407,7 +407,7 @@ def test_what_stays_of_it_takes_what_leaves_it_alone():
     from memlab.recipe import Recipe
 
     assert set(BETWEEN) <= set(OF_STEP)  # a trace answers the rest
-    model, bf16 = Causal(CONFIGS["cohere"]), Recipe.named("bf16")
+    model, bf16 = Causal(CONFIGS["exaone4"]), Recipe.named("bf16")
     refused = set()
     for question, said in TABLE.values():
         try:
@@ -437,11 +437,11 @@ QUESTIONS = (
 def test_the_command_that_is_advised_asks_the_same(question):
     """Parsed as a shell would, it says every option that was given, and no other but tokens."""
     pytest.importorskip("transformers")
-    told = json.loads(answer("estimate", "cohere", question))["leaves_out"][0]
+    told = json.loads(answer("estimate", "exaone4", question))["leaves_out"][0]
     words = shlex.split(told[told.index("memlab trace") :])
     assert words[0] == "memlab"
     theirs = vars(cli.parser("trace").parse_args(words[1:]))
-    mine = vars(cli.parser("estimate").parse_args(["estimate", *words_of("cohere", question)]))
+    mine = vars(cli.parser("estimate").parse_args(["estimate", *words_of("exaone4", question)]))
     mine["tokens"] = mine["tokens"] or 512  # as many as the model has positions
     for name in set(theirs) - {"run"}:
         assert theirs[name] == mine.get(name), name
