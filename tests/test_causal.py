@@ -91,7 +91,7 @@ def test_grouped_products_without_values_are_like_those_with_them(inputs, output
 
 def test_what_stays_comes_from_the_shapes(tmp_path, capsys):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(causal_types.small("persimmon")), encoding="utf-8")
+    path.write_text(json.dumps(causal_types.small("codegen")), encoding="utf-8")
     model = Causal(path)
     traced = trace_run(model, "fp32", SMALL)
     ledger = at_rest(model, PRECISIONS["fp32"])
