@@ -146,7 +146,7 @@ def main(arguments):
     if arguments[1:]:
         STORED.write_text(new, encoding="utf-8")
     elif new != STORED.read_text(encoding="utf-8"):
-        print(f"{STORED.name} has something else; --write stores this")
+        raise ValueError(f"{STORED.name} has something else; --write stores this")
 
 
 def beside():
