@@ -83,7 +83,7 @@ def test_one_rank_of_several(capsys):
     told |= {"overlap_comm": False, "contiguous_gradients": True, "library": None}
     told |= {"prefetch_bucket_size": 5 * 10**7, "param_persistence_threshold": 10**5}
     told |= dict.fromkeys(("max_live_parameters", "max_reuse_distance", "sub_group_size"), 10**9)
-    told |= {"memory_efficient_linear": True, "offload_optimizer": None}
+    told |= {"memory_efficient_linear": True, "offload_optimizer": None, "offload_param": None}
     told |= {"schedule": "1f1b", "stages_per_rank": 1, "return_outputs": True}
     told |= {"sequence": False, "plan": "torch", "expert": 1, "routing": "even"}
     assert document["sharding"] == told

@@ -8,11 +8,13 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from offloaded_weights import CONFIG, FOUND
 
 from memlab import Model, Run, Sharding, rehearse
 from memlab.cli import main
 from memlab.rehearse import of_command
 from memlab.rehearse.command import program
+from memlab.sharding.deepspeed_keys import key_of
 from memlab.step import simulate
 
 pytestmark = [
@@ -22,17 +24,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
 ]
 COUNTER = 4  # bytes of AdamW's step, which a description counts on the card by choice
-CONFIG = {
-    "model_type": "llama",
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "vocab_size": 300,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
-    "dtype": "bfloat16",
-}
 PROGRAM = """
 import argparse, json, torch, deepspeed
 from transformers import AutoConfig, AutoModelForCausalLM
@@ -110,6 +101,16 @@ def test_states_that_are_offloaded_are_the_hosts(folder):
     folder(1, zero=away, zero_force_ds_cpu_optimizer=False)
     found = of_command("deepspeed --num_gpus 8 train.py ds.json".split(), rank=0)
     assert found.peak == described(1, offload_optimizer="cpu")
+
+
+@pytest.mark.parametrize("ranks, more, peak, _", FOUND)
+def test_weights_that_are_offloaded_come_for_a_gathering(folder, ranks, more, peak, _):
+    here = {key_of(name): value for name, value in more.items() if name != "offload_optimizer"}
+    away = {"device": "cpu", "pin_memory": True}
+    here |= {"offload_param": away} | dict.fromkeys(set(more) & {"offload_optimizer"}, away)
+    folder(3, zero=here, zero_force_ds_cpu_optimizer=False)
+    found = of_command(f"deepspeed --num_gpus {ranks} train.py ds.json".split(), rank=0)
+    assert found.peak == found.later == peak
 
 
 @pytest.mark.parametrize("stage", [2, 3])

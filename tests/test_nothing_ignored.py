@@ -103,6 +103,7 @@ TABLE = {
     "overlap_comm": (ZERO2, "--overlap-comm"),
     "no_contiguous_gradients": (ZERO2, "--no-contiguous-gradients"),
     "offload_optimizer": (ZERO2, "--offload-optimizer cpu"),
+    "offload_param": (ZERO3, "--offload-param cpu"),
     "prefetch_bucket_size": (ZERO3, "--prefetch-bucket-size 100"),
     "param_persistence_threshold": (
         f"{T} --recipe zero --ranks 4 --zero 3 --deepspeed --reduce-bucket-size 1000",

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from offloaded_weights import CONFIG, FOUND
 
 from memlab import MiB, Model, Run, Sharding, estimate, explain
 from memlab.cli import main
@@ -41,6 +42,26 @@ def test_the_ranks_of_the_chapter_held_what_is_derived(found):
     for measured in ranks:
         assert measured["peak"] == derived.peak.bytes
         assert {moment: measured[moment] for moment in derived.held} == derived.held
+
+
+@pytest.mark.parametrize(("ranks", "more", "peak", "sub_groups"), FOUND)
+def test_weights_that_are_offloaded_come_for_a_gathering(ranks, more, peak, sub_groups):
+    devices = Sharding.of(data=ranks, zero=3, library="deepspeed", offload_param="cpu", **more)
+    run = Run(batch=2, tokens=64, devices=devices)
+    model = Model.from_config(CONFIG)
+    derived = simulate(model, "zero", run)
+    assert derived.peak.bytes == peak + 4 * sub_groups
+    here = simulate(model, "zero", run.replace(devices=devices.changed(offload_param=None)))
+    held = here.host.contents.get("weights", 0) if here.host else 0
+    part = derived.host.contents["weights"] - held
+    assert 0 <= part - 2 * model.parameter_count / ranks < 2 * 21  # 21 tensors are rounded up
+
+
+def test_weights_are_offloaded_by_stage_3_alone():
+    with pytest.raises(ValueError, match="offload_param='cpu' is of DeepSpeed's stage 3"):
+        Sharding.of(data=2, zero=2, library="deepspeed", offload_param="cpu")
+    with pytest.raises(ValueError, match="offload_param='nvme' is not described; known: cpu"):
+        Sharding.of(data=2, zero=3, library="deepspeed", offload_param="nvme")
 
 
 def test_the_record_has_every_key_at_several_values():

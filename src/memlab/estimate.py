@@ -57,6 +57,8 @@ def estimate(
     if run.devices.policy.cpu_offload:
         said = f"cpu_offload={run.devices.policy.cpu_offload!r}"
         raise ValueError(f"{said} leaves no weights, gradients or states there: it needs tokens")
+    if run.devices.config.offload_param:
+        raise ValueError("offload_param='cpu' leaves what is gathered there: it needs tokens")
     if run.devices.config.offload_optimizer:
         said = f"offload_optimizer={run.devices.config.offload_optimizer!r}"
         raise ValueError(f"{said} leaves weights alone there, and buffers: it needs tokens")

@@ -6,7 +6,7 @@ import argparse
 
 from ..model import Model
 from ..sharding import DeepSpeed, Sharding
-from ..sharding.deepspeed import BUCKETS, DEVICE, LINEAR, OFFLOAD, PARTITIONED
+from ..sharding.deepspeed import BUCKETS, DEVICE, LINEAR, OFFLOAD, PARAMETERS, PARTITIONED
 from ..sharding.expert_parallel import ROUTINGS
 from ..sharding.fsdp import DTYPES, HOSTS, SYNCS
 from ..sharding.pipeline import SCHEDULES
@@ -22,7 +22,7 @@ EXPERTS = ("expert", "routing")
 STEPS = {"context": "; steps: torch's ring, with --zero 3"}
 DEEPSPEED = (
     *("deepspeed", *BUCKETS[:2], "no_contiguous_gradients", *PARTITIONED, f"no_{LINEAR}"),
-    *(OFFLOAD, "deepspeed_config"),
+    *(OFFLOAD, PARAMETERS, "deepspeed_config"),
 )
 
 
@@ -58,6 +58,8 @@ def add_devices(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{flag}", action="store_true", default=None, help=words)
     words = "of DeepSpeed's config: where fp32 copies, their gradients and states are"
     group.add_argument("--offload-optimizer", choices=(DEVICE,), help=words)
+    words = "of its stage 3: where each rank's part of the weights is"
+    group.add_argument("--offload-param", choices=(DEVICE,), help=words)
     for name, words in THIRD.items():
         words = f"of its stage 3: {words} (default {getattr(DeepSpeed, name):,})"
         group.add_argument(f"--{name.replace('_', '-')}", type=count, metavar="N", help=words)
@@ -206,7 +208,9 @@ def _buckets(options: argparse.Namespace) -> dict[str, Any]:
         said["library"] = "deepspeed"
     if options.no_memory_efficient_linear:
         said[LINEAR] = False
-    said |= {n: v for n in (*PARTITIONED, OFFLOAD) if (v := getattr(options, n)) is not None}
+    said |= {
+        n: v for n in (*PARTITIONED, OFFLOAD, PARAMETERS) if (v := getattr(options, n)) is not None
+    }
     return said
 
 

@@ -4,9 +4,7 @@
 says (memlab.sharding.deepspeed.auto); other "auto" values of zero_optimization DeepSpeed takes
 for its own defaults. Everything that is wrong with a file is said at once.
 
-offload_param   of stage 3: each rank's part of the weights is the host's, and what is gathered of
-                it comes to the device as it would there; it is counted on the device, which is an
-                upper bound
+offload_param   of stage 3 alone, where each rank's part of the weights is then the host's
 optimizer       Adam and AdamW are DeepSpeed's FusedAdam, on the host its CPUAdam, and Lion its
                 FusedLion: states and moments of the program's own AdamW and Lion
 fp16            16-bit weights and gradients beside an fp32 copy, as with bf16; the check for
@@ -22,7 +20,7 @@ The module is long, because what is read and what is passed over stands in one p
 
 from __future__ import annotations
 
-from ..sharding.deepspeed import BUCKETS, DEVICE, LINEAR, OFFLOAD, STAGES, DeepSpeed
+from ..sharding.deepspeed import BUCKETS, DEVICE, LINEAR, OFFLOAD, PARAMETERS, STAGES, DeepSpeed
 from ..sharding.deepspeed_keys import auto, key_of
 from .documents import mapping, shown
 
@@ -32,7 +30,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 FLAGS = ("overlap_comm", "contiguous_gradients", LINEAR)
-FIELDS = {key_of(field): field for field in DeepSpeed.__annotations__ if field != OFFLOAD}
+AWAY = (OFFLOAD, PARAMETERS)
+FIELDS = {key_of(field): field for field in DeepSpeed.__annotations__ if field not in AWAY}
 # Of zero_optimization, what changes no byte of a step: sizes of a gathering that needs no buffer,
 # what a checkpoint on disk is made of, how a host's memory is held, and what is checked.
 SILENT = """allgather_partitions allgather_bucket_size ignore_unused_parameters load_from_fp32
@@ -64,11 +63,6 @@ ROUND_ROBIN = "round_robin_gradients"
 ROUND_ROBIN_TOLD = (
     "round_robin_gradients: true is another order of the weights in DeepSpeed's flat tensor; it is "
     "counted without, from which no peak of 36 steps was further than 0.7 %"
-)
-PARAMETERS = "offload_param"
-PARAMETERS_TOLD = (
-    "offload_param: this rank's part of the weights is counted on the device, where DeepSpeed has "
-    "it on the host: on the device at most so much, on the host so much less"
 )
 FP16_TOLD = "fp16.enabled: true is counted as bf16, without its check for overflow"
 # Of the file, beside what is read of it, what changes no byte of a step.
@@ -136,10 +130,10 @@ def _devices(
         where = f"zero_optimization.{key}: {shown(value)}"
         if key == "stage" or key in SILENT:
             continue
-        if key in (OFFLOAD, PARAMETERS):
-            if device := _offload(key, value, where, wrong):
-                said |= {OFFLOAD: device} if key == OFFLOAD else {}
-                told += [PARAMETERS_TOLD] * (key == PARAMETERS and stage == 3)
+        if key in AWAY:
+            device = _offload(key, value, where, wrong)
+            if device and (key == OFFLOAD or stage == 3):  # which alone has parts of weights
+                said[key] = device
         elif key == ROUND_ROBIN:
             if not isinstance(value, bool):
                 wrong.append(f"{where}; true or false is needed")

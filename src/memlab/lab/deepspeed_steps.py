@@ -21,7 +21,7 @@ from ..recipe import Recipe
 from ..run import Run
 from ..run.optimizer_loops import loop_of
 from ..run.recipe_choice import recipe_for
-from ..sharding.deepspeed import BUCKETS, LINEAR, OFFLOAD, PARTITIONED
+from ..sharding.deepspeed import BUCKETS, LINEAR, OFFLOAD, PARAMETERS, PARTITIONED
 from ..sharding.deepspeed_keys import key_of
 from .optim import optimizer
 from .subject import loss_of, subject
@@ -114,7 +114,11 @@ def config_of(recipe: Recipe, run: Run) -> dict[str, Any]:
             "stage": devices.zero,
             **{key_of(field): getattr(devices.config, field) for field in BUCKETS},
             **{key_of(field): getattr(devices.config, field) for field in third},
-            **({OFFLOAD: {"device": away}} if away else {}),
+            **{
+                field: {"device": where}
+                for field in (OFFLOAD, PARAMETERS)
+                if (where := getattr(devices.config, field))
+            },
         },
     }
 

@@ -43,7 +43,8 @@ class Watched(LineTracker, StepTracker):
         self.where: dict[int, Where] = {}
         self.optimizers: dict[int, int] = {}
         self._task = -1  # autograd's number of the last backward pass
-        self._learned: dict[int, tuple[int, bool]] = {}  # and whether one was idle
+        # Of each optimizer: that pass, its steps since, and those after the pass before.
+        self._calls: dict[int, tuple[int, int, int]] = {}
         self.host = self.host_peak = 0
         self.cards: set[int] = set()
         self._one_of_several = ":" in device
@@ -179,18 +180,23 @@ class Watched(LineTracker, StepTracker):
         """After LineTracker has written the step down."""
         self._phase = "forward"
         self.stepped.add(type(optimizer))
-        learned, idle = self._learned.get(id(optimizer), (-1, False))
-        if self._task == learned and not idle:  # DeepSpeed steps once to make its states
-            self._learned[id(optimizer)] = learned, True
+        task, calls, before = self._calls.get(id(optimizer), (-1, 0, 1))
+        if task != self._task:
+            calls, before = 0, max(calls, 1)
+        calls += 1
+        self._calls[id(optimizer)] = self._task, calls, before
+        if self._task == -1 and (calls == 1 or "deepspeed" in sys.modules):  # it makes its states
             self.steps.pop()
             return
-        self._learned[id(optimizer)] = self._task, False
         group = optimizer.param_groups[0]
         self.foreach = self.foreach or (group.get("foreach", 0) is None and not group.get("fused"))
         done = self.optimizers
-        done[id(optimizer)] = done.get(id(optimizer), 0) + 1
+        if calls > 1 and self._task != -1:  # one step goes on: DeepSpeed's next sub-group
+            del self.steps[-2]
+        else:
+            done[id(optimizer)] = done.get(id(optimizer), 0) + 1
         least, most = min(done.values()), max(done.values())
-        if least >= self.wanted or most >= FEW * self.wanted:
+        if calls >= before and (least >= self.wanted or most >= FEW * self.wanted):
             self.ended = True
             raise Done
 

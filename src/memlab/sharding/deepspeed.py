@@ -21,6 +21,7 @@ PARTITIONED = (
 )
 LINEAR = "memory_efficient_linear"  # of stage 3 too, and no number
 OFFLOAD = "offload_optimizer"  # of all stages
+PARAMETERS = "offload_param"  # of stage 3
 DEVICE = "cpu"
 STAGES = (1, 2)  # which are DeepSpeed's without a word; zero=3 is FSDP2's unless it is said
 
@@ -44,6 +45,8 @@ class DeepSpeed:
                 torch's, which keep each whole weight that they were called with until backward
     offload_optimizer   "cpu": copies in fp32, their gradients and states are on the host, which
                 updates them (ZeRO-Offload); None: on the device
+    offload_param   of stage 3, "cpu": each rank's part of the weights is on the host, and what is
+                gathered is brought to the device for it; None: on the device
     Source      deepspeed, runtime/zero/config.py: DeepSpeedZeroConfig
     Raises      ValueError or TypeError that names the field, its value and what would be right
     """
@@ -58,6 +61,7 @@ class DeepSpeed:
     sub_group_size: int = 10**9
     memory_efficient_linear: bool = True
     offload_optimizer: str | None = None
+    offload_param: str | None = None
 
     def __post_init__(self) -> None:
         if whole("reduce_bucket_size", self.reduce_bucket_size) == 0:
@@ -70,8 +74,9 @@ class DeepSpeed:
             value = getattr(self, field)
             if not isinstance(value, bool):
                 raise TypeError(f"{field}={value!r}; True or False is needed")
-        if self.offload_optimizer not in (None, DEVICE):
-            raise ValueError(f"{OFFLOAD}={self.offload_optimizer!r} is not described; known: cpu")
+        for field in (OFFLOAD, PARAMETERS):
+            if (value := getattr(self, field)) not in (None, DEVICE):
+                raise ValueError(f"{field}={value!r} is not described; known: cpu")
 
     def check(self, devices: Sharding) -> None:
         """Refuse a key that the stage does not have.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.frozen import not_default
-from .deepspeed import OFFLOAD, PARTITIONED
+from .deepspeed import OFFLOAD, PARAMETERS, PARTITIONED
 from .sharding import Sharding
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -22,8 +22,9 @@ def written(devices: Sharding) -> dict[str, Any]:
     said = {key_of(field): value for field, value in not_default(devices.config).items()}
     told: dict[str, Any] = {"stage": devices.zero}
     told.update(said)
-    if devices.config.offload_optimizer:
-        told[OFFLOAD] = {"device": devices.config.offload_optimizer, "pin_memory": True}
+    for field in (OFFLOAD, PARAMETERS):
+        if device := getattr(devices.config, field):
+            told[field] = {"device": device, "pin_memory": True}
     return told
 
 

@@ -66,8 +66,9 @@ def _unreduced(run: Run) -> Run | None:
 @of_run
 def _on_cards(run: Run) -> Run | None:
     """Weights, gradients and states are on the cards, not on their hosts."""
-    if run.devices.config.offload_optimizer:
-        return divided(run, offload_optimizer=None)
+    away = [f for f in ("offload_optimizer", "offload_param") if getattr(run.devices.config, f)]
+    if away:
+        return divided(run, **dict.fromkeys(away))
     return divided(run, cpu_offload=None) if run.devices.fsdp else None
 
 

@@ -17,7 +17,12 @@ PINNED = ("weights", "gradients")  # CPUOffloadPolicy pins no states
 
 def uses_hosts(devices: Sharding) -> bool:
     """Whether a part of what a rank has is on its host."""
-    return devices.policy.cpu_offload is not None or devices.config.offload_optimizer is not None
+    away = (
+        devices.policy.cpu_offload,
+        devices.config.offload_optimizer,
+        devices.config.offload_param,
+    )
+    return any(where is not None for where in away)
 
 
 def on_device(log: Log) -> Log:

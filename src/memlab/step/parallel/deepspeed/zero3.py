@@ -25,12 +25,13 @@ The step        all weights go; the norm of each part is taken in fp64, one afte
 offload_optimizer   as in the stages before, with the parts of all gradients, narrow and in fp32,
                 on the host: on CUDA each part comes back to be measured or added to, and there is
                 no buffer of the largest weight
+offload_param   each rank's part is the host's, and comes to the device for a gathering
 Rank            all hold the same
 Source          deepspeed, runtime/zero: stage3.py, parameter_offload.py, linear.py;
                 runtime/comm/coalesced_collectives.py: reduce_scatter_coalesced
 CPU             gloo's reduce-scatter is an all-reduce of a copy of the buffer; NCCL has no such
                 copy. Derived from the source and counted on CPUs; not yet measured on a GPU
-Leaves out      offload_param and NVMe (ZeRO-Infinity), hpZ, quantized weights and gradients, leaf
+Leaves out      NVMe (ZeRO-Infinity), hpZ, quantized weights and gradients, leaf
                 modules; fp16, which needs a scaler; buffers of the communication library; a model
                 made without zero.Init: its buffers stay in fp32, and it is moved to the device
                 whole
@@ -67,12 +68,14 @@ class Zero3(Zero):
         self.ranks = self.devices.data
         self.weights: list[Weight] = []
         self.parts: list[Storage] = []
+        self.parts_away = told.offload_param is not None
         self.coordinator = Coordinator(
             self.ranks,
             prefetch=told.prefetch_bucket_size,
             most=told.max_live_parameters,
             distance=told.max_reuse_distance,
             make=lambda values: self.new("all_gather", (values,), self.stored, ALL_GATHER),
+            bring=self._brought if self.parts_away else None,
         )
         self.left: dict[str, int] = {}  # gradients that a module still waits for
         self.numbers: dict[int, Weight] = {}
@@ -84,7 +87,9 @@ class Zero3(Zero):
         shape = tuple(shape)
         values = count(shape)
         part = -(-values // self.ranks)
-        self.parts.append(Storage(self.log, Record(name, (part,), dtype, "weights", self.part)))
+        record = Record(name, (part,), dtype, "weights", self.part)
+        record.on_host = self.parts_away
+        self.parts.append(Storage(self.log, record))
         empty = Buffer(self.log, Record(name, shape, dtype, GATHERED, self.part))
         whole = Parameter(shape, dtype, empty, self.current)
         whole.node = Node.of(whole)
@@ -94,6 +99,10 @@ class Zero3(Zero):
         self.numbers[id(whole)] = weight
         self.parameters.append(whole)
         return whole
+
+    def _brought(self, values: int) -> Tensor:
+        """A part of a weight on the device, for as long as it is gathered."""
+        return self.new("to", (values,), self.stored, ALL_GATHER)
 
     def share(self) -> None:
         """What is there between steps beside the parts: fp32 copies, gradients, the bucket."""
