@@ -14,7 +14,7 @@ const NAMED = new RegExp(
   "i",
 );
 const FLAG = /(?:^|\s)--[\w-]+ $/;
-const VERSIONS = ["2.11", "2.12", "2.13", "5.23"];
+const VERSIONS = ["1.13", "2.11", "2.12", "2.13", "5.23"];
 const ARTICLE = /(?:(?:^|\s|\()(?:a|o|da|do|na|no|pela|pelo|rodamos [ao]|the|of)|,) $/;
 const CAPABILITY = /^\d{1,2}\.\d$/;
 const UNIT = /^(?:x|[KMGT]i?B|ms|µs|s)(?![A-Za-z])/;
@@ -58,7 +58,7 @@ function glued(before, after) {
   if (letter(last) || last === "_") if (!(last === "x" && digit)) return true;
   if (last !== undefined && "=\\.@#'\"".includes(last)) return true;
   if (last === "/" && !digit) return true;
-  if (last === "-" && (letter(earlier) || earlier === "_")) return true;
+  if (last === "-" && (letter(earlier) || "_'\"".includes(earlier ?? " "))) return true;
   if (letter(after[0]) || after[0] === "_") return !UNIT.test(after);
   return after[0] === "-" && letter(after[1]);
 }

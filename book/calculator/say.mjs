@@ -2,12 +2,12 @@
 import { written } from "./numerals.mjs";
 
 const PLACE = /\{(\w+)\}/;
-const IDEOGRAPH = /[\u3000-\u9fff]/;
+const IDEOGRAPH = /[\u3000-\u9fff\uff00-\uffef]/;
 
-// Beside an ideograph a comma is one of its own.
-function listed(mark, [first = "", ...rest]) {
-  const comma = (a, b) => mark === ", " && IDEOGRAPH.test(a.slice(-1) + b.slice(0, 1));
-  return rest.reduce((done, next) => done + (comma(done, next) ? "、" : mark) + next, first);
+// Where there are ideographs, in a list or around it, its commas are of their own.
+function listed(mark, parts, within) {
+  const wide = mark === ", " && IDEOGRAPH.test(within + parts.join(""));
+  return parts.join(wide ? "、" : mark);
 }
 
 // words: English -> translation. language: of the page, which writes numbers in its own way.
@@ -18,12 +18,13 @@ export function speaker(words, language) {
 
   return (told) => written(said(told), language);
 
-  function said(told) {
+  function said(told, within = "") {
     if (!Array.isArray(told)) return word(told);
     const [pattern, values] = told;
-    if (Array.isArray(values)) return listed(pattern, values.map(said));
-    const parts = word(pattern).split(PLACE);
-    return parts.map((part, i) => (i % 2 ? said(values[part]) : part)).join("");
+    if (Array.isArray(values)) return listed(pattern, values.map((each) => said(each)), within);
+    const sentence = word(pattern);
+    const parts = sentence.split(PLACE);
+    return parts.map((part, i) => (i % 2 ? said(values[part], sentence) : part)).join("");
   }
 }
 

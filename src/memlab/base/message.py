@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"\{(\w+)\}")
 CONTEXT = "\x04"  # between a context and its message, as gettext has it
-IDEOGRAPH = "[\u3000-\u9fff]"
+IDEOGRAPH = "[\u3000-\u9fff\uff00-\uffef]"  # or a mark as wide
 
 
 class Localized(str):
@@ -96,18 +96,20 @@ def rendered(
     return written(done, language, kept)
 
 
-def _pieces(told: object, words: Mapping[str, str], context: str = "") -> Iterator[str]:
-    """What a text says in other words, part by part."""
+def _pieces(
+    told: object, words: Mapping[str, str], context: str = "", within: str = ""
+) -> Iterator[str]:
+    """What a text says in other words, part by part.
+
+    within      the sentence that it stands in, whose script a list's commas are of
+    """
     if isinstance(told, Listed):
-        before = ""
-        for number, each in enumerate(told.values):
-            found = list(_pieces(each, words))
-            after = "".join(found)
+        found = [list(_pieces(each, words)) for each in told.values]
+        wide = told.pattern == ", " and re.search(IDEOGRAPH, within + "".join(map("".join, found)))
+        for number, each in enumerate(found):
             if number:
-                beside = re.search(IDEOGRAPH, before[-1:] + after[:1])
-                yield "、" if beside and told.pattern == ", " else told.pattern
-            yield from found
-            before = after
+                yield "、" if wide else told.pattern
+            yield from each
     elif isinstance(told, Message):
         pattern = words.get(told.pattern)
         if pattern is None and is_sentence(told.pattern):
@@ -115,7 +117,7 @@ def _pieces(told: object, words: Mapping[str, str], context: str = "") -> Iterat
             return
         for i, part in enumerate(PLACE.split(told.pattern if pattern is None else pattern)):
             if i % 2:
-                yield from _pieces(told.values[part], words)
+                yield from _pieces(told.values[part], words, within=pattern or "")
             else:
                 yield part
     elif isinstance(told, Localized):

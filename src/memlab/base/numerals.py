@@ -23,7 +23,7 @@ NAMES = (
 NAMED = re.compile(rf"(?:^|[^\w/])(?:{NAMES})[`*\]]*(?:\([^()\s]*\))?\s*$", re.I)
 FLAG = re.compile(r"(?:^|\s)--[\w-]+ $")
 # Versions that a text may name without the name: "do 2.12 em diante".
-VERSIONS = {"2.11", "2.12", "2.13", "5.23"}
+VERSIONS = {"1.13", "2.11", "2.12", "2.13", "5.23"}
 ARTICLE = re.compile(r"(?:(?:^|\s|\()(?:a|o|da|do|na|no|pela|pelo|rodamos [ao]|the|of)|,) $")
 CAPABILITY = re.compile(r"\d{1,2}\.\d")
 # What may touch a number from behind and leave it one; "0.6B" is the size in a model's name.
@@ -94,6 +94,8 @@ def _glued(before: str, after: str) -> bool:
     if last in ("=", "\\", ".", "@", "#", "'", '"') and last:
         return True
     if last == "/" and not one_before.isdigit():
+        return True
+    if last == "-" and one_before in ("'", '"') and one_before:
         return True
     if last == "-" and (one_before.isalpha() or one_before == "_"):
         return True
