@@ -414,7 +414,7 @@ def parts_and_peak(claim):
     step = simulate(D20_FULL, "fp32", LAUNCHED.replace(optimizer_impl="forloop"))
     rows = {t: step.peak.contents[t] / GB for t in ("activations", "logits")}
     words = f"at 1,024 tokens: activations {rows['activations']:.1f} GB"
-    words += f", logits {rows['logits']:.1f} GB, gradients not yet there"
+    words += f", logits {rows['logits']:.1f} GB, no gradients yet"
     low = numbers(claim.figures)[1]
     right = f"{rows['activations']:.1f} GB and {rows['logits']:.1f} GB at 1,024 tokens"
     return verdict(low <= parts, words, "missing term", right)
@@ -549,7 +549,7 @@ def real_batch(claim):
         found.append(torch.cat([p.grad.flatten() for p in net.parameters()]))
     apart = ((found[0] - found[1]).norm() / found[0].norm()).item()
     good = apart < 1e-4
-    words = "4 pieces and 1 have the same gradient, up to rounding"
+    words = "gradients of 4 micro-batches and of 1 batch agree, up to rounding"
     return verdict(good, words, "wrong model", f"{apart:.1%} apart")
 
 
@@ -758,10 +758,10 @@ def on_the_device(claim):
 def two_ratios(claim):
     before, after, ratio = numbers(claim.figures)
     found = 100 * (1 - after / before)
-    words = f"{after:g} after {before:g} GB are {found:.0f}% less; one format instead of another"
+    words = f"from {before:g} to {after:g} GB is {found:.0f}% less; the change of format alone"
     words += f" gives {100 * (1 - each_value() / 4):.1f}%"
     good = abs(found - ratio) < 2
-    right = f"{after:g} GB is of one state, {before:g} GB of two"
+    right = f"{after:g} GB is for one state, {before:g} GB for two"
     return verdict(good, words, "contradicts itself", right)
 
 
