@@ -138,7 +138,7 @@ def eligible(claim):
     layers = [m for m in net(fp8=True).modules() if type(m).__name__ == "Float8Linear"]
     found = sum(m.weight.numel() for m in layers)
     left = counts()["transformer_matrices"] + counts()["lm_head"] - found
-    words = f"{found:,} in {len(layers)} layers; the gates' {left:,} stay out"
+    words = f"{found:,} in {len(layers)} layers; the gates' {left:,} are left out"
     return compare(claimed, found / 1e6, lambda n: words)
 
 
@@ -155,14 +155,14 @@ def tables_stay(claim):
     """Nothing is held back: torchao is handed a table, and free to take all that it can."""
     small = nn.Sequential(TABLE(32, 16))
     kind = type(torchao("float8").convert_to_float8_training(small)[0]).__name__
-    found = f"torchao leaves a table {kind}: it replaces linear layers"
+    found = f"after torchao, a table is still {kind}: torchao replaces linear layers"
     return Finding(found) if kind == "Embedding" else Finding(found, "wrong about an API", kind)
 
 
 def head_too(claim):
     kind = type(net(fp8=True).lm_head).__name__
     sides = [n % 16 for n in net().lm_head.weight.shape]
-    found = f"{kind}; {'both' if not any(sides) else 'not all'} sides are multiples of 16"
+    found = f"{kind}; {'both' if not any(sides) else 'not all'} dimensions are multiples of 16"
     if kind == "Float8Linear":
         return Finding(found)
     return Finding(found, "wrong about an API", kind)
@@ -171,7 +171,7 @@ def head_too(claim):
 def untied(claim):
     (claimed,) = numbers(claim.figures)
     own = net().wte.weight.numel() if net().lm_head.weight is not net().wte.weight else 0
-    words = f"{own:,}, beside {counts()['lm_head']:,} of the head"
+    words = f"{own:,}, and {counts()['lm_head']:,} more in the head"
     return compare(claimed, own / 1e6, lambda n: words)
 
 
@@ -190,7 +190,7 @@ def exact(claim):
     said = [n * GB for n in numbers(claim.figures)]
     counted = peak(), peak(fp8=True)
     ratios = [found / n for found, n in zip(counted, said, strict=True)]
-    found = f"counted {' and '.join(map(gb, counted))}"
+    found = f"computed here {' and '.join(map(gb, counted))}"
     right = f"{ratios[0]:.1f} and {ratios[1]:.1f} times as much"
     near = all(abs(ratio - 1) < 0.01 for ratio in ratios)
     return Finding(found) if near else Finding(found, "wrong model", right)
@@ -235,7 +235,7 @@ def master(claim):
     shapes = {p: [x for x in of.values() if torch.is_tensor(x)] for p, of in state.items()}
     # A weight that is still zero equals a momentum that is still zero.
     copies = sum(torch.equal(x, p) for p, made in shapes.items() if p.any() for x in made)
-    found = f"{copies} states are copies: the linear layers' own weights are fp32"
+    found = f"{copies} states are copies: the weights of linear layers are fp32 themselves"
     return (
         Finding(found)
         if bool(copies) == bool(numbers(claim.figures)[0])
@@ -277,8 +277,9 @@ def at_the_start(claim):
     """Before any data there are weights and tables of angles; the note has its whole sum there."""
     (claimed,) = numbers(claim.figures)
     size = weights("FP8" in claim.claim) + net().cos.nbytes + net().sin.nbytes
-    words = f"weights alone, {text(size)}; after a step {text(static())} of {text(limit(CARD))}; "
-    words += f"its own {claimed:g} GB are {claimed * GB / GiB:.2f} GiB"
+    words = f"weights and rotary tables {text(size)}; weights, gradients and states "
+    words += f"{text(static())}; the GPU leaves {text(limit(CARD))}; the note's "
+    words += f"{claimed:g} GB are {claimed * GB / GiB:.2f} GiB"
     if size > limit(CARD):
         return Finding(words)
     return Finding(words, "wrong model", f"{text(size)} before any data")
@@ -291,10 +292,10 @@ def stacked(claim):
     for p in groups(net())["transformer_matrices"]:
         by_shape[p.shape] += p.nbytes
     size = 2 * max(by_shape.values())
-    found = f"stacks of one shape, gradients and weights: {gb(size)}; so at least "
-    found += f"{gb(static() + size)} at the step, {gb(peak())} in backward"
+    found = f"gradients and weights of one shape, stacked: {gb(size)}; so at least "
+    found += f"{gb(static() + size)} in the optimizer's step, {gb(peak())} in backward"
     near = abs(claimed * GB - size) < 0.05 * size
-    right = f"{gb(size)} or more, {'off' if static() + size < peak() else 'at'} the peak"
+    right = f"{gb(size)} or more, {'not at' if static() + size < peak() else 'at'} the peak"
     return Finding(found) if near else Finding(found, "missing term", right)
 
 
@@ -315,7 +316,8 @@ def windows(claim):
             sizes[shape, flash] = saved.bytes
     saves = sizes[LONG, True] - sizes[SMALL, True]
     mask = sizes[SMALL, False] - sizes[LONG, False]
-    found = f"flash attention keeps {saves} B less with SSSL than with L; masks keep {mask:,} more"
+    found = f"with SSSL, flash attention saves {saves} B less than with L, "
+    found += f"masks save {mask:,} B more"
     return Finding(found) if saves > 0 else Finding(found, "wrong model", "no effect, or more")
 
 
@@ -323,7 +325,7 @@ def factor(claim):
     (claimed,) = numbers(claim.figures)
     plain = kept(D26, BATCH)["activations"] / 2 / UNIT
     found = (kept_compiled() - logits_kept()) / 2 / UNIT
-    return compare(claimed, found, lambda n: f"{n:.1f} compiled, {plain:.1f} plain")
+    return compare(claimed, found, lambda n: f"{n:.1f} compiled, {plain:.1f} uncompiled")
 
 
 def logits_kept():
@@ -333,8 +335,8 @@ def logits_kept():
 def two_bytes(claim):
     wide = compiled(BATCH, dtype="float32") / kept_compiled()
     plain = kept(D26, BATCH)
-    found = f"fp32 is {wide:.1%} of what the compiled step keeps"
-    found += f"; uncompiled, {gb(plain['logits'])} of logits are"
+    found = f"fp32 is {wide:.1%} of what the compiled step saves"
+    found += f"; uncompiled, {gb(plain['logits'])} of logits are in fp32"
     return Finding(found) if wide < 0.01 else Finding(found, "missing term", "4 B for logits")
 
 
@@ -362,7 +364,7 @@ CARDS = {"A6000": "RTX A6000", "H100": "H100 80GB", "4090": CARD}
 def card(claim):
     name = next(CARDS[word] for word in CARDS if word in claim.claim)
     best = max((b for b in range(1, 33) if peak(b) <= limit(name)), default=0)
-    found = f"counted {text(peak())}, the card leaves {text(limit(name))}"
+    found = f"computed here {text(peak())}, the GPU leaves {text(limit(name))}"
     if (best >= BATCH) != ("impossible" in claim.claim):
         return Finding(found)
     return Finding(found, "wrong model", f"batch {best}")
@@ -406,9 +408,9 @@ def reason(claim):
     moved = w + 0.001 * w.abs().mean() * torch.sign(torch.arange(w.numel()).view_as(w) % 2 - 0.5)
     still = (moved * scale).to(torch.float8_e4m3fn) == (w * scale).to(torch.float8_e4m3fn)
     kept_still = float(still.float().mean())
-    found = f"with a scale {round(100 * lost)}% of gradients become zero in FP8, without one "
-    found += f"{round(100 * bare)}%; an update of a thousandth leaves over "
-    found += f"{10 * int(10 * kept_still)}% of FP8 weights unmoved"
+    found = f"in FP8, {round(100 * lost)}% of gradients become zero with a scale, "
+    found += f"{round(100 * bare)}% without one; an update of a thousandth of the mean weight "
+    found += f"leaves over {10 * int(10 * kept_still)}% of FP8 weights unchanged"
     if lost > 0.01:
         return Finding(found)
     return Finding(found, "wrong model", "small updates are lost, scaled gradients are not")
@@ -438,7 +440,7 @@ def from_linear(claim):
     layer = net().layers[0]
     read = sum(m.in_features for m in (layer.q, layer.out, layer.up, layer.down))
     part = read / WIDTH * 2 * UNIT / kept(D26, BATCH)["activations"]
-    found = f"inputs of linear layers are {part:.0%} of what is kept"
+    found = f"inputs of linear layers are {part:.0%} of what is saved"
     said = {"Almost all": 0.95, "Half": 0.5, "A third": 1 / 3}
     (claimed,) = (share for words, share in said.items() if words in claim.claim)
     near = abs(part - claimed) < 0.05
@@ -455,7 +457,7 @@ def quantized(claim):
     small = trained(True).net.modules()
     inside = sum(m.weight.numel() for m in small if type(m).__name__ == "Float8Linear")
     found = f"{gb(eight)} of the compiled step's {gb(kept_compiled(fp8=True))} are in FP8"
-    found += f"; uncompiled {plain - 2 * inside} B fewer activations"
+    found += f"; uncompiled, activations are {plain - 2 * inside} B smaller"
     right = f"{part:.0%} of it"
     return Finding(found) if part > 0.9 else Finding(found, "wrong about an API", right)
 
@@ -472,9 +474,7 @@ def halved(claim):
 def logits(claim):
     (claimed,) = numbers(claim.figures)
     one = 4 * BATCH * TOKENS * D26.vocab
-    found = (
-        f"one fp32 copy {text(one)}; compiled {text(one // 2)} kept and as much for its gradient"
-    )
+    found = f"one fp32 copy {text(one)}; compiled {text(one // 2)} saved, as much for its gradient"
     found += f"; uncompiled {text(logits_peak(D26, BATCH))} at the peak"
     return Finding(found, "holds" if claimed else "missing term", None if claimed else text(one))
 
@@ -499,7 +499,7 @@ def twice_the_batch(claim):
 def sharded(claim):
     (claimed,) = numbers(claim.figures)
     eight = sum(state_bytes(net(), 8).values())
-    found = f"on each of 8 GPUs {gb(eight)}, alone {gb(states())}"
+    found = f"on each of 8 GPUs {gb(eight)}, on a single GPU {gb(states())}"
     if abs(claimed * GB / eight - 1) < 0.05:
         return Finding(found)
     return Finding(found, "missing term", gb(eight))
@@ -525,7 +525,7 @@ def decimal(claim):
 def spared(claim):
     (claimed,) = numbers(claim.figures)
     less = kept_compiled() - kept_compiled(fp8=True)
-    found = f"kept for backward {gb(less)} less; nanochat's own log says about 9 GB"
+    found = f"saved for backward: {gb(less)} less; nanochat's own log has about 9 GB less"
     near = abs(claimed * GB / less - 1) < 0.05
     return Finding(found) if near else Finding(found, "wrong model", gb(less))
 
@@ -536,7 +536,7 @@ def last_places(claim):
     own = 26.88 + 22.7, 25.97 + 11.3
     exact = [1.68 * 16, (918.5 + 2 * 763.5) / 1000 + 1.68 * 14]
     exact = [exact[0] + 16 * UNIT / GB, exact[1] + 8 * UNIT / GB]
-    found = f"from its summands {own[0]:.2f} and {own[1]:.2f}, unrounded {exact[0]:.2f} and "
+    found = f"sums of its terms {own[0]:.2f} and {own[1]:.2f}, unrounded {exact[0]:.2f} and "
     found += f"{exact[1]:.2f} GB"
     right = [f"{n:.1f}" for n in own]
     if right == [f"{first:.1f}", f"{second:.1f}"]:
@@ -589,8 +589,9 @@ def together(claim):
     ratio = scaling(D26) / scaling(Shape(12, 768, 6))
     tokens = 2 ** round(math.log2(2**19 * ratio**0.383))
     each = tokens // (8 * BATCH * TOKENS)
-    found = f"before the first backward {there[0]} B of the small model's gradients, before the "
-    found += f"second {there[1]:,} B; d26 on 8 GPUs takes {each} batches of 16 for a step"
+    found = f"gradients of the small model: {there[0]} B before the first backward pass, "
+    found += f"{there[1]:,} B before the second; a step of d26 on 8 GPUs takes {each} "
+    found += "batches of 16 on each"
     holds = each > 1 and there[1] == sum(p.nbytes for p in small.parameters())
     return Finding(found) if holds else Finding(found, "wrong model", "not at one time")
 
@@ -626,4 +627,4 @@ def fp8_cards(claim):
     without = [name for name, can in said.items() if not can]
     if not without:
         return Finding(found)
-    return Finding(found, "wrong about an API", f"none on an {', '.join(without)}")
+    return Finding(found, "wrong about an API", f"no FP8 products on an {', '.join(without)}")

@@ -114,14 +114,14 @@ def all_sums():
 def only_a_format_changes(claim):
     names = [name.replace("float", "fp").lower() for name in re.findall(r"\w+\d\d", claim.claim)]
     wide = [bytes_per_value(name) for name in names]
-    found = f"{names[0]} {wide[0]:g} B, {names[1]} {wide[1]:g} B a value: the change moves "
-    found += "no byte" if wide[0] == wide[1] else "all"
+    found = f"a value takes {wide[0]:g} B in {names[0]}, {wide[1]:g} B in {names[1]}: "
+    found += "no tensor changes its size" if wide[0] == wide[1] else "all tensors change their size"
     return judged(wide[0] == wide[1], found, "wrong model", "another size")
 
 
 def states_in_int8(claim):
     held = {m: storage_bytes(_optimizer(states=m)) for m in ("int8/row", "nvfp4")}
-    found = f"rebuilt with either: int8 {held['int8/row']:,} B, nvfp4 {held['nvfp4']:,} B"
+    found = f"states of our small trainer: int8 {held['int8/row']:,} B, nvfp4 {held['nvfp4']:,} B"
     return judged(len(set(held.values())) == 2, found, "wrong model", "no such switch")
 
 
@@ -137,7 +137,8 @@ def everything_is_trained(claim):
         trainer.passes(next(alice.batches(1, 32, steps=1)), tracker)
     still = [n for n, p in trainer.net.named_parameters() if p.grad is None or not p.grad.any()]
     count = len(list(trainer.net.parameters()))
-    found = f"rebuilt: {count - len(still)} of {count} tensors get a gradient, head and table too"
+    found = f"our trainer: {count - len(still)} of {count} tensors get a gradient, "
+    found += "head and embedding too"
     return judged(not still, found, "wrong model", f"not {', '.join(still)}")
 
 
@@ -147,7 +148,7 @@ def parameters(claim):
 
 
 def trained_parameters(claim):
-    found = lambda n: f"{n / 1e9:.2f} billion with a head of its own"  # noqa: E731
+    found = lambda n: f"{n / 1e9:.2f} billion with a separate output head"  # noqa: E731
     return compare(figure(claim), FULL.parameter_count, found, within=0.01, slip="missing term")
 
 
@@ -207,8 +208,9 @@ def mixed_units(claim):
 def batch_by_rows(claim):
     few, many = (small_moments(rows=rows) for rows in (8, 64))
     moved = (few["forward"] - few["ready"]) - (many["forward"] - many["ready"])
-    found = f"8 or 64 rows of a matrix a time: {moved:+,} B after forward"
-    return judged(moved, found, "wrong model", "1; rows of a matrix are the optimizer's affair")
+    found = f"8 or 64 rows of a matrix at a time: {moved:+,} B after forward"
+    right = "1; the option sets how many rows of a matrix the optimizer takes at a time"
+    return judged(moved, found, "wrong model", right)
 
 
 def activations_of(way):
@@ -221,16 +223,16 @@ def activations_of(way):
 def recompute_by_prefix(claim):
     plain, again = (small_moments(recompute=way)["peak"] for way in ("none", RECOMPUTE))
     ratio = activations_of(RECOMPUTE)[0] / activations_of("none")[0]
-    found = f"small, 8 of 32 tokens a time: peak {plain:,} B → {again:,} B"
-    right = f"the last prefix is the whole sequence, {ratio:.2f}× in activations; beside the "
-    right += f"gradients of the earlier ones that is a peak of {again / plain:.2f}×"
+    found = f"small, 8 of 32 tokens at a time: peak {plain:,} B → {again:,} B"
+    right = f"the last prefix is the whole sequence: {ratio:.2f}× the activations, and with the "
+    right += f"gradients of the earlier prefixes {again / plain:.2f}× the peak"
     return judged(ratio < 0.5, found, "wrong model", right)
 
 
 def activations_and_temporaries(claim):
     terms = full()
     alive = terms["activations"] + terms["logits"]
-    found = f"activations and logits {size(alive)}, weights rounded for backward "
+    found = f"activations and logits {size(alive)}, rounded weights saved for backward "
     found += size(terms["rounded weights"])
     total = alive + terms["rounded weights"]
     good = total <= max(figures(claim)) * 1e9
@@ -239,14 +241,14 @@ def activations_and_temporaries(claim):
 
 def context(claim):
     low, high = (pick(r.context for r in READINGS) for pick in (min, max))
-    found = f"posted readings: {size(low)} to {size(high)}"
+    found = f"published measurements: {size(low)} to {size(high)}"
     return judged(low <= figure(claim) * 1e9 <= high, found, "wrong model", found)
 
 
 def peak_as_predicted(claim):
     total = most_alive() + BASE
     said = max(figures(claim)) * 1e9
-    found = f"end of forward {size(sum(full().values()) + BASE)}, of it rounded weights "
+    found = f"end of forward {size(sum(full().values()) + BASE)}, of these rounded weights "
     found += f"{size(full()['rounded weights'])}; end of backward {size(total)}"
     right = f"at least {size(total)}, in named tensors"
     return judged(abs(said / total - 1) < 0.05, found, "missing term", right)
@@ -269,7 +271,7 @@ def int8_saves(claim):
 
 def other_format_is_larger(claim):
     int8, default = (full(states=m)["states"] for m in ("int8/row", DEFAULTS["states"]))
-    found = f"the other one, {DEFAULTS['states']}: {size(default)}; int8 {size(int8)}"
+    found = f"the other format, {DEFAULTS['states']}: {size(default)}; int8 {size(int8)}"
     return judged(default > int8, found, "wrong model", f"{size(int8 - default)} less")
 
 
@@ -298,8 +300,8 @@ def fp4_cards(claim):
         ):
             said[name] = bool(torchao("utils").is_sm_at_least_100())
     can = [name for name, yes in said.items() if yes]
-    found = f"FP4 products need compute capability 10.0: {len(can)} of {len(said)} cards have them"
-    right = "none of them: codes are written out in 16 bits, and multiplied so"
+    found = f"FP4 products need compute capability 10.0: {len(can)} of {len(said)} GPUs have it"
+    right = "none of them: codes are dequantized to 16 bits before the product"
     return judged(len(can) == len(said), found, "wrong about an API", right)
 
 
@@ -317,7 +319,7 @@ def guarded(claim):
     series = iter([40, 80, 107, 109])
     seen = guard(lambda: next(series, None), limit=int(limit), poll=poll, wait=lambda s: None)
     matches = [limit, poll] == [float(COMMAND[GUARD[0]]), float(COMMAND[GUARD[2]])]
-    found = f"rebuilt: stops at the first look above {limit:g}, after {seen.looks} looks"
+    found = f"our guard stops at the first reading above {limit:g}, after {seen.looks} readings"
     return judged(seen.stopped and matches, found, "wrong model", "does not stop")
 
 
@@ -334,8 +336,8 @@ def between_two_looks(claim):
     times = iter(range(0, 300, every))
     read = lambda: held(now) if (now := next(times, None)) is not None else None  # noqa: E731
     seen = guard(read, limit=108, wait=lambda s: None)
-    found = f"a peak of 120 for 30 ms, looked at every {every} ms: seen {seen.highest}"
-    return judged(seen.stopped, found, "missing term", "a peak between two looks passes")
+    found = f"a peak of 120 for 30 ms, read every {every} ms: highest reading {seen.highest}"
+    return judged(seen.stopped, found, "missing term", "a peak between two readings is missed")
 
 
 # 5. Cause 1: the optimizer
@@ -348,7 +350,7 @@ def adam_states_in_fp32(claim):
     adam.step()
     kinds = {adam.state[p][name].dtype for name in ("exp_avg", "exp_avg_sq")}
     names = ", ".join(str(kind).removeprefix("torch.") for kind in kinds)
-    found = f"of a parameter in {str(MASTER).removeprefix('torch.')}: {names}"
+    found = f"states of a parameter in {str(MASTER).removeprefix('torch.')}: {names}"
     right = "the format of the parameter: 2 + 2 B for a bf16 master"
     return judged(kinds == {torch.float32}, found, "wrong about an API", right)
 
@@ -387,8 +389,8 @@ def tokens_for_that(claim):
 def recompute_makes_tenth(claim):
     before, _ = activations_of("none")
     after, beside = activations_of(RECOMPUTE)
-    found = f"small: {before:,} B in a pass, {after:,} B in the last one of the note's recompute, "
-    found += f"which has the logits of 8 tokens, beside {beside:,} B of gradients"
+    found = f"small: {before:,} B in a full pass, {after:,} B in the last pass of the recomputation"
+    found += f", which has the logits of 8 tokens, and {beside:,} B of gradients in addition"
     right = f"{after / before:.2f}×, not a tenth"
     return judged(5 * after < before, found, "wrong model", right)
 
@@ -403,7 +405,7 @@ def stored():
 
 
 def raw_weights(claim):
-    found = f"the file is NVFP4 but for embedding and norms: {size(stored())}"
+    found = f"the file is NVFP4 except for embedding and norms: {size(stored())}"
     good = stored() >= min(figures(claim)) * 1e9
     return judged(good, found, "wrong model", size(stored()))
 
@@ -426,7 +428,7 @@ def loading_sets_the_peak(claim):
 
 def left_from_loading(claim):
     more, least = stored(), most_alive() + BASE
-    found = f"the file's bytes kept all along: {size(least)} → {size(least + more)}"
+    found = f"with the file's bytes in memory throughout: {size(least)} → {size(least + more)}"
     return judged(least + more > 75e9, found, "missing term", f"{size(more)} more, at most")
 
 
@@ -445,9 +447,9 @@ def narrow_master(claim):
     }
     same = sum(int((p == before[n]).sum()) for n, p in asked.items())
     share = same / sum(p.numel() for p in asked.values())
-    found = f"small, a step at the note's rate: more than {int(10 * share) * 10}% of the layers' "
-    found += "weights stay as they were"
-    right = "fp32, or rounding at random: bf16 loses steps below about 1/256 of a weight"
+    found = f"small, a step at the note's learning rate: more than {int(10 * share) * 10}% of the "
+    found += "layers' weights stay as they were"
+    right = "fp32, or stochastic rounding: bf16 loses steps below about 1/256 of a weight"
     return judged(share < 0.01, found, "wrong model", right)
 
 
@@ -467,9 +469,9 @@ def starts_from_the_codes(claim):
     same = sum(int((old == new).sum()) for old, new in zip(before, packed(), strict=True))
     share = same / sum(p.numel() for p in asked)
     most = min(int(20 * share) * 5, 95)
-    found = f"small, {steps} steps at the note's rate: at least {most}% of the "
+    found = f"small, {steps} steps at the note's learning rate: at least {most}% of the "
     found += "layers' rounded weights stay as they were"
-    right = "the NVFP4 copy: the master is written anew from it in each step"
+    right = "it updates the NVFP4 copy, and makes the master anew from it in each step"
     return judged(share < 0.5, found, "wrong model", right)
 
 
@@ -508,8 +510,8 @@ def gradients_beside_wide_master(claim):
     p.sum().backward()
     wide = full(packed=False, master="fp32")["gradients"]
     names = [str(kind).removeprefix("torch.") for kind in (WIDE, p.grad.dtype)]
-    found = f"of a master in {names[0]}: {names[1]}"
-    right = f"{size(wide)} beside an fp32 master"
+    found = f"gradients of a master in {names[0]}: {names[1]}"
+    right = f"{size(wide)} with an fp32 master"
     return judged(p.grad.itemsize == 2, found, "contradicts itself", right)
 
 
@@ -527,7 +529,7 @@ def table_activations(claim):
 def overhead_as_it_ran(claim):
     """What one process held after loading, beyond its parameters, in a published reading."""
     found = REPORT["model_loaded"] - 2 * REPORT_PARAMETERS
-    words = f"another run's report: {size(found)} of the process beyond its parameters, when loaded"
+    words = f"another run's report: after loading, {size(found)} beyond the parameters"
     right = f"about {size(found)}, {text(found)}, as measured in another run"
     return judged(figure(claim) * 1e9 > 0.9 * found, words, "missing term", right)
 
@@ -589,21 +591,21 @@ def nothing_disposed(claim):
     one, two = (end_of_forward(FULL, settings, tokens=TOKENS, layers=n) for n in (1, 2))
     whole = one + (FULL.layers - 1) * (two - one)
     ratio = small_moments(disposed=DISPOSED)["forward"] / small_moments()["forward"]
-    found = f"small: {ratio:.1f}× after forward; Qwen3-4B, nothing let go of: {size(whole)}"
+    found = f"small: {ratio:.1f}× after forward; Qwen3-4B, nothing freed: {size(whole)}"
     return judged(whole < most_alive() * 1.05, found, "missing term", f"up to {size(whole)}")
 
 
 def mended_run(claim):
     peak = PEAKS["bf16"]
     found = f"its log: packed nvfp4 states, bf16, 24 tokens: peak {size(peak)}"
-    right = f"{size(peak)}, with smaller states and fewer tokens than the mended command's"
+    right = f"{size(peak)}, with smaller states and fewer tokens than the corrected command's"
     return judged(peak < 1.05e9 * figure(claim), found, "wrong model", right)
 
 
 def old_and_new_states(claim):
     table = FULL.parameters()["embedding"]
     each = 2 * storage(table, "int8") + storage(table, "nvfp4")
-    found = f"for the embedding or the head alone: {size(each)} of new codes beside the old"
+    found = f"for the embedding or the head alone: {size(each)} of new codes in addition to the old"
     return judged(each < 10**8, found, "missing term", size(each))
 
 
@@ -639,7 +641,7 @@ def most_is_in_the_step(claim):
     small_ = small_moments(disposed=DISPOSED)
     found = f"an earlier script: after backward {size(before)}, in the step up to {size(most)}; "
     found += f"out of memory with {size(living)} allocated, weights, gradients and states "
-    found += f"{size(named)}; small, nothing let go of: "
+    found += f"{size(named)}; small, nothing freed: "
     found += f"{small_['peak'] / small_['forward']:.1f}× the end of forward"
-    right = f"{size(living - named)} of living tensors that no list has"
+    right = f"{size(living - named)} of live tensors that no list contains"
     return judged(small_["peak"] < 1.5 * small_["forward"], found, "missing term", right)

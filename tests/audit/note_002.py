@@ -99,7 +99,7 @@ def kept(model, eight=False, host=False):
 
 # As the program is launched: half of its longest sequence, attention written out.
 LAUNCHED = Run(batch=4, tokens=1024, implementation="transformers", attention="eager")
-WAYS = {"attention written out": LAUNCHED, "fused": Run(batch=4, implementation="memlab")}
+WAYS = {"eager attention": LAUNCHED, "fused": Run(batch=4, implementation="memlab")}
 
 
 @cache
@@ -248,7 +248,7 @@ def negligible(claim):
     work = flops_per_token(base, 128) / flops_per_token(other, 128)
     alike = 1 - slow / (fast * work)
     words = f"{percent(1 - slow / fast)} slower with {percent(1 - 1 / work)} less to compute: "
-    words += f"{percent(alike)} if time followed the products, "
+    words += f"{percent(alike)} if the time followed the products, "
     words += f"which take {percent(fast * flops_per_token(base, 128) / FP32_RATE)} of the peak"
     right = "not separated from the change of model"
     return verdict(base == other and alike < 0.05, words, "wrong model", right)
@@ -307,7 +307,7 @@ def two_changes(claim):
     all_eight = each_value() * D20_FULL.parameter_count
     words = f"two states to one {gb(each['two states'] - each['one'])}, "
     words += f"fp32 to 8 bits {gb(each['one'] - all_eight)} if all of it were Muon's"
-    right = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))}: no second state was ever there"
+    right = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))}: there never was a second state"
     ratio = all_eight / each["two states"]
     return verdict(abs(ratio - each_value() / 4) < 0.01, words, "wrong model", right)
 
@@ -376,7 +376,7 @@ def in_one_setting(claim):
             f"{first_above('activations', way, high):,} tokens on, a peak of {least_peak:g} GB "
             f"only from {first_above('peak', way, least_peak):,}"
         )
-    sizes = [in_table(term, "attention written out", 1024) for term in said]
+    sizes = [in_table(term, "eager attention", 1024) for term in said]
     right = f"{sizes[0]:.1f} GB and {sizes[1]:.1f} GB at 4 x 1,024, as launched"
     return verdict(good, "; ".join(words), "contradicts itself", right)
 
@@ -414,7 +414,7 @@ def parts_and_peak(claim):
     step = simulate(D20_FULL, "fp32", LAUNCHED.replace(optimizer_impl="forloop"))
     rows = {t: step.peak.contents[t] / GB for t in ("activations", "logits")}
     words = f"at 1,024 tokens: activations {rows['activations']:.1f} GB"
-    words += f", logits {rows['logits']:.1f} GB, gradients not yet there"
+    words += f", logits {rows['logits']:.1f} GB, no gradients yet"
     low = numbers(claim.figures)[1]
     right = f"{rows['activations']:.1f} GB and {rows['logits']:.1f} GB at 1,024 tokens"
     return verdict(low <= parts, words, "missing term", right)
@@ -466,7 +466,7 @@ def kept_by_layers():
 def fp8_saves(claim):
     low, high = numbers(claim.figures)
     wide, half, eight = kept_by_layers()
-    words = f"the layers keep {gb(wide)} in fp32, {gb(half)} in bf16, {gb(eight)} with FP8 products"
+    words = f"the layers save {gb(wide)} in fp32, {gb(half)} in bf16, {gb(eight)} with FP8 products"
     found = [100 * (1 - eight / x) for x in (half, wide)]
     good = abs(found[0] - low) < 5 and abs(found[1] - high) < 5
     right = f"{found[0]:.0f}% of bf16, {found[1]:.0f}% of fp32"
@@ -480,7 +480,7 @@ def fp8_activations(claim):
     fused, bf16 = eight / wide, half / wide
     rows = [simulate(D20_FULL, name, LAUNCHED).rows["activations"] for name in ("fp32", "bf16")]
     ratio = (rows[1] - half + eight) / rows[0]
-    words = f"{ratio:.2f} of what fp32 keeps, as the program writes attention out; fused "
+    words = f"{ratio:.2f} of what fp32 saves, with the program's eager attention; fused "
     words += f"{fused:.2f}, {span(4 * fused, 8 * fused)}, and bf16 alone {bf16:.2f}"
     good = abs(low - 4 * ratio) < 0.5 and abs(high - 8 * ratio) < 0.5
     return verdict(good, words, "wrong model", span(4 * ratio, 8 * ratio))
@@ -494,9 +494,9 @@ def fp8_stores(claim):
     with lab_fp8.autocast(lab_fp8.FP8Recipe()):
         net(ids, ids).backward()
     sizes = {p.grad.element_size() for p in net.parameters()}
-    words = f"gradients of {', '.join(map(str, sizes))} B; of activations the layers' inputs alone"
+    words = f"gradients of {', '.join(map(str, sizes))} B; of activations, layers' inputs in FP8"
     good = sizes == {claimed}
-    return verdict(good, words, "wrong model", "inputs of products; gradients stay wider")
+    return verdict(good, words, "wrong model", "inputs of products, not the gradients")
 
 
 # Source: https://developer.nvidia.com/cuda-gpus, the older ones first
@@ -549,7 +549,7 @@ def real_batch(claim):
         found.append(torch.cat([p.grad.flatten() for p in net.parameters()]))
     apart = ((found[0] - found[1]).norm() / found[0].norm()).item()
     good = apart < 1e-4
-    words = "4 pieces and 1 have the same gradient, up to rounding"
+    words = "gradients of 4 micro-batches and of 1 batch agree, up to rounding"
     return verdict(good, words, "wrong model", f"{apart:.1%} apart")
 
 
@@ -559,7 +559,7 @@ MICRO_BATCHES = 4
 def waiting(claim):
     once, four = (most(micro_batches=number) for number in (1, MICRO_BATCHES))
     words = f"micro-batches of 4 x 1,024: {gb(once)} for one, {gb(four)} for four"
-    right = f"{gb(four - once)} of gradients that wait"
+    right = f"{gb(four - once)} of accumulated gradients"
     return verdict(four == once, words, "missing term", right)
 
 
@@ -573,8 +573,8 @@ def on_disk(claim):
             for step in range(1, keep + 2):
                 checkpoints.save(step, net.state_dict())
             memory[n], disk[n] = tracker.peak, len(checkpoints.steps())
-    words = f"{disk[1]} or {disk[keep]} files on the disk, {memory[keep] - memory[1]} B of memory"
-    words += " apart"
+    words = f"{disk[1]} or {disk[keep]} files on the disk, a difference "
+    words += f"of {memory[keep] - memory[1]} B in memory"
     return verdict(memory[1] < memory[keep], words, "wrong model", "disk, not memory")
 
 
@@ -632,9 +632,9 @@ def galore_shape(claim):
     words = (
         f"r = {r} (its default), {M} x {N}: P and Q are {percent(r * (M + N) / (M * N))} of the "
     )
-    words += f"matrix; a tenth takes r = {least}; GaLore keeps {found / (r * (M + N)):.2f} times "
+    words += f"matrix, at r = {least} a tenth; GaLore stores {found / (r * (M + N)):.2f} times "
     words += "P and Q"
-    right = "a basis [M, r] and two means [r, N], beside the whole gradient"
+    right = "a basis [M, r] and two means [r, N], and the whole gradient"
     return verdict(found == said, words, "wrong model", right)
 
 
@@ -645,8 +645,8 @@ def over_the_bus(claim):
     )
     each = flops_per_token(D20_FULL, 1024) / FP32_RATE * 1e6  # microseconds of a token
     few, many = (100 * bus / (each * tokens) for tokens in (4 * 1024, 32 * 1024))
-    words = f"{bus / 1000:.0f} ms over PCIe 4 at least; beside the products of 4,096 tokens "
-    words += f"{few:.0f}%, of 32,768 {many:.0f}%"
+    words = f"{bus / 1000:.0f} ms over PCIe 4 at least: {few:.0f}% of the time of the "
+    words += f"products for 4,096 tokens, {many:.0f}% for 32,768"
     right = f"{low:g} to {high:g}% from {100 * bus / each / high:,.0f} tokens a step"
     return verdict(low <= few <= high, words, "missing term", right)
 
@@ -692,7 +692,7 @@ def needs_48(claim):
     words += f"has {gb(limit)}"
     if launched <= claimed:
         return Finding(words, "wrong model", gb(launched))
-    right = f"so as it is launched; as a rule it depends on tokens: 1 x 1,024 take {gb(least)}"
+    right = f"true as launched; in general it depends on the tokens: 1 x 1,024 take {gb(least)}"
     return verdict(least > claimed, words, "missing term", right)
 
 
@@ -701,9 +701,10 @@ def above_10b(claim):
     each = 4 + 4 + each_value()
     less = 1 - most(tokens=LENGTH, checkpoint="block") / most(tokens=LENGTH)
     words = f"fp32 with 8-bit states takes {each:g} B a parameter: 96 GB hold "
-    words += f"{96 / each:.1f} B of them, with no activation; at 0.28 B checkpoints "
-    words += f"take {less:.0%} off the peak"
-    return verdict(less < 0.1, words, "wrong model", "long before 10 B, wherever activations lead")
+    words += f"{96 / each:.1f} B of them, without activations; at 0.28 B checkpointing "
+    words += f"takes {less:.0%} off the peak"
+    right = "far below 10 B, wherever activations are the largest term"
+    return verdict(less < 0.1, words, "wrong model", right)
 
 
 def worth_it(claim):
@@ -751,16 +752,16 @@ def on_the_device(claim):
     words += text(states(TEST_8BIT, eight=True)["muon"])
     freed = 100 * (1 - device_bytes / (4 * of_muon(TEST_8BIT)))
     good = abs(freed - claimed) < 1
-    return verdict(good, words, "wrong model", f"{freed:.0f}% of Muon's, by moving them")
+    return verdict(good, words, "wrong model", f"{freed:.0f}% of Muon's, by moving them to a host")
 
 
 def two_ratios(claim):
     before, after, ratio = numbers(claim.figures)
     found = 100 * (1 - after / before)
-    words = f"{after:g} after {before:g} GB are {found:.0f}% less; one format instead of another"
+    words = f"from {before:g} to {after:g} GB is {found:.0f}% less; the change of format alone"
     words += f" gives {100 * (1 - each_value() / 4):.1f}%"
     good = abs(found - ratio) < 2
-    right = f"{after:g} GB is of one state, {before:g} GB of two"
+    right = f"{after:g} GB is for one state, {before:g} GB for two"
     return verdict(good, words, "contradicts itself", right)
 
 
@@ -792,7 +793,7 @@ def rounded_in_forward(claim):
         torch.nn.functional.linear(x, weight + (ternary - weight).detach())
     each = saved.bytes // weight.numel()
     full = ", ".join(f"{m.name} {gb(each * of_muon(m))}" for m in (D20_FULL, MEDIUM_3B))
-    words = f"small: {each} B for each rounded weight, until backward comes by; {full}"
+    words = f"small: {each} B for each rounded weight, until its backward pass; {full}"
     return verdict(each == 0, words, "missing term", full)
 
 
@@ -802,7 +803,7 @@ GPU = "RTX 4090"
 def fits_24(claim):
     limit, name = limit_of(GPU)
     found = {
-        f"{'written out' if eager else 'fused'} at {tokens:,}": most(
+        f"{'eager' if eager else 'fused'} at {tokens:,}": most(
             tokens=tokens, eight=True, eager=eager
         )
         for tokens in (1024, 2048)
@@ -810,7 +811,7 @@ def fits_24(claim):
     }
     words = ", ".join(f"{size / GB:.1f} GB {n}" for n, size in found.items())
     over = [n for n, size in found.items() if size > limit]
-    right = f"up to its tokens and its attention: not {', '.join(over)}" if over else None
+    right = f"depends on tokens and attention: not {', '.join(over)}" if over else None
     return verdict(not over, f"batch 4: {words} tokens; {gb(limit)}", "missing term", right)
 
 
@@ -834,4 +835,4 @@ def gradients_in_two_formats(claim):
     sizes = {n: millions * bytes_per_value(names[n]) / 1000 for n in named}
     words = ", ".join(f"{n}: {x:.2f} GB" for n, x in sizes.items())
     good = len(set(sizes.values())) == 1
-    return verdict(good, words, "contradicts itself", "FP16 or wider, as FP8 training has them")
+    return verdict(good, words, "contradicts itself", "FP16 or higher, as in FP8 training")
