@@ -97,9 +97,9 @@ def kept(model, eight=False, host=False):
     return sum(found.values())
 
 
-# As the program is launched: half of its longest sequence, attention written out.
+# As the program is launched: half of its longest sequence, unfused attention.
 LAUNCHED = Run(batch=4, tokens=1024, implementation="transformers", attention="eager")
-WAYS = {"attention written out": LAUNCHED, "fused": Run(batch=4, implementation="memlab")}
+WAYS = {"unfused attention": LAUNCHED, "fused": Run(batch=4, implementation="memlab")}
 
 
 @cache
@@ -124,8 +124,8 @@ def bus_of_the_program(claim):
     crossing = CODE["bytes that cross"] * of_muon(D20_FULL)
     bus = offloading.microseconds(crossing, bandwidth=offloading.pcie(4)) / 1e6
     products = flops_per_token(D20_FULL, 1024) * 4096 / FP32_RATE
-    words = f"{gb(crossing)} a step, {1e3 * bus:.0f} ms at least; products of 4 x 1,024 tokens: "
-    words += f"{1e3 * products:.0f} ms at least"
+    words = f"{gb(crossing)} a step over the bus, {1e3 * bus:.0f} ms at least; products of "
+    words += f"4 x 1,024 tokens: {1e3 * products:.0f} ms at least"
     added = bus / products
     return verdict(
         added < 2 * claimed / 100, words, "missing term", f"up to {100 * added:.0f}% more"
@@ -305,8 +305,8 @@ STATES = 2  # that the note counts with
 def two_changes(claim):
     each = {"two states": 4 * STATES * D20_FULL.parameter_count, "one": kept(D20_FULL)}
     all_eight = each_value() * D20_FULL.parameter_count
-    words = f"two states to one {gb(each['two states'] - each['one'])}, "
-    words += f"fp32 to 8 bits {gb(each['one'] - all_eight)} if all of it were Muon's"
+    words = f"one state instead of two: {gb(each['two states'] - each['one'])} less; 8 bits "
+    words += f"instead of fp32: {gb(each['one'] - all_eight)} less, if all of it were Muon's"
     right = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))}: no second state was ever there"
     ratio = all_eight / each["two states"]
     return verdict(abs(ratio - each_value() / 4) < 0.01, words, "wrong model", right)
@@ -376,7 +376,7 @@ def in_one_setting(claim):
             f"{first_above('activations', way, high):,} tokens on, a peak of {least_peak:g} GB "
             f"only from {first_above('peak', way, least_peak):,}"
         )
-    sizes = [in_table(term, "attention written out", 1024) for term in said]
+    sizes = [in_table(term, "unfused attention", 1024) for term in said]
     right = f"{sizes[0]:.1f} GB and {sizes[1]:.1f} GB at 4 x 1,024, as launched"
     return verdict(good, "; ".join(words), "contradicts itself", right)
 
@@ -792,7 +792,7 @@ def rounded_in_forward(claim):
         torch.nn.functional.linear(x, weight + (ternary - weight).detach())
     each = saved.bytes // weight.numel()
     full = ", ".join(f"{m.name} {gb(each * of_muon(m))}" for m in (D20_FULL, MEDIUM_3B))
-    words = f"small: {each} B for each rounded weight, until backward comes by; {full}"
+    words = f"small: {each} B for each rounded weight, until the backward pass uses it; {full}"
     return verdict(each == 0, words, "missing term", full)
 
 
@@ -802,7 +802,7 @@ GPU = "RTX 4090"
 def fits_24(claim):
     limit, name = limit_of(GPU)
     found = {
-        f"{'written out' if eager else 'fused'} at {tokens:,}": most(
+        f"{'unfused' if eager else 'fused'} at {tokens:,}": most(
             tokens=tokens, eight=True, eager=eager
         )
         for tokens in (1024, 2048)
@@ -810,8 +810,9 @@ def fits_24(claim):
     }
     words = ", ".join(f"{size / GB:.1f} GB {n}" for n, size in found.items())
     over = [n for n, size in found.items() if size > limit]
-    right = f"up to its tokens and its attention: not {', '.join(over)}" if over else None
-    return verdict(not over, f"batch 4: {words} tokens; {gb(limit)}", "missing term", right)
+    right = f"it depends on the tokens and the attention: not {', '.join(over)}" if over else None
+    words = f"batch 4: {words} tokens; the GPU has {gb(limit)}"
+    return verdict(not over, words, "missing term", right)
 
 
 def by_its_own_bytes(claim):

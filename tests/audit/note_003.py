@@ -217,8 +217,8 @@ LENGTH = 2048
 
 def no_checkpointing(claim):
     plain, again = (step("fp32", LENGTH, checkpoint=way).peak.bytes for way in ("none", "block"))
-    found = f"step at {LENGTH:,} tokens: {size(plain)}, layers computed again in backward: "
-    found += size(again)
+    found = f"step at {LENGTH:,} tokens: {size(plain)}, with its layers recomputed in the backward "
+    found += f"pass: {size(again)}"
     return judged(again >= plain, found, "missing term", f"{size(plain - again)} less")
 
 
@@ -370,9 +370,9 @@ def price_of_streaming(claim):
 def nothing_to_offload(claim):
     """The example on a card of 8 GB: what does not fit there is what device_map moves."""
     half, over = weights("fp16"), wide() - LAPTOP
-    found = f"{size(half)} in fp16, {size(wide())} in fp32: a card of {size(LAPTOP)} "
+    found = f"{size(half)} in fp16, {size(wide())} in fp32: a GPU of {size(LAPTOP)} "
     found += f"lacks {size(over)}" if over > 0 else "holds either"
-    right = f"nothing is moved while a card has more than {size(wide())} free"
+    right = f"nothing is moved while a GPU has more than {size(wide())} free"
     return judged(over > 0, found, "wrong model", right)
 
 
