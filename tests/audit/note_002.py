@@ -474,13 +474,13 @@ def fp8_saves(claim):
 
 
 def fp8_activations(claim):
-    """As the program writes attention out, softmax in fp32: products in FP8 leave its scores."""
+    """As the program has unfused attention, softmax in fp32: products in FP8 leave its scores."""
     low, high = numbers(claim.figures)
     wide, half, eight = kept_by_layers()
     fused, bf16 = eight / wide, half / wide
     rows = [simulate(D20_FULL, name, LAUNCHED).rows["activations"] for name in ("fp32", "bf16")]
     ratio = (rows[1] - half + eight) / rows[0]
-    words = f"{ratio:.2f} of what fp32 keeps, as the program writes attention out; fused "
+    words = f"{ratio:.2f} of what fp32 keeps, with the program's unfused attention; fused "
     words += f"{fused:.2f}, {span(4 * fused, 8 * fused)}, and bf16 alone {bf16:.2f}"
     good = abs(low - 4 * ratio) < 0.5 and abs(high - 8 * ratio) < 0.5
     return verdict(good, words, "wrong model", span(4 * ratio, 8 * ratio))
@@ -496,7 +496,8 @@ def fp8_stores(claim):
     sizes = {p.grad.element_size() for p in net.parameters()}
     words = f"gradients of {', '.join(map(str, sizes))} B; of activations the layers' inputs alone"
     good = sizes == {claimed}
-    return verdict(good, words, "wrong model", "inputs of products; gradients stay wider")
+    right = "inputs of products; gradients stay in 16 bits or more"
+    return verdict(good, words, "wrong model", right)
 
 
 # Source: https://developer.nvidia.com/cuda-gpus, the older ones first
@@ -559,7 +560,7 @@ MICRO_BATCHES = 4
 def waiting(claim):
     once, four = (most(micro_batches=number) for number in (1, MICRO_BATCHES))
     words = f"micro-batches of 4 x 1,024: {gb(once)} for one, {gb(four)} for four"
-    right = f"{gb(four - once)} of gradients that wait"
+    right = f"{gb(four - once)} of accumulated gradients"
     return verdict(four == once, words, "missing term", right)
 
 
@@ -634,7 +635,7 @@ def galore_shape(claim):
     )
     words += f"matrix; a tenth takes r = {least}; GaLore keeps {found / (r * (M + N)):.2f} times "
     words += "P and Q"
-    right = "a basis [M, r] and two means [r, N], beside the whole gradient"
+    right = "a basis [M, r] and two means [r, N], in addition to the whole gradient"
     return verdict(found == said, words, "wrong model", right)
 
 
@@ -645,8 +646,8 @@ def over_the_bus(claim):
     )
     each = flops_per_token(D20_FULL, 1024) / FP32_RATE * 1e6  # microseconds of a token
     few, many = (100 * bus / (each * tokens) for tokens in (4 * 1024, 32 * 1024))
-    words = f"{bus / 1000:.0f} ms over PCIe 4 at least; beside the products of 4,096 tokens "
-    words += f"{few:.0f}%, of 32,768 {many:.0f}%"
+    words = f"{bus / 1000:.0f} ms over PCIe 4 at least: {few:.0f}% of the time "
+    words += f"of the products for 4,096 tokens, {many:.0f}% for 32,768"
     right = f"{low:g} to {high:g}% from {100 * bus / each / high:,.0f} tokens a step"
     return verdict(low <= few <= high, words, "missing term", right)
 

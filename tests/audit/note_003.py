@@ -185,8 +185,8 @@ def gradients_double(claim):
     found += times((w + g + s) / w)
     wide = estimate(FULL, "megatron")
     thrice = (wide["weights"].derived + wide["gradients"].derived) / wide["weights"].derived
-    right = f"gradients add once the weights ({times(thrice)} in all where they are fp32 beside "
-    right += f"bf16); AdamW's states twice: {times((w + g + s) / w)} at rest"
+    right = f"gradients add the size of the weights once ({times(thrice)} in all with fp32 "
+    right += f"gradients of bf16 weights), AdamW's states twice: {times((w + g + s) / w)} at rest"
     most = max(float(n) for n in re.findall(r"[\d.]+", claim.figures))
     return judged((w + g + s) / w <= 1.005 * most, found, "missing term", right)
 
@@ -355,7 +355,7 @@ def weights_elsewhere(claim):
     (words, there), (again, here), brought = streamed()
     good = torch.equal(words, again) and here < there and brought > 0
     found = f"12 small layers, peak {there:,} B → {here:,} B with the weights in a mapped file, "
-    found += "the same words" if torch.equal(words, again) else "other words"
+    found += "the same output" if torch.equal(words, again) else "another output"
     return judged(good, found, "wrong model", f"{here:,} B")
 
 
@@ -451,9 +451,8 @@ def no_rewriting(claim):
     except RuntimeError:
         fits = False
     found = f"a model without half of its units {'fits' if fits else 'does not fit'} the old shapes"
-    right = (
-        f"the shapes change (d_ff {TINY.d_ff} → {TINY.d_ff // 2}); where they do not, no byte goes"
-    )
+    right = f"the shapes change (d_ff {TINY.d_ff} → {TINY.d_ff // 2}); "
+    right += "where they do not, no byte is freed"
     return judged(fits, found, "wrong model", right)
 
 
