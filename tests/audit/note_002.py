@@ -97,7 +97,7 @@ def kept(model, eight=False, host=False):
     return sum(found.values())
 
 
-# As the program is launched: half of its longest sequence, attention written out.
+# As the program is launched: half of its longest sequence, unfused attention.
 LAUNCHED = Run(batch=4, tokens=1024, implementation="transformers", attention="eager")
 WAYS = {"eager attention": LAUNCHED, "fused": Run(batch=4, implementation="memlab")}
 
@@ -124,8 +124,8 @@ def bus_of_the_program(claim):
     crossing = CODE["bytes that cross"] * of_muon(D20_FULL)
     bus = offloading.microseconds(crossing, bandwidth=offloading.pcie(4)) / 1e6
     products = flops_per_token(D20_FULL, 1024) * 4096 / FP32_RATE
-    words = f"{gb(crossing)} a step, {1e3 * bus:.0f} ms at least; products of 4 x 1,024 tokens: "
-    words += f"{1e3 * products:.0f} ms at least"
+    words = f"{gb(crossing)} a step over the bus, {1e3 * bus:.0f} ms at least; products of "
+    words += f"4 x 1,024 tokens: {1e3 * products:.0f} ms at least"
     added = bus / products
     return verdict(
         added < 2 * claimed / 100, words, "missing term", f"up to {100 * added:.0f}% more"
@@ -474,7 +474,7 @@ def fp8_saves(claim):
 
 
 def fp8_activations(claim):
-    """As the program writes attention out, softmax in fp32: products in FP8 leave its scores."""
+    """As the program has unfused attention, softmax in fp32: products in FP8 leave its scores."""
     low, high = numbers(claim.figures)
     wide, half, eight = kept_by_layers()
     fused, bf16 = eight / wide, half / wide

@@ -185,8 +185,8 @@ def gradients_double(claim):
     found += times((w + g + s) / w)
     wide = estimate(FULL, "megatron")
     thrice = (wide["weights"].derived + wide["gradients"].derived) / wide["weights"].derived
-    right = f"gradients add once the weights ({times(thrice)} in all where they are fp32 beside "
-    right += f"bf16); AdamW's states twice: {times((w + g + s) / w)} at rest"
+    right = f"gradients add the size of the weights once ({times(thrice)} in all with fp32 "
+    right += f"gradients of bf16 weights), AdamW's states twice: {times((w + g + s) / w)} at rest"
     most = max(float(n) for n in re.findall(r"[\d.]+", claim.figures))
     return judged((w + g + s) / w <= 1.005 * most, found, "missing term", right)
 
@@ -217,8 +217,8 @@ LENGTH = 2048
 
 def no_checkpointing(claim):
     plain, again = (step("fp32", LENGTH, checkpoint=way).peak.bytes for way in ("none", "block"))
-    found = f"step at {LENGTH:,} tokens: {size(plain)}, layers computed again in backward: "
-    found += size(again)
+    found = f"step at {LENGTH:,} tokens: {size(plain)}, with its layers recomputed in the backward "
+    found += f"pass: {size(again)}"
     return judged(again >= plain, found, "missing term", f"{size(plain - again)} less")
 
 
@@ -355,7 +355,7 @@ def weights_elsewhere(claim):
     (words, there), (again, here), brought = streamed()
     good = torch.equal(words, again) and here < there and brought > 0
     found = f"12 small layers, peak {there:,} B → {here:,} B with the weights in a mapped file, "
-    found += "the same words" if torch.equal(words, again) else "other words"
+    found += "the same output" if torch.equal(words, again) else "another output"
     return judged(good, found, "wrong model", f"{here:,} B")
 
 
@@ -370,9 +370,9 @@ def price_of_streaming(claim):
 def nothing_to_offload(claim):
     """The example on a card of 8 GB: what does not fit there is what device_map moves."""
     half, over = weights("fp16"), wide() - LAPTOP
-    found = f"{size(half)} in fp16, {size(wide())} in fp32: a card of {size(LAPTOP)} "
+    found = f"{size(half)} in fp16, {size(wide())} in fp32: a GPU of {size(LAPTOP)} "
     found += f"lacks {size(over)}" if over > 0 else "holds either"
-    right = f"nothing is moved while a card has more than {size(wide())} free"
+    right = f"nothing is moved while a GPU has more than {size(wide())} free"
     return judged(over > 0, found, "wrong model", right)
 
 
@@ -451,9 +451,8 @@ def no_rewriting(claim):
     except RuntimeError:
         fits = False
     found = f"a model without half of its units {'fits' if fits else 'does not fit'} the old shapes"
-    right = (
-        f"the shapes change (d_ff {TINY.d_ff} → {TINY.d_ff // 2}); where they do not, no byte goes"
-    )
+    right = f"the shapes change (d_ff {TINY.d_ff} → {TINY.d_ff // 2}); "
+    right += "where they do not, no byte is freed"
     return judged(fits, found, "wrong model", right)
 
 

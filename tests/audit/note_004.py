@@ -113,11 +113,9 @@ def tokenizer(claim):
     # V·D - (V·E + E·D) = 127.9 M, for D = 768 and E = 128; rounding leaves some 80 either way.
     D, E = SMALL_WIDE.d_model, SMALL_WIDE.embed_dim
     low, high = ((n * 1e6 + E * D) / (D - E) for n in (127.85, 127.95))
-    found = f"127.9 M spared at D = {D}, E = {E}: V = {low:,.0f} to {high:,.0f}, as the 200k of "
-    found += (
-        f"this tokenizer; t80k is no 80,000, with which a token's logits in bf16 were {T80K:,} B "
-    )
-    found += f"and not {logits(1):,} B"
+    found = f"127.9 M saved at D = {D}, E = {E}: V = {low:,.0f} to {high:,.0f}, as the 200k of "
+    found += "this tokenizer; t80k is no 80,000, with which a token's logits in bf16 would be "
+    found += f"{T80K:,} B and not {logits(1):,} B"
     if low <= 200_000 <= high:
         return Finding(found)
     return Finding(found, "wrong model", f"{low:,.0f}")
@@ -342,7 +340,7 @@ def times_larger(claim):
 def h200_at_128(claim):
     (batch,) = numbers(claim.figures)
     factor = batch / TABLE[128]
-    found = f"{factor:g} times the 1,024 of the table, where 4 times is said"
+    found = f"{factor:g} times the 1,024 of the table; the note says 4 times"
     found += f"; as the program comes {text(step(128, int(batch)))}"
     found += f", with chunked loss and checkpoints {text(step(128, int(batch), sparing=True))}"
     if factor == 4:
@@ -413,7 +411,7 @@ def optimum_kept(claim):
 def vocabulary(claim):
     narrow = SMALL_WIDE.replace(vocab=50_257)
     found = (
-        f"at 128 tokens {largest(128)} sequences; with 50,257 words {largest(128, model=narrow)}"
+        f"at 128 tokens {largest(128)} sequences; with 50,257 entries {largest(128, model=narrow)}"
     )
     holds = largest(128) == largest(128, model=narrow)
     right = f"{logits(1):,} B of bf16 logits for each token"
@@ -479,7 +477,7 @@ def whole_or_in_pieces(claim):
 def same_text(claim):
     fewer, vocab, small = numbers(claim.figures)
     ratio = (1 - fewer / 100) * vocab / small
-    words = f"logits of the same text: {ratio:.2f} times those of {small:,.0f} words"
+    words = f"logits of the same text: {ratio:.2f} times those of {small:,.0f} entries"
     if ratio <= 1:
         return Finding(words)
     return Finding(words, "missing term", f"{ratio:.2f} times as many")
@@ -764,7 +762,7 @@ def better_use(claim):
     words += f"; {slow / fast:.1f} times as fast"
     if len(listed) < 2 or large >= small:
         return Finding(words)
-    return Finding(words, "missing term", f"{percent(large)}, beside {percent(small)}")
+    return Finding(words, "missing term", f"{percent(large)}, compared with {percent(small)}")
 
 
 def at_the_limit(claim):

@@ -158,6 +158,7 @@ OWN_REASONS = (
     (r"^llama-factory", "LLaMA-Factory, LoRA and QLoRA", NO_COUNTER),
     (r"^fsdp_qlora", "Answer.AI, LoRA and QLoRA on two GPUs", UNEXPLAINED),
     (r"^torchao/train", "torchao's small Llama", NO_COUNTER),
+    (r"^autoawq", "AutoAWQ, inference", UNEXPLAINED),
 )
 KINDS = (
     (
