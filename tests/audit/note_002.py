@@ -305,8 +305,8 @@ STATES = 2  # that the note counts with
 def two_changes(claim):
     each = {"two states": 4 * STATES * D20_FULL.parameter_count, "one": kept(D20_FULL)}
     all_eight = each_value() * D20_FULL.parameter_count
-    words = f"two states to one {gb(each['two states'] - each['one'])}, "
-    words += f"fp32 to 8 bits {gb(each['one'] - all_eight)} if all of it were Muon's"
+    words = f"one state instead of two: {gb(each['two states'] - each['one'])} less; 8 bits "
+    words += f"instead of fp32: {gb(each['one'] - all_eight)} less, if all of it were Muon's"
     right = f"{gb(kept(D20_FULL) - kept(D20_FULL, True))}: there never was a second state"
     ratio = all_eight / each["two states"]
     return verdict(abs(ratio - each_value() / 4) < 0.01, words, "wrong model", right)

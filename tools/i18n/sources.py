@@ -192,8 +192,8 @@ def suspects():
 # experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once; what
 # comes out, and no name in torch's code; an optimizer's update, and no name of its state; a moment,
 # and not later; parts, and no way to load; all parameters, and no sum; bytes beside those derived,
-# and no tensors; a difference, and no deed; tokens themselves, and not how many; a name in autograd's
-# code; how many rows; a number; a loop that does nothing else; a layer of torchao's.
+# and no tensors; a difference, and no deed; tokens themselves, and not how many; a name in
+# autograd's code; how many rows; a number; a loop that does nothing else; a layer of torchao's.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
