@@ -56,7 +56,8 @@ function glued(before, after) {
   const [earlier, last] = [before.at(-2), before.at(-1)];
   const digit = earlier !== undefined && /\d/.test(earlier);
   if (letter(last) || last === "_") if (!(last === "x" && digit)) return true;
-  if (last !== undefined && "=\\.@#'\"".includes(last)) return true;
+  if (last !== undefined && "=\\.@#'".includes(last)) return true;
+  if (last === '"' && !MEASURED.test(after)) return true;
   if (last === "/" && !digit) return true;
   if (last === "-" && (letter(earlier) || "_'\"".includes(earlier ?? " "))) return true;
   if (letter(after[0]) || after[0] === "_") return !UNIT.test(after);

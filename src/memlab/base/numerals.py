@@ -91,7 +91,9 @@ def _glued(before: str, after: str) -> bool:
         # 2,048x2,048 is two numbers, bf16 is a name.
         if not (last == "x" and one_before.isdigit()):
             return True
-    if last in ("=", "\\", ".", "@", "#", "'", '"') and last:
+    if last in ("=", "\\", ".", "@", "#", "'") and last:
+        return True
+    if last == '"' and not _has_unit(after):  # quoted words may begin with an amount
         return True
     if last == "/" and not one_before.isdigit():
         return True
