@@ -13,6 +13,7 @@ A long file, because a sheet's places depend on each other and are read in one p
 
 import argparse
 import os
+import re
 import sys
 from functools import cache
 from html import escape
@@ -22,7 +23,7 @@ import yaml
 from browser import chromium
 
 from memlab import GiB, Model, Run, text
-from memlab.base.message import Localized, Message, rendered
+from memlab.base.message import IDEOGRAPH, Localized, Message, rendered
 from memlab.base.numerals import written
 from memlab.fit import limit_of
 from memlab.plot import colour_of
@@ -115,6 +116,11 @@ class Sheet(Canvas):
         style += ' font-weight="bold"' if bold else ""
         style += f' font-family="{CODE}"' if code else ""
         said = text if code else self.say(text)
+        # As wide as it is laid out, also in a face with wider letters than usual. An ideograph is
+        # as wide in each face, and a letter alone has room.
+        if len(said) > 2 and not code and not re.search(IDEOGRAPH, said):
+            wide = n(self.wide(Localized(said.replace("·", ".")), size, bold))
+            style += f' textLength="{wide}" lengthAdjust="spacingAndGlyphs"'
         self.parts.append(
             f'<text x="{n(x)}" y="{n(y + 0.35 * size)}" font-size="{size}" fill="{colour}"{style}>'
             f"{escape(said, quote=False)}</text>"
@@ -218,7 +224,9 @@ def poster(words, language="en", address=""):
         return Localized(rendered(told, words, language))
 
     sheet, model = Sheet(say), Model.preset(MODEL)
-    sheet.words(EDGE, 82, TITLE, bold=True, size=TITLED)
+    room = WIDE - 2 * EDGE
+    sized = min(TITLED, int(TITLED * room / sheet.wide(TITLE, TITLED, bold=True)))
+    sheet.words(EDGE, 82, TITLE, bold=True, size=sized)
     named = Message(RUN_OF, "Llama-3-8B", GPU, f"{RUN.tokens:,}")
     sheet.words(EDGE, 136, named, size=HEAD - 2)
     _chart(sheet, left=EDGE + 110, top=172, high=505)
@@ -360,7 +368,7 @@ def _formulas(sheet, left, top):
 
 def _remedies(sheet, top):
     """The table: what each remedy makes smaller, and how high each phase is then."""
-    sheet.words(EDGE, top, RULE, bold=True, size=HEAD - 2)
+    sheet.words(EDGE, top, RULE, bold=True, size=HEAD - 4)
     places = dict(zip(COLUMNS, (EDGE, 560, 945, 1100, 1270, 1440, WIDE - EDGE), strict=True))
     y = top + 38
     for name, x in places.items():
