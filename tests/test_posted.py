@@ -331,9 +331,9 @@ def test_the_page_says_what_the_figures_show():
     too_low = sum(e < -page.NEAR for e in answered)
     for page_of, sentence in (
         ("accuracy", f"gave a figure for {len(answered)} of {len(FRESH)} published measurements"),
-        ("accuracy", f"{too_low} of these figures were more than 5% too low"),
+        ("accuracy", f"{too_low} of them were more than 5% too low"),
         ("accuracy", f"{low} of {len(training)} answers are more than 5% too low"),
-        ("accuracy", "for each thread that multiplies, 8.125 MiB on Ampere and 32 MiB on Hopper"),
+        ("accuracy", "8.125 MiB each on Ampere and 32 MiB each on Hopper"),
         ("accuracy", "lower here for training on one GPU and for inference, higher for several"),
         ("accuracy", "and about the same overall"),
         ("calculator", "most figures were several per cent too low"),
@@ -356,7 +356,7 @@ def test_the_page_says_what_the_figures_show():
     assert lower == [True, True, False]
     configs = {path.stem for path in (readings.FOLDER / "configs").glob("*.json")}
     used = {name for a in ROWS for name in re.findall(r"configs/(.*?)\.json", a.command)}
-    assert used == configs and "all of these are in `research/posted/configs`" in words
+    assert used == configs and "all these files are in `research/posted/configs`" in words
     assert text(cublas_workspaces(8, threads=1)) == "8.125 MiB" and "8.125 MiB each" in words
     assert text(cublas_workspaces(9, threads=1)) == "32 MiB" and "32 MiB each" in words
     sizes = {t.name: 2 * t.numel for t in Model.preset("llama-2-13b").tensors()}
