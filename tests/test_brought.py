@@ -28,6 +28,10 @@ def refused(capsys, words):
     ("words", "meant"),
     [
         (f"{E} --batch-size 4", "did you mean --batch?"),
+        (
+            f"{E} --batch-size 4 --seq-len 2k --dtype bf16",
+            "did you mean --batch, --tokens, --precision?",
+        ),
         (f"{E} --seq-len 2048", "did you mean --tokens?"),
         ("serve gpt2 --on H100 --ctx-size 2048", "did you mean --max-model-len?"),
         (f"{E} --dtype bf16", "did you mean --precision?"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memlab.cli import main
+from memlab.cli import main, parser
 from memlab.model import presets
 from memlab.model.hub_names import found
 from memlab.model.presets import HUB
@@ -92,3 +92,13 @@ def test_packed_weights_are_served_and_not_trained(capsys):
         err = capsys.readouterr().err
         assert end.value.code == 2 and err.count("\n") == 1
         assert "`memlab serve" in err if words[0] == "estimate" else "config.json says" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "base"),
+    [([], "nf4-dq"), (["--lora-base", "nf4"], "nf4"), (["--lora-base=nf4"], "nf4")],
+)
+def test_a_packed_base_is_that_of_its_adapters(more, base):
+    words = ["estimate", "unsloth/llama-3-8b-bnb-4bit", "--lora-rank", "16", *more]
+    options = parser("estimate").parse_args(words)
+    assert options.model == "llama-3-8b" and options.lora_base == base

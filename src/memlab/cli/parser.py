@@ -93,7 +93,8 @@ class Parser(argparse.ArgumentParser):
             if place is not None:
                 setattr(found, late, left.pop(place))
         if left:
-            self.error(f"unrecognized arguments: {' '.join(left)}; {self._near(left[0])}")
+            near = self._all_near(left) or self._near(left[0])
+            self.error(f"unrecognized arguments: {' '.join(left)}; {near}")
         if files := _from_files(found):
             found, _ = self._parsed(files[0], Asked())
             found.files = files[1]
@@ -168,6 +169,20 @@ class Parser(argparse.ArgumentParser):
                 action, f"invalid choice: {value!r}{near}(choose from {choices})"
             )
         return None
+
+    def _all_near(self, left: list[str]) -> str:
+        """What is meant by each of several flags that other programs have, if that is known."""
+        from .brought import flag_meant
+
+        known = self.of._option_string_actions if self.of else {}
+        flags = [word.partition("=")[0] for word in left if word.startswith("--")]
+        meant = [
+            next((each for each in flag_meant(flag) or () if each.split()[0] in known), None)
+            for flag in flags
+        ]
+        if len(flags) < 2 or None in meant:
+            return ""
+        return f"did you mean {', '.join(dict.fromkeys(filter(None, meant)))}? "
 
     def _near(self, word: str) -> str:
         """What is meant by a flag that the command does not have, if anything is near it."""

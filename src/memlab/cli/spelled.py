@@ -6,6 +6,7 @@ import os
 
 from .brought import taken
 
+DOUBLE = "nf4-dq"
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
@@ -62,12 +63,15 @@ def _named(parser: Parser, word: str, words: list[str], told: list[str]) -> list
 
     if "/" not in word or os.path.exists(word) or (repository := found(word)) is None:
         return [word]
+    said = {each.partition("=")[0] for each in words}
     flag = "--quantization"
+    if repository.stored == DOUBLE and "--lora-rank" in said:  # the base of the adapters
+        flag = "--lora-base"
     if repository.stored == "":
         more = []
     elif repository.stored is None or flag not in parser._option_string_actions:
         parser.error(repository.refusal(word))
     else:
-        more = [] if flag in words else [flag, repository.stored]
+        more = [] if flag in said else [flag, repository.stored]
     told.append(repository.told(word))
     return [repository.preset, *more]
