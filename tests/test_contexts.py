@@ -27,6 +27,6 @@ def test_each_has_a_source_and_a_plausible_size(reading):
 
 
 def test_fewer_kernels_take_less():
-    for loading in ("2.1.1", "1.13"):
+    for loading in ("2.1.1", "v1.13"):
         pair = {r.loading: r.context for r in READINGS if r.versions.split(",")[0] == loading}
         assert pair["LAZY"] < pair["EAGER"]

@@ -59,7 +59,7 @@ function glued(before, after) {
   if (last !== undefined && "=\\.@#'".includes(last)) return true;
   if (last === '"' && !MEASURED.test(after)) return true;
   if (last === "/" && !digit) return true;
-  if (last === "-" && (letter(earlier) || "_'\"".includes(earlier ?? " "))) return true;
+  if (last === "-" && (letter(earlier) || /["'_]/.test(earlier))) return true;
   if (letter(after[0]) || after[0] === "_") return !UNIT.test(after);
   return after[0] === "-" && letter(after[1]);
 }

@@ -2,13 +2,7 @@
 import { written } from "./numerals.mjs";
 
 const PLACE = /\{(\w+)\}/;
-const IDEOGRAPH = /[\u3000-\u9fff\uff00-\uffef]/;
-
-// Where there are ideographs, in a list or around it, its commas are of their own.
-function listed(mark, parts, within) {
-  const wide = mark === ", " && IDEOGRAPH.test(within + parts.join(""));
-  return parts.join(wide ? "、" : mark);
-}
+const IDEOGRAPH = /[\u3000-\uffef]/;
 
 // words: English -> translation. language: of the page, which writes numbers in its own way.
 // What is said: a text, [a pattern, what stands in its {places}], or [a mark, what it parts].
@@ -21,7 +15,11 @@ export function speaker(words, language) {
   function said(told, within = "") {
     if (!Array.isArray(told)) return word(told);
     const [pattern, values] = told;
-    if (Array.isArray(values)) return listed(pattern, values.map((each) => said(each)), within);
+    if (Array.isArray(values)) {
+      const parts = values.map((part) => said(part));
+      // Among ideographs a comma is wide.
+      return parts.join(pattern === ", " && IDEOGRAPH.test(within + parts) ? "、" : pattern);
+    }
     const sentence = word(pattern);
     const parts = sentence.split(PLACE);
     return parts.map((part, i) => (i % 2 ? said(values[part], sentence) : part)).join("");

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"\{(\w+)\}")
 CONTEXT = "\x04"  # between a context and its message, as gettext has it
-IDEOGRAPH = "[\u3000-\u9fff\uff00-\uffef]"  # or a mark as wide
+IDEOGRAPH = "[\u3000-\uffef]"  # or a mark as wide
 
 
 class Localized(str):

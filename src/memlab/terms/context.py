@@ -56,8 +56,8 @@ READINGS = (
     Reading("2.1.1, A100 80GB", "EAGER", _gib(92), 4, _BOOK),
     Reading("1.13.1, A100 80GB", "EAGER", _gib(90), 4, _BOOK),
     Reading("1.10.2, A100 80GB", "EAGER", _gib(178), 4, _BOOK),
-    Reading("1.13, card not named", "LAZY", 287047680, _FILLED, _PULL),
-    Reading("1.13, card not named", "EAGER", 666632192, _FILLED, _PULL),
+    Reading("v1.13, card not named", "LAZY", 287047680, _FILLED, _PULL),
+    Reading("v1.13, card not named", "EAGER", 666632192, _FILLED, _PULL),
 )
 
 # What is left free on a card for it unless somebody says otherwise: the largest of the readings
