@@ -9,8 +9,7 @@ From the second on  a module that begins also has others gathered ahead: those t
 Buffers             one weight is gathered into one buffer, which it is then; several into a common
                     one, and copied out of it as soon as the first of them is needed. The common
                     buffer goes when each of them has been asked for
-offload_param       a rank's part comes to the device for the time of a gathering, those of a common
-                    buffer together. One rank alone has no gathering: the part is the whole weight
+offload_param       a rank's parts come to the device for a gathering; one rank's is the weight
 Source              deepspeed, runtime/zero: partitioned_param_coordinator.py:
                     fetch_sub_module, release_sub_module, reset_step; partition_parameters.py:
                     all_gather_coalesced, AllGatherCoalescedHandle
@@ -20,7 +19,7 @@ Leaves out          NVMe, quantized weights, secondary parts (hpZ), modules as l
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...core.graph import Parameter, Tensor
 from ...core.storage_log import Log, Record, Storage
@@ -97,8 +96,7 @@ class Coordinator:
 
     ranks       among which each weight is divided
     prefetch, most, distance    values: see the module's docstring
-    make        a fresh buffer of so many values
-    bring       a rank's part on the device, of so many values, where the parts are the host's
+    make, bring a fresh buffer of so many values; a part of so many that comes from the host
     """
 
     def __init__(
@@ -111,9 +109,8 @@ class Coordinator:
         make: Callable[[int], Tensor],
         bring: Callable[[int], Tensor] | None = None,
     ) -> None:
-        self.ranks, self.make, self.bring = ranks, make, bring
-        # Parts of a gathered weight. One rank's views its part, unless that is the host's.
-        self.whole = ranks if ranks > 1 or bring else 0
+        self.ranks, self.make, self.bring = ranks, make, bring if ranks > 1 else None
+        self.whole = ranks if ranks > 1 or bring else 0  # parts of a gathered one; 0: a view of it
         self.prefetch, self.most, self.distance = prefetch, most, distance
         self.of: dict[str, list[Weight]] = {}  # the weights of each module
         self.order: list[str] = []  # modules as they begin, forward and backward
@@ -193,11 +190,9 @@ class Coordinator:
             weight.state = COMING
             self.coming[weight.number] = handle
 
-    def _brought(self, weights: Iterable[Weight]) -> list[Tensor]:
+    def _brought(self, weights: list[Weight]) -> list[Tensor]:
         """The parts of these weights on the device, where they are the host's."""
-        if self.bring is None or self.ranks == 1:
-            return []
-        return [self.bring(weight.part) for weight in weights]
+        return [self.bring(weight.part) for weight in weights] if self.bring else []
 
     def release(self, module: str) -> None:
         """A module ends, forward or backward."""
@@ -248,9 +243,8 @@ class Coordinator:
 
     def keep(self, weights: Sequence[Weight]) -> None:
         """After the step: gather those that persist, each into a buffer of its own."""
-        brought = self._brought(weight for weight in weights if weight.persists)
-        for weight in weights:
-            if weight.persists:
-                weight.buffer.take(self.whole * weight.part)
-                weight.state = HERE
-        del brought
+        whole = [weight for weight in weights if weight.persists]
+        _parts = self._brought(whole)  # until all are there
+        for weight in whole:
+            weight.buffer.take(self.whole * weight.part)
+            weight.state = HERE
