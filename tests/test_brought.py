@@ -33,6 +33,7 @@ def refused(capsys, words):
             "did you mean --batch, --tokens, --precision?",
         ),
         (f"{E} --seq-len 2048", "did you mean --tokens?"),
+        (f"{E} --tokens 64 --loop ppo", "say `memlab rehearse -- python train.py`, which runs"),
         ("serve gpt2 --on H100 --ctx-size 2048", "did you mean --max-model-len?"),
         (f"{E} --dtype bf16", "did you mean --precision?"),
         (f"{E} --load-in-4bit", "did you mean --lora-rank R --lora-base nf4?"),

@@ -61,6 +61,9 @@ _NAMES |= {"mixed_precision": "autocast-bf16", "bf16_mixed": "autocast-bf16"}
 _PACKED = {"nf4": QLORA, "4bit": QLORA, "int4": QLORA, "qlora": QLORA, "lora": "--lora-rank R"}
 _PACKED |= {"int8": f"{SERVED} gptq-int8`", "8bit": f"{SERVED} gptq-int8`"}
 _PACKED |= {"awq": f"{SERVED} awq`", "gptq": f"{SERVED} gptq`", "fp8": f"{SERVED} fp8`"}
+# Trainers of other versions of TRL, of its experiments and of other libraries.
+_OTHERS = "ppo cpo simpo ipo online_dpo nash_md xpo prm bco".split()
+_OWN = "`memlab rehearse -- python train.py`, which runs your own script"
 _LAYERS = {"qkv_proj": "q,k,v", "query_key_value": "q,k,v", "c_proj": "out,down"}
 _LAYERS |= {"all_linear": "q,k,v,out,gate,up,down", "all": "q,k,v,out,gate,up,down"}
 VALUES = {
@@ -78,6 +81,7 @@ VALUES = {
     "phase": {"inference": "decode", "generate": "decode"}
     | {"generation": "decode", "infer": "decode", "forward": "prefill"},
     "lora_targets": _LAYERS,
+    "loop": dict.fromkeys(_OTHERS, _OWN),
     "kv_dtype": {"int8": "int8_per_token_head"},
     "quantization": {"gptq_marlin": "gptq", "awq_marlin": "awq", "gptq_int4": "gptq"}
     | {"4bit": "nf4", "bitsandbytes": "nf4", "bnb": "nf4", "int8": "gptq-int8", "int4": "awq"},
