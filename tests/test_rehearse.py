@@ -152,6 +152,14 @@ def test_a_plain_loop_is_as_described(rehearsed, tokens):
     assert found.failure is None and found.status == 0
 
 
+def test_an_optimizer_that_steps_in_parts_after_a_backward_pass_took_one_step(rehearsed):
+    """As DeepSpeed's does for each of its sub-groups."""
+    parts = "for part in range(3):\n        optimizer.step()\n"
+    found = rehearsed(loop().replace("optimizer.step()\n", parts, 1), steps=3)
+    assert len(found.steps) == 3 and len(set(found.steps[1:])) == 1
+    assert found.later == rehearsed(loop(), steps=3).later
+
+
 def test_all_is_put_back(rehearsed):
     rehearsed(loop())  # libraries are imported
     before = (torch.save, torch.compile, torch.Event, dict(vars(torch.cuda)), list(sys.meta_path))
