@@ -53,7 +53,7 @@ ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "calculator"
 ENGINE = ROOT / "node_modules" / "@micropython" / "micropython-webassembly-pyscript"
 DEPTH = int(os.environ.get("MEMLAB_DEPTH", "1"))
-MANY = 200 * DEPTH
+MANY = 120 * DEPTH
 
 
 @pytest.fixture(scope="module")

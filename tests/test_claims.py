@@ -55,9 +55,12 @@ def test_each_check_is_put_to_the_test_and_the_page_counts_each_kind():
     kinds, note = every.kinds(), len(every.of_the_note().claims)
     page = " ".join(AUDIT.read_text(encoding="utf-8").split())
     assert f"The five notes make {note} claims; we added {len(ALL) - note} more" in page
-    assert f"Of these {len(ALL)} claims, {kinds['check']} have a check" in page
-    assert f"{kinds['source']} have a source" in page
-    assert f"{kinds['neither']} have neither" in page
+    assert f"The {len(ALL)} claims were judged in three ways: - {kinds['check']} by a" in page
+    assert f"- {kinds['source']} by a *source*: we read a line" in page
+    assert f"- {kinds['neither']} by neither: their verdict rests on the reason" in page
+    unchecked = [c for _, c in ALL if c.verdict == "cannot be checked here"]
+    both = sum(not c.check and not c.source for c in unchecked)
+    assert (both, f"are among the {len(unchecked)} that" in page) == (9, True) and "Nine of" in page
     assert f"Each of the {kinds['check']} checks" in page
 
 

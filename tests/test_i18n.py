@@ -89,10 +89,10 @@ def locale(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "LOCALE", tmp_path)
     monkeypatch.setattr(check, "TERMS", tmp_path / "terms.csv")
     monkeypatch.setattr(check, "PACKAGE", tmp_path / "package")
-    for cached in (check.terms, stage._of):
+    for cached in (check.terms, check._patterns, stage._of):
         cached.cache_clear()
     yield tmp_path
-    for cached in (check.terms, stage._of):
+    for cached in (check.terms, check._patterns, stage._of):
         cached.cache_clear()
 
 

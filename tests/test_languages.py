@@ -2,6 +2,7 @@
 
 import html
 import re
+from functools import cache
 
 import check
 import interface
@@ -93,14 +94,17 @@ def others(chapter):
 READABLE = [x for x in OTHERS if not re.search(r"/references\.|/checks/", x)]  # titles, and code
 
 
+@cache
 def whole(name):
     """Whether no part of a page is English still; where one is, the page says so."""
     language, stem = name.split("/")[0], name.split("/")[-1].removesuffix(".html")
     return stem not in sources.names() or not check.marked(language, stem)
 
 
-@pytest.mark.parametrize("name", [name for name in READABLE if whole(name)])
+@pytest.mark.parametrize("name", READABLE)
 def test_no_line_of_a_page_is_english(name):
+    if not whole(name):
+        pytest.skip("a part of it is English, as it says")
     same = lines(name) & lines(f"en/{name.split('/', 1)[1]}")
     same -= others(name.split("/")[-1].removesuffix(".html"))
     left = [text for text in sorted(same) if not text.startswith(THEIRS)]

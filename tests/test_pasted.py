@@ -23,6 +23,7 @@ from memlab.cli import main
 from memlab.explain import pasted
 from memlab.explain.causes.of_work import ALL_TRAINED
 from memlab.explain.explanation import explain
+from memlab.explain.findings import CAUSES
 from memlab.files import observation
 from memlab.files.observation import seen
 from memlab.measure.oom_message import oom_message
@@ -153,7 +154,7 @@ def test_the_request_that_failed_is_named_by_its_tensor(capsys):
     assert "as large as logits: " in out and "[4096, 128256] in fp32" in out
     assert "runs out of memory as derived" in out
     assert "21 GiB were allocated, so the run needs 22.96 GiB or more" in out
-    assert "22.96 GiB or more were needed: nothing is missing" in out and "likeliest" not in out
+    assert "22.96 GiB or more were needed: nothing is missing" in out and CAUSES not in out
     assert "No tensor that this step makes" in run(capsys, *STEP, NOW)[1]
     twenty = NOW.replace("1.50 GiB", "20.00 MiB")
     assert "any tensor of 1 to 10 MiB" in run(capsys, *STEP, twenty)[1]
@@ -190,7 +191,7 @@ def test_what_was_said_is_no_cause(capsys):
     assert "everything in fp32" not in open_
     out = run(capsys, *words, "--precision", "bf16", "--lora-rank", "4")[1]
     assert "everything in fp32" not in out and ALL_TRAINED not in out
-    assert ALL_TRAINED in run(capsys, *words, "--precision", "bf16")[1] or "likeliest" in open_
+    assert ALL_TRAINED in run(capsys, *words, "--precision", "bf16")[1] or CAUSES in open_
 
 
 def test_python_takes_a_message_too():

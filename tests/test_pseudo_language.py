@@ -109,6 +109,7 @@ def test_every_block_can_be_said_otherwise_and_keeps_what_it_must():
             assert guard.problems(words, pseudo(block)) == [], name
 
 
+@pytest.mark.deep  # the whole book is built again; test_languages reads the real ones each time
 def test_nothing_of_a_page_escapes_translation(pages):
     left = {}
     for path in sorted(pages.rglob("*.html")):

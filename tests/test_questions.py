@@ -164,6 +164,7 @@ def test_in_a_folder_no_slider_is_shown(browser, roots, name):  # noqa: F811
         assert watched.wrong == []
 
 
+@pytest.mark.sample(9)
 @pytest.mark.parametrize("name", BUILT)
 def test_a_slider_is_called_by_its_label(window, name):
     """In the accessibility tree a slider has the name of what it moves; its value is not in it."""

@@ -49,6 +49,7 @@ def test_the_tables_say_what_is_stored():
     assert rehearsed.ranked(None).count(f"| -{STEP_COUNTERS:,} |") == len(rehearsed.RANKED) - 2
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ["noise.py", "pictures.py", "texts.py"])
 def test_a_program_is_rehearsed_and_run_again(name):
     pytest.importorskip("transformers")

@@ -367,9 +367,9 @@ SAME = [
 # A search simulates many steps, and a trace of transformers' own code takes long: of each field
 # the doors above are asked whole, and these a part.
 MARKS = {
-    "longest_sequence": pytest.mark.sample(20, "longest_sequence"),
-    "largest_batch": pytest.mark.sample(28, "largest_batch"),
-    "trace_run": pytest.mark.sample(28, "trace_run"),
+    "longest_sequence": pytest.mark.sample(10, "longest_sequence"),
+    "largest_batch": pytest.mark.sample(14, "largest_batch"),
+    "trace_run": pytest.mark.sample(14, "trace_run"),
 }
 
 

@@ -27,7 +27,7 @@ from memlab.step import simulate
 from memlab.step.parallel import supported
 from memlab.step.parallel.fsdp import group
 
-MANY = deep(40)
+MANY = deep(24)
 DRAW = random.Random(sharded_peaks.key())
 KINDS = [(each, DRAW.choice(list(sharded_peaks.kinds_of(*each)))) for each in sharded_peaks.files()]
 

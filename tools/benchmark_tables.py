@@ -30,7 +30,7 @@ def accuracy(root):
         errors = "0 B | 0 B" if exact else f"{median} | {worst.replace('-', '−')}"
         time = f"{tool['time_ratio']:,.0f}x" if "time_ratio" in tool else "—"
         rows.append(f"| {name} | {tool['answers']} of {count} | {errors} | {time} |")
-    head = ["| tool | steps | median error | worst error | time |", "|---|---|---|---|---|"]
+    head = ["| tool | runs answered | median error | worst error | time |", "|---|---|---|---|---|"]
     return "\n".join(head + rows)
 
 

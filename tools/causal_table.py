@@ -8,8 +8,8 @@ from memlab.families import RECORDED
 PRECISIONS = ("fp32", "bf16", "autocast")
 WAYS = {
     "closed form": "described: `memlab estimate` and `memlab trace`",
-    "recorded": "recorded from their own code: `memlab estimate` and `memlab trace`",
-    "traced": "by their own code: `memlab trace`",
+    "recorded": "recorded: `memlab estimate` and `memlab trace`",
+    "traced": "neither, traced anew each time: `memlab trace`",
     "refused": "refused",
 }
 
@@ -18,7 +18,8 @@ def types(root):
     """How many types each way of answering has, and how far from real steps."""
     rows = _rows(root)
     count = Counter(row["how"] for row in rows)
-    lines = ["| answered | types | run for real | largest difference |", "|---|---|---|---|"]
+    lines = ["| kind, and who answers | types | types run for real | largest difference |"]
+    lines.append("|---|---|---|---|")
     for how, words in WAYS.items():
         apart = [
             abs(row["traced"] - row["real"]) for row in rows if row["how"] == how and "real" in row

@@ -7,6 +7,7 @@ does not, for it is the doors to everything and no module of the core uses it.
 
 import ast
 import hashlib
+from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
@@ -20,7 +21,7 @@ def key(*roots):
     made = hashlib.sha256()
     for path in reached(*roots):
         name = path.relative_to(SOURCE) if SOURCE in path.parents else path.name
-        made.update(f"{name}\n{bare(ast.parse(path.read_text(encoding='utf-8')))}\n".encode())
+        made.update(f"{name}\n{_parsed(path)[0]}\n".encode())
     return made.hexdigest()
 
 
@@ -43,19 +44,38 @@ def imported(path):
     inside = SOURCE in path.parents
     package: tuple[str, ...] = path.relative_to(SOURCE).parent.parts if inside else ()
     names = [package] if inside else []  # a package comes before its modules
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _parsed(path)[1]:
         if isinstance(node, ast.Import):
             names += [tuple(each.name.split(".")) for each in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) + 1 - node.level] if node.level else ()
             base = (*above, *(node.module or "").split(".")) if node.module else above
             names += [base, *((*base, each.name) for each in node.names)]
-        elif isinstance(node, ast.Attribute | ast.Name):
-            if getattr(node, "attr", getattr(node, "id", "")) in BY_NAME:
-                names += [(*package, each.stem) for each in path.parent.glob("*.py")]
+        else:
+            names += [(*package, each.stem) for each in path.parent.glob("*.py")]
     beside = [] if inside else [path.parent / f"{name[0]}.py" for name in names if len(name) == 1]
     found = [file for file in beside if file.exists()]  # one tool may be made of several files
     return found + [file for name in names if name[:1] == ("memlab",) for file in files_of(name)]
+
+
+def _parsed(path):
+    """A module's syntax as text, and the nodes of it that import; parsed again when it changes."""
+    stat = path.stat()
+    return _of_file(path, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _of_file(path, _when, _size):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return bare(tree), [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        or (
+            isinstance(node, ast.Attribute | ast.Name)
+            and getattr(node, "attr", getattr(node, "id", "")) in BY_NAME
+        )
+    ]
 
 
 def files_of(name):

@@ -23,6 +23,7 @@ from causal_table import listed, types
 from posted import page as posted
 from posted import scripts
 
+from memlab.cli.audit import WRONG
 from memlab.files.claims import VERDICTS
 from memlab.files.records import read
 
@@ -87,10 +88,7 @@ def fill(text, root):
         "rehearsed_programs": rehearsed.programs,
         "rehearsed_trained": rehearsed.trained,
         "rehearsed_ranked": rehearsed.ranked,
-        "posted_headline": posted.headline,
         "posted_fresh": posted.fresh,
-        "posted_fresh_misses": posted.fresh_misses,
-        "posted_fresh_refused": posted.fresh_refused,
         "posted_worked": posted.worked,
         "posted_scripts": scripts.table,
         "posted_own_terms": posted.own_terms,
@@ -152,10 +150,10 @@ def _chapter_of(root, note):
 
 
 def kinds(root):
-    """What each verdict means."""
-    return "\n".join(
-        ["| verdict | when |", "|---|---|", *(f"| {v} | {w} |" for v, w in VERDICTS.items())]
-    )
+    """What each verdict means; WRONG is that of a list whose reader has named no fault."""
+    unnamed = {WRONG: "memlab computes another figure, and nobody has named the fault yet"}
+    rows = [f"| {verdict} | {when} |" for verdict, when in (VERDICTS | unnamed).items()]
+    return "\n".join(["| verdict | when |", "|---|---|", *rows])
 
 
 def versions(root):

@@ -90,25 +90,37 @@ def terms():
         return sorted(csv.DictReader(file), key=lambda row: -len(row["en"]))
 
 
+@cache
+def _patterns(language):
+    """Of each row of terms.csv: where its term stands in English, and the words never said for it."""
+    column, found = language.replace("-", "_"), []
+    for row in terms():
+        here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
+        never = []
+        for word in filter(None, row.get(f"never_{column}", "").split("|")):
+            # Ideographs have no blanks around them; a word of letters is a word of its own.
+            edge = "" if IDEOGRAPH.search(word) else r"\b"
+            never.append((word.strip(), re.compile(edge + re.escape(word.strip()) + edge, re.I)))
+        found.append((row, here, never))
+    return found
+
+
 def two_ways(language, english, translated):
     """Terms whose translation is fixed and not found; words that the language never uses."""
     column = language.replace("-", "_")
     rest = CODE.sub(" ", PLACES.sub(" ", SILENT.sub(" ", QUOTED.sub(" ", english))))
     found, said = [], translated.casefold()
-    for row in terms():
-        here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
+    for row, here, _ in _patterns(language):
         if not here.search(rest):
             continue
         rest = here.sub(" ", rest)  # "optimizer state" is one term, not also "state"
         allowed = [word.strip().casefold() for word in row.get(column, "").split("|")]
         if row.get("fixed") == "yes" and not any(word and word in said for word in allowed):
             found.append(f"{row['en']!r} is {row[column]!r} here (terms.csv)")
-    for row in terms():
-        for word in filter(None, row.get(f"never_{column}", "").split("|")):
-            # Ideographs have no blanks around them; a word of letters is a word of its own.
-            edge = "" if IDEOGRAPH.search(word) else r"\b"
-            if re.search(edge + re.escape(word.strip()) + edge, translated, re.I):
-                found.append(f"{word.strip()!r} is not said here, but {row[column]!r} (terms.csv)")
+    for row, _, never in _patterns(language):
+        for word, pattern in never:
+            if pattern.search(translated):
+                found.append(f"{word!r} is not said here, but {row[column]!r} (terms.csv)")
     return found
 
 

@@ -18,9 +18,8 @@ from .readings import ROOT, summary
 
 NEAR, FAR = 0.05, 0.10
 MOST, FEW = 12, 5
-SHORT = 6  # rows of a table where the answer alone is wanted
 KINDS_OF_RUNS = ("training, one GPU", "inference", "several GPUs")
-NAMES = ("sources that we had not worked on", "sources that we had worked on")
+NAMES = ("sources held out", "sources worked on")
 HEAD = ("answered", "median error", "within 5%", "within 10%", "more than 5% too low", "worst")
 README = ROOT / "README.md"
 SENTENCE = re.compile(r"(<!-- posted -->\n).*?(\n<!-- /posted -->)", re.S)
@@ -79,8 +78,9 @@ def told(found):
 
 def own_terms(root):
     """One command beside a description by hand and a trace of the source's own code."""
-    lines = ["| | one command | median error | with code for the source | median error | "]
-    lines[0] += "of these, with bytes added | trace of its code | median error |"
+    lines = ["| | one command: answers | median error | code for the source: answers | "]
+    lines[0] += "median error | answers with bytes added | trace of its code: answers | "
+    lines[0] += "median error |"
     lines.append("|---" * 8 + "|")
     theirs = (readings.unseen()[1], readings.answers())
     for name, alone, own in zip(NAMES, readings.commands(), theirs, strict=True):
@@ -91,7 +91,8 @@ def own_terms(root):
             some = [a for a in alone if group in (a.reading.group, "all")]
             mine = [a for a in own if group in (a.reading.group, "all")]
             answered = [a for a in mine if a.bytes is not None]
-            added = part(sum(a.reading.id in by_hand for a in answered), answered)
+            count = sum(a.reading.id in by_hand for a in answered)
+            added = f"{count} of {len(answered)} ({count / len(answered):.0%})"
             cells = [*told(some)[:2], *told(mine)[:2], added]
             cells += told([a for a in mine if a.reading.id in traced])[:2]
             lines.append(f"| {group} | {' | '.join(cells)} |")
@@ -134,14 +135,16 @@ def readme():
 def examples(root):
     """One command of each source that has a figure, as it is typed, and how the source fares."""
     lines = []
-    for found in readings.commands():
+    heads = readings.sources(readings.UNSEEN) | readings.sources()
+    for kind, found in zip(NAMES, readings.commands(), strict=True):
+        lines.append(f"# --- {kind} ---")
         for name in dict.fromkeys(a.reading.source for a in found):
             some = [a for a in found if a.reading.source == name]
             first = next((a for a in some if a.counted), None)
             if first is not None:
                 figures, median, worst = told(some)
                 said = f"{figures} of {len(some)} answered, median error {median}, worst {worst}"
-                lines += [f"# {name}: {said}", f"$ {first.command}"]
+                lines += [f"# {heads[name]['source']}: {said}", f"$ {first.command}"]
     return "\n".join(["```console", *lines, "```"])
 
 
@@ -153,18 +156,13 @@ def misses(root):
     return "\n".join(lines)
 
 
-def fresh_misses(root):
-    """The worst kinds of them of the sources that nobody had worked on."""
-    return "\n".join([*_missed(), *_far(readings.commands()[0], REASONS, SHORT)])
-
-
 def own_misses(root):
     """The kinds of rows of those sources that are missed most even with the source's own terms."""
     return "\n".join([*_missed(), *_far(readings.unseen()[1], OWN_REASONS, MOST)])
 
 
 def _missed():
-    yield "| what was run | more than 5% off | lowest | highest | why |"
+    yield "| what was run | answers more than 5% off | errors from | errors to | why |"
     yield "|---|---|---|---|---|"
 
 
@@ -189,7 +187,7 @@ def _reason(a, reasons):
 
 def refused(root):
     """Why measurements have no figure, and how many each; what few have in common is one row."""
-    lines = ["| why there is no figure | not worked on | worked on |", "|---|---|---|"]
+    lines = ["| why there is no figure | held out | worked on |", "|---|---|---|"]
     counts = [Counter(_kind(a.reason) for a in some if a.reason) for some in readings.commands()]
     every = sum(counts, Counter()).most_common()
     common = [reason for reason, count in every if count > FEW]
@@ -200,16 +198,6 @@ def refused(root):
     return "\n".join([*lines, f"| {len(rest)} other reasons | {others} |"])
 
 
-def fresh_refused(root):
-    """The same of the sources that nobody had worked on, the most frequent reasons alone."""
-    found, _ = readings.commands()
-    counts = Counter(_kind(a.reason) for a in found if a.reason).most_common()
-    lines = ["| why there is no figure | measurements |", "|---|---|"]
-    lines += [f"| {reason} | {count} |" for reason, count in counts[:SHORT]]
-    others = sum(count for _, count in counts[SHORT:])
-    return "\n".join([*lines, f"| {len(counts[SHORT:])} other reasons | {others} |"])
-
-
 def _kind(reason):
     """A refusal in the words of the page, without what differs from row to row."""
     return next((words for pattern, words in KINDS if re.search(pattern, reason)), reason)
@@ -218,7 +206,7 @@ def _kind(reason):
 def by_source(root):
     """One row a source that was worked on: where it stands, and how its own description does."""
     every = readings.answers()
-    head = "| source | licence | date | answered | counted | median error | worst |"
+    head = "| source | license | date | answered | counted | median error | worst |"
     lines = [head, "|---|---|---|---|---|---|---|"]
     for name, head in readings.sources().items():
         where = f"[{head['source']}](https://github.com/{head['repository']})"
@@ -231,9 +219,12 @@ def by_source(root):
 
 
 def unseen_sources(root):
-    """The first errors of each source that nobody had worked on, and those of today."""
+    """The first errors of each source that nobody had worked on, and those of this edition."""
     first, now = readings.unseen()
-    head = "| source | date | answered | median error | worst | today: answered | median error |"
+    head = (
+        "| source | date | first answers | median error | worst | answers in this edition "
+        "| median error in this edition |"
+    )
     lines = [head, "|---|---|---|---|---|---|---|"]
     for name, head in readings.sources(readings.UNSEEN).items():
         where = head.get("address") or f"https://github.com/{head['repository']}"

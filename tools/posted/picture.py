@@ -13,8 +13,8 @@ from .page import NEAR
 from .readings import ROOT, commands
 
 PATH = ROOT / "book" / "_static" / "posted.svg"
-TITLE = "One command against published bytes, one dot a measurement"
-GROUPS = {"sources that we had not worked on": "#D55E00", "that we had worked on": "#56B4E9"}
+TITLE = "memlab's figures against the published ones, one dot per measurement"
+GROUPS = {"sources held out": "#D55E00", "sources worked on": "#56B4E9"}
 LOW, HIGH = 27, 38  # powers of two: 128 MiB to 256 GiB
 
 

@@ -26,7 +26,7 @@ from .readings import ROOT
 STORED = readings.FOLDER / "scripts.json"
 VERSIONS = ("torch", "triton")
 RASCHKA, TITAN = "LLMs-from-scratch", "torchtitan"
-COMPILED = "The script compiles its model; the step is rehearsed as it is written."
+COMPILED = "The script compiles its model; the rehearsal runs it uncompiled."
 SOURCES = {  # by the folder of a checkout: its commit
     RASCHKA: "322000d8334012f8bd99eb02c4ebd405e7707f19",
     TITAN: "9dec370ad26b5f8e9a7333a0e36165018262644b",

@@ -213,7 +213,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "predicted_bytes": field("bytes", "its sum"),
         "seen_bytes": field("bytes", "what was seen"),
         "gap_bytes": field("integer", "seen less predicted"),
-        "causes": several(_FINDING, "what can account for the gap, likeliest first"),
+        "causes": several(
+            _FINDING, "what can account for the gap: first what closes it, then the most likely"
+        ),
         "sums": several(_SUM, "causes that come near it together"),
         "ruled_out": several(_FINDING, "what cannot"),
         "notes": several({"type": "string"}, "what else is to be said"),

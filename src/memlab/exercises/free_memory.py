@@ -61,8 +61,8 @@ exercise(
     "ex-free-memory-3",
     # Two tensors more, each with a step counter of 4 bytes.
     answer=lambda: 12 * _narrow_pair() + 2 * 4 + _SAVED,
-    hint="OwnHead has the narrow table and its projection beside a matrix of the same size as "
-    "Tied's. At the peak a parameter takes its weight and two states, and the projection has "
+    hint="OwnHead has the narrow table and its projection in addition to a matrix of the same size "
+    "as Tied's. At the peak a parameter takes its weight and two states, and the projection has "
     "saved its input.",
     wrong={
         lambda: 12 * _narrow_pair() + 2 * 4: "The projection also saves its input, R x E in fp32.",

@@ -1,4 +1,4 @@
-"""From a gap between predicted and seen to the causes that can account for it, likeliest first."""
+"""From a gap, seen minus predicted, to its causes: first what closes it, then the most likely."""
 
 from __future__ import annotations
 

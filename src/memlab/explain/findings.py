@@ -22,7 +22,8 @@ INSIDE = (
     "The figure that was seen is rounded to {1}, at least twice the gap: rounding alone may "
     "account for it."
 )
-CAUSES, SUMS = "what can account for it, likeliest first", "what comes near it together"
+CAUSES = "what can account for it: first what closes the gap, then the most likely"
+SUMS = "what comes near it together"
 RULED_OUT = "what cannot"
 ONCE = {grade: f"{{1}}   {{2}}, {grade}" for grade in ("often", "sometimes", "seldom")}
 TIMES = {grade: f"{{1}}   {{2}} ({{3}} times), {grade}" for grade in ONCE}
@@ -121,7 +122,7 @@ class Sum:
 class Explanation:
     """What was predicted, what was seen, and what may lie between.
 
-    causes      what can account for some of the gap, likeliest first
+    causes      what can account for some of the gap: first what closes it, then the most likely
     sums        one to three causes together, by likelihood and closeness
     ruled_out   causes that cannot: they add nothing to this peak, or more than the gap
     equal       those of `causes` that close the gap, as far as the figure is known; of two or more

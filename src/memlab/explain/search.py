@@ -40,7 +40,7 @@ class Search:
         return self._alone.equal
 
     def alone(self) -> tuple[list[Finding], list[Finding]]:
-        """Those that fit into the gap and those that do not, the likeliest first."""
+        """Those that fit into the gap, closing ones first, then the most likely; and the others."""
         return self._alone.ranked()
 
     def entries(self, causes: list[Finding]) -> list[list[Finding]]:

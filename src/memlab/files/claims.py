@@ -28,7 +28,7 @@ VERDICTS = {
     "unit slip": "GB for GiB, bits for bytes, thousands for millions",
     "wrong model": "the formula does not describe what the program does",
     "missing term": "what is counted is right, but something that is in memory was left out",
-    "contradicts itself": "the same note says otherwise",
+    "contradicts itself": "the same text says otherwise",
     "wrong about an API": "the library has no such thing, or it does something else",
     "cannot be checked here": "checking it would need a GPU, a data set or a more precise claim",
 }

@@ -27,6 +27,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 CHILD = "import sys; from memlab.lab.ranks import _child; _child(*sys.argv[1:])"
+# What a task that names a package will import in each rank, and takes longer than its steps.
+SLOW = {
+    b"transformers": ("transformers.models.auto.modeling_auto", "transformers.modeling_utils"),
+    b"trainer": ("transformers.trainer",),
+    b"lora": ("peft",),
+}
 # Where a process that has imported torch can be copied; on macOS its frameworks do not bear it.
 COPIES = sys.platform == "linux"
 
@@ -89,12 +95,11 @@ def _child(folder: str, ranks: str, *its: str) -> None:
     works = [partial(_work, folder, int(ranks), int(rank), function, arguments) for rank in its]
     if len(works) == 1:
         return works[0]()
-    # To import takes longer than the steps of a small model: any optimizer imports the first,
-    # and models of transformers, where a Run of the task asks for its code, import the others.
-    import_module("torch._dynamo")
-    if b"transformers" in task and find_spec("transformers"):
-        import_module("transformers.models.auto.modeling_auto")
-        import_module("transformers.modeling_utils")
+    import_module("torch._dynamo")  # by any optimizer, and as slow
+    for word, modules in SLOW.items():
+        if word in task and find_spec(modules[0].partition(".")[0]):
+            for name in modules:
+                import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a rank need not look through all of torch
     copies = [_copy(work) for work in works]
