@@ -74,7 +74,7 @@ def test_what_no_table_has_is_counted_at_a_press(browser, roots):  # noqa: F811
         page.select_option("#calc-zero", "3")
         page.select_option("#calc-precision", "bf16")
         counted(page, peak(data=16, zero=3, recipe="bf16"))
-        assert page.is_hidden("#calc-count")
+        page.wait_for_selector("#calc-count", state="hidden")
         assert watched.wrong == []
         fetched = {url.split("/")[-1] for url in watched.asked if "/python/" in url}
         assert fetched == {*cpython.FILES, cpython.ARCHIVE}

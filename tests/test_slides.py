@@ -10,6 +10,7 @@ import pytest
 import slides
 from decks.blocks import blocks, rendered, sentences
 from decks.deck import Deck
+from test_calculator_page import until
 
 MOST = 30  # slides of a deck
 LEAST = 16  # px of a letter
@@ -206,8 +207,8 @@ def test_the_speaker_has_a_window_whose_arrows_move_the_room(program, folders):
     now = notes.locator(".slides > section.now")
     assert "Attention compares tokens" in now.locator("aside.notes").inner_text()
     notes.keyboard.press("ArrowRight")
-    page.wait_for_function("Reveal.getIndices().h === 4")
-    notes.wait_for_function("document.querySelectorAll('.slides > section')[4].matches('.now')")
+    until(page, lambda: page.evaluate("Reveal.getIndices().h") == 4)
+    notes.wait_for_selector(".slides > section:nth-of-type(5).now", state="attached")
     notes.close()
     page.close()
 

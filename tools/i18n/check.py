@@ -92,7 +92,7 @@ def terms():
 
 @cache
 def _patterns(language):
-    """Of each row of terms.csv: where its term stands in English, and the words never said for it."""
+    """Of each row of terms.csv: its term in English text, and the words that are never said."""
     column, found = language.replace("-", "_"), []
     for row in terms():
         here = re.compile(rf"\b{re.escape(row['en'])}s?\b", re.I)
