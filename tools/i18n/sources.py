@@ -189,11 +189,12 @@ def suspects():
 # A word with another sense in the tables with this first heading, or in the picture of this title:
 # a process, and no matrix's rank; an adapter's rank, where the figures' "rank 64" is a process; a
 # prompt that an adapter trains, no text to go on from; in one kernel, no torch's flag; loads of
-# experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once; what
-# comes out, and no name in torch's code; an optimizer's update, and no name of its state; a moment,
-# and not later; parts, and no way to load; all parameters, and no sum; bytes beside those derived,
-# and no tensors; a difference, and no deed; tokens themselves, and not how many; a name in
-# autograd's code; how many rows; a number; a loop that does nothing else; a layer of torchao's.
+# experts, no distances of levels; tensors of a file, no sequences; a sum, and not at once; an
+# optimizer's update, and no name of its state; a moment, and not later; parts, and no way to load;
+# all parameters, and no sum; bytes beside those derived, and no tensors; a difference, and no
+# deed; tokens themselves, and not how many; a name in autograd's code; how many rows; a number; a
+# loop that does nothing else; a layer of torchao's; two techniques, which a language says in their
+# gender; weights, in the plural.
 SENSES = (
     ("rank", "rank"),
     ("trained", "rank 64"),
@@ -206,7 +207,6 @@ SENSES = (
     ("bf16 .grad", "together"),
     ("each of 8 H100s", "together"),
     ("ranks", "together"),
-    ("quantized and back", "result"),
     ("at the end of", "step"),
     ("after", "after"),
     ("one of six ranks", "shards"),
@@ -218,7 +218,9 @@ SENSES = (
     ("rows", "rows"),
     ("value", "value"),
     ("16 pieces of 1,024 tokens", "plain"),
-    ("one layer", "torchao's"),
+    ("one layer, bytes", "torchao's"),
+    ("techniques", "both"),
+    ("sum", "saved"),
 )
 
 
