@@ -87,7 +87,6 @@ def at_peak(model: Model, recipe: Recipe, run: Run, stage: int | None = None) ->
     else:
         moment, held = _highest(model, recipe, run)
     order = ["weights", "master", *(term for term in TERMS if term != "weights")]
-    order.insert(order.index("activations"), "kv_cache")
     names = [name for name in order if held.get(name)]
     names += [name for name in held if held[name] and name not in order]
     said = told(run)

@@ -23,7 +23,7 @@ from .core.graph import Tensor, call
 from .core.result import term
 from .core.setting import Setting
 from .core.storage_log import Log
-from .kv_cache import Cache
+from .kv_cache import cache_of
 from .networks import network
 from .networks.router_loss import load_balancing_loss
 from .ops import Ops
@@ -128,8 +128,7 @@ def _call(model: Model, recipe: Recipe | str | None, run: Run, every_layer: bool
         sliding=sliding,
     )
     written = network("transformers", shaped.family)(f, setting)
-    of = [getattr(written, name, None) for name in ("narrow_keys", "cached_rows")]
-    cache = Cache(f, setting, *of)
+    cache = cache_of(f, setting, written)
     ids = f.new("ids", (setting.B, setting.T), "int64", "inputs")
     log = f.log
     log.mark("before")

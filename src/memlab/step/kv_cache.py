@@ -9,6 +9,10 @@ from .core.setting import Setting
 from .core.storage_log import SIZES, Dim
 from .ops import Ops
 
+TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class Cache:
     """Mirrors DynamicCache: of each layer its keys and values, [B, K, S, H], of one dtype.
@@ -38,7 +42,6 @@ class Cache:
             narrow = [s.model.learned_positions] * s.L
         self.dtypes = [(f.autocast or s.dtype) if each else s.dtype for each in narrow]
         self.layers: list[list[Tensor | None]] = []
-        self.windows: list[Tensor] = []
         if s.past or s.window is None:
             self.open()
         if s.past:
@@ -76,7 +79,7 @@ class Cache:
         for layer in self.f.each_layer(self.s.L):
             self.layers.append([None, None])
             if self.slides(layer):
-                self.windows.append(self.f.new("window", (), "int64", "kv_cache"))
+                self.layers[layer].append(self.f.new("window", (), "int64", "kv_cache"))
 
     def update(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Take in the new tokens' keys and values; returns all of them, in one piece each."""
@@ -85,15 +88,27 @@ class Cache:
         if not self.slides(self.f.layer):
             held[0] = keys
         values = self.joined(v)
-        held[:] = [keys, values]
+        held[:2] = [keys, values]
         return keys, values
 
     def joined(self, new: Tensor) -> Tensor:
         """The old ones, which are still held, and the new ones as one tensor."""
         f, s = self.f, self.s
         dtype = self.dtypes[f.layer]
-        wide = f.to(new, dtype)
+        wide = f.to(new, dtype) if f.backend == "cpu" else new  # as Ops.cat
         seen = s.within(s.window) if self.slides(f.layer) else s.seen
         joined = f.new("cat", (s.B, new.shape[1], seen, new.shape[3]), dtype, "kv_cache")
+        shape = new.shape
+        f.apply("cat", [wide], [joined], lambda grads, saved, needs: [f.view(grads[0], *shape)])
         del wide
         return joined
+
+    def forget(self) -> None:
+        """Let go of every layer's, those that are not simulated included."""
+        for layer in self.f.each_layer(self.s.L):
+            self.layers[layer].clear()
+
+
+def cache_of(f: Ops, s: Setting, network: Any) -> Cache:
+    """An empty one, as a network of its family fills it."""
+    return Cache(f, s, *(getattr(network, name, None) for name in ("narrow_keys", "cached_rows")))

@@ -14,7 +14,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..run import Run
 from ..run.argument_types import check_types
-from ..run.loop_rules import keeps_output
+from ..run.loop_rules import keeps_keys, keeps_output
 from ..run.optimizer_loops import loop_of, step_name
 from ..run.recipe_choice import recipe_for, tied_as
 from ..sharding.tensor_parallel import one_rank
@@ -186,7 +186,8 @@ def _played(
         lora.check_other(run.adapter, shaped, run, dtype)
         f.frozen = (*COMPONENTS, "other")
         f.lora_dropout = getattr(run.adapter, "dropout", 0.0)
-    first = first_apart(shaped, run.tokens) if theirs else 0
+    keys_kept = keeps_keys(run, shaped.config)  # which layers with a window have a number beside
+    first = first_apart(shaped, None if keys_kept else run.tokens) if theirs else 0
     f.show(shaped.layers, None if every_layer or zero else first)  # no two fill a bucket alike
     if zero is None:
         copies.put_beside(f, chosen)
@@ -208,6 +209,7 @@ def _played(
         texts="packed" if run.devices.context > 1 else run.texts,  # positions jump there too
         looked_for=0 if run.loop == "sft" else run.batch,
         shared=run.devices.context > 1,
+        past=0 if keys_kept else None,
         keeps_output=keeps_output(run),
         counted=run.loop == "trainer",
         lora=run.lora,
@@ -315,6 +317,7 @@ def _run(
             copies.start_micro_batch(f, layers)
             loss = f.root(program.loss, batch)
             output = f.output  # only now is the last one let go
+            program.keep_keys()
             if program.holds_output:
                 output = (*output, loss)
             f.output = ()

@@ -20,6 +20,7 @@ TERMS = (
     "reduce buckets",
     "optimizer",
     "inputs",
+    "kv_cache",
     "activations",
     "logits",
     "other",

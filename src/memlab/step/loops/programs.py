@@ -12,6 +12,7 @@ from ...run.loop_rules import keeps_output
 from ...run.loops import LOOPS, TAUGHT, TRAINERS
 from ..core.graph import Tensor
 from ..core.setting import Setting
+from ..kv_cache import Cache, cache_of
 from ..networks import network
 from ..ops import Ops
 from .inputs import batch_of
@@ -79,6 +80,7 @@ class Program:
         self.prefetches = run.loop == "nanogpt"
         self.holds_output = keeps_output(run) and run.loop != "nanogpt"  # the loss in it
         self.keeps_norm = run.loop in TRAINERS  # of the last step's gradients
+        self.keys: Cache | None = None  # and values, in the output that is kept
 
     def add_reference(self) -> None:
         """A second model where the loop has one, built after the policy has been looked at."""
@@ -112,6 +114,8 @@ class Program:
         if own := made_by(self.run):
             return own.loss(self, batch)  # type: ignore[no-any-return]
         ids = self.ids(batch)
+        if s.cached:
+            self.policy.cache = cache_of(f, s, self.policy)
         if self.prompt is not None:
             return self.prompt.forward(ids)
         made = self.policy.forward(ids)
@@ -124,6 +128,13 @@ class Program:
 
             return sft_loss(f, made)
         return made
+
+    def keep_keys(self) -> None:
+        """Let go of the keys and values of the last output, now that those of the next are there."""
+        if self.setting.cached:
+            if self.keys is not None:
+                self.keys.forget()
+            self.keys, self.policy.cache = self.policy.cache, None
 
     def ids(self, batch: list[Tensor]) -> Tensor:
         """The tokens of a batch: where they are a part of a longer row, a view of it."""

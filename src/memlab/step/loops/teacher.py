@@ -12,7 +12,7 @@ from .. import keys, supported
 from ..core.engine import SHOWN
 from ..core.graph import Tensor, call
 from ..core.setting import Setting
-from ..kv_cache import Cache
+from ..kv_cache import Cache, cache_of
 from ..networks import network
 from ..ops import Ops
 from ..windows import first_apart, windows
@@ -74,9 +74,8 @@ class Judge:
     def answered(self, ids: Tensor) -> tuple[Tensor, Cache]:
         """Its logits, and the cache that a call in evaluation mode leaves."""
         f, model = self.f, self.network
-        of = [getattr(model, name, None) for name in ("narrow_keys", "cached_rows")]
         with self._judging():
-            cache = model.cache = Cache(f, self.setting, *of)
+            cache = model.cache = cache_of(f, self.setting, model)
             logits = logits_of(f, model, self._body(ids))
             model.cache = None
             f.end_autocast()
@@ -89,8 +88,7 @@ class Judge:
     def forget(self, cache: Cache) -> None:
         """Let the cache of every layer go, those that are not simulated included."""
         with self._own_layers():
-            for layer in self.f.each_layer(self.setting.model.layers):
-                cache.layers[layer].clear()
+            cache.forget()
 
     @contextmanager
     def _judging(self) -> Iterator[None]:

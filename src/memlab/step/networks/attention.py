@@ -28,6 +28,16 @@ def splits(f: Ops, s: Setting) -> bool:
     return s.N > 1 and scores_kept(f, s)
 
 
+def splits_joined(f: Ops, s: Setting, *, masked: bool = False) -> bool:
+    """Whether those of k and v do so because these two were joined in a cache, head by head.
+
+    CUDA's flash kernel makes gradients in the order of memory of what it was given.
+    """
+    if not s.cached or f.backend != "cuda" or s.K == 1 or s.T == 1:
+        return False
+    return s.attention != "eager" and chosen(f, s, masked=masked) == "flash"
+
+
 def attend(
     f: Ops,
     s: Setting,
@@ -172,6 +182,7 @@ def math_attention(
     if bias is None or s.T > 1:
         keys, values = repeated(f, wide_k, s.N), repeated(f, wide_v, s.N)
     own = s.K == s.N if bias is not None else keys is wide_k  # heads as projected, not repeated
+    own = own and not (s.cached and s.model.latent is None)  # nor joined in a cache
     copies = (scattered(s) and rows, scattered(s) and rows and own)
     scores = product(f, scaled, f.scale(keys), s.B, s.N, s.T, k.shape[2], copies=copies)
     if (

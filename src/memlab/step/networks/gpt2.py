@@ -8,7 +8,7 @@ from ..core.setting import Setting
 from ..core.storage_log import Dim
 from ..kv_cache import Cache
 from ..ops import Ops
-from .attention import attend, splits
+from .attention import attend, splits, splits_joined
 from .gpt_parts import (
     Weights,
     counted_positions,
@@ -123,9 +123,10 @@ class GPT2:
         """In the order of the real code; products give their gradients in another order."""
         s, shape = self.setting, (self.setting.B, self.setting.N, self.setting.T, self.setting.H)
         q, k, v = pieces(self.f, qkv, 3)
-        copies = splits(self.f, s)
-        key = self.f.view(k, *shape)  # transposed twice on its way: its gradient needs no copy
-        value = reordered(self.f, v, *shape, copies=copies)
+        copies, joined = splits(self.f, s), splits_joined(self.f, s)
+        # Transposed twice on its way: its gradient needs no copy.
+        key = reordered(self.f, k, *shape, copies=joined)
+        value = reordered(self.f, v, *shape, copies=copies or joined)
         query = reordered(self.f, q, *shape, copies=copies)
         return query, key, value
 

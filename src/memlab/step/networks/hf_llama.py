@@ -15,7 +15,7 @@ from ..core.setting import Setting
 from ..core.storage_log import Dim
 from ..kv_cache import Cache
 from ..ops import Ops
-from .attention import scores_kept, sdpa_forward
+from .attention import scores_kept, sdpa_forward, splits_joined
 from .flash2 import FLASH_2, flash2
 from .hf_common import eager_shared_heads, embedded, head_loss
 from .llama_weights import LlamaWeights
@@ -240,7 +240,8 @@ class HFLlama(LlamaWeights):
         sliced = turns and name != "v"
         repeats = masked and s.K < s.N and name != "q"
         scores = s.shared or scores_kept(f, s, masked=masked)
-        copied = heads > 1 and (sliced or repeats or scores)
+        joined = name != "q" and splits_joined(f, s, masked=masked)
+        copied = heads > 1 and (sliced or repeats or scores or joined)
         if name == "k" and not turns and s.K == s.N and scores:
             copied = s.B > 1  # in columns of whole rows: one text's are a transpose
         if copied:

@@ -13,7 +13,7 @@ from ..adapters.experts import EXPERTS, weight, with_adapters, wrapped
 from ..adapters.lora import linear
 from ..core.graph import Tensor, call
 from ..core.storage_log import Dim
-from .attention import scores_kept
+from .attention import scores_kept, splits_joined
 from .complex_rotary import polar, turned
 from .experts import Qwen3Moe
 from .hf_common import eager_shared_heads
@@ -125,7 +125,8 @@ class Llama4(RotaryInSomeLayers, Qwen3Moe):
         """
         f, s = self.f, self.setting
         repeats = masked and s.K < s.N and name == "k"
-        copied = repeats or scores_kept(f, s, masked=masked)
+        joined = name == "k" and splits_joined(f, s, masked=masked)
+        copied = repeats or joined or scores_kept(f, s, masked=masked)
         if copied and s.T > 1 and (heads > 1 or (name == "k" and s.N == 1)):
             y = f.folded(y)
         return f.view(y, s.B, heads, s.T, s.H)

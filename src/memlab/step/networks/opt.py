@@ -7,7 +7,7 @@ from ..core.setting import Setting
 from ..core.storage_log import Dim
 from ..kv_cache import Cache
 from ..ops import Ops
-from .attention import attend, scores_kept, splits
+from .attention import attend, scores_kept, splits, splits_joined
 from .gpt_parts import (
     Weights,
     layer_norm,
@@ -144,9 +144,10 @@ class OPT:
         query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
         key = linear(f, x, w, "k")
         # The product with its transpose gives the gradient back transposed.
-        key = reordered(f, key, *shape, copies=s.B > 1 and scores_kept(f, s))
+        joined = splits_joined(f, s)
+        key = reordered(f, key, *shape, copies=joined or (s.B > 1 and scores_kept(f, s)))
         value = linear(f, x, w, "v")
-        value = reordered(f, value, *shape, copies=copies)
+        value = reordered(f, value, *shape, copies=copies or joined)
         if self.cache is not None:
             key, value = self.cache.update(key, value)
         y, weights = attend(f, s, query, key, value, mask)
