@@ -73,17 +73,26 @@ class Cache:
         return min(s.past, s.window) if s.window is not None and self.slides(layer) else s.past
 
     def open(self) -> None:
-        """What a new cache holds: nothing, but of a layer with a window its length."""
+        """What a new cache holds: nothing, but of a layer with a window its length.
+
+        That is a number on the host, which CUDA has when the layer's first keys are there.
+        """
         if self.layers:
             return
         for layer in self.f.each_layer(self.s.L):
             self.layers.append([None, None])
-            if self.slides(layer):
-                self.layers[layer].append(self.f.new("window", (), "int64", "kv_cache"))
+            if self.slides(layer) and (self.s.past or self.f.backend == "cpu"):
+                self.layers[layer].append(self.length())
+
+    def length(self) -> Tensor:
+        """The length of a window."""
+        return self.f.new("window", (), "int64", "kv_cache")
 
     def update(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Take in the new tokens' keys and values; returns all of them, in one piece each."""
         held = self.layers[self.f.layer]
+        if self.slides(self.f.layer) and len(held) == 2:
+            held.append(self.length())
         keys = self.joined(k)
         if not self.slides(self.f.layer):
             held[0] = keys
