@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from fake_card import on_card
-from real_steps import Question, build, module_vocab, quiet
+from real_steps import Question, build, module_vocab, quiet, tensors_of
 
 from memlab.base.gc_paused import no_garbage
 from memlab.lab.subject import DTYPES
@@ -106,11 +106,6 @@ def _tracked(step: Question, module: torch.nn.Module, ids: torch.Tensor) -> Real
         ],
         tracker=tracker,
     )
-
-
-def tensors_of(cache: Any) -> list[torch.Tensor]:
-    """Every tensor that a cache holds: of each layer its keys, values, and its window if any."""
-    return [tensor for layer in cache for tensor in layer if tensor is not None]
 
 
 @contextmanager

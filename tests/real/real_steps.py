@@ -266,12 +266,14 @@ def _ours(step: Question) -> torch.nn.Module:
 def _theirs(step: Question) -> torch.nn.Module:
     torch.manual_seed(0)
     transformers = hugging_face()
+    # A program that keeps outputs has not thought of the cache, which is there by default.
+    without: dict[str, Any] = {} if step.run.loop == "keeps-outputs" else {"use_cache": False}
     if step.bare:
         with quiet():
-            config = transformers.AutoConfig.for_model(**{"use_cache": False, **step.config})
+            config = transformers.AutoConfig.for_model(**without | step.config)
             return transformers.AutoModelForCausalLM.from_config(config).train()
     # Without a padding token no row of the embedding is treated apart.
-    settings: dict[str, Any] = {"pad_token_id": None, **step.config, "use_cache": False}
+    settings: dict[str, Any] = {"pad_token_id": None, **step.config, **without}
     if step.run.dropout is not None:
         settings |= dict.fromkeys(record_of(step.family).dropouts, step.run.dropout)
     with quiet():
@@ -436,11 +438,18 @@ def _forward(
                 module(**{"labels": ids} | batch)
             ]  # behind the forward pass: the last one lived till now
             loss = KEPT[0].loss
+            if tracker is not None and KEPT[0].get("past_key_values") is not None:
+                tracker.label(tensors_of(KEPT[0].past_key_values), "kv_cache")
         elif run.texts == "full":
             loss = loss_of(module, ids, run, batch.get("labels"))
         else:
             loss = module(**batch).loss
         return loss / run.micro_batches if run.micro_batches > 1 else loss
+
+
+def tensors_of(cache: Any) -> list[torch.Tensor]:
+    """Every tensor that a cache holds: of each layer its keys, values, and its window if any."""
+    return [tensor for layer in cache for tensor in layer if tensor is not None]
 
 
 def module_vocab(module: torch.nn.Module) -> int:

@@ -95,6 +95,14 @@ class Setting:
         """Whether keys and values come from a cache, where they lie head by head."""
         return self.past is not None
 
+    @property
+    def masked_texts(self) -> str:
+        """How rows are filled as masks know it: beside a cache nobody looks for several texts.
+
+        Source      transformers, masking_utils.py: _preprocess_mask_arguments
+        """
+        return "full" if self.cached and self.texts == "packed" else self.texts
+
     def linear(
         self, name: str, outputs: int, inputs: int, bias: bool
     ) -> dict[str, tuple[int, ...]]:

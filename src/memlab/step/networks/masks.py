@@ -55,7 +55,7 @@ def mask_of(
     if s.attention == "eager":
         return causal_mask(f, s, dtype, window, chunked=chunked)
     if window is None or s.within(window) < window:
-        if s.texts == "full":
+        if s.masked_texts == "full":
             return None
         if s.texts == "padded":
             _look_for_padding(f)
@@ -101,7 +101,7 @@ def _boolean_mask(f: Ops, s: Setting, window: int | None, chunked: bool = False)
         del plain
     if chunked:
         return _chunked(f, s, seen)
-    if s.texts == "full":
+    if s.masked_texts == "full":
         mask = _causal(f, s, window, seen)
     elif s.texts == "padded":
         mask = _without_padding(f, s, window, seen)
