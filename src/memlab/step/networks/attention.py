@@ -35,6 +35,8 @@ def splits_joined(f: Ops, s: Setting, *, masked: bool = False) -> bool:
     """
     if not s.cached or f.backend != "cuda" or s.K == 1 or s.T == 1:
         return False
+    if s.attention == "flash_attention_2" and s.texts == "packed":  # which are copied into rows
+        return False
     return s.attention != "eager" and chosen(f, s, masked=masked) == "flash"
 
 

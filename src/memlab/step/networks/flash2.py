@@ -35,6 +35,8 @@ def flash2(f: Ops, s: Setting, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.dtype == "fp32":  # norms and rotary under autocast
         narrow = f.autocast or s.dtype
         q, k, v = f.to(q, narrow), f.to(k, narrow), f.to(v, narrow)
+    if s.texts == "packed" and s.cached and s.K > 1 and s.T > 1:
+        k, v = f.copy(k), f.copy(v)  # from head by head into rows
     found: list[Tensor] = []
     if s.B == 1 and s.T > 1 and not (s.texts == "packed" and not s.looked_for):
         _look(f, s)
