@@ -18,6 +18,7 @@ from products import add, copied, covers
 
 from memlab.page.peak import (
     EARLY,
+    EVERY,
     FIRST,
     INNER,
     KINDS,
@@ -26,8 +27,6 @@ from memlab.page.peak import (
     LEAST,
     OTHER,
     OUTSIDE,
-    SHARDED,
-    TERMS,
     THIRD,
     place_of,
     tally,
@@ -111,7 +110,7 @@ class Held:
             first = [copied(self.by_layer.get(each, {})) for each in alike]
             if any(other != first[0] for other in first):
                 raise ValueError(f"layers {alike} differ while {part.layer} is computed")
-        made: dict[str, dict[str, int]] = {name: {} for name in TERMS + SHARDED}
+        made: dict[str, dict[str, int]] = {name: {} for name in EVERY}
         for layer, weights in part.weights.items():
             for name, products in self.by_layer.get(layer, {}).items():
                 for letter, times in weights.items():

@@ -24,8 +24,8 @@ from memlab.families import record_of, tabled
 from memlab.page import loop_tables
 from memlab.page.adapter_tables import kind_of
 from memlab.page.adapter_tables import letters_of as adapted_letters
-from memlab.page.loop_tables import MANY, ONE, PAIRS, TABLED, table_of, tiled
-from memlab.page.peak import BATCH, LEAST
+from memlab.page.loop_tables import KEPT, MANY, ONE, PAIRS, TABLED, table_of, tiled
+from memlab.page.peak import BATCH, CACHE, LEAST, TERMS
 from memlab.run.loops import HEADED, TRAINERS
 from memlab.step.loops import fused_tiles
 from memlab.step.simulate import log_of
@@ -136,7 +136,8 @@ def text_of(loop, family, precision, base, which):
     for kind in kinds_of(loop, family, precision, which):
         name = ".".join(kind)
         made[kind_of(name) if which else name] = moments_of(loop, family, kind, base, which)
-    return json.dumps(products.interned(made), separators=(",", ":"))
+    terms = TERMS + (CACHE,) * (loop == KEPT)
+    return json.dumps(products.interned(made, terms), separators=(",", ":"))
 
 
 def path_of(loop, family, precision, base, which):

@@ -27,7 +27,7 @@ from memlab.families import record_of, tabled
 from memlab.model import Model
 from memlab.model.latent import Latent
 from memlab.page.layer_forms import FORMS, FORMS_OF, PLAIN, THREE, TURNS, form_of
-from memlab.page.peak import SHARDED, TERMS, dropped, letters
+from memlab.page.peak import CACHE, EVERY, dropped, letters
 from memlab.run import Run
 from memlab.step.core.storage_log import SIZES
 from memlab.step.simulate import log_of, term
@@ -216,7 +216,8 @@ def place(record):
     name = term(record)
     if name in ("weights", "optimizer", "reference"):
         return None
-    return name if name in TERMS + SHARDED else "other"
+    name = {"kv_cache": CACHE}.get(name, name)
+    return name if name in EVERY else "other"
 
 
 def kinds_of(family, precision):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..units import text
 from ..verdict import DOES_NOT_FIT, FITS, TIGHT
 from .command import command, script
-from .peak import SHARDED, TERMS
+from .peak import EVERY
 from .table_peak import BUCKETS
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from .question import State
     from .table_peak import Rows
 
-CACHE = "KV cache"
 ORDER: tuple[str, ...] = ("weights", "reference", "master", "gradients", "accumulator", "optimizer")
-ORDER += (BUCKETS, "pipeline buffers") + TERMS[1:] + SHARDED + (CACHE,)
+ORDER += (BUCKETS, "pipeline buffers") + EVERY[1:]
 SIGNS = {FITS: "yes", TIGHT: "tight", DOES_NOT_FIT: "no"}  # how the page marks a verdict
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..families import record_of
+from ..run.loop_rules import keeps_keys
 from ..run.loops import HEADED, TAUGHT, TRAINERS
+from ..step.windows import windows
 from ..terms.optimizer import managed
 from . import words as say
 from .layer_forms import attention_of, form_of
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 
 PLAIN = "plain"
 ADAPTED = TRAINERS  # loops whose steps with adapters were counted
-TABLED = ("sft", "dpo", "grpo", "keeps-outputs", "nanogpt")  # that have moments of their own
+KEPT = "keeps-outputs"  # the model's output, with keys and values in it
+TABLED = ("sft", "dpo", "grpo", KEPT, "nanogpt")  # that have moments of their own
 PRECISIONS = ("bf16", "autocast")  # of those
 PAIRS = "dpo"  # two sequences each, so that there are always several
 EMBEDDINGS = ("embedding", "positions")
@@ -129,6 +132,7 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
         known = "loops" in record_of(table_family(model, run)).counted("beside")
     else:
         known = own.counted("trainer", True)  # of phi3 some forms were not held against the sum
+    known = known and not (run.loop == KEPT and other_keys(model, run))
     if not known or form_of(model) != "plain" and model.family == "phi3":
         return Message(say.NO_LOOP_STEP, family=model.family)
     if recipe.master:
@@ -144,6 +148,15 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     if run.devices.ranks > 1 and not run.devices.replicated:
         return say.NO_LOOP_DEVICES
     return ""
+
+
+def other_keys(model: Model, run: Run) -> bool:
+    """Whether a kept output has other keys and values than that of the tables: none, as its config
+    asks for no cache, or in a layer with a window, whose length is a number beside them.
+    """
+    if run.checkpointing != "none":
+        return False
+    return not keeps_keys(run, model.config) or windows(model, run.window)[0] is not None
 
 
 def completed(moments: list[Any], precision: str, run: Run, width: float) -> None:

@@ -51,6 +51,9 @@ BATCH = 4  # of the parts of a kind's name
 TERMS = ("gradients", "activations", "logits", "other")
 # Of steps under FSDP2, which have files of their own.
 SHARDED = ("gathered weights", "all-gather buffers", "whole gradients", "reduce-scatter buffers")
+# Of loops that keep a model's output, with the keys and values in it.
+CACHE = "KV cache"
+EVERY = TERMS + SHARDED + (CACHE,)
 
 
 def letters(model: Model, run: Run) -> dict[str, int]:

@@ -17,7 +17,7 @@ from ..terms.optimizer_step import step_room
 from . import adapter_tables, fsdp_tables, loop_tables, torch_loss_tables
 from .formula_text import spelled, stored
 from .layer_forms import layers_of, table_of
-from .peak import LAYERS, SHARDED, TERMS, kind_of, places, precision_of, value
+from .peak import EVERY, LAYERS, kind_of, places, precision_of, value
 from .supported import Unknown, check, no_kind, why
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -82,7 +82,7 @@ class Highest:
         """What is held then: {term: (bytes, formula)}."""
         rows = dict(self._kept)
         held, (parts, room) = self.stack(self.moment), self._made_of(self.moment)
-        for name in TERMS + SHARDED:
+        for name in EVERY:
             if name in held:
                 more = room if name == "other" else 0
                 formula = spelled(parts.get(name, {}), self._sizes, self._layers, more)
@@ -93,7 +93,7 @@ class Highest:
         """What the top of a hill is made of: {term: bytes}."""
         parts, room = self._made_of(hill)
         made = {name: self._kept[name][0] for name in self._kept}
-        for name in TERMS + SHARDED:
+        for name in EVERY:
             size = value(parts.get(name, {}), self._sizes) + (room if name == "other" else 0)
             if size:
                 made[name] = size

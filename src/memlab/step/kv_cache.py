@@ -114,8 +114,12 @@ class Cache:
 
     def forget(self) -> None:
         """Let go of every layer's, those that are not simulated included."""
-        for layer in self.f.each_layer(self.s.L):
-            self.layers[layer].clear()
+        log, between = self.f.log, max(0, self.s.L - self.f.shown)
+        for layer, held in enumerate(self.layers):
+            first = len(log.events)
+            held.clear()
+            if layer == self.f.repeated:
+                log.repeat(first, len(log.events), between)
 
 
 def cache_of(f: Ops, s: Setting, network: Any) -> Cache:
