@@ -18,7 +18,7 @@ from . import arguments, rehearsed
 from .asked import command
 from .document import document
 from .estimate_json import as_json, fullest_routing, shapes_as_json, wide_adapters
-from .simulated import held_at, kept_keys, simulated
+from .simulated import held_at, one_text, simulated
 from .wide_experts import wide_experts
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> str | tuple[str, int]:
         took = arguments.took(options, recipe, how)
         return as_json(model, recipe, how, ledger, took, beside, parts)
     lines = [str(ledger), *_moments(model, recipe, how), *_small_print(model, recipe, how)]
-    lines += kept_keys(model, recipe, how)
+    lines += one_text(model, how)
     if beside is not None:
         from .posted import line
 

@@ -10,7 +10,7 @@ from ..model.fields import used
 from ..recipe import Recipe
 from ..run import Run
 from .document import document
-from .simulated import held_at, kept_keys, simulated
+from .simulated import held_at, one_text, simulated
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def as_json(
                 several devices those of the rank that holds most
     """
     derived = {_key(row.term): row.derived or 0 for row in ledger.rows}
-    found, keys = simulated(model, recipe, how), kept_keys(model, recipe, how)
+    found = simulated(model, recipe, how)
     rows: dict[str, Any] = dict.fromkeys(TERMS) | derived
     held = peak = allocator = None
     more: dict[str, Any] = {} if posted is None else {"posted": posted}
@@ -126,7 +126,7 @@ def as_json(
         recipe=recipe_fields(recipe),
         run=how.to_dict(),
         defaults=defaults,
-        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None), *keys],
+        leaves_out=[*parts, *_left_out(recipe, how, allocator is not None), *one_text(model, how)],
         **more,
     )
 

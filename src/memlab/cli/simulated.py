@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ..base.message import Message
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..units import text
+from ..run.loop_rules import keeps_keys
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
 
-KEPT_KEYS = (
-    "keys and values{more} that the model returns beside its logits where its config's use_cache "
-    "is true, as it is by default; counted as with model.config.use_cache = False"
+ONE_TEXT = (
+    "texts='packed' and outputs that are kept: beside the keys and values in them transformers "
+    "looks for no second text in a row, whose tokens then see those of others; counted like that. "
+    "model.config.use_cache = False has no such keys, and each text by itself"
 )
 
 
@@ -36,24 +36,13 @@ def simulated(model: Model, recipe: Recipe, how: Run) -> Any:
     return call(model, recipe, how)
 
 
-def kept_keys(model: Model, recipe: Recipe, how: Run) -> list[str]:
-    """What a loop that keeps outputs has of them where nobody has turned the cache off, in a line.
+def one_text(model: Model, how: Run) -> list[str]:
+    """What becomes of several texts in a row where outputs are kept, in a line.
 
-    Source      transformers 5.23: the config's use_cache is true unless it says else, in training
-                too, and false with checkpoints; Trainer sets it to false
+    Source      transformers 5.23, masking_utils.py: _preprocess_mask_arguments
     """
-    told = how.tokens is not None and how.phase == "train" and how.implementation == "transformers"
-    own = how.loop == "keeps-outputs" or (how.loop == "plain" and "output" in how.holds)
-    if not (told and own) or how.checkpointing != "none" or how.devices.ranks > 1:
-        return []
-    from ..step import calls
-
-    read = Run(phase="prefill", batch=how.sequences, tokens=how.length, backend=how.backend)
-    try:
-        size = calls.prefill(model, recipe, read).rows["kv_cache"]
-    except ValueError:  # its calls are not described: they return keys and values all the same
-        return [Message(KEPT_KEYS, more="")]
-    return [Message(KEPT_KEYS, more=Message(" ({size})", size=text(size)))]
+    told = how.phase == "train" and how.texts == "packed" and keeps_keys(how, model.config)
+    return [ONE_TEXT] if told and how.attention != "flash_attention_2" else []
 
 
 def held_at(model: Model, recipe: Recipe, how: Run, found: Any) -> dict[str, int]:

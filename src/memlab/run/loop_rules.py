@@ -32,7 +32,8 @@ def keeps_keys(run: Run, config: Mapping[str, Any]) -> bool:
                 GradientCheckpointingLayer
     """
     made = run.implementation == "transformers" and run.checkpointing == "none"
-    return made and keeps_output(run) and run.loop != "nanogpt" and config.get("use_cache") is not False
+    made = made and run.loop != "nanogpt" and config.get("use_cache") is not False
+    return made and keeps_output(run)
 
 
 def reference_model(run: Run) -> str:

@@ -60,9 +60,11 @@ class Run:
                 options=LinearCrossEntropyOptions(); liger: Liger Kernel's, on CUDA
     loss_chunks     of loss="chunked": into how many chunks the rows are cut, 8 unless said
     loop        whose program runs the steps, and so what it holds beside them. plain: the loss
-                alone; keeps-outputs: `out = model(...)`, whose logits live until the next forward
-                pass has its own; nanogpt: nanoGPT's, the same with labels of their own, and the
-                next batch before backward; trainer: transformers.Trainer, with labels of their own,
+                alone; keeps-outputs: `out = model(...)`, whose logits, and the keys and values that
+                a model of transformers gives too, live until the next forward pass has its own (no
+                keys and values where layers are checkpointed or the config says use_cache=False);
+                nanogpt: nanoGPT's, logits alone, with labels of their own, and the next batch
+                before backward; trainer: transformers.Trainer, with labels of their own,
                 all micro-batches of a step at once and a few numbers; sft: trl.SFTTrainer, the same
                 with an attention mask, and loss="fused_head" unless it says another; dpo:
                 trl.DPOTrainer on `batch` pairs, each a chosen and a rejected sequence of `tokens`;

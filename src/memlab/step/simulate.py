@@ -66,7 +66,8 @@ def simulate(
 
     The step    loss = model(ids, labels=ids).loss; backward; the loss dropped; AdamW.step();
                 zero_grad(set_to_none=True); twice, in training mode, without a cache: the config's
-                use_cache is taken for false, as transformers' Trainer sets it
+                use_cache is taken for false, as transformers' Trainer sets it, but by a loop that
+                keeps outputs, which has what the config says, true by itself
     recipe      fp32, bf16 or fp16 (weights, gradients and states), or fp32 under autocast to bf16
                 or fp16; bf16 or fp16 with an fp32 master; an optimizer of memlab.step.optimizers;
                 None: what the model's config says, else fp32, with AdamW

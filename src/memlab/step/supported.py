@@ -15,7 +15,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..run import Run
 from ..run.adapters import shown
-from ..run.loop_rules import keeps_output
+from ..run.loop_rules import keeps_keys, keeps_output
 from ..run.optimizer_loops import LOOPS, step_name
 from . import keys
 from .adapters.prompt import prompted_tokens
@@ -289,6 +289,11 @@ def check_recorded(model: Model, run: Run) -> None:
             raise NotDescribed(f"{field}={shown(value)} {beside}")
     if run.loop not in PLAYED_LOOPS:
         raise NotDescribed(f"loop={run.loop!r} {beside}; known: {', '.join(PLAYED_LOOPS)}")
+    if keeps_keys(run, model.config):
+        raise NotDescribed(
+            f"what an output that is kept has of keys and values {beside}; with use_cache=False in "
+            "its config, or with checkpoint='block', it has none"
+        )
     devices = run.devices
     alone = devices.context == 1 and devices.experts.ranks == 1
     if devices.ranks > 1 and not (alone and (devices.fsdp or devices.replicated)):

@@ -29,6 +29,8 @@ def told(log: Log, last_backward: str, saved: SavedTable) -> Step:
         "activations": kept.get("layers", 0),
         "logits": kept.get("loss", 0),
     }
+    if held_keys := contents["after_forward"].get("kv_cache"):
+        rows["kv_cache"] = held_keys
     held = {moment: log.events[at - 1][2] for moment, at in moments.items()}
     return Step(rows, held, contents, peak_of(log), saved, log)
 

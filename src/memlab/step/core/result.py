@@ -52,7 +52,8 @@ class Step(Simulated):
     """A simulated step in the steady state (the second: optimizer states exist).
 
     rows        weights, buffers, gradients, optimizer; activations and logits: what autograd keeps
-                after the forward pass, before the output head and from it on
+                after the forward pass, before the output head and from it on; kv_cache: what a loop
+                that keeps the model's output has there, and autograd with it
     held        all bytes after_forward and after_backward of the last micro-batch, between_steps
     saved       what one layer keeps for backward, tensor by tensor
     log         every allocation and free of both steps
@@ -76,7 +77,8 @@ def term(record: Record) -> str:
     master and reduce buckets; of a pipeline's stage
     the buffers that it receives into.
 
-    The weights of a second model, which is not trained, are "reference".
+    The weights of a second model, which is not trained, are "reference". Keys and values in an
+    output that is kept are "kv_cache", also where autograd keeps them.
 
     Logits are all copies of them, kept for backward or not, and their gradients.
     """

@@ -44,7 +44,8 @@ class Program:
     """The policy and what stands beside it: how a loop makes the loss of a batch, and holds it.
 
     plain           the loss is dropped after backward
-    keeps-outputs   the model's output, the loss in it, lives until the next one is there
+    keeps-outputs   the model's output, the loss in it, lives until the next one is there, with
+                    keys and values where its model has a cache (memlab.step.kv_cache)
     nanogpt         logits and loss live so; before backward the next X and Y are there, and the
                     graph alone holds the last X
     trainer, ...    what transformers' Trainer and those of TRL do
@@ -130,7 +131,7 @@ class Program:
         return made
 
     def keep_keys(self) -> None:
-        """Let go of the keys and values of the last output, now that those of the next are there."""
+        """Let go of the last output's keys and values, now that those of the next are there."""
         if self.setting.cached:
             if self.keys is not None:
                 self.keys.forget()
