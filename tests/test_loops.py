@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from real_steps import random_configs, real_step, simulated
+from compare import allocates_as_real, is_real
+from mixtures import LATER, random_mixtures
+from more_families import drawn
+from real_steps import deep, random_configs, simulated
 from real_trainers import derived, trained
+from test_step_cuda import on_cuda, other, traced
 
 from memlab import Model, Recipe, Run, estimate
 from memlab.adapters import Lora
@@ -48,16 +52,64 @@ def test_a_programs_own_loop_takes_what_is_derived(tmp_path, precision, said):
     assert trained(precision, run, tmp_path) == derived(precision, run)
 
 
-@pytest.mark.parametrize(
-    "step",
-    random_configs(4, 41, families=("llama", "gpt2", "opt"), dropouts=(0.0,)),
-    ids=str,
-)
+KEPT = {"loop": "keeps-outputs", "checkpoint": "none"}
+WINDOWS = ("gemma3_text", "cohere2", "ministral", "smollm3", "starcoder2")
+OUTPUTS = [
+    *random_configs(deep(9), 41, families=("llama", "gpt2", "opt", "gpt_neox", "gemma")),
+    *random_configs(deep(6), 42, families=("qwen2", "mistral", "qwen3"), windows=True),
+    *drawn(deep(5), 43, WINDOWS),
+    *random_mixtures(deep(4), 44, families=("qwen3_moe", "gpt_oss", "deepseek_v3", "llama4_text")),
+]
+OUTPUTS = [step.replace(**KEPT, micro_batches=1 + i % 2) for i, step in enumerate(OUTPUTS)]
+OUTPUTS.insert(2, OUTPUTS[0].replace(lora=Lora(4)))
+OUTPUTS.insert(3, OUTPUTS[1].replace(frozen=("embedding", "attention")))
+OUTPUTS.insert(4, OUTPUTS[1].replace(checkpoint="block"))
+
+
+@pytest.mark.sample(12)
+@pytest.mark.parametrize("step", OUTPUTS, ids=str)
 def test_an_output_that_is_kept_is_there_in_the_next_forward_pass(step):
-    step = step.replace(loop="keeps-outputs", micro_batches=2)
-    real, derived = real_step(step), simulated(step)
-    assert derived.peak.bytes == real.peak.bytes
-    assert derived.held == real.held
+    """With its keys and values: at every moment of both steps what is held, and of what."""
+    _, derived = is_real(step)
+    allocates_as_real(step)
+    config = step.config | {"use_cache": False}
+    without = simulate(Model.from_config(config), step.recipe, step.run)
+    keys = derived.rows.get("kv_cache", 0)
+    assert (keys > 0) == (step.run.checkpoint == "none")
+    for moment in ("after_backward", "between_steps"):
+        assert derived.held[moment] == without.held[moment] + keys
+
+
+@pytest.mark.sample(6)
+@pytest.mark.parametrize("step", [*on_cuda(OUTPUTS)], ids=str)
+def test_on_cuda_it_is_the_traced_one(step):
+    """Where its flash kernel gives gradients in the order of memory of keys and values.
+
+    Allocation by allocation, but for those that a trace has otherwise in a plain step, too: norms,
+    gradients that meet, what is written into a part, masks of chunks.
+    """
+    step = step.replace(micro_batches=1)
+    real, found = traced(step), simulated(step.replace(backend="cuda"), every_layer=True)
+    assert found.held == real.held
+    assert (found.peak.bytes, found.peak.moment) == (real.peak, real.moment)
+    if step.family in LATER:
+        return
+    log = found.log
+    events = log.events[log.marks["second.forward"] : log.marks["second.end"]]
+    made = [(each.op, size) for each, size, _ in events if size > 0]
+    there = [(e.op, e.bytes) for e in real.timeline if e.kind == "alloc" and e.bytes]
+    mine, theirs = (
+        [size for op, size in each if not other(op) and op not in ("add", "aten.add.Tensor")]
+        for each in (made, there)
+    )
+    assert mine == theirs
+
+
+def test_a_config_without_a_cache_is_believed():
+    step = OUTPUTS[0]
+    off = step.replace(config=step.config | {"use_cache": False})
+    real, found = is_real(off)
+    assert found.held != simulated(step).held and real.peak.contents.get("kv_cache", 0) == 0
 
 
 def test_loops_are_asked_at_every_door():
@@ -66,10 +118,12 @@ def test_loops_are_asked_at_every_door():
     trainer = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="trainer")).total()
     assert trainer - plain == 8 * 4 * 1024 + 4 * 4 + 2  # labels, numbers
     kept = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="keeps-outputs")).total()
-    assert kept - plain == 2 * 4 * 1024 * model.vocab
+    # A second set of keys and values, where the first is what attention reads.
+    keys = 2 * 4 * 1024 * 16 * 2 * 8 * 64
+    assert kept - plain == 2 * 4 * 1024 * model.vocab + keys
     nanogpt = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="nanogpt")).total()
     # X and Y of the next batch, beside the X that the graph holds; of two losses one is dropped.
-    assert nanogpt - kept == 2 * 8 * 4 * 1024
+    assert nanogpt - kept + keys == 2 * 8 * 4 * 1024
     sft = estimate(model, "bf16", Run(batch=4, tokens=1024, loop="sft", checkpoint="none")).total()
     assert sft < plain  # fp32 logits cost more than the head's gradient in fp32
 

@@ -141,6 +141,7 @@ def test_devices_and_micro_batches_are_the_engines():
         ({"texts": "packed"}, "texts='packed'"),
         ({"dropout": 0.1}, "dropout=0.1"),
         ({"loop": "dpo"}, "loop='dpo'"),
+        ({"loop": "keeps-outputs"}, "keys and values is not supported for .* with use_cache=False"),
         ({"loss": "chunked"}, "loss='chunked'"),
         ({"offload": ("saved",)}, "offload="),
         ({"attention": "eager"}, "attention='eager'"),

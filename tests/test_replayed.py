@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from memlab import Model, Recipe, Run, text
+from memlab import Model, Recipe, Run
 from memlab.cli import main
 from memlab.cli.estimate_json import ALLOCATOR, WIDE
 from memlab.sharding import Sharding
@@ -114,16 +114,28 @@ def test_the_quiet_moments_have_what_the_loop_holds(capsys, what):
     assert found["allocator"]["allocated"] >= found["peak"]["bytes"]
 
 
-def test_keys_and_values_of_an_output_are_named(capsys):
+def test_keys_and_values_of_an_output_are_counted(capsys):
     """A model returns them in training too, but for checkpoints and where use_cache is false."""
     words = "estimate tiny-llama --precision bf16 --batch 4 --tokens 64 --json"
-    size = text(2 * 4 * 4 * 64 * 2 * 32 * 2)  # keys and values, L B T K H, 2 bytes each
-    for said in ("--loop keeps-outputs", "--holds output"):
-        main([*words.split(), *said.split()])
-        found = json.loads(capsys.readouterr().out)["leaves_out"]
-        assert [line for line in found if line.startswith(f"keys and values ({size}) that")]
-        main([*words.split(), *said.split(), "--checkpoint", "block"])
-        assert "keys and values" not in capsys.readouterr().out
+
+    def found(*said):
+        main([*words.split(), *said])
+        return json.loads(capsys.readouterr().out)
+
+    size = 2 * 4 * 4 * 64 * 2 * 32 * 2  # keys and values, L B T K H, 2 bytes each
+    for said in (("--loop", "keeps-outputs"), ("--holds", "output")):
+        kept = found(*said)
+        assert kept["rows"]["kv_cache"] == size
+        assert kept["peak"]["contents"]["kv_cache"] == 2 * size  # the last output's, and this one's
+        logits = 2 * 4 * 64 * LLAMA.vocab
+        assert kept["held"]["between_steps"] - found()["held"]["between_steps"] == (
+            size + logits + 4 + 0
+        )
+        assert not [line for line in kept["leaves_out"] if "keys" in line]
+        again = found(*said, "--checkpoint", "block")
+        assert again["rows"]["kv_cache"] == 0 and "kv_cache" not in again["peak"]["contents"]
+    packed = found("--loop", "keeps-outputs", "--texts", "packed")["leaves_out"]
+    assert [line for line in packed if "looks for no second text in a row" in line]
 
 
 def test_a_model_in_training_returns_its_cache_but_with_checkpoints():

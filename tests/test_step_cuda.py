@@ -20,9 +20,18 @@ def traced(step: Question):
         ids = torch.zeros(step.run.batch, step.run.tokens, dtype=torch.long)
     theirs = step.run.implementation == "transformers"
     inputs = {"input_ids": ids, "labels": ids} if theirs else (ids, ids)
+    kept = []  # until the next forward pass is over
+
+    def keeps(module):
+        on = next(module.parameters()).device
+        if not kept:
+            kept.append(torch.zeros(ids.shape, dtype=torch.long, device=on))
+        kept[1:] = [module(kept[0], labels=kept[0])]
+        return kept[1].loss
+
     return trace(
         module,
-        inputs,
+        keeps if step.run.loop == "keeps-outputs" else inputs,
         Run(optimizer_impl=step.run.optimizer_impl),
         autocast=step.recipe.autocast,
     )

@@ -143,11 +143,14 @@ class OPT:
         shape, copies = (s.B, s.N, s.T, s.H), splits(f, s)
         query = reordered(f, f.scale(linear(f, x, w, "q")), *shape, copies=copies)
         key = linear(f, x, w, "k")
-        # The product with its transpose gives the gradient back transposed.
-        joined = splits_joined(f, s)
-        key = reordered(f, key, *shape, copies=joined or (s.B > 1 and scores_kept(f, s)))
-        value = linear(f, x, w, "v")
-        value = reordered(f, value, *shape, copies=copies or joined)
+        if splits_joined(f, s):
+            value = linear(f, x, w, "v")
+            key, value = (reordered(f, each, *shape, copies=True) for each in (key, value))
+        else:
+            # The product with its transpose gives the gradient back transposed.
+            key = reordered(f, key, *shape, copies=s.B > 1 and scores_kept(f, s))
+            value = linear(f, x, w, "v")
+            value = reordered(f, value, *shape, copies=copies)
         if self.cache is not None:
             key, value = self.cache.update(key, value)
         y, weights = attend(f, s, query, key, value, mask)
