@@ -1,6 +1,7 @@
 """What the calculator tells of a step, its peak and its hills, beside the simulated step itself."""
 
 from memlab.page.answer import ORDER
+from memlab.page.peak import CACHE
 from memlab.step.core.moments import hills
 
 
@@ -13,6 +14,7 @@ def hold(told, step, state):
     for name, stack in told["stacks"].items():
         figures = dict.fromkeys([term for term, _ in stack], 0)
         for row in held[name].rows:  # the page has no rows of their own for inputs and buffers
-            figures[row.term if row.term in ORDER else "other"] += row.derived
+            term = {"kv_cache": CACHE}.get(row.term, row.term)
+            figures[term if term in ORDER else "other"] += row.derived
         assert dict(stack) == figures, state
     assert max(tops, key=tops.__getitem__) == told["moment"], state
