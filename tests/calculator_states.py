@@ -381,7 +381,7 @@ LOOPED = [
     {"loop": "nanogpt"},
     {"loop": "keeps-outputs"},
     {"loop": "keeps-outputs", "trained": "lora"},
-    {"loop": "keeps-outputs", "model": "mistral-7b-v0.1"},
+    {"loop": "keeps-outputs", "model": "mistral-7b-v0.1", "tokens": 2048},
     {"loop": "dpo"},
     {"loop": "dpo", "batch": 2, "micro_batches": 4},
     {"loop": "grpo", "completion": 512, "micro_batches": 8},

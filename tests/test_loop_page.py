@@ -66,6 +66,23 @@ def test_a_kind_of_step_of_some_files_is_made_again(file, kind):
     assert told == loop_peaks.moments_of(*file[:2], kind, *file[3:])
 
 
+def test_other_keys_and_values_than_those_of_the_tables_are_left_to_the_command(lookup):  # noqa: F811
+    """A config without a cache, and the number that is beside those of a layer with a window."""
+    small = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
+    small |= {"num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
+    kept = {"loop": "keeps-outputs"}
+    told = answered(kept | {"model": "config", "config": small}, lookup, advise=False)
+    assert [row["bytes"] for row in told["rows"] if row["term"] == "KV cache"]
+    for other in (
+        {"model": "config", "config": small | {"use_cache": False}},
+        {"model": "mistral-7b-v0.1", "tokens": 2048},
+    ):
+        asked = kept | other
+        told = answered(asked, lookup, advise=False)
+        assert not told["peak"] and "not in the tables" in told["why"]
+        assert answered(asked | {"checkpoint": "block"}, lookup, advise=False)["peak"]
+
+
 def test_tiles_are_those_of_the_kernel_again():
     """What the tool puts in their place is gone when it is done."""
     before = fused_tiles.TOKENS, fused_tiles.WORDS, fused_tiles.parts
