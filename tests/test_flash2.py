@@ -41,6 +41,7 @@ ASKED = (
     question("qwen3", checkpoint="block", config={"head_dim": 16}, **PACKED),
     question("qwen3", config={"head_dim": 8, "num_key_value_heads": 4}, loop="keeps-outputs"),
     question("mistral", "autocast-bf16", config={"sliding_window": 8}, loop="keeps-outputs"),
+    question("llama", loop="keeps-outputs", **PACKED),
     question("mistral", config={"sliding_window": 8}, batch=2),
     question("mistral", config={"sliding_window": 8}, **PACKED),
     question("llama", "autocast-bf16", batch=2, **PACKED),

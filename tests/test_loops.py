@@ -64,6 +64,7 @@ OUTPUTS = [step.replace(**KEPT, micro_batches=1 + i % 2) for i, step in enumerat
 OUTPUTS.insert(2, OUTPUTS[0].replace(lora=Lora(4)))
 OUTPUTS.insert(3, OUTPUTS[1].replace(frozen=("embedding", "attention")))
 OUTPUTS.insert(4, OUTPUTS[1].replace(checkpoint="block"))
+OUTPUTS.insert(5, OUTPUTS[0].replace(checkpoint="block", lora=Lora(4)))
 
 
 @pytest.mark.sample(12)

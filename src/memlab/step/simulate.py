@@ -316,8 +316,10 @@ def _run(
             log.mark(f"{step}.forward{which}")
             f.part, f.saves = "", []
             copies.start_micro_batch(f, layers)
+            graph = f.kept_graph()
             loss = f.root(program.loss, batch)
             output = f.output  # only now is the last one let go
+            f.drop_graph(graph)
             program.keep_keys()
             if program.holds_output:
                 output = (*output, loss)
@@ -341,7 +343,8 @@ def _run(
             late = [last] if zero and f.last_pass else []
             last = f.detach(loss) if program.prefetches else whole
             del loss, whole, asked
-            f.drop_graph()
+            if not program.holds_output:
+                f.drop_graph()
         log.mark(f"{step}.optimizer")
         if clip is not None:
             norm = None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from .graph import Backward
 
+    Graph = tuple[list[Tensor], list[Parameter]]
+
 # Layers that are simulated one by one: the first two and the last two. Those between are alike, so
 # the running total is linear in their number and its largest value lies at one of the two ends.
 # First layers of another kind are simulated before them.
@@ -261,13 +263,23 @@ class Engine:
         if self.grad and not self._checkpoints.again:
             self.attributes += tensors
 
-    def drop_graph(self) -> None:
-        """The loss is dropped, and with it all nodes, those of layers between the simulated too."""
-        if self.attributes:
-            record = self.attributes[0].record
+    def kept_graph(self) -> Graph:
+        """What nodes and leaves of the last graph have, whose loss is kept through another one."""
+        kept = self.attributes, self.leaves
+        self.attributes, self.leaves = [], []
+        return kept
+
+    def drop_graph(self, graph: Graph | None = None) -> None:
+        """The loss is dropped, and with it all nodes, those of layers between the simulated too.
+
+        graph       that of a loss which was kept; None: the last one
+        """
+        attributes, leaves = graph or (self.attributes, self.leaves)
+        if attributes:
+            record = attributes[0].record
             self.log.note(record, -record.bytes * self.between)
-        self.attributes.clear()
-        self.leaves.clear()
+        attributes.clear()
+        leaves.clear()
 
     def end_backward(self) -> None:
         """Called when the graph has run, by the engine that ran it."""
