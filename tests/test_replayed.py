@@ -128,9 +128,8 @@ def test_keys_and_values_of_an_output_are_counted(capsys):
         assert kept["rows"]["kv_cache"] == size
         assert kept["peak"]["contents"]["kv_cache"] == 2 * size  # the last output's, and this one's
         logits = 2 * 4 * 64 * LLAMA.vocab
-        assert kept["held"]["between_steps"] - found()["held"]["between_steps"] == (
-            size + logits + 4 + 0
-        )
+        more = kept["held"]["between_steps"] - found()["held"]["between_steps"]
+        assert more == size + logits + 4  # and the loss
         assert not [line for line in kept["leaves_out"] if "keys" in line]
         again = found(*said, "--checkpoint", "block")
         assert again["rows"]["kv_cache"] == 0 and "kv_cache" not in again["peak"]["contents"]
