@@ -209,7 +209,10 @@ def stage(source, words=None, language="en"):
         spoken = [line.lstrip() for line in lines if not line.lstrip().startswith("//")]
         (target / script.name).write_text("".join(spoken), encoding="utf-8")
     for name, texts in (("python", files()), ("later", later())):
-        (target / f"{name}.json").write_text(json.dumps(texts, sort_keys=True), encoding="utf-8")
+        # Those of a folder together, short ones first: so they compress best.
+        order = sorted(texts, key=lambda path: (path.rpartition("/")[0], len(texts[path]), path))
+        packed = json.dumps({path: texts[path] for path in order}, separators=(",", ":"))
+        (target / f"{name}.json").write_text(packed, encoding="utf-8")
     shutil.copy(SCRIPTS / "types.json", target)
     shutil.copytree(peaks_seal.kept(), target / "peaks", ignore=shutil.ignore_patterns("*key"))
     if has_engine():

@@ -58,7 +58,7 @@ def files():
     for loop in TABLED:
         for family, precision in product(tabled("loops"), peaks.PRECISIONS):
             yield loop, family, precision, None, None
-        if loop in loop_tables.ADAPTED:
+        if loop in TRAINERS:
             for family, precision, base, which in adapter_peaks.files():
                 if family in tabled("loops") and precision in loop_tables.PRECISIONS:
                     yield loop, family, precision, base, which

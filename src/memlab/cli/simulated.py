@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..run.loop_rules import keeps_keys
+from ..step.kv_cache import keeps_keys
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:

@@ -73,7 +73,7 @@ def effects(
 
 
 # Keys of every family. The step is without a cache, as Trainer runs it, and a call is with one;
-# use_cache=False is asked by loops that keep outputs alone: memlab.run.loop_rules.keeps_keys.
+# use_cache=False is asked by loops that keep outputs alone: memlab.step.kv_cache.keeps_keys.
 EVERY = effects(
     shape="model_type",
     step="dtype torch_dtype attn_implementation _attn_implementation gradient_checkpointing",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from ..base.message import Message
 from ..families import record_of
-from ..run.loop_rules import keeps_keys
 from ..run.loops import HEADED, TAUGHT, TRAINERS
 from ..step.windows import windows
 from ..terms.optimizer import managed
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from .peak import Products
 
 PLAIN = "plain"
-ADAPTED = TRAINERS  # loops whose steps with adapters were counted
 KEPT = "keeps-outputs"  # the model's output, with keys and values in it
 TABLED = ("sft", "dpo", "grpo", KEPT, "nanogpt")  # that have moments of their own
 PRECISIONS = ("bf16", "autocast")  # of those
@@ -98,9 +96,8 @@ def widened(model: Model, recipe: Recipe, run: Run) -> tuple[int, int]:
                 memlab.step.optimizers.bnb
     """
     name = recipe.optimizer
-    if run.loop not in TRAINERS or run.lora is not None or not name.startswith("bnb_"):
-        return 0, 0
-    if not name.endswith("8bit"):
+    eight = name.startswith("bnb_") and name.endswith("8bit")
+    if run.loop not in TRAINERS or run.lora is not None or not eight:
         return 0, 0
     wide, here, paged = recipe.replace(optimizer=name[:-4]), 0, 0
     for tensor in model.tensors():
@@ -132,12 +129,16 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
         known = "loops" in record_of(table_family(model, run)).counted("beside")
     else:
         known = own.counted("trainer", True)  # of phi3 some forms were not held against the sum
-    known = known and not (run.loop == KEPT and other_keys(model, run))
+    # Without checkpoints a kept output has keys and values. The tables have them; they have neither
+    # none of them (the config asks for no cache) nor windows, whose length is a number beside them.
+    if run.loop == KEPT and run.checkpointing == "none":
+        window = windows(model, run.window)[0]
+        known = known and window is None and model.config.get("use_cache") is not False
     if not known or form_of(model) != "plain" and model.family == "phi3":
         return Message(say.NO_LOOP_STEP, family=model.family)
     if recipe.master:
         return say.NO_LOOP_COPY
-    if run.lora is not None and run.loop not in ADAPTED:
+    if run.lora is not None and run.loop not in TRAINERS:
         return say.NO_LOOP_ADAPTERS
     if tabled and run.lora is not None and precision_of(recipe) not in PRECISIONS:
         return say.NO_LOOP_PRECISION
@@ -148,15 +149,6 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
     if run.devices.ranks > 1 and not run.devices.replicated:
         return say.NO_LOOP_DEVICES
     return ""
-
-
-def other_keys(model: Model, run: Run) -> bool:
-    """Whether a kept output has other keys and values than that of the tables: none, as its config
-    asks for no cache, or in a layer with a window, whose length is a number beside them.
-    """
-    if run.checkpointing != "none":
-        return False
-    return not keeps_keys(run, model.config) or windows(model, run.window)[0] is not None
 
 
 def completed(moments: list[Any], precision: str, run: Run, width: float) -> None:

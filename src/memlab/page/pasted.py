@@ -59,10 +59,8 @@ def config_of(config: Any) -> dict[str, Any]:
             made[key] = [plain(key, each) for each in config[key]]
         elif key == "quantization_config" and config.get(key) is not None:
             made[key] = "..."  # no word of it is of any language; MicroPython writes no "…"
-        elif key in config and (rows[key] != NOTHING or key == "pad_token_id"):  # a row, or null
-            made[key] = plain(key, config[key])
-        elif key == "use_cache" and config.get(key) is False:  # of outputs that are kept
-            made[key] = False
+        elif key in config and (rows[key] != NOTHING or key in ("pad_token_id", "use_cache")):
+            made[key] = plain(key, config[key])  # a row or null; keys and values of kept outputs
     layers = made.get(record_of(family).shape["layers"][0])
     if isinstance(layers, int) and layers > MOST_LAYERS:
         raise ValueError(Message(say.TOO_DEEP, layers=f"{layers:,}", most=f"{MOST_LAYERS:,}"))

@@ -19,6 +19,7 @@ from ..step.simulate import simulate
 from . import simulated_words as say
 from .answer import ORDER, answered
 from .controls import checked
+from .peak import CACHE
 from .question import run_of
 from .supported import Unknown, why
 from .table_peak import HILLS, Highest
@@ -84,6 +85,7 @@ def _named(ledger: Ledger) -> dict[str, int]:
     """Terms as the page names them, in its order: what it has no name for is `other`."""
     made: dict[str, int] = {}
     for row in ledger.rows:
-        name = row.term if row.term in ORDER else "other"
+        name = CACHE if row.term == "kv_cache" else row.term
+        name = name if name in ORDER else "other"
         made[name] = made.get(name, 0) + (row.derived or 0)
     return {name: made[name] for name in ORDER if made.get(name)}

@@ -7,9 +7,6 @@ from .loops import JUDGED, LOOPS, TAUGHT, TRAINERS, TRL
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from .run import Run
 
 
@@ -20,20 +17,6 @@ def keeps_output(run: Run) -> bool:
     """
     held = "output" in run.holds and run.implementation == "transformers"
     return held or LOOPS[run.loop].keeps_output
-
-
-def keeps_keys(run: Run, config: Mapping[str, Any]) -> bool:
-    """Whether keys and values of every layer are in that output: those of its cache.
-
-    A model of transformers makes one in training too, unless its config says use_cache=False, and
-    none where layers are checkpointed. nanoGPT's own model has none.
-
-    Source      transformers 5.23: models/*/modeling_*.py, forward; modeling_layers.py,
-                GradientCheckpointingLayer
-    """
-    made = run.implementation == "transformers" and run.checkpointing == "none"
-    made = made and run.loop != "nanogpt" and config.get("use_cache") is not False
-    return made and keeps_output(run)
 
 
 def reference_model(run: Run) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from ..run.loop_rules import keeps_output
 from .core.graph import Tensor
 from .core.setting import Setting
 from .core.storage_log import SIZES, Dim
@@ -12,6 +13,22 @@ from .ops import Ops
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
     from typing import Any
+
+    from ..run.run import Run
+
+
+def keeps_keys(run: Run, config: Mapping[str, Any]) -> bool:
+    """Whether a kept output has the keys and values of every layer: those of its cache.
+
+    A model of transformers makes one in training too, unless its config says use_cache=False, and
+    none where layers are checkpointed. nanoGPT's own model has none.
+
+    Source      transformers 5.23: models/*/modeling_*.py, forward; modeling_layers.py,
+                GradientCheckpointingLayer
+    """
+    made = run.implementation == "transformers" and run.checkpointing == "none"
+    made = made and run.loop != "nanogpt" and config.get("use_cache") is not False
+    return made and keeps_output(run)
 
 
 class Cache:

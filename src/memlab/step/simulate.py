@@ -14,7 +14,7 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..run import Run
 from ..run.argument_types import check_types
-from ..run.loop_rules import keeps_keys, keeps_output
+from ..run.loop_rules import keeps_output
 from ..run.optimizer_loops import loop_of, step_name
 from ..run.recipe_choice import recipe_for, tied_as
 from ..sharding.tensor_parallel import one_rank
@@ -35,6 +35,7 @@ from .core.saved_table import SavedTable
 from .core.setting import Setting
 from .core.storage_log import Log
 from .core.weight_check import check_built
+from .kv_cache import keeps_keys
 from .loops.inputs import inputs
 from .loops.programs import Program, wanted
 from .ops import Ops

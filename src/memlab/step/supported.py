@@ -15,10 +15,11 @@ from ..model.tensors import COMPONENTS
 from ..recipe import Recipe
 from ..run import Run
 from ..run.adapters import shown
-from ..run.loop_rules import keeps_keys, keeps_output
+from ..run.loop_rules import keeps_output
 from ..run.optimizer_loops import LOOPS, step_name
 from . import keys
 from .adapters.prompt import prompted_tokens
+from .kv_cache import keeps_keys
 from .networks import IMPLEMENTATIONS, families
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
