@@ -92,13 +92,14 @@ class Cache:
     def open(self) -> None:
         """What a new cache holds: nothing, but of a layer with a window its length.
 
-        That is a number on the host, which CUDA has when the layer's first keys are there.
+        One that a training forward pass makes has that number on the host: on CUDA it is there
+        with the layer's first keys. A call's cache is made on the device.
         """
         if self.layers:
             return
         for layer in self.f.each_layer(self.s.L):
             self.layers.append([None, None])
-            if self.slides(layer) and (self.s.past or self.f.backend == "cpu"):
+            if self.slides(layer) and not (self.s.keeps_output and self.f.backend == "cuda"):
                 self.layers[layer].append(self.length())
 
     def length(self) -> Tensor:
