@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..model import Model
 from ..recipe import Recipe
 from ..run import Run
-from ..step.kv_cache import keeps_keys
 
 TYPE_CHECKING = False  # as in `typing`, whose import a shell would feel
 if TYPE_CHECKING:
@@ -41,8 +40,11 @@ def one_text(model: Model, how: Run) -> list[str]:
 
     Source      transformers 5.23, masking_utils.py: _preprocess_mask_arguments
     """
-    told = how.phase == "train" and how.texts == "packed" and keeps_keys(how, model.config)
-    return [ONE_TEXT] if told and how.attention != "flash_attention_2" else []
+    if how.phase != "train" or how.texts != "packed" or how.attention == "flash_attention_2":
+        return []
+    from ..step.kv_cache import keeps_keys
+
+    return [ONE_TEXT] if keeps_keys(how, model.config) else []
 
 
 def held_at(model: Model, recipe: Recipe, how: Run, found: Any) -> dict[str, int]:
