@@ -129,8 +129,8 @@ def refused(model: Model, recipe: Recipe, run: Run) -> str:
         known = "loops" in record_of(table_family(model, run)).counted("beside")
     else:
         known = own.counted("trainer", True)  # of phi3 some forms were not held against the sum
-    # Without checkpoints a kept output has keys and values. The tables have them; they have neither
-    # none of them (the config asks for no cache) nor windows, whose length is a number beside them.
+    # Without checkpoints a kept output has keys and values. The tables are those of models with a
+    # cache and without windows: a window's length is one more number beside keys and values.
     if run.loop == KEPT and run.checkpointing == "none":
         window = windows(model, run.window)[0]
         known = known and window is None and model.config.get("use_cache") is not False
